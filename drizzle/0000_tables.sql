@@ -1,0 +1,477 @@
+-- Every table of every stage, made from src/*/tables.ts by drizzle-kit; the four tables that are pruned are
+-- partitioned by time by hand (drizzle cannot say that).
+CREATE TABLE "tallyhook"."daemons" (
+	"id" text PRIMARY KEY NOT NULL,
+	"epoch" bigint GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."daemons_epoch_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"started_at" timestamptz(3) NOT NULL,
+	"alive_until" timestamptz(3) NOT NULL,
+	CONSTRAINT "daemons_epoch_unique" UNIQUE("epoch")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."installation" (
+	"name" text PRIMARY KEY NOT NULL,
+	"value" text NOT NULL,
+	"set_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."leases" (
+	"name" text PRIMARY KEY NOT NULL,
+	"daemon_id" text NOT NULL,
+	"fence" bigint NOT NULL,
+	"until" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."operations" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"state" text NOT NULL,
+	"outcome" text GENERATED ALWAYS AS (case when state in ('accepted', 'executed', 'settled') then 'executed'
+        when state in ('rejected', 'failed', 'not_executed') then 'not_executed' else 'open' end) STORED NOT NULL,
+	"source" text NOT NULL,
+	"owner" text NOT NULL,
+	"key_id" text NOT NULL,
+	"idempotency_key" text,
+	"fingerprint" text NOT NULL,
+	"key_held" boolean NOT NULL,
+	"reference" text,
+	"method" text NOT NULL,
+	"path" text NOT NULL,
+	"content_type" text,
+	"request_body" "bytea" NOT NULL,
+	"from_addr" text,
+	"to_addr" text,
+	"from_key" text GENERATED ALWAYS AS (lower(from_addr)) STORED,
+	"to_key" text GENERATED ALWAYS AS (lower(to_addr)) STORED,
+	"operation_no" numeric,
+	"contract_id" numeric,
+	"token_id" numeric,
+	"amount" numeric,
+	"fee_amount" numeric,
+	"reason_type" text,
+	"token_uri" text,
+	"meta_data" text,
+	"extra_data" text,
+	"pre_image" jsonb,
+	"tx_app_no" numeric,
+	"tx_log_no" numeric,
+	"tx_hash" text,
+	"error_class" text,
+	"error_status" integer,
+	"error_code" text,
+	"error_message" text,
+	"answer_status" integer,
+	"answer_headers" jsonb,
+	"answer_body" "bytea",
+	"evidence" jsonb,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"sent_at" timestamptz(3),
+	"send_deadline_at" timestamptz(3),
+	"daemon_id" text,
+	"answered_at" timestamptz(3),
+	"effective_at" timestamptz(3),
+	"effective_basis" text,
+	"settled_at" timestamptz(3),
+	"ambiguous" boolean DEFAULT false NOT NULL,
+	"postings" integer DEFAULT 0 NOT NULL,
+	"posting_problem" text,
+	"in_books" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
+        then state in ('accepted', 'executed', 'settled')
+        when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
+        then state = 'settled' else false end) STORED NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."sends" (
+	"operation_id" text NOT NULL,
+	"n" smallint NOT NULL,
+	"started_at" timestamptz(3) NOT NULL,
+	"deadline_at" timestamptz(3) NOT NULL,
+	"daemon_id" text NOT NULL,
+	"epoch" bigint NOT NULL,
+	"after" text,
+	CONSTRAINT "sends_operation_id_n_pk" PRIMARY KEY("operation_id","n")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."transitions" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."transitions_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"operation_id" text NOT NULL,
+	"from_state" text,
+	"to_state" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"cause" text NOT NULL,
+	"evidence" jsonb,
+	"daemon_id" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."keys" (
+	"id" text PRIMARY KEY NOT NULL,
+	"hash" text NOT NULL,
+	"name" text NOT NULL,
+	"owner" text NOT NULL,
+	"scopes" text[] NOT NULL,
+	"limits" jsonb,
+	"created_at" timestamptz(3) NOT NULL,
+	"revoked_at" timestamptz(3),
+	CONSTRAINT "keys_hash_unique" UNIQUE("hash")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."accounts" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."accounts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"name" text NOT NULL,
+	"kind" text NOT NULL,
+	"asset" text DEFAULT 'service_token' NOT NULL,
+	"balance" numeric NOT NULL,
+	"version" bigint NOT NULL,
+	"opened_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."batches" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"transactions" integer NOT NULL,
+	"entries" integer NOT NULL,
+	CONSTRAINT "batches_recorded_at_unique" UNIQUE("recorded_at")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."entries" (
+	"transaction_id" bigint NOT NULL,
+	"line" smallint NOT NULL,
+	"account_id" bigint NOT NULL,
+	"amount" numeric NOT NULL,
+	"balance_after" numeric NOT NULL,
+	"version" bigint NOT NULL,
+	"effective_at" timestamptz(3) NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	CONSTRAINT "entries_transaction_id_line_pk" PRIMARY KEY("transaction_id","line")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."nft_movements" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."nft_movements_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"batch_id" bigint NOT NULL,
+	"kind" text NOT NULL,
+	"contract_id" numeric NOT NULL,
+	"token_id" numeric NOT NULL,
+	"from_addr" text,
+	"to_addr" text,
+	"tx_hash" text,
+	"operation_id" text,
+	"posting" integer,
+	"effective_at" timestamptz(3) NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."transactions" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"batch_id" bigint NOT NULL,
+	"kind" text NOT NULL,
+	"operation_id" text,
+	"posting" integer,
+	"wanted_id" text,
+	"reverses" bigint,
+	"reason_type" text,
+	"reference" text,
+	"tx_app_no" numeric,
+	"tx_log_no" numeric,
+	"requested_by" text,
+	"effective_at" timestamptz(3) NOT NULL,
+	"effective_basis" text NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"entry_count" smallint NOT NULL,
+	CONSTRAINT "transactions_wanted_id_unique" UNIQUE("wanted_id")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."wanted_postings" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"account" text NOT NULL,
+	"counter" text NOT NULL,
+	"amount" numeric NOT NULL,
+	"effective_at" timestamptz(3) NOT NULL,
+	"effective_basis" text NOT NULL,
+	"requested_by" text NOT NULL,
+	"reason" text,
+	"wanted_at" timestamptz(3) NOT NULL,
+	"posted_at" timestamptz(3),
+	"problem" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."looks" (
+	"id" text NOT NULL,
+	"object" text NOT NULL,
+	"kind" text NOT NULL,
+	"started_at" timestamptz(3) NOT NULL,
+	"ended_at" timestamptz(3) NOT NULL,
+	"result" text NOT NULL,
+	"cause" text,
+	"record" jsonb,
+	"judged_at" timestamptz(3),
+	CONSTRAINT "looks_started_at_id_pk" PRIMARY KEY("started_at","id")
+) PARTITION BY RANGE ("started_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."objects" (
+	"name" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"addr" text,
+	"contract_id" numeric,
+	"token_id" numeric,
+	"weight" double precision NOT NULL,
+	"next_look_at" timestamptz(3) NOT NULL,
+	"lease_until" timestamptz(3),
+	"failures" integer DEFAULT 0 NOT NULL,
+	"last_started_at" timestamptz(3),
+	"last_seen" jsonb,
+	"added_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."quota" (
+	"name" text PRIMARY KEY NOT NULL,
+	"blocked_until" timestamptz(3),
+	"rate" double precision NOT NULL,
+	"last_max" double precision,
+	"throttled_at" timestamptz(3),
+	"updated_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."service_state" (
+	"name" text PRIMARY KEY NOT NULL,
+	"state" text NOT NULL,
+	"since" timestamptz(3) NOT NULL,
+	"announced" jsonb,
+	"next_probe_at" timestamptz(3) NOT NULL,
+	"frozen_ms" bigint NOT NULL,
+	"checked_at" timestamptz(3) NOT NULL,
+	"active" boolean NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."watches" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"object" text NOT NULL,
+	"addr" text,
+	"contract_id" numeric,
+	"token_id" numeric,
+	"weight" double precision NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"created_by" text NOT NULL,
+	CONSTRAINT "watches_object_unique" UNIQUE("object")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."events" (
+	"id" text NOT NULL,
+	"type" text NOT NULL,
+	"subject" text NOT NULL,
+	"subject_seq" bigint NOT NULL,
+	"occurred_at" timestamptz(3) NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"seq" bigint,
+	"body" text NOT NULL,
+	CONSTRAINT "events_recorded_at_id_pk" PRIMARY KEY("recorded_at","id")
+) PARTITION BY RANGE ("recorded_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."feed" (
+	"name" text PRIMARY KEY NOT NULL,
+	"last_seq" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."subjects" (
+	"subject" text PRIMARY KEY NOT NULL,
+	"last_seq" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."candidates" (
+	"operation_id" text PRIMARY KEY NOT NULL,
+	"outcome" text NOT NULL,
+	"basis" text NOT NULL,
+	"evidence" jsonb NOT NULL,
+	"seen_at" timestamptz(3) NOT NULL,
+	"look_started_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."drift_actions" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."drift_actions_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"drift_id" text NOT NULL,
+	"action" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"by" text NOT NULL,
+	"detail" jsonb
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."drifts" (
+	"id" text PRIMARY KEY NOT NULL,
+	"wallet_key" text NOT NULL,
+	"addr" text NOT NULL,
+	"amount" numeric NOT NULL,
+	"state" text NOT NULL,
+	"suspected_at" timestamptz(3) NOT NULL,
+	"opened_at" timestamptz(3) NOT NULL,
+	"closed_at" timestamptz(3),
+	"window_from" timestamptz(3),
+	"window_to" timestamptz(3) NOT NULL,
+	"evidence" jsonb NOT NULL,
+	"assignee" text,
+	"proposal" jsonb,
+	"approved_by" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."findings" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."findings_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"kind" text NOT NULL,
+	"subject" text NOT NULL,
+	"detail" jsonb NOT NULL,
+	"first_at" timestamptz(3) NOT NULL,
+	"last_at" timestamptz(3) NOT NULL,
+	"count" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."tokens" (
+	"contract_id" numeric NOT NULL,
+	"token_id" numeric NOT NULL,
+	"owner" text,
+	"creator" text,
+	"uri" text,
+	"metadata" text,
+	"extra_data" text,
+	"status" integer,
+	"locked" integer,
+	"last_tx_hash" text,
+	"created_text" text,
+	"owned_text" text,
+	"observed_at" timestamptz(3) NOT NULL,
+	"presence" text NOT NULL,
+	"absent_since" timestamptz(3),
+	CONSTRAINT "tokens_contract_id_token_id_pk" PRIMARY KEY("contract_id","token_id")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."wallets" (
+	"key" text PRIMARY KEY NOT NULL,
+	"addr" text NOT NULL,
+	"status" integer,
+	"observed_balance" numeric,
+	"observed_at" timestamptz(3),
+	"opened_at" timestamptz(3),
+	"clean_at" timestamptz(3),
+	"ledger_at_look" numeric,
+	"look_id" text,
+	"verdict" text NOT NULL,
+	"cause" text,
+	"unclean_looks" integer DEFAULT 0 NOT NULL,
+	"suspected_amount" numeric,
+	"suspected_at" timestamptz(3)
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."reports" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"period_from" timestamptz(3) NOT NULL,
+	"period_to" timestamptz(3) NOT NULL,
+	"known_at" timestamptz(3) NOT NULL,
+	"requested_by" text NOT NULL,
+	"verdict" text NOT NULL,
+	"breaks" integer NOT NULL,
+	"content" jsonb NOT NULL,
+	"hash" text NOT NULL,
+	"created_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."attempts" (
+	"delivery_id" text NOT NULL,
+	"n" integer NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"duration_ms" integer NOT NULL,
+	"verdict" text NOT NULL,
+	"status" integer,
+	"error" text,
+	"response_body" text,
+	"response_headers" jsonb,
+	CONSTRAINT "attempts_at_delivery_id_n_pk" PRIMARY KEY("at","delivery_id","n")
+) PARTITION BY RANGE ("at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."deliveries" (
+	"id" text NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"endpoint_id" text NOT NULL,
+	"event_id" text NOT NULL,
+	"event_type" text NOT NULL,
+	"subject" text NOT NULL,
+	"subject_seq" bigint NOT NULL,
+	"state" text NOT NULL,
+	"due_at" timestamptz(3) NOT NULL,
+	"attempts" integer DEFAULT 0 NOT NULL,
+	"lease_until" timestamptz(3),
+	"fence" integer DEFAULT 0 NOT NULL,
+	"finished_at" timestamptz(3),
+	CONSTRAINT "deliveries_created_at_id_pk" PRIMARY KEY("created_at","id")
+) PARTITION BY RANGE ("created_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."endpoint_health" (
+	"endpoint_id" text PRIMARY KEY NOT NULL,
+	"consecutive_failures" integer NOT NULL,
+	"failing_since" timestamptz(3),
+	"hold_until" timestamptz(3),
+	"last_success_at" timestamptz(3)
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."endpoints" (
+	"id" text PRIMARY KEY NOT NULL,
+	"url" text NOT NULL,
+	"description" text,
+	"event_types" text[] NOT NULL,
+	"ordering" text NOT NULL,
+	"signing" text[] NOT NULL,
+	"sealed_secrets" text NOT NULL,
+	"sealed_headers" text,
+	"public_key" text,
+	"rate_per_s" double precision,
+	"state" text NOT NULL,
+	"state_reason" text,
+	"state_at" timestamptz(3) NOT NULL,
+	"created_by" text NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"deleted_at" timestamptz(3)
+);
+--> statement-breakpoint
+ALTER TABLE "tallyhook"."sends" ADD CONSTRAINT "sends_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."transitions" ADD CONSTRAINT "transitions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."transactions" ADD CONSTRAINT "transactions_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_operator" ON "tallyhook"."operations" USING btree ("operation_no","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id");--> statement-breakpoint
+CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no");--> statement-breakpoint
+CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash");--> statement-breakpoint
+CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference");--> statement-breakpoint
+CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE settled_at is null and state in
+      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
+CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and posting_problem is null;--> statement-breakpoint
+CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
+CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
+CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
+CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
+CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
+CREATE INDEX "wanted_unposted" ON "tallyhook"."wanted_postings" USING btree ("wanted_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
+CREATE INDEX "looks_unjudged" ON "tallyhook"."looks" USING btree ("started_at") WHERE judged_at is null;--> statement-breakpoint
+CREATE INDEX "looks_by_object" ON "tallyhook"."looks" USING btree ("object","started_at");--> statement-breakpoint
+CREATE INDEX "objects_due" ON "tallyhook"."objects" USING btree ("next_look_at");--> statement-breakpoint
+CREATE INDEX "objects_by_contract" ON "tallyhook"."objects" USING btree ("contract_id");--> statement-breakpoint
+CREATE INDEX "events_unsequenced" ON "tallyhook"."events" USING btree ("recorded_at","id") WHERE seq is null;--> statement-breakpoint
+CREATE INDEX "events_by_seq" ON "tallyhook"."events" USING btree ("seq");--> statement-breakpoint
+CREATE INDEX "events_by_id" ON "tallyhook"."events" USING btree ("id");--> statement-breakpoint
+CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
+CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
+CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "findings_once" ON "tallyhook"."findings" USING btree ("kind","subject");--> statement-breakpoint
+CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
+CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "attempts_by_delivery" ON "tallyhook"."attempts" USING btree ("delivery_id","n");--> statement-breakpoint
+CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state in ('pending', 'sending');--> statement-breakpoint
+CREATE INDEX "deliveries_by_event" ON "tallyhook"."deliveries" USING btree ("event_id");--> statement-breakpoint
+CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state in ('pending', 'sending');

@@ -1,0 +1,37 @@
+-- Who may do what. The daemon works as tallyhook_writer, which owns nothing, cannot touch a guard or a
+-- partition, and cannot change what is append-only. Finance reads finance_v1 and nothing else.
+-- The roles themselves belong to the cluster and are made before the migrations run.
+grant usage on schema tallyhook to tallyhook_writer;
+--> statement-breakpoint
+grant select on all tables in schema tallyhook to tallyhook_writer;
+--> statement-breakpoint
+grant insert, update on
+  tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys, tallyhook.events,
+  tallyhook.subjects, tallyhook.feed, tallyhook.operations, tallyhook.accounts, tallyhook.wanted_postings,
+  tallyhook.watches, tallyhook.objects, tallyhook.looks, tallyhook.quota, tallyhook.service_state,
+  tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries
+  to tallyhook_writer;
+--> statement-breakpoint
+grant insert on
+  tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
+  tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.attempts, tallyhook.reports
+  to tallyhook_writer;
+--> statement-breakpoint
+grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.objects,
+  tallyhook.candidates to tallyhook_writer;
+--> statement-breakpoint
+do $$
+declare p record;
+begin
+  for p in select c.oid::regclass as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'tallyhook' and c.relkind = 'r'
+  loop
+    execute format('revoke all on %s from tallyhook_writer', p.name);
+  end loop;
+end $$;
+--> statement-breakpoint
+revoke execute on all functions in schema tallyhook from public;
+--> statement-breakpoint
+grant execute on function tallyhook.make_partitions(date, int), tallyhook.drop_partitions(text, date)
+  to tallyhook_writer;

@@ -1,0 +1,101 @@
+/**
+ * Brings a database to this program's schema: drizzle's folder, applied by our own runner. Everything in
+ * one transaction under one lock, so that many daemons may start at once; a file that was edited after it
+ * was applied, and a database newer than the program, are refused. Forward only.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Failure } from '../kernel/errors.ts';
+import { sha256Hex } from '../kernel/json.ts';
+import { connect, type Sql } from './connect.ts';
+import { ensureRoles } from './roles.ts';
+import { toDatabaseError } from './sqlstate.ts';
+
+const FOLDER = join(import.meta.dirname, '../../drizzle');
+/** The transaction lock under which migrations run; any number, but the same in every daemon. */
+const LOCK = 7240124;
+
+interface Migration {
+  idx: number;
+  tag: string;
+  statements: string[];
+  hash: string;
+}
+
+/** The migrations of this program, in order. */
+export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
+  const journal = JSON.parse(await readFile(join(folder, 'meta/_journal.json'), 'utf8')) as {
+    entries: { idx: number; tag: string }[];
+  };
+  return Promise.all(
+    journal.entries.map(async ({ idx, tag }) => {
+      const text = await readFile(join(folder, `${tag}.sql`), 'utf8');
+      const statements = text.split('--> statement-breakpoint').filter((part) => part.trim());
+      return { idx, tag, statements, hash: sha256Hex(text) };
+    }),
+  );
+}
+
+/**
+ * Applies what is missing; answers the tags that were applied.
+ * @param ownerUrl a login that may create schemas and roles
+ * @throws Failure `bad_setting` for a newer database or an edited migration
+ */
+export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string[]> {
+  const migrations = await readMigrations(folder);
+  await ensureRoles(ownerUrl);
+  const db = connect({
+    url: ownerUrl,
+    max: 1,
+    name: 'tallyhook migrate',
+    statementTimeoutMs: 600_000,
+  });
+  try {
+    return await db.begin(({ sql }) => applyMissing(sql, migrations));
+  } catch (error) {
+    throw toDatabaseError(error);
+  } finally {
+    await db.end();
+  }
+}
+
+async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]> {
+  await sql`select pg_advisory_xact_lock(${LOCK})`;
+  await sql`create schema if not exists tallyhook`;
+  await sql`create table if not exists tallyhook.migrations (
+    idx int primary key, tag text not null, hash text not null,
+    applied_at timestamptz not null default now())`;
+  const applied = await sql<{ idx: number; tag: string; hash: string }[]>`
+    select idx, tag, hash from tallyhook.migrations order by idx`;
+  for (const row of applied) refuseMismatch(row, migrations);
+  const missing = migrations.filter((m) => !applied.some((row) => row.idx === m.idx));
+  for (const { idx, tag, hash, statements } of missing) {
+    for (const statement of statements) await sql.unsafe(statement);
+    await sql`insert into tallyhook.migrations (idx, tag, hash) values (${idx}, ${tag}, ${hash})`;
+  }
+  return missing.map((m) => m.tag);
+}
+
+function refuseMismatch(row: { idx: number; tag: string; hash: string }, known: Migration[]): void {
+  const mine = known.find((m) => m.idx === row.idx);
+  if (!mine) {
+    throw new Failure(
+      'bad_setting',
+      `the database is newer than this program (it has migration ${row.tag}); start a newer program`,
+    );
+  }
+  if (mine.hash !== row.hash) {
+    throw new Failure(
+      'bad_setting',
+      `migration ${row.tag} was applied with another content; restore drizzle/${row.tag}.sql`,
+    );
+  }
+}
+
+/** True when every migration of this program is applied: what /readyz asks. */
+export async function isMigrated(sql: Sql, migrations: Migration[]): Promise<boolean> {
+  const rows = await sql<
+    { count: number }[]
+  >`select count(*)::int as count from tallyhook.migrations`;
+  return rows[0]?.count === migrations.length;
+}

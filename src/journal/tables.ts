@@ -1,0 +1,156 @@
+/**
+ * What we asked of the service. An operation is one write; its transitions and sends are rows that are
+ * never changed. `state` changes only in the statement that inserts the transition.
+ */
+
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm/sql';
+import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
+
+/** Column order: identity, request, parties, answer, life. */
+export const operations = tallyhook.table(
+  'operations',
+  {
+    id: text().primaryKey(),
+    kind: text().notNull(),
+    state: text().notNull(),
+    /** executed, not_executed or open: what the state means for the books (design, section 4). */
+    outcome: text()
+      .notNull()
+      .generatedAlwaysAs(sql`case when state in ('accepted', 'executed', 'settled') then 'executed'
+        when state in ('rejected', 'failed', 'not_executed') then 'not_executed' else 'open' end`),
+    /** `gateway` for a write that went through us, `report` for one made elsewhere. */
+    source: text().notNull(),
+    owner: text().notNull(),
+    keyId: text('key_id').notNull(),
+    idempotencyKey: text('idempotency_key'),
+    /** SHA-256 of method, path and canonical body: the same key with another one is refused. */
+    fingerprint: text().notNull(),
+    /** False once the key may be used again (not_sent, unavailable). */
+    keyHeld: boolean('key_held').notNull(),
+    reference: text(),
+
+    method: text().notNull(),
+    path: text().notNull(),
+    contentType: text('content_type'),
+    requestBody: bytes('request_body').notNull(),
+
+    fromAddr: text('from_addr'),
+    toAddr: text('to_addr'),
+    fromKey: text('from_key').generatedAlwaysAs(sql`lower(from_addr)`),
+    toKey: text('to_key').generatedAlwaysAs(sql`lower(to_addr)`),
+    operationNo: whole('operation_no'),
+    contractId: whole('contract_id'),
+    tokenId: whole('token_id'),
+    amount: whole(),
+    feeAmount: whole('fee_amount'),
+    reasonType: text('reason_type'),
+    tokenUri: text('token_uri'),
+    metaData: text('meta_data'),
+    extraData: text('extra_data'),
+    /** What was last seen of the wallets or the token involved, when the intent was recorded. */
+    preImage: json('pre_image'),
+
+    txAppNo: whole('tx_app_no'),
+    txLogNo: whole('tx_log_no'),
+    txHash: text('tx_hash'),
+    /** refused, not_sent, unavailable, or the class of an unknown outcome. */
+    errorClass: text('error_class'),
+    errorStatus: integer('error_status'),
+    errorCode: text('error_code'),
+    errorMessage: text('error_message'),
+    answerStatus: integer('answer_status'),
+    answerHeaders: json('answer_headers'),
+    answerBody: bytes('answer_body'),
+    /** How the outcome is known, when it was not the service's own answer. */
+    evidence: json(),
+
+    recordedAt: instant('recorded_at').notNull(),
+    sentAt: instant('sent_at'),
+    sendDeadlineAt: instant('send_deadline_at'),
+    daemonId: text('daemon_id'),
+    answeredAt: instant('answered_at'),
+    /** When the outcome took effect as far as known; what the ledger posts under. */
+    effectiveAt: instant('effective_at'),
+    effectiveBasis: text('effective_basis'),
+    settledAt: instant('settled_at'),
+    /** True when it went out beside another open write that it cannot be told apart from. */
+    ambiguous: boolean().notNull().default(false),
+    /** How often the ledger posted or reversed it; odd while it stands in the books. */
+    postings: integer().notNull().default(0),
+    /** Why the ledger set it aside. */
+    postingProblem: text('posting_problem'),
+    /** Whether it belongs in the books: a token write once executed, an NFT write once settled. */
+    inBooks: boolean('in_books')
+      .notNull()
+      .generatedAlwaysAs(sql`case when kind in ('give', 'receive_from', 'transfer')
+        then state in ('accepted', 'executed', 'settled')
+        when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
+        then state = 'settled' else false end`),
+  },
+  (t) => [
+    uniqueIndex('operations_idempotency').on(t.owner, t.idempotencyKey).where(sql`key_held`),
+    uniqueIndex('operations_reported_tx')
+      .on(t.txAppNo, t.txLogNo)
+      .where(sql`source = 'report' and tx_log_no is not null`),
+    index('operations_by_from').on(t.fromKey, t.recordedAt),
+    index('operations_by_to').on(t.toKey, t.recordedAt),
+    index('operations_by_operator').on(t.operationNo, t.recordedAt),
+    index('operations_by_token').on(t.contractId, t.tokenId),
+    index('operations_by_tx').on(t.txLogNo),
+    index('operations_by_hash').on(t.txHash),
+    index('operations_by_reference').on(t.reference),
+    index('operations_open')
+      .on(t.recordedAt)
+      .where(sql`settled_at is null and state in
+      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
+    index('operations_unposted')
+      .on(t.recordedAt)
+      .where(sql`in_books <> (postings % 2 = 1) and posting_problem is null`),
+  ],
+);
+
+/** Append-only: every change of state, with its cause. */
+export const transitions = tallyhook.table(
+  'transitions',
+  {
+    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+    operationId: text('operation_id')
+      .notNull()
+      .references(() => operations.id),
+    fromState: text('from_state'),
+    toState: text('to_state').notNull(),
+    at: instant().notNull(),
+    cause: text().notNull(),
+    evidence: json(),
+    daemonId: text('daemon_id'),
+  },
+  (t) => [index('transitions_by_operation').on(t.operationId, t.id)],
+);
+
+/** Append-only: every time an operation was about to leave, and every time an answer came. */
+export const sends = tallyhook.table(
+  'sends',
+  {
+    operationId: text('operation_id')
+      .notNull()
+      .references(() => operations.id),
+    n: smallint().notNull(),
+    startedAt: instant('started_at').notNull(),
+    deadlineAt: instant('deadline_at').notNull(),
+    daemonId: text('daemon_id').notNull(),
+    epoch: bigint({ mode: 'bigint' }).notNull(),
+    /** Why an earlier send allowed this one: null for the first. */
+    after: text(),
+  },
+  (t) => [primaryKey({ columns: [t.operationId, t.n] })],
+);

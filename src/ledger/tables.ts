@@ -1,0 +1,143 @@
+/**
+ * Double entry. Entries, transactions and batches are append-only and must balance; triggers in the
+ * database refuse everything else, whoever asks. Only `ledger/` writes here.
+ */
+
+import {
+  bigint,
+  index,
+  integer,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm/sql';
+import { instant, tallyhook, whole } from '../db/columns.ts';
+
+/** `wallet:<addr>`, `operator:<no>`, `fees`, `collection`, `opening`, `external`. */
+export const accounts = tallyhook.table(
+  'accounts',
+  {
+    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+    name: text().notNull(),
+    kind: text().notNull(),
+    asset: text().notNull().default('service_token'),
+    balance: whole().notNull(),
+    /** The number of entries so far: gapless, so a missing entry shows. */
+    version: bigint({ mode: 'bigint' }).notNull(),
+    openedAt: instant('opened_at').notNull(),
+  },
+  (t) => [uniqueIndex('accounts_by_name').on(sql`lower(${t.name})`, t.asset)],
+);
+
+/** One commit of the elected writer; `recorded_at` rises strictly from batch to batch. */
+export const batches = tallyhook.table('batches', {
+  id: bigint({ mode: 'bigint' }).primaryKey(),
+  recordedAt: instant('recorded_at').notNull().unique(),
+  transactions: integer().notNull(),
+  entries: integer().notNull(),
+});
+
+export const transactions = tallyhook.table(
+  'transactions',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey(),
+    batchId: bigint('batch_id', { mode: 'bigint' })
+      .notNull()
+      .references(() => batches.id),
+    /** give, receive_from, transfer, opening, booking, reversal. */
+    kind: text().notNull(),
+    operationId: text('operation_id'),
+    /** 1 for the first posting of the operation, 2 for its reversal, 3 when it was posted again. */
+    posting: integer(),
+    wantedId: text('wanted_id').unique(),
+    reverses: bigint({ mode: 'bigint' }),
+    reasonType: text('reason_type'),
+    reference: text(),
+    txAppNo: whole('tx_app_no'),
+    txLogNo: whole('tx_log_no'),
+    requestedBy: text('requested_by'),
+    effectiveAt: instant('effective_at').notNull(),
+    effectiveBasis: text('effective_basis').notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+    /** How many entries it has; the database refuses another number, so a closed one stays closed. */
+    entryCount: smallint('entry_count').notNull(),
+  },
+  (t) => [
+    uniqueIndex('transactions_by_operation').on(t.operationId, t.posting),
+    index('transactions_by_effective').on(t.effectiveAt),
+  ],
+);
+
+export const entries = tallyhook.table(
+  'entries',
+  {
+    transactionId: bigint('transaction_id', { mode: 'bigint' })
+      .notNull()
+      .references(() => transactions.id),
+    line: smallint().notNull(),
+    accountId: bigint('account_id', { mode: 'bigint' })
+      .notNull()
+      .references(() => accounts.id),
+    amount: whole().notNull(),
+    balanceAfter: whole('balance_after').notNull(),
+    version: bigint({ mode: 'bigint' }).notNull(),
+    effectiveAt: instant('effective_at').notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.transactionId, t.line] }),
+    uniqueIndex('entries_by_version').on(t.accountId, t.version),
+    index('entries_by_effective').on(t.accountId, t.effectiveAt),
+  ],
+);
+
+/** Postings that a later stage wants (opening, booking, reversal); the one writer posts them. */
+export const wantedPostings = tallyhook.table(
+  'wanted_postings',
+  {
+    id: text().primaryKey(),
+    kind: text().notNull(),
+    /** The account that changes, and by how much; the other side is `opening` or `external`. */
+    account: text().notNull(),
+    counter: text().notNull(),
+    amount: whole().notNull(),
+    effectiveAt: instant('effective_at').notNull(),
+    effectiveBasis: text('effective_basis').notNull(),
+    requestedBy: text('requested_by').notNull(),
+    reason: text(),
+    wantedAt: instant('wanted_at').notNull(),
+    postedAt: instant('posted_at'),
+    problem: text(),
+  },
+  (t) => [
+    index('wanted_unposted').on(t.wantedAt).where(sql`posted_at is null and problem is null`),
+  ],
+);
+
+/** What happened to tokens, append-only. */
+export const nftMovements = tallyhook.table(
+  'nft_movements',
+  {
+    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+    batchId: bigint('batch_id', { mode: 'bigint' })
+      .notNull()
+      .references(() => batches.id),
+    /** opening, mint, transfer, burn, data_change, reversal. */
+    kind: text().notNull(),
+    contractId: whole('contract_id').notNull(),
+    tokenId: whole('token_id').notNull(),
+    fromAddr: text('from_addr'),
+    toAddr: text('to_addr'),
+    txHash: text('tx_hash'),
+    operationId: text('operation_id'),
+    posting: integer(),
+    effectiveAt: instant('effective_at').notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+  },
+  (t) => [
+    uniqueIndex('nft_movements_by_operation').on(t.operationId, t.posting),
+    index('nft_movements_by_token').on(t.contractId, t.tokenId, t.id),
+  ],
+);

@@ -1,0 +1,102 @@
+/**
+ * What the service says now. `objects` is the due list, `looks` every look with its answer; a look is
+ * never changed but for the mark that the reconciler has judged it.
+ */
+
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  index,
+  integer,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm/sql';
+import { instant, json, tallyhook, whole } from '../db/columns.ts';
+
+/** What people asked us to watch. */
+export const watches = tallyhook.table('watches', {
+  id: text().primaryKey(),
+  /** wallet, contract or token. */
+  kind: text().notNull(),
+  /** The object's name: `wallet:<addr, lower case>`, `contract:<id>` or `token:<contract>:<id>`. */
+  object: text().notNull().unique(),
+  addr: text(),
+  contractId: whole('contract_id'),
+  tokenId: whole('token_id'),
+  weight: doublePrecision().notNull(),
+  createdAt: instant('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+});
+
+/** The due list: everything under observation, watched or touched by an operation of ours. */
+export const objects = tallyhook.table(
+  'objects',
+  {
+    name: text().primaryKey(),
+    kind: text().notNull(),
+    /** The first spelling, which is what is sent. */
+    addr: text(),
+    contractId: whole('contract_id'),
+    tokenId: whole('token_id'),
+    weight: doublePrecision().notNull(),
+    nextLookAt: instant('next_look_at').notNull(),
+    leaseUntil: instant('lease_until'),
+    /** Looks in a row that brought nothing conclusive. */
+    failures: integer().notNull().default(0),
+    /** The newest conclusive look: when its request started, and what it said. */
+    lastStartedAt: instant('last_started_at'),
+    lastSeen: json('last_seen'),
+    addedAt: instant('added_at').notNull(),
+  },
+  (t) => [index('objects_due').on(t.nextLookAt), index('objects_by_contract').on(t.contractId)],
+);
+
+/** Every look. Partitioned by `started_at` and pruned by dropping partitions. */
+export const looks = tallyhook.table(
+  'looks',
+  {
+    id: text().notNull(),
+    object: text().notNull(),
+    kind: text().notNull(),
+    startedAt: instant('started_at').notNull(),
+    endedAt: instant('ended_at').notNull(),
+    /** seen, absent, or inconclusive. */
+    result: text().notNull(),
+    cause: text(),
+    /** The record as the service gave it: a wallet record or a token record. */
+    record: json(),
+    judgedAt: instant('judged_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.startedAt, t.id] }),
+    index('looks_unjudged').on(t.startedAt).where(sql`judged_at is null`),
+    index('looks_by_object').on(t.object, t.startedAt),
+  ],
+);
+
+/** Deadlines that the service set, per class of traffic; a restart does not forget them. */
+export const quota = tallyhook.table('quota', {
+  name: text().primaryKey(),
+  blockedUntil: instant('blocked_until'),
+  /** Requests per second that the control allows now. */
+  rate: doublePrecision().notNull(),
+  /** CUBIC: the rate at the last throttling, and when that was. */
+  lastMax: doublePrecision('last_max'),
+  throttledAt: instant('throttled_at'),
+  updatedAt: instant('updated_at').notNull(),
+});
+
+/** One row: whether the service answers, announced or under maintenance, since when. */
+export const serviceState = tallyhook.table('service_state', {
+  name: text().primaryKey(),
+  state: text().notNull(),
+  since: instant().notNull(),
+  announced: json(),
+  nextProbeAt: instant('next_probe_at').notNull(),
+  /** Total milliseconds of maintenance so far: clocks that freeze subtract it. */
+  frozenMs: bigint('frozen_ms', { mode: 'number' }).notNull(),
+  checkedAt: instant('checked_at').notNull(),
+  active: boolean().notNull(),
+});

@@ -1,0 +1,42 @@
+/**
+ * Events as rows, committed with the change they tell of. Partitioned by `recorded_at` and pruned by
+ * dropping partitions, so nothing here is unique across time; ids are UUIDv7 and unique by making.
+ */
+import { bigint, index, primaryKey, text } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm/sql';
+import { instant, tallyhook } from '../db/columns.ts';
+
+export const events = tallyhook.table(
+  'events',
+  {
+    id: text().notNull(),
+    type: text().notNull(),
+    subject: text().notNull(),
+    /** Gap-free from 1 per subject. */
+    subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
+    occurredAt: instant('occurred_at').notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+    /** The number in the pull feed: given after commit by the elected sequencer, gap-free from 1. */
+    seq: bigint({ mode: 'bigint' }),
+    /** The exact bytes of the webhook body. */
+    body: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.recordedAt, t.id] }),
+    index('events_unsequenced').on(t.recordedAt, t.id).where(sql`seq is null`),
+    index('events_by_seq').on(t.seq),
+    index('events_by_id').on(t.id),
+  ],
+);
+
+/** The last number given to each subject's events. */
+export const subjects = tallyhook.table('subjects', {
+  subject: text().primaryKey(),
+  lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),
+});
+
+/** One row: the last number of the pull feed. */
+export const feed = tallyhook.table('feed', {
+  name: text().primaryKey(),
+  lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),
+});

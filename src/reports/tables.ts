@@ -1,0 +1,31 @@
+/** Reports as rows: made once per kind and period, reproducible from their cut-off, hashed. */
+import { index, integer, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm/sql';
+import { instant, json, tallyhook } from '../db/columns.ts';
+
+export const reports = tallyhook.table(
+  'reports',
+  {
+    id: text().primaryKey(),
+    kind: text().notNull(),
+    periodFrom: instant('period_from').notNull(),
+    periodTo: instant('period_to').notNull(),
+    /** The cut-off: the last ledger batch that the report knows. */
+    knownAt: instant('known_at').notNull(),
+    /** `schedule` or the owner who asked. */
+    requestedBy: text('requested_by').notNull(),
+    /** balanced or breaks. */
+    verdict: text().notNull(),
+    breaks: integer().notNull(),
+    content: json().notNull(),
+    /** SHA-256 of the canonical content. */
+    hash: text().notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [
+    uniqueIndex('reports_once_per_period')
+      .on(t.kind, t.periodFrom, t.periodTo)
+      .where(sql`requested_by = 'schedule'`),
+    index('reports_by_time').on(t.createdAt),
+  ],
+);
