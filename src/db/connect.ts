@@ -89,6 +89,11 @@ export function connect(options: ConnectOptions): Db {
   };
 }
 
+/** A value as one jsonb parameter: a batch of rows for `jsonb_to_recordset`, or a document. */
+export function asJson(value: unknown): never {
+  return value as never;
+}
+
 function openPool(options: ConnectOptions): postgres.Sql {
   return postgres(options.url, {
     max: options.max ?? 10,

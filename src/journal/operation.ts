@@ -1,0 +1,122 @@
+/**
+ * The words of the journal: kinds of write, states, and what each state means for the books. Pure.
+ */
+import type { Instant } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+
+export const KINDS = [
+  'mint',
+  'mint_sequential',
+  'burn',
+  'set_extra_data',
+  'transfer_from',
+  'give',
+  'receive_from',
+  'transfer',
+  'other',
+] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Writes of service tokens: they move balances. */
+export const TOKEN_KINDS: readonly Kind[] = ['give', 'receive_from', 'transfer'];
+/** Writes of NFTs: they end as the chain ends them. */
+export const NFT_KINDS: readonly Kind[] = [
+  'mint',
+  'mint_sequential',
+  'burn',
+  'set_extra_data',
+  'transfer_from',
+];
+
+export type State =
+  | 'recorded'
+  | 'queued'
+  | 'sending'
+  | 'accepted'
+  | 'rejected'
+  | 'unknown'
+  | 'executed'
+  | 'not_executed'
+  | 'undecided'
+  | 'settled'
+  | 'failed'
+  | 'cancelled';
+export type Outcome = 'executed' | 'not_executed' | 'open';
+
+/**
+ * Which state may follow which (design, section 4, journal). The service's own answer may arrive late:
+ * `accepted` and `rejected` follow anything that is not final by the service or the chain.
+ */
+export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
+  recorded: ['sending', 'rejected'],
+  queued: ['sending', 'cancelled', 'rejected'],
+  sending: ['accepted', 'rejected', 'unknown'],
+  unknown: ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'],
+  undecided: ['executed', 'not_executed', 'accepted', 'rejected'],
+  executed: ['settled', 'failed', 'not_executed', 'accepted', 'rejected'],
+  not_executed: ['executed', 'accepted', 'rejected'],
+  accepted: ['settled', 'failed'],
+  rejected: ['accepted'],
+  cancelled: [],
+  settled: [],
+  failed: [],
+};
+
+/** The states from which `to` may be reached. */
+export function statesBefore(to: State): State[] {
+  return (Object.keys(FOLLOWS) as State[]).filter((from) => FOLLOWS[from].includes(to));
+}
+
+/** What a state means for the books; the same rule is the generated column `operations.outcome`. */
+export function outcomeOf(state: State): Outcome {
+  if (state === 'accepted' || state === 'executed' || state === 'settled') return 'executed';
+  if (state === 'rejected' || state === 'failed' || state === 'not_executed') return 'not_executed';
+  return 'open';
+}
+
+/** What a write asks for, as far as its kind has such a field. */
+export interface WriteFields {
+  fromAddr?: string | null;
+  toAddr?: string | null;
+  operationNo?: bigint | null;
+  contractId?: bigint | null;
+  tokenId?: bigint | null;
+  amount?: bigint | null;
+  feeAmount?: bigint | null;
+  reasonType?: string | null;
+  tokenUri?: string | null;
+  metaData?: string | null;
+  extraData?: string | null;
+}
+
+/** One recorded write, as every stage reads it. */
+export interface Operation extends Required<WriteFields> {
+  id: string;
+  kind: Kind;
+  state: State;
+  outcome: Outcome;
+  source: 'gateway' | 'report';
+  owner: string;
+  idempotencyKey: string | null;
+  reference: string | null;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  txHash: string | null;
+  errorClass: string | null;
+  errorStatus: number | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  preImage: Json;
+  evidence: Json;
+  recordedAt: Instant;
+  sentAt: Instant | null;
+  sendDeadlineAt: Instant | null;
+  answeredAt: Instant | null;
+  effectiveAt: Instant | null;
+  effectiveBasis: string | null;
+  settledAt: Instant | null;
+  ambiguous: boolean;
+  /** How often it was posted or reversed; odd while it stands in the books. */
+  postings: number;
+  inBooks: boolean;
+}

@@ -1,0 +1,97 @@
+/**
+ * The seam between inside and outside. `emit` runs inside the producer's transaction, so a change and its
+ * event are one commit; the deliveries are fanned out in the same commit. After that the sequencer gives
+ * committed events their number in the pull feed, gap-free, whoever committed first.
+ */
+import type { Db, Tx } from '../db/connect.ts';
+import { must } from '../kernel/assert.ts';
+import { type Clock, isoText } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import type { Ids } from '../kernel/ids.ts';
+import { jsonText } from '../kernel/json.ts';
+import type { EventDraft, OutboxEvent } from './events.ts';
+import * as store from './store.ts';
+
+/** Writes the deliveries of these events inside the same transaction; given by webhooks. */
+export type FanOut = (tx: Tx, events: readonly OutboxEvent[]) => Promise<void>;
+
+export interface Outbox {
+  /** Records events and their deliveries in the producer's transaction. Order is kept per subject. */
+  emit(tx: Tx, drafts: readonly EventDraft[]): Promise<OutboxEvent[]>;
+}
+
+/** The outbox of one daemon. */
+export function makeOutbox(given: { clock: Clock; ids: Ids; fanOut: FanOut }): Outbox {
+  return {
+    async emit(tx, drafts) {
+      if (drafts.length === 0) return [];
+      const counts = new Map<string, number>();
+      for (const { subject } of drafts) counts.set(subject, (counts.get(subject) ?? 0) + 1);
+      const next = await store.advanceSubjects(tx, counts);
+      // Taken after the subjects are locked, so that recorded order follows subject order.
+      const recordedAt = given.clock.now();
+      const events = drafts.map((draft) => {
+        const subjectSeq = must(next.get(draft.subject), 'subject number');
+        next.set(draft.subject, subjectSeq + 1n);
+        return toEvent(draft, given.ids.next('evt'), subjectSeq, recordedAt);
+      });
+      await store.insertEvents(tx, events);
+      await given.fanOut(tx, events);
+      return events;
+    },
+  };
+}
+
+/** The body is fixed here, once: the same bytes go to every endpoint, every attempt and the feed. */
+function toEvent(
+  draft: EventDraft,
+  id: string,
+  subjectSeq: bigint,
+  recordedAt: number,
+): OutboxEvent {
+  const { type, subject, occurredAt } = draft;
+  const data = { ...draft.data, subject_seq: Number(subjectSeq) };
+  const body = jsonText({ id, type, timestamp: isoText(occurredAt), data });
+  return { id, type, subject, subjectSeq, occurredAt, recordedAt, body };
+}
+
+const SEQUENCE_MAX = 1_000;
+
+/**
+ * One pass of the sequencer: numbers committed events. The row lock on the feed elects the one daemon that
+ * does it; another one answers 0 at once. Answers how many were numbered.
+ */
+export async function sequence(db: Db): Promise<number> {
+  return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));
+}
+
+/** A page of the feed: webhook bodies in order, and the cursor after the last one. */
+export interface FeedPage {
+  bodies: string[];
+  cursor: string;
+}
+
+/**
+ * Reads the feed after a cursor (the empty text: from the oldest kept).
+ * @param types exact types or `group.*`; empty for all
+ * @throws Failure `invalid_cursor`, `cursor_expired`
+ */
+export async function readFeed(
+  db: Db,
+  query: { cursor: string; types: readonly string[]; limit: number },
+): Promise<FeedPage> {
+  const { cursor, types, limit } = query;
+  if (!/^\d{0,18}$/.test(cursor))
+    throw new Failure('invalid_cursor', 'use the cursor of the last answer');
+  const after = BigInt(cursor || '0');
+  const { oldest, newest } = await store.feedBounds(db);
+  if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
+  if (cursor !== '' && oldest !== undefined && after + 1n < oldest) {
+    throw new Failure('cursor_expired', `the oldest kept event has cursor ${oldest}`);
+  }
+  const rows = await store.listFeed(db, { after, upTo: newest, types, limit });
+  const last = rows.at(-1);
+  // A full page continues after its last row; a short one has seen everything there was.
+  const at = rows.length === limit && last ? last.seq : newest;
+  return { bodies: rows.map((row) => row.body), cursor: at.toString() };
+}

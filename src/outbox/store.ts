@@ -1,0 +1,87 @@
+/** SQL of the outbox: subject counters, events, and the numbers of the feed. */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { isoText } from '../kernel/clock.ts';
+import type { OutboxEvent } from './events.ts';
+
+/**
+ * Reserves the next numbers of each subject and locks the subjects (in name order, so that two producers
+ * never wait for each other in a circle). Answers the first reserved number per subject.
+ */
+export async function advanceSubjects(
+  tx: Tx,
+  counts: ReadonlyMap<string, number>,
+): Promise<Map<string, bigint>> {
+  const wanted = [...counts].map(([subject, count]) => ({ subject, count }));
+  const rows = await tx.sql<{ subject: string; last_seq: bigint }[]>`
+    insert into tallyhook.subjects as s (subject, last_seq)
+    select subject, count from jsonb_to_recordset(${asJson(wanted)}::jsonb) as x(subject text, count bigint)
+    order by subject
+    on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
+    returning subject, last_seq`;
+  return new Map(
+    rows.map((r) => [r.subject, r.last_seq - BigInt(counts.get(r.subject) ?? 0) + 1n]),
+  );
+}
+
+export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
+  const rows = events.map((e) => ({
+    id: e.id,
+    type: e.type,
+    subject: e.subject,
+    subject_seq: e.subjectSeq,
+    occurred_at: isoText(e.occurredAt),
+    recorded_at: isoText(e.recordedAt),
+    body: e.body,
+  }));
+  await tx.sql`
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
+    select id, type, subject, subject_seq, occurred_at, recorded_at, body
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, type text, subject text,
+      subject_seq bigint, occurred_at timestamptz, recorded_at timestamptz, body text)`;
+}
+
+/** Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. */
+export async function numberEvents(tx: Tx, limit: number): Promise<number> {
+  await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
+  const rows = await tx.sql<{ numbered: number }[]>`
+    with head as (
+      select last_seq from tallyhook.feed where name = 'events' for update skip locked
+    ), fresh as (
+      select recorded_at, id, subject, subject_seq from tallyhook.events
+      where seq is null and exists (select from head)
+      order by recorded_at, id limit ${limit}
+    ), numbered as (
+      update tallyhook.events e set seq = head.last_seq + f.n
+      from (select recorded_at, id, row_number() over (order by recorded_at, subject_seq, id) as n
+            from fresh) f, head
+      where e.recorded_at = f.recorded_at and e.id = f.id
+      returning e.seq
+    ), moved as (
+      update tallyhook.feed set last_seq = last_seq + (select count(*) from numbered)
+      where name = 'events' and exists (select from numbered) returning 1
+    )
+    select count(*)::int as numbered from numbered`;
+  return rows[0]?.numbered ?? 0;
+}
+
+/** The oldest number still kept, and the newest given (0 before the first). */
+export async function feedBounds(
+  db: Queryable,
+): Promise<{ oldest: bigint | undefined; newest: bigint }> {
+  const rows = await db.sql<{ oldest: bigint | null; newest: bigint | null }[]>`
+    select (select min(seq) from tallyhook.events) as oldest,
+      (select last_seq from tallyhook.feed where name = 'events') as newest`;
+  return { oldest: rows[0]?.oldest ?? undefined, newest: rows[0]?.newest ?? 0n };
+}
+
+export async function listFeed(
+  db: Queryable,
+  query: { after: bigint; upTo: bigint; types: readonly string[]; limit: number },
+): Promise<{ seq: bigint; body: string }[]> {
+  return db.sql<{ seq: bigint; body: string }[]>`
+    select seq, body from tallyhook.events
+    where seq > ${query.after.toString()}::bigint and seq <= ${query.upTo.toString()}::bigint
+      and (${query.types.length === 0} or type = any(${query.types as string[]}::text[])
+        or split_part(type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
+    order by seq limit ${query.limit}`;
+}
