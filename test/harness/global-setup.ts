@@ -1,0 +1,45 @@
+/**
+ * Once per test run: a real Postgres (the embedded one in a temporary folder, or the one that
+ * TEST_DATABASE_URL names) with one migrated template database that every test file clones.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import type { TestProject } from 'vitest/node';
+import { openEmbedded } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A login that may create databases, at the server's own database. */
+    serverUrl: string;
+    template: string;
+  }
+}
+
+export default async function setup(project: TestProject) {
+  const given = process.env.TEST_DATABASE_URL;
+  const folder = given ? undefined : await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
+  const embedded = folder ? await openEmbedded({ directory: folder }) : undefined;
+  const serverUrl = given ?? (embedded?.url as string);
+  const template = `template_${process.pid}`;
+  const sql = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  await sql.unsafe(`drop database if exists ${template}`);
+  await sql.unsafe(`create database ${template}`);
+  await migrate(urlOf(serverUrl, template));
+  project.provide('serverUrl', serverUrl);
+  project.provide('template', template);
+  return async () => {
+    await sql.unsafe(`drop database if exists ${template} with (force)`);
+    await sql.end();
+    await embedded?.stop();
+    if (folder) await rm(folder, { recursive: true, force: true });
+  };
+}
+
+function urlOf(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}
