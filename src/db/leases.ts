@@ -13,27 +13,46 @@ export interface Daemon {
   epoch: bigint;
 }
 
-/** How long a daemon counts as alive after its last sign, in milliseconds. */
-export const ALIVE_MS = 15_000;
-
-/** Registers a start and gives it its epoch. */
-export async function enrolDaemon(db: Queryable, id: string, now: Instant): Promise<Daemon> {
+/** Registers a start and gives it its epoch; it counts as alive for `aliveMs` after its last sign. */
+export async function enrolDaemon(
+  db: Queryable,
+  id: string,
+  now: Instant,
+  aliveMs: number,
+): Promise<Daemon> {
   const [row] = await db.sql<{ epoch: bigint }[]>`
     insert into tallyhook.daemons (id, started_at, alive_until)
-    values (${id}, ${isoText(now)}, ${isoText(now + ALIVE_MS)})
+    values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)})
     returning epoch`;
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
 /** A sign of life. Answers how many daemons are alive, this one included. */
-export async function keepAlive(db: Queryable, daemon: Daemon, now: Instant): Promise<number> {
+export async function keepAlive(
+  db: Queryable,
+  daemon: Daemon,
+  now: Instant,
+  aliveMs: number,
+): Promise<number> {
   const [row] = await db.sql<{ alive: number }[]>`
     with sign as (
-      update tallyhook.daemons set alive_until = ${isoText(now + ALIVE_MS)} where id = ${daemon.id}
+      update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)} where id = ${daemon.id}
       returning id)
     select count(*)::int as alive from tallyhook.daemons
     where alive_until > ${isoText(now)} or id in (select id from sign)`;
   return row?.alive ?? 1;
+}
+
+/**
+ * Insists, inside a transaction that is about to promise something, that this daemon still counts as
+ * alive: a process that was paused for long finds itself declared dead and must not go on.
+ * @throws Failure `lease_lost`
+ */
+export async function daemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
+  const rows = await tx.sql`
+    select 1 as one from tallyhook.daemons where id = ${daemon.id} and alive_until > ${isoText(now)}`;
+  if (rows.length === 0)
+    throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
 /** Says goodbye: leases are free at once for the others. */

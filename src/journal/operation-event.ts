@@ -1,0 +1,36 @@
+/** An operation as people and programs see it: snake_case, whole numbers as decimal text. Pure. */
+import { decimalText } from '../kernel/amounts.ts';
+import type { EventData } from '../outbox/events.ts';
+import type { Operation } from './operation.ts';
+
+/** The members that events, the API and reports share. */
+export function operationFields(operation: Operation): EventData<'operation.accepted'> {
+  const { errorClass } = operation;
+  return {
+    operation_id: operation.id,
+    kind: operation.kind,
+    state: operation.state,
+    outcome: operation.outcome,
+    reference: operation.reference,
+    idempotency_key: operation.idempotencyKey,
+    from_addr: operation.fromAddr,
+    to_addr: operation.toAddr,
+    operation_no: decimalText(operation.operationNo),
+    contract_id: decimalText(operation.contractId),
+    token_id: decimalText(operation.tokenId),
+    amount: decimalText(operation.amount),
+    fee_amount: decimalText(operation.feeAmount),
+    reason_type: operation.reasonType,
+    tx_app_no: decimalText(operation.txAppNo),
+    tx_log_no: decimalText(operation.txLogNo),
+    tx_hash: operation.txHash,
+    error: errorClass
+      ? {
+          class: errorClass,
+          status: operation.errorStatus,
+          code: operation.errorCode,
+          message: operation.errorMessage,
+        }
+      : null,
+  };
+}

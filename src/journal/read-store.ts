@@ -1,0 +1,200 @@
+/** SQL of the journal that only reads: by id, by key, by wallet, what is open, and lists for people. */
+import type { Queryable, Sql } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import { type OperationRow, operationColumns, toOperation } from './columns.ts';
+import type { Operation } from './operation.ts';
+
+/** The stored answer of the service, for a replay. */
+export interface StoredAnswer {
+  status: number | null;
+  headers: Json;
+  body: Uint8Array | null;
+}
+/** An operation together with what an idempotent repeat needs. */
+export interface KeyedOperation {
+  operation: Operation;
+  fingerprint: string;
+  answer: StoredAnswer;
+}
+
+export async function findOperation(db: Queryable, id: string): Promise<Operation | undefined> {
+  const rows = await db.sql<OperationRow[]>`
+    select ${operationColumns(db.sql)} from tallyhook.operations o where o.id = ${id}`;
+  return rows[0] && toOperation(rows[0]);
+}
+
+/** The operation that holds this idempotency key of this owner. */
+export async function findByIdempotencyKey(
+  db: Queryable,
+  owner: string,
+  key: string,
+): Promise<KeyedOperation | undefined> {
+  const rows = await db.sql<OperationRow[]>`
+    select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers, o.answer_body
+    from tallyhook.operations o
+    where o.owner = ${owner} and o.idempotency_key = ${key} and o.key_held`;
+  const row = rows[0];
+  if (!row) return undefined;
+  const { fingerprint, answer_status, answer_headers, answer_body, ...operation } = row;
+  return {
+    operation: toOperation(operation),
+    fingerprint: fingerprint as string,
+    answer: {
+      status: answer_status as number | null,
+      headers: answer_headers as Json,
+      body: answer_body as Uint8Array | null,
+    },
+  };
+}
+
+/** One row of an operation's history. */
+export interface Transition {
+  from_state: string | null;
+  to_state: string;
+  at: Instant;
+  cause: string;
+  evidence: Json;
+}
+
+export async function listTransitions(db: Queryable, operationId: string): Promise<Transition[]> {
+  return db.sql<Transition[]>`
+    select from_state, to_state, at, cause, evidence from tallyhook.transitions
+    where operation_id = ${operationId} order by id limit 1000`;
+}
+
+/** `sending` operations whose deadline has passed and whose daemon is dead (or far too late). */
+export async function listAbandoned(
+  db: Queryable,
+  now: Instant,
+  graceMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select o.id from tallyhook.operations o
+    left join tallyhook.daemons d on d.id = o.daemon_id
+    where o.state = 'sending' and o.send_deadline_at < ${isoText(now)}
+      and (d.id is null or d.alive_until < ${isoText(now)}
+        or o.send_deadline_at < ${isoText(now - graceMs)})
+    order by o.send_deadline_at limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** Which operations touch a set of books: by address, by operator number, or by kind. */
+export interface Touching {
+  /** Lower-case addresses. */
+  keys: readonly string[];
+  /** Operator numbers whose wallet is among them. */
+  operationNos: readonly bigint[];
+  /** True when the collection wallet is among them: every receive-from touches it. */
+  collection: boolean;
+  /** True when the fee wallet is among them: every write with a fee touches it. */
+  fees: boolean;
+}
+
+/**
+ * Token writes that touch these books and matter for a look: still open, executed and not yet posted, or
+ * answered at `since` or later. Oldest first, at most `limit`.
+ */
+export async function listTouching(
+  db: Queryable,
+  touching: Touching,
+  since: Instant,
+  limit: number,
+): Promise<Operation[]> {
+  const { sql } = db;
+  const rows = await sql<OperationRow[]>`
+    select ${operationColumns(sql)} from tallyhook.operations o
+    where o.kind in ('give', 'receive_from', 'transfer')
+      and ${touches(sql, touching)}
+      and (o.outcome = 'open' or o.in_books <> (o.postings % 2 = 1) or o.answered_at >= ${isoText(since)}
+        or o.effective_at >= ${isoText(since)})
+      and o.state not in ('recorded', 'queued', 'cancelled')
+    order by o.recorded_at limit ${limit}`;
+  return rows.map(toOperation);
+}
+
+function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
+  return sql`(o.from_key = any(${keys as string[]}::text[]) or o.to_key = any(${keys as string[]}::text[])
+    or o.operation_no = any(${operationNos.map(String)}::numeric[])
+    or (${collection} and o.kind = 'receive_from')
+    or (${fees} and o.fee_amount > 0))`;
+}
+
+/** Operations in one of these states, oldest first. */
+export async function listInStates(
+  db: Queryable,
+  states: readonly string[],
+  limit: number,
+): Promise<Operation[]> {
+  const rows = await db.sql<OperationRow[]>`
+    select ${operationColumns(db.sql)} from tallyhook.operations o
+    where o.settled_at is null and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+      and o.state = any(${states as string[]}::text[])
+    order by o.recorded_at limit ${limit}`;
+  return rows.map(toOperation);
+}
+
+/** NFT writes of ours that name this token, newest first. */
+export async function listForToken(
+  db: Queryable,
+  contractId: bigint,
+  tokenId: bigint,
+  limit: number,
+): Promise<Operation[]> {
+  const rows = await db.sql<OperationRow[]>`
+    select ${operationColumns(db.sql)} from tallyhook.operations o
+    where o.contract_id = ${contractId.toString()}::numeric and o.token_id = ${tokenId.toString()}::numeric
+    order by o.recorded_at desc limit ${limit}`;
+  return rows.map(toOperation);
+}
+
+/** What people may filter a list of operations by. */
+export interface OperationFilter {
+  state?: string | undefined;
+  kind?: string | undefined;
+  addr?: string | undefined;
+  contractId?: bigint | undefined;
+  tokenId?: bigint | undefined;
+  txLogNo?: bigint | undefined;
+  txHash?: string | undefined;
+  idempotencyKey?: string | undefined;
+  reference?: string | undefined;
+  since?: Instant | undefined;
+  until?: Instant | undefined;
+  /** Continue after this id (ids sort by time), newest first. */
+  before?: string | undefined;
+  limit: number;
+}
+
+export async function listOperations(db: Queryable, f: OperationFilter): Promise<Operation[]> {
+  const { sql } = db;
+  const key = f.addr?.toLowerCase();
+  const rows = await sql<OperationRow[]>`
+    select ${operationColumns(sql)} from tallyhook.operations o
+    where true
+      ${f.before ? sql`and o.id < ${f.before}` : sql``}
+      ${f.state ? sql`and o.state = ${f.state}` : sql``}
+      ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
+      ${key ? sql`and (o.from_key = ${key} or o.to_key = ${key})` : sql``}
+      ${f.contractId !== undefined ? sql`and o.contract_id = ${f.contractId.toString()}::numeric` : sql``}
+      ${f.tokenId !== undefined ? sql`and o.token_id = ${f.tokenId.toString()}::numeric` : sql``}
+      ${f.txLogNo !== undefined ? sql`and o.tx_log_no = ${f.txLogNo.toString()}::numeric` : sql``}
+      ${f.txHash ? sql`and o.tx_hash = ${f.txHash}` : sql``}
+      ${f.idempotencyKey ? sql`and o.idempotency_key = ${f.idempotencyKey}` : sql``}
+      ${f.reference ? sql`and o.reference = ${f.reference}` : sql``}
+      ${f.since !== undefined ? sql`and o.recorded_at >= ${isoText(f.since)}` : sql``}
+      ${f.until !== undefined ? sql`and o.recorded_at < ${isoText(f.until)}` : sql``}
+    order by o.id desc limit ${f.limit}`;
+  return rows.map(toOperation);
+}
+
+/** How many operations stand in each state that is not final. */
+export async function countOpen(db: Queryable): Promise<{ state: string; count: number }[]> {
+  return db.sql<{ state: string; count: number }[]>`
+    select state, count(*)::int as count from tallyhook.operations
+    where settled_at is null and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+    group by state
+    union all
+    select 'undecided', count(*)::int from tallyhook.operations where state = 'undecided'`;
+}

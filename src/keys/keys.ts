@@ -1,0 +1,112 @@
+/**
+ * Who may call. A key is 256 random bits, shown once and kept as a hash; it names an owner, because
+ * idempotency and the rule of two people belong to people and not to secrets.
+ */
+import type { Db } from '../db/connect.ts';
+import type { Chance } from '../kernel/chance.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import type { Ids } from '../kernel/ids.ts';
+import { sha256Hex } from '../kernel/json.ts';
+import * as store from './store.ts';
+
+export const SCOPES = ['gateway', 'read', 'manage', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Who is calling, as far as the rest of the house needs to know. */
+export interface Caller {
+  keyId: string;
+  owner: string;
+  scopes: readonly Scope[];
+}
+
+export interface Keys {
+  /** The caller behind a secret, or undefined when it is unknown or revoked. */
+  authenticate(secret: string): Promise<Caller | undefined>;
+  /** Makes a key; the secret is in the answer and nowhere else. */
+  create(given: {
+    name: string;
+    owner: string;
+    scopes: readonly Scope[];
+    createdBy?: string;
+  }): Promise<{ key: store.Key; secret: string }>;
+  /** Makes sure that this very secret is an admin key; for ADMIN_KEY. */
+  ensureAdmin(secret: string): Promise<void>;
+  list(): Promise<store.Key[]>;
+  /** @throws Failure `not_found` */
+  revoke(id: string): Promise<void>;
+}
+
+/** How long an authenticated key is believed without asking again, in milliseconds. */
+const BELIEVED_MS = 1_000;
+const BELIEVED_MAX = 1_000;
+
+/** The keys of one database. */
+export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids }): Keys {
+  const { db, clock, chance, ids } = given;
+  const believed = new Map<string, { caller: Caller; until: Instant }>();
+
+  return {
+    async authenticate(secret) {
+      if (!isSecret(secret)) return undefined;
+      const hash = sha256Hex(secret);
+      const now = clock.now();
+      const known = believed.get(hash);
+      if (known && known.until > now) return known.caller;
+      const key = await store.findByHash(db.orm, hash);
+      believed.delete(hash);
+      if (!key || key.revokedAt !== null) return undefined;
+      const caller = { keyId: key.id, owner: key.owner, scopes: key.scopes as Scope[] };
+      if (believed.size >= BELIEVED_MAX) believed.clear();
+      believed.set(hash, { caller, until: now + BELIEVED_MS });
+      return caller;
+    },
+    async create({ name, owner, scopes }) {
+      const secret = newSecret(chance);
+      const key = { id: ids.next('key'), name, owner, scopes: [...scopes], createdAt: clock.now() };
+      await store.insertKey(db.orm, { ...key, hash: sha256Hex(secret) });
+      return { key: { ...key, revokedAt: null }, secret };
+    },
+    async ensureAdmin(secret) {
+      if (!isSecret(secret)) {
+        throw new Failure(
+          'bad_setting',
+          'ADMIN_KEY must be thk_ and at least 32 letters, digits, - or _',
+        );
+      }
+      const hash = sha256Hex(secret);
+      if (await store.findByHash(db.orm, hash)) return;
+      const scopes = [...SCOPES];
+      const key = {
+        id: ids.next('key'),
+        name: 'admin',
+        owner: 'admin',
+        scopes,
+        createdAt: clock.now(),
+      };
+      await store.insertKey(db.orm, { ...key, hash });
+    },
+    list: () => store.listKeys(db.orm),
+    async revoke(id) {
+      believed.clear();
+      if (!(await store.revokeKey(db.orm, id, clock.now()))) throw new Failure('not_found');
+    },
+  };
+}
+
+/** A new secret: `thk_` and 256 random bits. */
+export function newSecret(chance: Chance): string {
+  return `thk_${Buffer.from(chance.bytes(32)).toString('base64url')}`;
+}
+
+/** True for a text of the shape of our secrets; nothing else is ever hashed or looked up. */
+export function isSecret(text: string): boolean {
+  return /^thk_[A-Za-z0-9_-]{32,200}$/.test(text);
+}
+
+/** @throws Failure `forbidden` when the caller lacks the scope; `admin` has them all. */
+export function insistOnScope(caller: Caller, scope: Scope): void {
+  if (!caller.scopes.includes(scope) && !caller.scopes.includes('admin')) {
+    throw new Failure('forbidden', `the key needs the scope ${scope}`);
+  }
+}

@@ -1,0 +1,51 @@
+/** SQL of the keys. */
+import { and, asc, eq, isNull } from 'drizzle-orm';
+import type { Orm } from '../db/connect.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { keys } from './tables.ts';
+
+export interface Key {
+  id: string;
+  name: string;
+  owner: string;
+  scopes: string[];
+  createdAt: Instant;
+  revokedAt: Instant | null;
+}
+
+const COLUMNS = {
+  id: keys.id,
+  name: keys.name,
+  owner: keys.owner,
+  scopes: keys.scopes,
+  createdAt: keys.createdAt,
+  revokedAt: keys.revokedAt,
+};
+const LISTED_MAX = 1_000;
+
+export async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
+  const rows = await orm.select(COLUMNS).from(keys).where(eq(keys.hash, hash)).limit(1);
+  return rows[0];
+}
+
+/** Inserting the same hash twice is harmless. */
+export async function insertKey(
+  orm: Orm,
+  key: Omit<Key, 'revokedAt'> & { hash: string },
+): Promise<void> {
+  await orm.insert(keys).values(key).onConflictDoNothing({ target: keys.hash });
+}
+
+export async function listKeys(orm: Orm): Promise<Key[]> {
+  return orm.select(COLUMNS).from(keys).orderBy(asc(keys.id)).limit(LISTED_MAX);
+}
+
+/** True when there was such a key, revoked now or before. */
+export async function revokeKey(orm: Orm, id: string, now: Instant): Promise<boolean> {
+  await orm
+    .update(keys)
+    .set({ revokedAt: now })
+    .where(and(eq(keys.id, id), isNull(keys.revokedAt)));
+  const rows = await orm.select({ id: keys.id }).from(keys).where(eq(keys.id, id)).limit(1);
+  return rows.length === 1;
+}
