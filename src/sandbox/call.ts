@@ -1,0 +1,66 @@
+/**
+ * A request and an answer as plain values, so that every rule of the service is a function from one to
+ * the other and can be cut, delayed or repeated without a connection.
+ */
+import { jsonText } from '../kernel/json.ts';
+import type { World } from './world.ts';
+
+/** Which of the three error shapes an endpoint speaks. */
+export type Family = 'nft' | 'account' | 'oauth';
+
+export interface Call {
+  /** Name of the endpoint, or `absent`. */
+  endpoint: string;
+  family: Family;
+  method: string;
+  /** The path as it was sent. */
+  path: string;
+  params: Record<string, string>;
+  query: URLSearchParams;
+  authorization: string | undefined;
+  body: string;
+  /** How old the state is that reads answer from, in milliseconds. */
+  ageMs: number;
+  /** By how many rows the pages of a list are displaced. */
+  shift: number;
+}
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+export type Handler = (world: World, call: Call) => Answer;
+
+const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
+
+/** An answer with a JSON body; bigints are written digit by digit. */
+export function jsonAnswer(status: number, body: unknown, headers = {}): Answer {
+  return { status, headers: { ...JSON_TYPE, ...headers }, body: jsonText(body) };
+}
+
+/** The success envelope of the service. */
+export function success(data: unknown): Answer {
+  return jsonAnswer(200, { status: 200, data });
+}
+
+/** A page for people. */
+export function htmlAnswer(status: number, body: string): Answer {
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    'cache-control': 'no-store',
+  };
+  return { status, headers, body };
+}
+
+/** The fields of a form body; of a repeated field the last one counts. */
+export function formOf(call: Call): Map<string, string> {
+  return new Map(new URLSearchParams(call.body));
+}
+
+/** Text that may stand in HTML. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}

@@ -1,0 +1,162 @@
+/** Every path of the control surface on one screen; the document and the page are made from it. */
+import type { z } from 'zod';
+import { parseWhole } from '../kernel/amounts.ts';
+import { Failure } from '../kernel/errors.ts';
+import type { Control } from './control.ts';
+import * as inputs from './control-inputs.ts';
+import { type Fault, faultSchema } from './fault-kinds.ts';
+import { isErrorCode } from './faults.ts';
+import { switchPatchSchema } from './switches.ts';
+
+export interface ControlRoute {
+  method: 'GET' | 'POST' | 'DELETE';
+  /** Below `/_sandbox`; names in braces are segments. */
+  path: string;
+  summary: string;
+  body?: z.ZodType;
+  run(control: Control, params: Record<string, string>, body: unknown): unknown;
+}
+
+/** A route whose body has a schema, so that `run` sees it parsed. */
+function posting<S extends z.ZodType>(
+  path: string,
+  summary: string,
+  body: S,
+  run: (control: Control, body: z.output<S>, params: Record<string, string>) => unknown,
+): ControlRoute {
+  return {
+    method: 'POST',
+    path,
+    summary,
+    body,
+    run: (control, params, given) => run(control, parsed(body, given), params),
+  };
+}
+
+export const CONTROL_ROUTES: readonly ControlRoute[] = [
+  {
+    method: 'GET',
+    path: '/state',
+    summary: 'The whole world: app, time, switches, contracts, operators, members, wallets, tokens',
+    run: (control) => control.state(),
+  },
+  {
+    method: 'GET',
+    path: '/requests',
+    summary: 'Requests received: ?after=<n>&limit=<count>; the newest ten thousand are kept',
+    run: (control, { after, limit }) => ({
+      data: control.requests(Number(numberIn(after, 0n)), Number(numberIn(limit, 1000n))),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/effects',
+    summary: 'Writes that were applied, oldest first: ?after=<n>&limit=<count>',
+    run: (control, { after, limit }) => ({
+      data: control.effects(numberIn(after, 0n), Number(numberIn(limit, 1000n))),
+    }),
+  },
+  posting(
+    '/wallets/{addr}',
+    "Sets a wallet behind the callers' back: its balance, a difference, its status; or makes one",
+    inputs.walletChangeSchema,
+    (control, body, { addr = '' }) => control.setWallet(addr, body),
+  ),
+  posting(
+    '/tokens/fail-next',
+    'Lets the next writes to the chain fail',
+    inputs.failNextSchema,
+    (control, { count }) => {
+      control.failNext(count);
+      return { fail_next: count };
+    },
+  ),
+  posting(
+    '/tokens/{contract_id}/{token_id}',
+    "Changes a token behind the callers' back, or makes one; locked: true registers it on a market",
+    inputs.tokenChangeSchema,
+    (control, body, params) =>
+      control.setToken(segment(params.contract_id), segment(params.token_id), body),
+  ),
+  {
+    method: 'DELETE',
+    path: '/tokens/{contract_id}/{token_id}',
+    summary: 'Takes a token away, as a burn made elsewhere would',
+    run: (control, params) =>
+      control.removeToken(segment(params.contract_id), segment(params.token_id)),
+  },
+  posting('/members', 'Adds a member who can log in', inputs.memberSchema, (control, body) =>
+    control.addMember(body),
+  ),
+  posting(
+    '/redirect-uris',
+    'Registers an address to which authorization codes may be sent',
+    inputs.redirectSchema,
+    (control, { uri }) => ({ redirect_uris: control.addRedirectUri(uri) }),
+  ),
+  posting(
+    '/maintenance',
+    'Begins, announces or ends maintenance',
+    inputs.maintenanceSchema,
+    (control, body) => ({ maintenance: control.maintenance(body) }),
+  ),
+  {
+    method: 'GET',
+    path: '/faults',
+    summary: 'Scripted faults and how often each was met',
+    run: (control) => ({ data: control.faults() }),
+  },
+  posting('/faults', 'Scripts a fault', faultSchema, (control, body) =>
+    control.addFault(checkedFault(body)),
+  ),
+  {
+    method: 'DELETE',
+    path: '/faults',
+    summary: 'Forgets all faults',
+    run: (control) => control.clearFaults(),
+  },
+  posting('/clock', 'Moves the clock of the world forward', inputs.clockSchema, (control, body) =>
+    control.moveClock(body),
+  ),
+  posting(
+    '/switches',
+    'Turns switches: how the service reads what its document does not show',
+    switchPatchSchema,
+    (control, body) => control.setSwitches(body),
+  ),
+  posting(
+    '/reset',
+    'Forgets everything and sows a new world',
+    inputs.resetSchema,
+    (control, body) => control.reset(body),
+  ),
+];
+
+/** @throws Failure `invalid_request`, naming the first member that is wrong */
+function parsed<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new Failure('invalid_request', `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
+}
+
+function checkedFault(fault: Fault): Fault {
+  if (fault.kind === 'error' && !isErrorCode(fault.code)) {
+    throw new Failure('invalid_request', 'code: not an error of the service');
+  }
+  return fault;
+}
+
+function numberIn(text: string | undefined, absent: bigint): bigint {
+  const value = text === undefined ? absent : parseWhole(text);
+  if (value === undefined || value < 0n || value > 10n ** 15n) {
+    throw new Failure('invalid_request', 'after and limit are whole numbers');
+  }
+  return value;
+}
+
+function segment(text: string | undefined): bigint {
+  const value = parseWhole(text ?? '');
+  if (value === undefined) throw new Failure('invalid_request', 'ids are whole numbers');
+  return value;
+}

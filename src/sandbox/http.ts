@@ -1,0 +1,157 @@
+/**
+ * The one listening port. Bytes in, bytes out: bodies are bounded and read whole before a rule sees
+ * them, answers are written straight to the connection, because faults cut it on purpose. Headers
+ * carry the world's date, so that equal worlds answer equal bytes. No CORS headers, ever.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { type Context, Hono } from 'hono';
+import { after } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
+import { type Answer, type Call, htmlAnswer } from './call.ts';
+import type { ControlSurface } from './control-http.ts';
+import type { Delivery } from './faults.ts';
+import { brokenAnswer, failure } from './refusals.ts';
+import { familyOf, ROUTES, type Route } from './routes.ts';
+import type { Service } from './service.ts';
+import type { World } from './world.ts';
+
+type Env = { Bindings: HttpBindings };
+type Exchange = Context<Env>;
+
+export const BODY_MAX_BYTES = 2 ** 20;
+
+/** All paths of the service and of its control surface. */
+export function buildApp(world: World, service: Service, control: ControlSurface, log?: Log) {
+  const app = new Hono<Env>();
+  const serve = (route: Route | undefined) => async (c: Exchange) => {
+    const body = await readBody(c.env.incoming);
+    const known = isPlain(c) ? route : undefined;
+    const family = known?.family ?? familyOf(c.req.path);
+    if (body === undefined) return send(c, failure(family, 413, 'The body is too large'), true);
+    const delivery = service(callOf(c, known, body), known);
+    return deliver(c, delivery);
+  };
+  app.get('/_sandbox', (c) => send(c, htmlAnswer(200, control.page())));
+  app.all('/_sandbox/*', async (c) => {
+    const body = await readBody(c.env.incoming);
+    const type = c.req.header('content-type');
+    return send(c, control.answer(c.req.method, c.req.path, c.req.query(), type, body));
+  });
+  for (const route of ROUTES) app.on(route.method, route.path, serve(route));
+  app.notFound(serve(undefined) as (c: Context) => Promise<Response>);
+  app.onError((error, c) => {
+    log?.error({ err: error }, 'sandbox exchange broke');
+    return send(c as Exchange, brokenAnswer(familyOf(c.req.path), world.switches()), true);
+  });
+
+  function send(c: Exchange, answer: Answer, close = false): Response {
+    write(world, c.env.outgoing as ServerResponse, answer, { close });
+    return RESPONSE_ALREADY_SENT;
+  }
+  function deliver(c: Exchange, { answer, delayMs, sent, reset }: Delivery): Response {
+    const outgoing = c.env.outgoing as ServerResponse;
+    const act = () => {
+      if (sent === 'all') return write(world, outgoing, answer);
+      if (sent === 'half') return writeHalf(world, outgoing, answer, reset);
+      cut(outgoing, reset);
+    };
+    if (delayMs === 0) act();
+    else outgoing.once('close', after(delayMs, act));
+    return RESPONSE_ALREADY_SENT;
+  }
+  return app;
+}
+
+/** The answer to what HTTP can read but no URL can be made of. */
+export function unreadable(world: World): Response {
+  const { status, headers, body } = failure('oauth', 400);
+  return new Response(body, { status, headers: fixedHeaders(world, headers, body) });
+}
+
+/** Answers what is not HTTP: nothing of the request is known, only the connection. */
+export function refuseBytes(world: World, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { headers, body } = failure('oauth', 400);
+  const lines = Object.entries({ ...fixedHeaders(world, headers, body), connection: 'close' });
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n${body}`);
+}
+
+/** True when the path means the same before and after normalising: no dots, no backslashes. */
+function isPlain(c: Exchange): boolean {
+  return (c.env.incoming.url ?? '').split('?')[0] === c.req.path;
+}
+
+function callOf(c: Exchange, route: Route | undefined, body: string): Call {
+  const url = c.env.incoming.url ?? '';
+  const mark = url.indexOf('?');
+  return {
+    endpoint: route?.name ?? 'absent',
+    family: route?.family ?? familyOf(c.req.path),
+    method: c.req.method,
+    path: mark < 0 ? url : url.slice(0, mark),
+    params: route ? c.req.param() : {},
+    query: new URLSearchParams(mark < 0 ? '' : url.slice(mark)),
+    authorization: c.env.incoming.headers.authorization,
+    body,
+    ageMs: 0,
+    shift: 0,
+  };
+}
+
+/**
+ * The whole body as text, or undefined when it is larger than allowed or its sender went away. What is
+ * too much is still read for a while, so that the sender gets to see the refusal.
+ */
+async function readBody(incoming: HttpBindings['incoming']): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of (incoming as IncomingMessage).iterator({ destroyOnReturn: false })) {
+      size += chunk.length;
+      if (size <= BODY_MAX_BYTES) chunks.push(chunk);
+      if (size > 8 * BODY_MAX_BYTES) break;
+    }
+  } catch {
+    return undefined;
+  }
+  return size > BODY_MAX_BYTES ? undefined : Buffer.concat(chunks).toString('utf8');
+}
+
+function fixedHeaders(world: World, headers: Record<string, string>, body: string) {
+  return {
+    ...headers,
+    date: new Date(world.now()).toUTCString(),
+    'content-length': String(Buffer.byteLength(body)),
+  };
+}
+
+function write(
+  world: World,
+  outgoing: ServerResponse,
+  { status, headers, body }: Answer,
+  { close = false } = {},
+): void {
+  if (outgoing.destroyed || outgoing.headersSent) return;
+  const fixed = fixedHeaders(world, headers, body);
+  outgoing.writeHead(status, close ? { ...fixed, connection: 'close' } : fixed);
+  outgoing.end(body);
+}
+
+function writeHalf(world: World, outgoing: ServerResponse, answer: Answer, reset: boolean): void {
+  const { status, headers, body } = answer;
+  const bytes = Buffer.from(body);
+  outgoing.writeHead(status, fixedHeaders(world, headers, body));
+  outgoing.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => cut(outgoing, reset));
+}
+
+function cut(outgoing: ServerResponse, reset: boolean): void {
+  if (reset) outgoing.socket?.resetAndDestroy();
+  else outgoing.destroy();
+}

@@ -1,0 +1,61 @@
+/**
+ * Every request that was received, in memory, the newest ten thousand: what a caller's promises are
+ * checked against. Codes and tokens do not enter it: bodies and queries of /v1/oauth are left out.
+ */
+import type { Instant } from '../kernel/clock.ts';
+
+export interface Received {
+  n: number;
+  at: Instant;
+  method: string;
+  path: string;
+  query: string;
+  endpoint: string;
+  body: string;
+  /** Whether it changed the world. */
+  applied: boolean;
+  /** Status of the answer, or null while there is none and when the connection was cut. */
+  status: number | null;
+  /** The fault it met. */
+  fault: string | null;
+}
+
+export interface RequestLog {
+  begin(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received;
+  /** The newest `limit` requests after number `after`, oldest first. */
+  list(after: number, limit: number): Received[];
+  total(): number;
+  clear(): void;
+}
+
+const KEPT = 10_000;
+const BODY_KEPT = 2_000;
+
+export function makeRequestLog(): RequestLog {
+  let received: Received[] = [];
+  let total = 0;
+  return {
+    begin(request) {
+      total += 1;
+      const secret = request.path.startsWith('/v1/oauth');
+      const entry: Received = {
+        ...request,
+        n: total,
+        query: secret ? '' : request.query,
+        body: secret ? '' : request.body.slice(0, BODY_KEPT),
+        applied: false,
+        status: null,
+        fault: null,
+      };
+      received.push(entry);
+      if (received.length > 2 * KEPT) received = received.slice(-KEPT);
+      return entry;
+    },
+    list: (after, limit) => received.filter((entry) => entry.n > after).slice(-limit),
+    total: () => total,
+    clear() {
+      received = [];
+      total = 0;
+    },
+  };
+}
