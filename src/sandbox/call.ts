@@ -1,6 +1,6 @@
 /**
- * A request and an answer as plain values, so that every rule of the service is a function from one to
- * the other and can be cut, delayed or repeated without a connection.
+ * A request and an answer as plain values, so that every rule of the service is a function from
+ * one to the other and can be cut, delayed or repeated without a connection.
  */
 import { jsonText } from '../kernel/json.ts';
 import type { World } from './world.ts';

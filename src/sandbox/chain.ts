@@ -1,7 +1,8 @@
 /**
- * The simulated chain: each write to it gets a hash, waits (Pending), is worked on (Progress), and
- * ends in Complete or Fail after a time that belongs to the seed. Its effect on a token is seen when
- * it completes; a failed one leaves the token as it was, with the status and the hash of the failure.
+ * The simulated chain: each write to it gets a hash, waits (Pending), is worked on (Progress),
+ * and ends in Complete or Fail after a time that belongs to the seed. Its effect on a token is
+ * seen when it completes; a failed one leaves the token as it was, with the status and the hash
+ * of the failure.
  */
 import { type Contract, STATUS, type Token, tokenKey, type Work } from './records.ts';
 import type { World } from './world.ts';

@@ -1,4 +1,6 @@
-/** The control surface described: an OpenAPI document and a small page, both made from its routes. */
+/**
+ * The control surface described: an OpenAPI document and a small page, both made from its routes.
+ */
 import { z } from 'zod';
 import { isoText } from '../kernel/clock.ts';
 import { escapeHtml } from './call.ts';
@@ -55,7 +57,8 @@ function schemaOf(body: z.ZodType) {
   });
 }
 
-const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;
+padding:0 1rem}
 table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ccc;padding:.3rem;
 text-align:left;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}`;
 

@@ -14,7 +14,7 @@ import type {
   TokenChange,
   WalletChange,
 } from './control-inputs.ts';
-import type { Fault, FaultRow } from './fault-kinds.ts';
+import { type Fault, type FaultInput, type FaultRow, faultSchema } from './fault-kinds.ts';
 import { enliven } from './liveliness.ts';
 import {
   type Effect,
@@ -68,7 +68,7 @@ export function makeControl(world: World, requests: RequestLog) {
     addMember: act((input: MemberInput) => addMember(world, input)),
     addRedirectUri: act((uri: string) => addRedirectUri(world, uri)),
     maintenance: act((change: MaintenanceChange) => setMaintenance(world, change)),
-    addFault: act((fault: Fault) => addFault(world, fault)),
+    addFault: act((fault: FaultInput) => addFault(world, faultSchema.parse(fault))),
     faults: (): FaultRow[] => [...world.faults.values()],
     clearFaults: act(() => {
       for (const key of [...world.faults.keys()]) world.faults.delete(key);
@@ -133,8 +133,8 @@ function setWallet(world: World, addr: string, change: WalletChange): Wallet {
 }
 
 /**
- * Changes a token, or mints one that is complete at once. A new owner or new data is a change on the
- * chain and gets a hash of its own; a status or a lock is not.
+ * Changes a token, or mints one that is complete at once. A new owner or new data is a change on
+ * the chain and gets a hash of its own; a status or a lock is not.
  * @throws Failure `invalid_request`
  */
 function setToken(world: World, contractId: bigint, id: bigint, change: TokenChange): Token {
@@ -223,17 +223,11 @@ function moveClock(world: World, move: ClockMove): { now: Instant; offset_ms: nu
   return { now: world.now(), offset_ms };
 }
 
+/** Everything as it was at the start, the switches too, but for what the input names. */
 function reset(world: World, requests: RequestLog, input: ResetInput): { seed: number } {
-  const { seed, switches, redirect_uris } = world.settings();
-  const fresh: Settings = {
-    seed: input.seed ?? seed,
-    offset_ms: 0,
-    window: null,
-    redirect_uris,
-    fail_next: 0,
-    lively_at: null,
-    switches: switchesSchema.parse({ ...switches, ...input.switches }),
-  };
+  const { initial } = world;
+  const switches = switchesSchema.parse({ ...initial.switches, ...input.switches });
+  const fresh: Settings = { ...initial, seed: input.seed ?? world.settings().seed, switches };
   world.clear(fresh);
   requests.clear();
   sow(world);

@@ -1,5 +1,6 @@
 /** Which misbehaviours can be scripted, and which requests they meet. The table of faults. */
 import { z } from 'zod';
+import { isErrorCode } from './refusals.ts';
 import { whole } from './switches.ts';
 
 const target = {
@@ -47,11 +48,11 @@ export const faultSchema = z.discriminatedUnion('kind', [
     /** The body instead of the documented shape, as HTML. */
     body: z.string().max(10_000).optional(),
   }),
-  /** A documented error: a code of section 7.2, or a body status of section 7.1. */
+  /** A documented error: a status of section 7.1, a code of 7.2 or a detail of 7.3. */
   z.strictObject({
     kind: z.literal('error'),
     ...target,
-    code: z.string().max(8),
+    code: z.string().refine(isErrorCode, 'not an error of the service'),
     applied: z.boolean().default(false),
   }),
   z.strictObject({ kind: z.literal('truncated'), ...target, reset }),
@@ -62,6 +63,8 @@ export const faultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('shifting_pages'), ...target }),
 ]);
 
+/** A fault as it may be written: what is left out has a default. */
+export type FaultInput = z.input<typeof faultSchema>;
 export type Fault = z.output<typeof faultSchema>;
 
 export const faultRowSchema = z.strictObject({

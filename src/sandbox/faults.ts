@@ -106,11 +106,6 @@ export function throttled(
   return { ...answer, headers: { ...answer.headers, 'retry-after': value } };
 }
 
-/** True for a code that the family of some endpoint knows. */
-export function isErrorCode(code: string): boolean {
-  return code in ACCOUNT_CODES || code in NFT_STATUSES || code in OAUTH_DETAILS;
-}
-
 function delivered(answer: Answer): Delivery {
   return { answer, delayMs: 0, sent: 'all', reset: false };
 }

@@ -1,6 +1,6 @@
 /**
- * Codes and tokens of the authorization service: issuing, finding, expiry. A secret is shown once and
- * kept only as its hash. Client tokens and user tokens differ in having a member.
+ * Codes and tokens of the authorization service: issuing, finding, expiry. A secret is shown once
+ * and kept only as its hash. Client tokens and user tokens differ in having a member.
  */
 import { sha256Hex } from '../kernel/json.ts';
 import type { Grant, Member } from './records.ts';

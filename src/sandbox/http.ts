@@ -106,8 +106,8 @@ function callOf(c: Exchange, route: Route | undefined, body: string): Call {
 }
 
 /**
- * The whole body as text, or undefined when it is larger than allowed or its sender went away. What is
- * too much is still read for a while, so that the sender gets to see the refusal.
+ * The whole body as text, or undefined when it is larger than allowed or its sender went away.
+ * What is too much is still read for a while, so that the sender gets to see the refusal.
  */
 async function readBody(incoming: HttpBindings['incoming']): Promise<string | undefined> {
   const chunks: Buffer[] = [];

@@ -1,7 +1,7 @@
 /**
- * A little life of its own: now and then a wallet's balance changes or a token moves, as if somebody
- * else had acted. What happens and when belongs to the seed; it happens by the world's clock when the
- * next request comes, so no timer runs.
+ * A little life of its own: now and then a wallet's balance changes or a token moves, as if
+ * somebody else had acted. What happens and when belongs to the seed; it happens by the world's
+ * clock when the next request comes, so no timer runs.
  */
 import { addressKey } from '../kernel/addresses.ts';
 import type { Instant } from '../kernel/clock.ts';

@@ -8,8 +8,10 @@ export interface AuthorizeRequest {
   state: string | undefined;
 }
 
-const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:10vh auto;padding:0 1rem}
-button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;text-align:left;cursor:pointer}
+const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:26rem;margin:10vh auto;
+padding:0 1rem}
+button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;text-align:left;
+cursor:pointer}
 small{color:#555;overflow-wrap:anywhere}`;
 
 /** HTML in which nothing that came from outside can become markup. */

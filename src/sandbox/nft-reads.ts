@@ -1,4 +1,6 @@
-/** The two NFT reads (section 4.1, rows 6 and 7): filters, order and pages over the token records. */
+/**
+ * The two NFT reads (section 4.1, rows 6 and 7): filters, order and pages over the token records.
+ */
 import { type Answer, type Call, success } from './call.ts';
 import { isProcessing } from './chain.ts';
 import { checkedInput, flagOf, type Input } from './fields.ts';

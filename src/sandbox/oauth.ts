@@ -1,6 +1,7 @@
 /**
- * The authorization endpoints (section 4.4): three grants at one path, the token check, and the login
- * of the authorization code flow. Secrets are compared in constant time and kept only as hashes.
+ * The authorization endpoints (section 4.4): three grants at one path, the token check, and the
+ * login of the authorization code flow. Secrets are compared in constant time and kept only as
+ * hashes.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { sha256Hex } from '../kernel/json.ts';

@@ -1,6 +1,7 @@
 /**
- * The recent past of wallets and tokens: what each row was before it changed. It serves answers that
- * lag behind the writes. It is bounded and not kept on disk: after a restart the past is empty.
+ * The recent past of wallets and tokens: what each row was before it changed. It serves answers
+ * that lag behind the writes. It is bounded and not kept on disk: after a restart the past is
+ * empty.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Token, Wallet } from './records.ts';

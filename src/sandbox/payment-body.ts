@@ -1,4 +1,6 @@
-/** The JSON body of give, deduct and transfer: parsed once, refused with the code of section 7.2. */
+/**
+ * The JSON body of give, deduct and transfer: parsed once, refused with the code of section 7.2.
+ */
 import { ADDRESS_LENGTH } from '../kernel/addresses.ts';
 import { wholeOf } from '../kernel/amounts.ts';
 import { type Json, tryParseJson } from '../kernel/json.ts';
@@ -13,8 +15,8 @@ export interface PaymentRequest {
 }
 
 /**
- * Reads a body. A body that is no JSON object, or lacks a field, is 997; a field of the wrong form is
- * 399; amounts have codes of their own.
+ * Reads a body. A body that is no JSON object, or lacks a field, is 997; a field of the wrong
+ * form is 399; amounts have codes of their own.
  * @throws Refusal 997, 399, 298, 299, 294
  */
 export function readPayment(text: string, addresses: string[], hasFee: boolean): PaymentRequest {

@@ -1,4 +1,7 @@
-/** The service's own limit of requests, when one is switched on: a token bucket by the world's clock. */
+/**
+ * The service's own limit of requests, when one is switched on: a token bucket by the world's
+ * clock.
+ */
 import type { Instant } from '../kernel/clock.ts';
 
 export interface RateLimit {

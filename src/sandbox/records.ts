@@ -12,7 +12,8 @@ export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 
 export const contractSchema = z.strictObject({
   contract_id: whole,
-  client_id: z.string(),
+  /** Whether it was issued to the app of this sandbox. */
+  own: z.boolean(),
   creator_addr: z.string(),
   /** Where the search for the next free token id begins. */
   next_token_id: whole,
@@ -67,7 +68,9 @@ export const memberSchema = z.strictObject({
   addr: z.string().nullable(),
 });
 
-/** A code or token that was issued. It is kept under the hash of its secret, never by the secret. */
+/**
+ * A code or token that was issued. It is kept under the hash of its secret, never by the secret.
+ */
 export const grantSchema = z.strictObject({
   kind: z.enum(['code', 'access', 'refresh']),
   grant_type: z.string(),

@@ -75,6 +75,11 @@ const OAUTH_STATUSES: Record<number, string> = {
   503: 'System under maintenance, please retry later',
 };
 
+/** True for an error that the family of some endpoint knows. */
+export function isErrorCode(code: string): boolean {
+  return [NFT_STATUSES, ACCOUNT_CODES, OAUTH_DETAILS].some((table) => Object.hasOwn(table, code));
+}
+
 /** One complaint in the error list of an NFT answer. */
 export interface Complaint {
   message: string;

@@ -1,10 +1,12 @@
 /**
- * The door of the sandbox: the service of the interface, complete, on one port of this machine. The
- * same port serves the three hosts of the interface and the control surface below `/_sandbox`.
+ * The door of the sandbox: the service of the interface, complete, on one port of this machine.
+ * The same port serves the three hosts of the interface and the control surface below
+ * `/_sandbox`.
  *
- * It promises that the same seed, calls and clock give the same bytes, and, with a directory, that no
- * acknowledged effect is lost when the process is killed. It must never be taken for the real service:
- * its members need no password, and its control surface is open to whoever reaches the port.
+ * It promises that the same seed, calls and clock give the same bytes, and, with a directory,
+ * that no acknowledged effect is lost when the process is killed. It must never be taken for the
+ * real service: its members need no password, and its control surface is open to whoever reaches
+ * the port.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * What a new world holds. The same seed gives the same addresses; numbers are the same in every world.
- * The table is shown by the control surface and in the README.
+ * What a new world holds. The same seed gives the same addresses; numbers are the same in every
+ * world. The table is shown by the control surface and in the README.
  */
 import type { Member, WalletStatus } from './records.ts';
 import { addressOf, putWallet } from './wallets.ts';
@@ -27,7 +27,9 @@ const OPERATORS: [operationNo: bigint, balance: bigint][] = [
 /** The addresses to which codes may be sent, unless the start names others. */
 export const REDIRECT_URIS = ['http://127.0.0.1:3000/callback', 'http://localhost:3000/callback'];
 
-/** Fills an empty world: contract 1 of the client, contract 2 of somebody else, wallets, members. */
+/**
+ * Fills an empty world: contract 1 of the client, contract 2 of somebody else, wallets, members.
+ */
 export function sow(world: World): void {
   MEMBERS.forEach(([nickname, balance, status], index) => {
     const member: Member = { member_no: BigInt(index + 1), nickname, addr: null };
@@ -48,13 +50,13 @@ export function sow(world: World): void {
   }
   const market = addressOf(world, 'market', 1n);
   putWallet(world, { addr: market, balance: 0n, status: 1 });
-  for (const [contract_id, client_id] of [
-    [1n, world.app.client_id],
-    [2n, 'another-app'],
+  for (const [contract_id, own] of [
+    [1n, true],
+    [2n, false],
   ] as const) {
     world.contracts.put(contract_id.toString(), {
       contract_id,
-      client_id,
+      own,
       creator_addr: addressOf(world, 'creator', contract_id),
       next_token_id: 1n,
     });

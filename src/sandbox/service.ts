@@ -1,7 +1,7 @@
 /**
- * From a received request to what goes back: time, the log, faults, limits, maintenance, the rule of
- * the endpoint, and the journal, in this order. All of it is one step without waiting, so requests
- * never see each other half done; what it answers is in the journal before it leaves.
+ * From a received request to what goes back: time, the log, faults, limits, maintenance, the rule
+ * of the endpoint, and the journal, in this order. All of it is one step without waiting, so
+ * requests never see each other half done; what it answers is in the journal before it leaves.
  */
 import type { Log } from '../kernel/log.ts';
 import type { Answer, Call } from './call.ts';

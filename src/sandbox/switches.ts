@@ -1,7 +1,8 @@
 /**
- * What the interface does not show, as switches: every reading of a silent line that a caller could
- * meet. The defaults are the assumptions of the README's table; a test or a person turns them, at the
- * start or while running. A rule of the service that the document does show is never a switch.
+ * What the interface does not show, as switches: every reading of a silent line that a caller
+ * could meet. The defaults are the assumptions of the README's table; a test or a person turns
+ * them, at the start or while running. A rule of the service that the document does show is never
+ * a switch.
  */
 import { z } from 'zod';
 import { wholeOf } from '../kernel/amounts.ts';

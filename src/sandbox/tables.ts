@@ -1,6 +1,6 @@
 /**
- * Rows by key, in memory. A row is never changed in place: it is replaced, and what it was is told to
- * whoever keeps the past or the journal.
+ * Rows by key, in memory. A row is never changed in place: it is replaced, and what it was is
+ * told to whoever keeps the past or the journal.
  */
 
 export interface ReadTable<T> {

@@ -1,7 +1,7 @@
 /**
- * Give, deduct and transfer (section 4.3), with every limit and every error of section 7.2. The rules
- * are judged in one fixed order, before anything changes: who calls, the form of the body, the amount,
- * the parties, the limit of 24 hours, the balance.
+ * Give, deduct and transfer (section 4.3), with every limit and every error of section 7.2. The
+ * rules are judged in one fixed order, before anything changes: who calls, the form of the body,
+ * the amount, the parties, the limit of 24 hours, the balance.
  */
 import { addressKey } from '../kernel/addresses.ts';
 import { parseWhole } from '../kernel/amounts.ts';

@@ -1,4 +1,6 @@
-/** Timestamps as the service writes them: `YYYY-MM-DD HH:MM:SS`, in a time zone it does not tell. */
+/**
+ * Timestamps as the service writes them: `YYYY-MM-DD HH:MM:SS`, in a time zone it does not tell.
+ */
 import type { Instant } from '../kernel/clock.ts';
 
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -11,7 +11,7 @@ import { sha256Hex } from '../kernel/json.ts';
 import { type Agenda, makeAgenda } from './agenda.ts';
 import { type FaultRow, faultRowSchema } from './fault-kinds.ts';
 import type { JournalFile } from './journal-file.ts';
-import { makePast } from './past.ts';
+import { makePast, type Past } from './past.ts';
 import {
   type Contract,
   contractSchema,
@@ -32,7 +32,7 @@ import {
   walletSchema,
 } from './records.ts';
 import { makeSpending, type Spending } from './spending.ts';
-import { makeStorage } from './storage.ts';
+import { makeStorage, type Storage } from './storage.ts';
 import type { Switches } from './switches.ts';
 import type { ReadTable, Table } from './tables.ts';
 
@@ -46,6 +46,8 @@ export interface App {
 
 export interface World {
   readonly app: App;
+  /** The settings of the start, to which a reset goes back. */
+  readonly initial: Settings;
   readonly contracts: Table<Contract>;
   readonly tokens: Table<Token>;
   readonly wallets: Table<Wallet>;
@@ -114,16 +116,7 @@ export function makeWorld(
 ): World {
   const past = makePast(() => at);
   const storage = makeStorage(journal);
-  const tables = {
-    contracts: storage.table('contracts', contractSchema),
-    tokens: storage.table('tokens', tokenSchema, (key, row) => past.note('tokens', key, row)),
-    wallets: storage.table('wallets', walletSchema, (key, row) => past.note('wallets', key, row)),
-    operators: storage.table('operators', operatorSchema),
-    members: storage.table('members', memberSchema),
-    grants: storage.table('grants', grantSchema),
-    effects: storage.table('effects', effectSchema),
-    faults: storage.table('faults', faultRowSchema),
-  };
+  const tables = makeTables(storage, past);
   const counters = storage.table('counters', counterSchema);
   const singles = storage.table('settings', settingsSchema);
   const agenda = makeAgenda();
@@ -132,18 +125,15 @@ export function makeWorld(
 
   storage.load(lines);
   past.clear();
-  const settings = () => singles.get('world') ?? initial;
   for (const effect of tables.effects.values()) spending.note(effect);
+  const settings = () => singles.get('world') ?? initial;
   const present = () => Math.max(at, clock.now() + settings().offset_ms);
   const names = makeNames(() => settings().seed);
-  const next = (counter: string) => {
-    const value = (counters.get(counter)?.value ?? 0n) + 1n;
-    counters.put(counter, { value });
-    return value;
-  };
+  const { next, count } = makeCounters(counters);
 
   return {
     app,
+    initial,
     ...tables,
     ...names,
     agenda,
@@ -163,7 +153,7 @@ export function makeWorld(
       storage.commit();
     },
     next,
-    effectsApplied: () => counters.get('effect')?.value ?? 0n,
+    effectsApplied: () => count('effect'),
     applied(effect) {
       const row = { ...NO_EFFECT, ...effect, n: next('effect'), at };
       tables.effects.put(row.n.toString(), row);
@@ -187,6 +177,28 @@ export function makeWorld(
     },
     close: () => journal.close(),
   };
+}
+
+function makeTables(storage: Storage, past: Past) {
+  return {
+    contracts: storage.table('contracts', contractSchema),
+    tokens: storage.table('tokens', tokenSchema, (key, row) => past.note('tokens', key, row)),
+    wallets: storage.table('wallets', walletSchema, (key, row) => past.note('wallets', key, row)),
+    operators: storage.table('operators', operatorSchema),
+    members: storage.table('members', memberSchema),
+    grants: storage.table('grants', grantSchema),
+    effects: storage.table('effects', effectSchema),
+    faults: storage.table('faults', faultRowSchema),
+  };
+}
+
+function makeCounters(counters: Table<{ value: bigint }>) {
+  const count = (counter: string) => counters.get(counter)?.value ?? 0n;
+  const next = (counter: string) => {
+    counters.put(counter, { value: count(counter) + 1n });
+    return count(counter);
+  };
+  return { count, next };
 }
 
 /** Names and draws that belong to a seed, and to nothing else. */
