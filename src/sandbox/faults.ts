@@ -5,18 +5,7 @@
 import { unreachable } from '../kernel/assert.ts';
 import type { Answer, Call } from './call.ts';
 import type { Fault, FaultRow } from './fault-kinds.ts';
-import {
-  ACCOUNT_CODES,
-  type AccountCode,
-  accountRefusal,
-  failure,
-  NFT_STATUSES,
-  type NftStatus,
-  nftRefusal,
-  OAUTH_DETAILS,
-  type OauthDetail,
-  oauthRefusal,
-} from './refusals.ts';
+import { failure, refusalNamed } from './refusals.ts';
 import type { World } from './world.ts';
 
 /** What goes back over the connection, and how. */
@@ -78,7 +67,7 @@ export function underFault(
       return delivered(statusAnswer(call, fault));
     case 'error':
       if (fault.applied) proceed(call);
-      return delivered(errorAnswer(world, call, fault.code));
+      return delivered(refusalNamed(call.family, fault.code).answer(world.switches()));
     case 'truncated':
       return { ...delivered(proceed(call)), sent: 'half', reset: fault.reset };
     case 'garbled':
@@ -126,16 +115,6 @@ function patternOf(path: string): RegExp {
 function statusAnswer(call: Call, fault: Fault & { kind: 'status' }): Answer {
   if (fault.body === undefined) return failure(call.family, fault.status);
   return { status: fault.status, headers: { 'content-type': 'text/html' }, body: fault.body };
-}
-
-function errorAnswer(world: World, call: Call, code: string): Answer {
-  const refusal =
-    call.family === 'nft'
-      ? nftRefusal(Number(code in NFT_STATUSES ? code : 500) as NftStatus)
-      : call.family === 'account'
-        ? accountRefusal(Number(code in ACCOUNT_CODES ? code : 999) as AccountCode)
-        : oauthRefusal((code in OAUTH_DETAILS ? code : 'invalid_request') as OauthDetail);
-  return refusal.answer(world.switches());
 }
 
 /** The first half of the body, and then what no parser reads. */

@@ -75,11 +75,6 @@ const OAUTH_STATUSES: Record<number, string> = {
   503: 'System under maintenance, please retry later',
 };
 
-/** True for an error that the family of some endpoint knows. */
-export function isErrorCode(code: string): boolean {
-  return [NFT_STATUSES, ACCOUNT_CODES, OAUTH_DETAILS].some((table) => Object.hasOwn(table, code));
-}
-
 /** One complaint in the error list of an NFT answer. */
 export interface Complaint {
   message: string;
@@ -167,3 +162,25 @@ export function brokenAnswer(family: Family, switches: Switches): Answer {
   if (family === 'nft') return nftRefusal(500).answer(switches);
   return family === 'account' ? accountRefusal(999).answer(switches) : failure('oauth', 500);
 }
+
+/** True for an error that the family of some endpoint knows. */
+export function isErrorCode(code: string): boolean {
+  return isNftStatus(Number(code)) || isAccountCode(Number(code)) || isOauthDetail(code);
+}
+
+/** The documented error of that name, or the family's own "internal error" for another's. */
+export function refusalNamed(family: Family, code: string): Refusal {
+  const number = Number(code);
+  switch (family) {
+    case 'nft':
+      return nftRefusal(isNftStatus(number) ? number : 500);
+    case 'account':
+      return accountRefusal(isAccountCode(number) ? number : 999);
+    case 'oauth':
+      return isOauthDetail(code) ? oauthRefusal(code) : oauthStatus(500);
+  }
+}
+
+const isNftStatus = (code: number): code is NftStatus => Object.hasOwn(NFT_STATUSES, code);
+const isAccountCode = (code: number): code is AccountCode => Object.hasOwn(ACCOUNT_CODES, code);
+const isOauthDetail = (code: string): code is OauthDetail => Object.hasOwn(OAUTH_DETAILS, code);

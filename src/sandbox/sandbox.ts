@@ -58,6 +58,7 @@ export interface Sandbox {
   world: World;
   /** Everything that the control surface can do, without HTTP. */
   control: Control;
+  /** Cuts what is open and ends; a second call changes nothing. */
   close(): Promise<void>;
 }
 
@@ -83,15 +84,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   server.on('clientError', (_error, socket) => refuseBytes(world, socket as Socket));
   const port = await listen(server, options.port ?? 0, options.host ?? '127.0.0.1');
   const host = options.host ?? '127.0.0.1';
+  let closed: Promise<void> | undefined;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
     port,
     world,
     control,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      world.close();
+    close() {
+      closed ??= stop(server, world);
+      return closed;
     },
   };
 }
@@ -137,4 +138,11 @@ function listen(server: Server, port: number, host: string): Promise<number> {
     server.once('error', reject);
     server.listen(port, host, () => resolve((server.address() as AddressInfo).port));
   });
+}
+
+async function stop(server: Server, world: World): Promise<void> {
+  const ended = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await ended;
+  world.close();
 }

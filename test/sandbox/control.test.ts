@@ -1,0 +1,147 @@
+/** The control surface over HTTP: what it changes, what it shows, what it refuses. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Caller, STRANGER, startCaller, stopAll } from './client.ts';
+
+let caller: Caller;
+
+beforeAll(async () => {
+  caller = await startCaller();
+});
+afterAll(stopAll);
+beforeEach(async () => {
+  expect((await post('/reset', {})).status).toBe(200);
+});
+
+const post = (path: string, json: string | object) =>
+  caller.send('POST', `/_sandbox${path}`, { json });
+const get = (path: string) => caller.send('GET', `/_sandbox${path}`);
+
+describe('It changes the world behind the back of its callers', () => {
+  test('a wallet: balance, difference, status, beyond any number', async () => {
+    const huge = '9'.repeat(60);
+    expect((await post(`/wallets/${STRANGER}`, { amt_token: huge })).body).toEqual({
+      addr: STRANGER,
+      balance: huge,
+      status: 1,
+    });
+    await post(`/wallets/${STRANGER}`, { delta: `-${huge}` });
+    const reply = await post(`/wallets/${STRANGER}`, { delta: 5, status: 2 });
+    expect(reply.body).toEqual({ addr: STRANGER, balance: '5', status: 2 });
+  });
+
+  test('a token: its owner under a hash of its own, its lock and status under the same', async () => {
+    const made = await post('/tokens/1/5', { owner: STRANGER });
+    expect(made.body).toMatchObject({ owner: STRANGER, status: 1, locked: false });
+    const locked = await post('/tokens/1/5', { locked: true, status: 3 });
+    expect(locked.body).toMatchObject({ locked: true, status: 3 });
+    expect(locked.at('last_tx_hash')).toBe(made.at('last_tx_hash'));
+    const moved = await post('/tokens/1/5', { owner: caller.addressOf(1), extra: '{}' });
+    expect(moved.at('last_tx_hash')).not.toBe(made.at('last_tx_hash'));
+    expect((await caller.send('DELETE', '/_sandbox/tokens/1/5')).status).toBe(200);
+    expect((await get('/state')).at('tokens')).toEqual([]);
+  });
+
+  test('members, redirect addresses, switches, the clock', async () => {
+    expect((await post('/members', { nickname: 'Zoe' })).at('member_no')).toBe('9');
+    const uri = 'http://127.0.0.1:1/back';
+    expect((await post('/redirect-uris', { uri })).at('redirect_uris')).toContain(uri);
+    const switches = { fee: 'deducted', transfer_max: '9'.repeat(30) };
+    expect((await post('/switches', switches)).body).toMatchObject(switches);
+    const before = Number((await get('/state')).at('now'));
+    await post('/clock', { advance_ms: 5_000 });
+    expect((await get('/state')).at('now')).toBe(before + 5_000);
+    const { status } = await post('/clock', { now: '2020-01-01T00:00:00Z' });
+    expect(status).toBe(400);
+  });
+
+  test('maintenance, and what of the chain fails', async () => {
+    const on = await post('/maintenance', { state: 'on', duration_ms: 1_000 });
+    expect(on.at('maintenance.message')).toBe(null);
+    expect((await post('/maintenance', { state: 'off' })).body).toEqual({ maintenance: null });
+    expect((await post('/tokens/fail-next', {})).body).toEqual({ fail_next: 1 });
+  });
+});
+
+describe('It shows', () => {
+  test('the requests it received, without secrets, and the writes that were applied', async () => {
+    const as = await caller.clientToken();
+    const json = { toAddr: caller.addressOf(1), amount: 5, reasonType: 'x' };
+    await caller.send('POST', '/v1/app/token/operations/1/give', { as, json });
+    await caller.send('POST', '/v1/app/token/operations/1/give', { as, json: '{' });
+    const log = await get('/requests');
+    expect(log.at('data')).toMatchObject([
+      { n: 1, endpoint: 'oauth_token', body: '', applied: false, status: 200 },
+      { n: 2, endpoint: 'give', method: 'POST', applied: true, status: 200 },
+      { n: 3, endpoint: 'give', body: '{', applied: false, status: 500 },
+    ]);
+    expect(log.text).not.toContain(as);
+    expect((await get('/requests?after=2')).at('data')).toMatchObject([{ n: 3 }]);
+    expect((await get('/effects')).at('data')).toMatchObject([
+      { n: '1', kind: 'give', amount: '5', tx_log_no: '1', to_addr: caller.addressOf(1) },
+    ]);
+  });
+
+  test('a page, and a document that names every path', async () => {
+    const page = await get('');
+    expect(page.text).toContain('Ada');
+    const { body } = await get('/openapi.json');
+    expect(body).toMatchObject({
+      paths: {
+        '/_sandbox/wallets/{addr}': { post: { requestBody: expect.anything() } },
+        '/_sandbox/faults': { get: {}, post: {}, delete: {} },
+      },
+    });
+  });
+});
+
+describe('It refuses', () => {
+  test.each([
+    ['/wallets/0x1', {}, 400, 'invalid_request'],
+    ['/tokens/9/1', {}, 404, 'not_found'],
+    ['/tokens/1/x', {}, 400, 'invalid_request'],
+    ['/faults', { kind: 'nonsense' }, 400, 'invalid_request'],
+    ['/faults', { kind: 'error', code: '123' }, 400, 'invalid_request'],
+    ['/switches', { fees: 'on_top' }, 400, 'invalid_request'],
+    ['/switches', { time_zone: 'Mars' }, 400, 'invalid_request'],
+    ['/maintenance', { state: 'maybe' }, 400, 'invalid_request'],
+    ['/nothing', {}, 404, 'not_found'],
+    ['/state', {}, 405, 'method_not_allowed'],
+    ['/reset', '{', 400, 'malformed_json'],
+  ])('%s %j: %i %s', async (path, json, status, code) => {
+    const reply = await post(path, json);
+    expect([reply.status, reply.at('code')]).toEqual([status, code]);
+  });
+
+  test('a body that a page of another site could send', async () => {
+    const headers = { 'content-type': 'text/plain' };
+    const reply = await caller.send('POST', '/_sandbox/reset', { headers });
+    expect([reply.status, reply.at('code')]).toEqual([415, 'unsupported_media_type']);
+  });
+});
+
+test('A reset sows the world of its seed, with the switches of the start', async () => {
+  await post('/switches', { fee: 'deducted' });
+  const one = caller.addressOf(1);
+  await post('/reset', { seed: 2 });
+  const two = caller.addressOf(1);
+  expect(caller.sandbox.world.switches().fee).toBe('on_top');
+  await post('/reset', { seed: 1 });
+  expect([caller.addressOf(1) === one, two === one]).toEqual([true, false]);
+});
+
+test('With liveliness, wallets and tokens change by themselves, by the clock', async () => {
+  caller.sandbox.control.setSwitches({ liveliness: true, lively_interval_ms: 1_000 });
+  const balances = () => caller.sandbox.control.state().wallets.map(({ balance }) => balance);
+  const before = balances();
+  expect(balances()).toEqual(before);
+  caller.clock.advance(60_000);
+  const after = balances();
+  expect(after).not.toEqual(before);
+  caller.sandbox.control.setSwitches({ liveliness: false });
+  caller.clock.advance(60_000);
+  expect(balances()).toEqual(after);
+  // A year of silence is caught up with in bounded time.
+  caller.sandbox.control.setSwitches({ liveliness: true });
+  caller.clock.advance(365 * 86_400_000);
+  expect(balances()).not.toEqual(after);
+});

@@ -1,0 +1,149 @@
+/** The world on disk: it survives being killed, cut short and grown, and says when it is damaged. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { must } from '../../src/kernel/assert.ts';
+import { canonicalJson } from '../../src/kernel/json.ts';
+import { noJournal, openJournal, readJournal } from '../../src/sandbox/journal-file.ts';
+import { BASIC, type Caller, startCaller, stopAll } from './client.ts';
+
+let directory: string;
+const file = () => join(directory, 'world.jsonl');
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sandbox-'));
+});
+afterEach(async () => {
+  await stopAll();
+  rmSync(directory, { recursive: true, force: true });
+});
+afterAll(stopAll);
+
+/** Everything of a world but its requests, as text. */
+function worldText({ sandbox }: Caller): string {
+  const { now, counts, ...state } = sandbox.control.state();
+  return canonicalJson({ ...state, effects: sandbox.control.effects() });
+}
+
+async function busy(caller: Caller): Promise<string> {
+  const as = await caller.clientToken();
+  const form = { toAddr: caller.addressOf(1), tokenURI: '5n', extraData: '"\u2028"' };
+  await caller.send('POST', '/v1/chain/erc721/1/mint-sequential', { as, form });
+  const json = { toAddr: caller.addressOf(1), amount: 5, reasonType: 'x' };
+  await caller.send('POST', '/v1/app/token/operations/1/give', { as, json });
+  return as;
+}
+
+describe('A world that is opened again', () => {
+  test('goes on where it stopped: tokens, balances, numbers, the chain, access', async () => {
+    const first = await startCaller({ directory });
+    const as = await busy(first);
+    first.sandbox.control.setWallet(first.addressOf(2), { amt_token: 10n ** 60n });
+    first.sandbox.control.addFault({ kind: 'delay', endpoint: 'burn' });
+    const before = worldText(first);
+    await first.sandbox.close();
+
+    const second = await startCaller({ directory });
+    expect(worldText(second)).toBe(before);
+    second.clock.advance(10_000);
+    const token = await second.send('GET', '/v1/chain/erc721/1/tokens/1', { as });
+    expect(token.at('data.status')).toBe(1);
+    const json = { toAddr: second.addressOf(1), amount: 5, reasonType: 'x' };
+    const give = await second.send('POST', '/v1/app/token/operations/1/give', { as, json });
+    expect(give.at('data.tx_log_no')).toBe(2);
+  });
+
+  test('drops a last line that was cut anywhere, and nothing before it', async () => {
+    const first = await startCaller({ directory });
+    const base = readFileSync(file()).length;
+    await busy(first);
+    await first.sandbox.close();
+    const whole = readFileSync(file());
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: base, max: whole.length }), async (length) => {
+        writeFileSync(file(), whole.subarray(0, length));
+        const kept = whole.subarray(0, length).toString().split('\n').length - 1;
+        expect(readJournal(directory)).toHaveLength(kept);
+        const again = await startCaller({ directory });
+        expect(again.sandbox.control.state().members).toHaveLength(8);
+        await again.sandbox.close();
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('refuses a line in the middle that cannot be read, and a row of unknown shape', async () => {
+    await (await startCaller({ directory })).sandbox.close();
+    appendFileSync(file(), '[["wal\n[]\n');
+    await expect(startCaller({ directory })).rejects.toMatchObject({ code: 'bad_setting' });
+    writeFileSync(file(), '[["wallets","0x1",{"balance":"much"}]]\n');
+    await expect(startCaller({ directory })).rejects.toMatchObject({ code: 'bad_setting' });
+  });
+});
+
+test('A journal that is written afresh holds what the old one meant', () => {
+  const journal = openJournal(directory);
+  journal.rewrite(['1', '2']);
+  journal.append('3');
+  expect(readJournal(directory)).toEqual([1, 2, 3]);
+  journal.rewrite(['"all"']);
+  journal.append('4');
+  expect(readJournal(directory)).toEqual(['all', 4]);
+  expect(journal.size()).toEqual({ appended: 2, base: 6 });
+  journal.close();
+  expect(noJournal.size().appended).toBe(0);
+});
+
+test('Killed at any instant, it has lost no write that it acknowledged', async () => {
+  const acknowledged: number[] = [];
+  for (const after of [1, 12, 40]) {
+    const { child, url } = await spawned(directory);
+    const address = await memberAddress(url);
+    const as = await clientToken(url);
+    const headers = { authorization: `Bearer ${as}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ toAddr: address, amount: 1, reasonType: 'x' });
+    const give = async () => {
+      const path = `${url}/v1/app/token/operations/1/give`;
+      const response = await fetch(path, { method: 'POST', headers, body });
+      acknowledged.push(JSON.parse(await response.text()).data.tx_log_no);
+      if (acknowledged.length >= after) child.kill('SIGKILL');
+    };
+    // Four callers at once keep writes in flight while it is killed.
+    const callers = Array.from({ length: 4 }, async () => {
+      for (;;) await give();
+    });
+    await Promise.allSettled(callers);
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  }
+
+  const { sandbox } = await startCaller({ directory });
+  const effects = sandbox.control.effects();
+  const numbers = effects.map(({ tx_log_no }) => Number(tx_log_no));
+  expect(new Set(numbers).size).toBe(numbers.length);
+  expect(acknowledged.filter((number) => !numbers.includes(number))).toEqual([]);
+  const ada = must(sandbox.control.state().members[0]?.addr, 'address');
+  expect(sandbox.control.setWallet(ada, {}).balance).toBe(1_000n + BigInt(effects.length));
+});
+
+async function spawned(where: string): Promise<{ child: ChildProcess; url: string }> {
+  const script = fileURLToPath(new URL('sandbox-process.ts', import.meta.url));
+  const child = spawn(process.execPath, [script, where], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = await once(must(child.stdout, 'stdout'), 'data');
+  return { child, url: String(line).trim() };
+}
+
+async function memberAddress(url: string): Promise<string> {
+  const state = await (await fetch(`${url}/_sandbox/state`)).text();
+  return JSON.parse(state).members[0].addr;
+}
+
+async function clientToken(url: string): Promise<string> {
+  const body = new URLSearchParams({ grant_type: 'client_credentials' });
+  const init = { method: 'POST', headers: { authorization: BASIC }, body };
+  return JSON.parse(await (await fetch(`${url}/v1/oauth/token`, init)).text()).access_token;
+}
