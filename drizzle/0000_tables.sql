@@ -189,6 +189,7 @@ CREATE TABLE "tallyhook"."wanted_postings" (
 	"effective_basis" text NOT NULL,
 	"requested_by" text NOT NULL,
 	"reason" text,
+	"reverses" text,
 	"wanted_at" timestamptz(3) NOT NULL,
 	"posted_at" timestamptz(3),
 	"problem" text
@@ -239,7 +240,7 @@ CREATE TABLE "tallyhook"."service_state" (
 	"next_probe_at" timestamptz(3) NOT NULL,
 	"frozen_ms" bigint NOT NULL,
 	"checked_at" timestamptz(3) NOT NULL,
-	"active" boolean NOT NULL
+	"failures" integer NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."watches" (
@@ -395,11 +396,14 @@ CREATE TABLE "tallyhook"."deliveries" (
 	"subject_seq" bigint NOT NULL,
 	"state" text NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
+	"queued_at" timestamptz(3) NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
+	"tries" integer DEFAULT 0 NOT NULL,
+	"passed" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"fence" integer DEFAULT 0 NOT NULL,
 	"finished_at" timestamptz(3),
-	CONSTRAINT "deliveries_created_at_id_pk" PRIMARY KEY("created_at","id")
+	CONSTRAINT "deliveries_id_created_at_pk" PRIMARY KEY("id","created_at")
 ) PARTITION BY RANGE ("created_at");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."endpoint_health" (
@@ -407,7 +411,8 @@ CREATE TABLE "tallyhook"."endpoint_health" (
 	"consecutive_failures" integer NOT NULL,
 	"failing_since" timestamptz(3),
 	"hold_until" timestamptz(3),
-	"last_success_at" timestamptz(3)
+	"last_success_at" timestamptz(3),
+	"paced_until" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."endpoints" (
@@ -472,6 +477,6 @@ CREATE UNIQUE INDEX "findings_once" ON "tallyhook"."findings" USING btree ("kind
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "attempts_by_delivery" ON "tallyhook"."attempts" USING btree ("delivery_id","n");--> statement-breakpoint
-CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state in ('pending', 'sending');--> statement-breakpoint
-CREATE INDEX "deliveries_by_event" ON "tallyhook"."deliveries" USING btree ("event_id");--> statement-breakpoint
-CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state in ('pending', 'sending');
+CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
+CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint
+CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';

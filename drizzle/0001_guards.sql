@@ -23,6 +23,9 @@ alter table tallyhook.operations
 --> statement-breakpoint
 alter table tallyhook.entries add constraint entries_move_something check (amount <> 0);
 --> statement-breakpoint
+-- While there is one asset, zero in sum is zero per asset.
+alter table tallyhook.accounts add constraint accounts_one_asset check (asset = 'service_token');
+--> statement-breakpoint
 create function tallyhook.refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
@@ -47,31 +50,112 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- After a statement that inserted entries: each of its transactions has all its entries, they sum to zero
--- per asset, and each entry continues its account without a gap.
-create function tallyhook.check_entries() returns trigger language plpgsql as $$
-declare broken record;
+-- What a transaction may say of itself. An odd posting puts its operation into the books, an even one takes
+-- it out again; a transaction is taken back at most once.
+alter table tallyhook.transactions
+  add constraint transactions_kind_known check (kind in ('give', 'receive_from', 'transfer', 'opening',
+    'booking', 'reversal')),
+  add constraint transactions_have_one_origin check ((operation_id is null) = (posting is null)
+    and (operation_id is null) <> (wanted_id is null)),
+  add constraint transactions_posting_in_turn check (posting >= 1
+    and (posting % 2 = 0) = (kind = 'reversal') and (posting % 2 = 0) = (reverses is not null)),
+  add constraint transactions_have_entries check (entry_count >= 2),
+  add constraint transactions_reverse_known foreign key (reverses) references tallyhook.transactions (id);
+--> statement-breakpoint
+create unique index transactions_reversed_once on tallyhook.transactions (reverses)
+  where reverses is not null;
+--> statement-breakpoint
+-- The guards below look up single rows by index, as scalar subqueries and never as joins: a plan that was
+-- made while a table was small would else read all of it when it has grown.
+
+-- Batches are numbered without a gap and rise in time.
+create function tallyhook.check_batches() returns trigger language plpgsql
+set enable_seqscan = off as $$
 begin
-  select t.id, t.entry_count, count(*) as found, bool_or(s.total <> 0) as unbalanced
-    into broken
-    from (select distinct transaction_id from new_rows) n
-    join tallyhook.transactions t on t.id = n.transaction_id
-    join tallyhook.entries e on e.transaction_id = t.id
-    join lateral (select sum(x.amount) as total from tallyhook.entries x
-      join tallyhook.accounts a on a.id = x.account_id
-      where x.transaction_id = t.id
-        and a.asset = (select asset from tallyhook.accounts where id = e.account_id)) s on true
-    group by t.id, t.entry_count
-    having count(*) <> t.entry_count or bool_or(s.total <> 0)
+  perform from new_rows n
+    where n.id < 1 or n.id > 1 and (select p.id from tallyhook.batches p
+      where p.id = n.id - 1 and p.recorded_at < n.recorded_at) is null;
+  if found then
+    raise exception 'a batch does not continue the books' using errcode = 'TH004';
+  end if;
+  return null;
+end $$;
+--> statement-breakpoint
+create trigger batches_continue after insert on tallyhook.batches
+  referencing new table as new_rows for each statement execute function tallyhook.check_batches();
+--> statement-breakpoint
+alter table tallyhook.batches enable always trigger batches_continue;
+--> statement-breakpoint
+-- Transactions are numbered without a gap, are recorded with their batch, have entries, and a reversal
+-- negates what it takes back.
+create function tallyhook.check_transactions() returns trigger language plpgsql
+set enable_seqscan = off as $$
+declare bare bigint;
+begin
+  select n.id into bare from new_rows n
+    where (select e.line from tallyhook.entries e where e.transaction_id = n.id and e.line = 1) is null
     limit 1;
   if found then
-    raise exception 'transaction % does not balance or is not whole (% of % entries)', broken.id,
-      broken.found, broken.entry_count using errcode = 'TH002';
+    raise exception 'transaction % has no entries', bare using errcode = 'TH002';
   end if;
-  perform 1 from new_rows n
-    left join tallyhook.entries p on p.account_id = n.account_id and p.version = n.version - 1
-    where n.version < 1 or (n.version > 1 and p.account_id is null)
-      or n.balance_after <> coalesce(p.balance_after, 0) + n.amount
+  perform from (select min(id) as first, max(id) as last, count(*) as found from new_rows) n
+    where n.first < 1 or n.last - n.first + 1 <> n.found
+      or n.first > 1 and (select p.id from tallyhook.transactions p where p.id = n.first - 1) is null;
+  if found then
+    raise exception 'a transaction does not continue the books' using errcode = 'TH004';
+  end if;
+  perform from (select distinct batch_id, recorded_at from new_rows) n
+    where (select b.id from tallyhook.batches b
+      where b.id = n.batch_id and b.recorded_at = n.recorded_at) is null;
+  if found then
+    raise exception 'a transaction was not recorded with its batch' using errcode = 'TH004';
+  end if;
+  select n.id into bare from new_rows n
+    where n.reverses is not null and exists (
+      select from tallyhook.entries e where e.transaction_id in (n.id, n.reverses)
+      group by e.account_id having sum(e.amount) <> 0)
+    limit 1;
+  if found then
+    raise exception 'transaction % does not negate what it reverses', bare using errcode = 'TH005';
+  end if;
+  return null;
+end $$;
+--> statement-breakpoint
+create trigger transactions_have_entries after insert on tallyhook.transactions
+  referencing new table as new_rows for each statement execute function tallyhook.check_transactions();
+--> statement-breakpoint
+alter table tallyhook.transactions enable always trigger transactions_have_entries;
+--> statement-breakpoint
+-- The entries of a transaction come whole, in one statement: lines 1 to entry_count, zero in sum, with the
+-- transaction's times. Whoever adds to a closed one must repeat its lines, which the primary key refuses, so
+-- the table itself need not be read. Each entry continues its account, and the account shows its last entry.
+create function tallyhook.check_entries() returns trigger language plpgsql
+set enable_seqscan = off as $$
+declare broken bigint;
+begin
+  select n.transaction_id into broken
+    from (select transaction_id, sum(amount) as total, count(*) as found, min(line) as first,
+        max(line) as last, min(effective_at) as effective_at, max(effective_at) as effective_to,
+        min(recorded_at) as recorded_at, max(recorded_at) as recorded_to
+      from new_rows group by transaction_id) n
+    where n.total <> 0 or n.first <> 1 or n.last <> n.found
+      or n.effective_at <> n.effective_to or n.recorded_at <> n.recorded_to
+      or n.found is distinct from (select t.entry_count from tallyhook.transactions t
+        where t.id = n.transaction_id and t.effective_at = n.effective_at
+          and t.recorded_at = n.recorded_at)
+    limit 1;
+  if found then
+    raise exception 'transaction % does not balance or is not whole', broken using errcode = 'TH002';
+  end if;
+  perform from (select account_id, version, amount, balance_after, lag(version) over w as version_before,
+        lag(balance_after) over w as before, lead(version) over w is null as is_last
+      from new_rows window w as (partition by account_id order by version)) n
+    where n.version <> coalesce(n.version_before + 1, greatest(n.version, 1))
+      or n.balance_after is distinct from n.amount + coalesce(n.before, case n.version when 1 then 0 else (
+        select p.balance_after from tallyhook.entries p
+        where p.account_id = n.account_id and p.version = n.version - 1) end)
+      or n.is_last and n.version is distinct from (select a.version from tallyhook.accounts a
+        where a.id = n.account_id and a.balance = n.balance_after)
     limit 1;
   if found then
     raise exception 'an entry does not continue its account' using errcode = 'TH003';
@@ -84,22 +168,39 @@ create trigger entries_balance after insert on tallyhook.entries
 --> statement-breakpoint
 alter table tallyhook.entries enable always trigger entries_balance;
 --> statement-breakpoint
-create function tallyhook.check_transactions() returns trigger language plpgsql as $$
-declare bare bigint;
+-- An account shows what its last entry says, and nothing when it has none.
+create function tallyhook.check_accounts() returns trigger language plpgsql
+set enable_seqscan = off as $$
 begin
-  select n.id into bare from new_rows n
-    where n.entry_count < 2 or not exists (select from tallyhook.entries e where e.transaction_id = n.id)
+  perform from new_rows n
+    where n.balance is distinct from case n.version when 0 then 0 else (select e.balance_after
+        from tallyhook.entries e where e.account_id = n.id and e.version = n.version) end
+      or (select e.line from tallyhook.entries e
+        where e.account_id = n.id and e.version = n.version + 1) is not null
     limit 1;
   if found then
-    raise exception 'transaction % has no entries', bare using errcode = 'TH002';
+    raise exception 'an account does not show its last entry' using errcode = 'TH003';
   end if;
   return null;
 end $$;
 --> statement-breakpoint
-create trigger transactions_have_entries after insert on tallyhook.transactions
-  referencing new table as new_rows for each statement execute function tallyhook.check_transactions();
+create trigger accounts_opened_true after insert on tallyhook.accounts
+  referencing new table as new_rows for each statement execute function tallyhook.check_accounts();
 --> statement-breakpoint
-alter table tallyhook.transactions enable always trigger transactions_have_entries;
+create trigger accounts_updated_true after update on tallyhook.accounts
+  referencing new table as new_rows for each statement execute function tallyhook.check_accounts();
+--> statement-breakpoint
+create trigger accounts_identity before update of id, name, kind, asset, opened_at on tallyhook.accounts
+  for each statement execute function tallyhook.refuse_change();
+--> statement-breakpoint
+create trigger wanted_postings_identity before update of id, kind, account, counter, amount, effective_at,
+  effective_basis, requested_by, reason, reverses, wanted_at on tallyhook.wanted_postings
+  for each statement execute function tallyhook.refuse_change();
+--> statement-breakpoint
+alter table tallyhook.accounts enable always trigger accounts_opened_true,
+  enable always trigger accounts_updated_true, enable always trigger accounts_identity;
+--> statement-breakpoint
+alter table tallyhook.wanted_postings enable always trigger wanted_postings_identity;
 --> statement-breakpoint
 -- What is pruned by dropping partitions. A month each, made ahead; the default partition takes what no
 -- month was made for, so that an insert never fails for lack of one.

@@ -31,8 +31,11 @@ export interface Tx extends Queryable {
 }
 
 export interface Db extends Queryable {
-  /** Runs the work in one transaction, again (at most five times) when Postgres asks for it. */
-  begin<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * Runs the work in one transaction, again (at most five times) when Postgres asks for it. With
+   * `snapshot` everything in it is read as of one instant, and a row that changed since is never written.
+   */
+  begin<T>(work: (tx: Tx) => Promise<T>, isolation?: 'snapshot'): Promise<T>;
   /** Replaces the pool if this is the driver's known fault; false when it is something else. */
   renewAfter(error: unknown): boolean;
   /** Closes the pool, waiting at most `timeoutMs` for what runs. Harmless twice. */
@@ -65,11 +68,12 @@ export function connect(options: ConnectOptions): Db {
     get orm() {
       return now.orm;
     },
-    async begin(work) {
+    async begin(work, isolation) {
+      const level = isolation ? 'isolation level repeatable read' : '';
       for (let attempt = 1; ; attempt++) {
         try {
           return await withDeadline(
-            pool.begin((sql) => work(txOver(sql))) as ReturnType<typeof work>,
+            pool.begin(level, (sql) => work(txOver(sql))) as ReturnType<typeof work>,
           );
         } catch (raw) {
           const error = toDatabaseError(raw);

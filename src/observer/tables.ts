@@ -3,15 +3,7 @@
  * never changed but for the mark that the reconciler has judged it.
  */
 
-import {
-  bigint,
-  boolean,
-  doublePrecision,
-  index,
-  integer,
-  primaryKey,
-  text,
-} from 'drizzle-orm/pg-core';
+import { bigint, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 
@@ -98,5 +90,6 @@ export const serviceState = tallyhook.table('service_state', {
   /** Total milliseconds of maintenance so far: clocks that freeze subtract it. */
   frozenMs: bigint('frozen_ms', { mode: 'number' }).notNull(),
   checkedAt: instant('checked_at').notNull(),
-  active: boolean().notNull(),
+  /** Probes in a row that brought nothing. */
+  failures: integer().notNull(),
 });

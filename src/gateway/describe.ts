@@ -1,0 +1,179 @@
+/**
+ * What a request to the service is. One table knows every write of interface section 4; everything is
+ * recorded through the same description, and a write path that nobody has heard of is `other`. Pure.
+ */
+
+import type { Kind, WriteFields } from '../journal/journal.ts';
+import { wholeOf } from '../kernel/amounts.ts';
+import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
+
+/** Which host of the service a path belongs to (design, section 4, gateway). */
+export type Host = 'base' | 'auth' | 'tx';
+
+export interface Request {
+  method: string;
+  /** The raw path, without the query. */
+  path: string;
+  contentType: string | undefined;
+  body: Uint8Array;
+}
+
+export type Description =
+  | { what: 'read'; host: Host }
+  /** Authorization and maintenance: passed through, never recorded, never logged. */
+  | { what: 'private'; host: 'auth' }
+  | { what: 'write'; host: Host; kind: Kind; family: Family; fields: WriteFields };
+
+export type Family = 'transaction' | 'nft' | 'other';
+
+type Values = Record<string, unknown>;
+interface WriteRow {
+  method: string;
+  path: RegExp;
+  kind: Kind;
+  family: Family;
+  fields: (values: Values, path: readonly string[]) => WriteFields;
+}
+
+const NFT = '^/v1/chain/erc721/(\\d+)';
+const token = (v: Values) => ({
+  toAddr: text(v.toAddr),
+  tokenUri: text(v.tokenURI),
+  metaData: text(v.metaData),
+  extraData: text(v.extraData),
+});
+const money = (v: Values) => ({
+  fromAddr: text(v.fromAddr),
+  toAddr: text(v.toAddr),
+  amount: whole(v.amount),
+  feeAmount: whole(v.feeAmount),
+  reasonType: text(v.reasonType),
+});
+
+/** Every write of the interface; the order does not matter, no two rows match the same request. */
+export const WRITES: readonly WriteRow[] = [
+  {
+    method: 'POST',
+    path: new RegExp(`${NFT}/mint$`),
+    kind: 'mint',
+    family: 'nft',
+    fields: (v, [contract]) => ({
+      ...token(v),
+      contractId: whole(contract),
+      tokenId: whole(v.tokenId),
+    }),
+  },
+  {
+    method: 'POST',
+    path: new RegExp(`${NFT}/mint-sequential$`),
+    kind: 'mint_sequential',
+    family: 'nft',
+    fields: (v, [contract]) => ({ ...token(v), contractId: whole(contract) }),
+  },
+  {
+    method: 'POST',
+    path: new RegExp(`${NFT}/burn$`),
+    kind: 'burn',
+    family: 'nft',
+    fields: (v, [contract]) => ({ contractId: whole(contract), tokenId: whole(v.tokenId) }),
+  },
+  {
+    method: 'PUT',
+    path: new RegExp(`${NFT}/tokens/(\\d+)/set-extra-data$`),
+    kind: 'set_extra_data',
+    family: 'nft',
+    fields: (v, [contract, id]) => ({
+      contractId: whole(contract),
+      tokenId: whole(id),
+      extraData: text(v.extraData),
+    }),
+  },
+  {
+    method: 'POST',
+    path: new RegExp(`${NFT}/transfer-from$`),
+    kind: 'transfer_from',
+    family: 'nft',
+    fields: (v, [contract]) => ({
+      contractId: whole(contract),
+      tokenId: whole(v.tokenId),
+      fromAddr: text(v.fromAddr),
+      toAddr: text(v.toAddr),
+    }),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/app\/token\/operations\/(\d+)\/give$/,
+    kind: 'give',
+    family: 'transaction',
+    fields: (v, [no]) => ({
+      ...money({ ...v, fromAddr: null, feeAmount: null }),
+      operationNo: whole(no),
+    }),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/app\/token\/operations\/receive-from$/,
+    kind: 'receive_from',
+    family: 'transaction',
+    fields: (v) => money({ ...v, toAddr: null }),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/app\/token\/accounts\/transfer$/,
+    kind: 'transfer',
+    family: 'transaction',
+    fields: (v) => money(v),
+  },
+];
+
+/** Says what a request is. Never fails: fields that cannot be read are null, and the service judges them. */
+export function describe(request: Request): Description {
+  const { method, path } = request;
+  const host = hostOf(path);
+  if (host === 'auth') return { what: 'private', host };
+  if (method === 'GET' || method === 'HEAD') return { what: 'read', host };
+  for (const row of WRITES) {
+    const match = row.method === method ? row.path.exec(path) : null;
+    if (!match) continue;
+    const fields = row.fields(valuesOf(request), match.slice(1));
+    return { what: 'write', host, kind: row.kind, family: row.family, fields };
+  }
+  return { what: 'write', host, kind: 'other', family: 'other', fields: {} };
+}
+
+export function hostOf(path: string): Host {
+  if (/^\/v1\/(oauth|system)(\/|$)/.test(path)) return 'auth';
+  if (path === '/v1/app/token/account') return 'base';
+  return path.startsWith('/v1/app/token/') ? 'tx' : 'base';
+}
+
+/** What makes two requests the same for an idempotency key: method, path with query, canonical body. */
+export function fingerprintOf(request: Request, query: string): string {
+  const parsed = isJson(request) ? tryParseJson(textOf(request.body)) : undefined;
+  const body = parsed === undefined ? sha256Hex(request.body) : canonicalJson(parsed);
+  return sha256Hex(`${request.method}\n${request.path}${query}\n${body}`);
+}
+
+function valuesOf(request: Request): Values {
+  if (!isJson(request)) return Object.fromEntries(new URLSearchParams(textOf(request.body)));
+  const parsed: Json | undefined = tryParseJson(textOf(request.body));
+  return parsed && typeof parsed === 'object' && !Array.isArray(parsed) ? parsed : {};
+}
+
+/** The content type of transaction bodies is not shown, so the body itself also counts. */
+function isJson({ contentType, body }: Request): boolean {
+  return /\bjson\b/i.test(contentType ?? '') || body[0] === 0x7b;
+}
+
+function textOf(body: Uint8Array): string {
+  return new TextDecoder().decode(body);
+}
+
+/** Texts are kept as they came, up to the size that a column is worth; NUL cannot be stored. */
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value.slice(0, 4_000).replaceAll('\0', '�') : null;
+}
+
+function whole(value: unknown): bigint | null {
+  return wholeOf(value) ?? null;
+}

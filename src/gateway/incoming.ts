@@ -1,0 +1,74 @@
+/** Reading a caller's request and writing the answer, byte for byte, on Node's own request and response. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Failure } from '../kernel/errors.ts';
+import type { Answer } from './answers.ts';
+
+export interface Target {
+  path: string;
+  /** With its question mark, or empty. */
+  query: string;
+}
+
+/**
+ * The raw path and query of a request. @throws Failure `not_found` when a normalising server would read
+ * another path in it (`..`, encoded dots, backslashes), because then two readers would disagree.
+ */
+export function targetOf(url: string): Target {
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  const query = mark < 0 ? '' : url.slice(mark);
+  if (!URL.canParse(url, 'http://host.invalid')) throw new Failure('not_found');
+  const normal = new URL(url, 'http://host.invalid');
+  if (normal.host !== 'host.invalid' || normal.pathname !== path || path.includes('//')) {
+    throw new Failure('not_found', 'the path is not in its normal form');
+  }
+  return { path, query };
+}
+
+/** One header as text; several of a name are joined, as Node does. */
+export function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut off */
+export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > bytesMax) throw tooLarge(bytesMax);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw error instanceof Failure ? error : new Failure('invalid_request', 'the body ended early');
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(bytesMax: number): Failure {
+  return new Failure('body_too_large', `at most ${bytesMax} bytes are taken`);
+}
+
+/** Writes an answer whole; a caller that has gone is no error. */
+export function writeAnswer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+): void {
+  if (response.destroyed || response.headersSent) return;
+  const named = new Map<string, string[]>();
+  for (const [name, value] of answer.headers) {
+    named.set(name.toLowerCase(), [...(named.get(name.toLowerCase()) ?? []), value]);
+  }
+  response.statusCode = answer.status;
+  for (const [name, values] of named) {
+    response.setHeader(name, values.length === 1 ? (values[0] as string) : values);
+  }
+  response.setHeader('content-length', answer.body.length);
+  // What was not read of a refused body must not be taken for the next request.
+  if (!request.complete) response.setHeader('connection', 'close');
+  response.end(request.method === 'HEAD' ? undefined : answer.body);
+}

@@ -1,0 +1,194 @@
+/**
+ * What we hold to be true: double entry. One elected writer posts executed operations and wanted postings
+ * in set-based batches, each once. What is unposted is found by its absence; a row that cannot be posted
+ * is set aside with its cause and never stops its neighbours. Nothing is ever changed: corrections are
+ * reversals. Postgres itself refuses whatever would not balance.
+ */
+import type { Db, Tx } from '../db/connect.ts';
+import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
+import { DatabaseError } from '../db/sqlstate.ts';
+import { listPostingsDue, markPosted, setAside } from '../journal/journal.ts';
+import { assert } from '../kernel/assert.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Metrics } from '../kernel/metrics.ts';
+import { makeBatch } from './batch.ts';
+import { type Problem, planWork, type Wanted, type Work } from './plan.ts';
+import { accountKind, type Books } from './posting.ts';
+import * as store from './posting-store.ts';
+
+export {
+  type Account,
+  type Balance,
+  balancesOf,
+  type Entry,
+  listAccounts,
+  listTransactions,
+  type Transaction,
+  type TransactionFilter,
+  type TrialLine,
+  trialBalance,
+  wantedOf,
+} from './balance-store.ts';
+export type { Wanted } from './plan.ts';
+export {
+  accountOfWallet,
+  type Books,
+  effectOn,
+  type Leg,
+  legsOf,
+  walletKeysOf,
+} from './posting.ts';
+
+export interface Pass {
+  /** Rows that were posted, reversed or opened. */
+  posted: number;
+  /** Rows that were taken out of the work with their cause. */
+  setAside: number;
+  /** Whether another pass has something to do at once. */
+  more: boolean;
+}
+
+export interface Ledger {
+  /**
+   * One pass of the writer: at most one batch. Does nothing while another daemon holds the lease.
+   * @throws DatabaseError when the database is away or refuses for a reason that is no row's own
+   */
+  runOnce(now: Instant): Promise<Pass>;
+}
+
+const LEASE = 'ledger';
+const LEASE_MS = 10_000;
+const BATCH_MAX = 200;
+/** The backlog is counted up to here. */
+const BACKLOG_MAX = 1_000;
+const NOTHING: Pass = { posted: 0, setAside: 0, more: false };
+
+/** The ledger of one daemon. */
+export function makeLedger(given: {
+  db: Db;
+  daemon: Daemon;
+  clock: Clock;
+  books: Books;
+  log: Log;
+  metrics: Metrics;
+  /** Rows of one batch at most. */
+  batchMax?: number;
+}): Ledger {
+  const { db, daemon, clock, books, log, metrics, batchMax = BATCH_MAX } = given;
+  let held: { fence: bigint; until: Instant } | undefined;
+  // Halved when a batch is refused, doubled when one is posted: so a bad row is found alone.
+  let size = batchMax;
+
+  async function elected(now: Instant): Promise<bigint | undefined> {
+    if (held && now < held.until - LEASE_MS / 2) return held.fence;
+    const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
+    held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
+    return fence;
+  }
+
+  async function putAside(fence: bigint, problem: Problem): Promise<void> {
+    await db.begin(async (tx) => {
+      await holdFence(tx, LEASE, fence);
+      await takeOut(tx, problem);
+    });
+    log.error({ of: problem.of, id: problem.id, problem: problem.problem }, 'posting set aside');
+  }
+
+  /** Posts the first `size` rows that are due; fewer, down to one, while the database refuses them. */
+  async function postNext(fence: bigint): Promise<Pass> {
+    for (;;) {
+      let work: Work | undefined;
+      try {
+        const { problems, posted } = await db.begin(async (tx) => {
+          await holdFence(tx, LEASE, fence);
+          work = await readWork(tx, size);
+          return postBatch(tx, work, books, clock);
+        });
+        const full = posted + problems.length >= size;
+        size = Math.min(batchMax, size * 2);
+        for (const { of, id, problem } of problems)
+          log.error({ of, id, problem }, 'posting set aside');
+        return { posted, setAside: problems.length, more: full };
+      } catch (error) {
+        const first = firstOf(work);
+        if (!first || !isOfTheRows(error)) throw error;
+        if (size === 1) {
+          await putAside(fence, { ...first, problem: error.message });
+          return { posted: 0, setAside: 1, more: true };
+        }
+        size = Math.ceil(size / 2);
+      }
+    }
+  }
+
+  return {
+    async runOnce(now) {
+      const due = await store.countDue(db, BACKLOG_MAX);
+      metrics.backlog.set({ stage: 'ledger' }, due);
+      const fence = due > 0 ? await elected(now) : undefined;
+      if (fence === undefined) return NOTHING;
+      try {
+        return await postNext(fence);
+      } catch (error) {
+        if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
+        held = undefined;
+        return NOTHING;
+      }
+    },
+  };
+}
+
+/**
+ * Asks for a posting inside the caller's transaction; the writer posts it like everything else. Wanting
+ * the same id twice is harmless.
+ * @param wantedAt the present; postings are made in this order
+ */
+export async function want(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
+  for (const name of [wanted.account, wanted.counter]) accountKind(name);
+  assert(wanted.reverses == null || wanted.kind === 'reversal', 'only a reversal reverses');
+  await store.insertWanted(tx, wanted, wantedAt);
+}
+
+/** Wanted postings come first: they are few, and reconciliation waits for them. */
+async function readWork(tx: Tx, limit: number): Promise<Work> {
+  const wanted = await store.listWantedDue(tx, limit);
+  const rest = limit - wanted.length;
+  const operations = rest > 0 ? await listPostingsDue(tx, rest) : [];
+  const standing = await store.listStanding(tx, operations, wanted);
+  return { wanted, operations, standing };
+}
+
+async function postBatch(tx: Tx, work: Work, books: Books, clock: Clock) {
+  const plan = planWork(work, books);
+  const head = await store.readHead(tx);
+  const recordedAt = Math.max(clock.now(), head.recordedAt + 1);
+  const batch = makeBatch(plan, head.transactionId);
+  if (batch.accounts.length + batch.movements.length > 0) {
+    await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
+  }
+  if (plan.operationIds.length > 0) await markPosted(tx, plan.operationIds);
+  await store.markWantedPosted(tx, plan.wantedIds, recordedAt);
+  for (const problem of plan.problems) await takeOut(tx, problem);
+  return {
+    problems: plan.problems,
+    posted: plan.operationIds.length + plan.wantedIds.length,
+  };
+}
+
+function takeOut(tx: Tx, { of, id, problem }: Problem): Promise<void> {
+  return of === 'operation' ? setAside(tx, id, problem) : store.setWantedAside(tx, id, problem);
+}
+
+function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
+  const [wanted] = work?.wanted ?? [];
+  if (wanted) return { of: 'wanted', id: wanted.id };
+  const [operation] = work?.operations ?? [];
+  return operation ? { of: 'operation', id: operation.id } : undefined;
+}
+
+/** True when the database refused what the rows say: bad data, a constraint, a limit, one of our guards. */
+function isOfTheRows(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && /^(?:21|22|23|54|TH)/.test(error.code);
+}

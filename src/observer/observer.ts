@@ -1,0 +1,226 @@
+/**
+ * What the service says now. One pass takes what is due, as much as the budget allows, looks, and records
+ * each look with its answer; what a look means is the reconciler's business. Nothing is looked at while
+ * the service is down. A failed look is not repeated: its object falls due again, later each time.
+ */
+import type { Db, Queryable, Tx } from '../db/connect.ts';
+import { must } from '../kernel/assert.ts';
+import { backoffMs } from '../kernel/backoff.ts';
+import type { Chance } from '../kernel/chance.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
+import type { Ids } from '../kernel/ids.ts';
+import type { Json } from '../kernel/json.ts';
+import type { Metrics } from '../kernel/metrics.ts';
+import type { EventDraft } from '../outbox/events.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import type {
+  Look,
+  QuotaKeeper,
+  TokenRecord,
+  Upstream,
+  WalletRecord,
+} from '../upstream/upstream.ts';
+import { jittered, type Rhythm, steadyGapMs } from './due.ts';
+import { type ObjectRef, objectName } from './objects.ts';
+import { afterSign, mayLook, type Service, type Sign } from './service-state.ts';
+import * as store from './store.ts';
+
+export { pendingGapMs, type Rhythm } from './due.ts';
+export { type ObjectRef, objectName } from './objects.ts';
+export type { ServiceState } from './service-state.ts';
+export {
+  findService,
+  hurry,
+  type LookToJudge,
+  lastSeen,
+  listLooks,
+  listUnjudged,
+  markJudged,
+} from './store.ts';
+
+export interface ObserverSettings extends Rhythm {
+  /** The share of the budget that steady looks keep; 0 to 1. */
+  steadyShare: number;
+  /** The gap between probes of the maintenance status, and while the service is down. */
+  probeMs: number;
+  probeDownMs: number;
+  /** The whole of one look; its lease is twice that. */
+  lookTimeoutMs: number;
+}
+
+export interface Observer {
+  /** One pass over what is due. Answers how many looks were made and when the next one is due. */
+  runOnce(now: Instant): Promise<{ looks: number; nextAt: Instant }>;
+  /** One probe of the maintenance status, when it is due. Answers when the next one is. */
+  probeOnce(now: Instant): Promise<Instant>;
+  /** Puts objects under observation. */
+  add(db: Queryable, refs: readonly ObjectRef[]): Promise<void>;
+  /** Records a read that an app made through the gateway, if its object is under observation. */
+  noteRead(ref: ObjectRef, look: Look<WalletRecord> | Look<TokenRecord>): Promise<void>;
+}
+
+/** Looks claimed in one pass at most. */
+const CLAIM_MAX = 16;
+const FAILURE_CAP_MS = 300_000;
+
+/** Where the service's deadlines are kept, for the upstream stage. */
+export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
+  return {
+    load: () => store.loadQuota(db),
+    save: (state) => store.saveQuota(db, state, clock.now()),
+  };
+}
+
+/** The observer of one daemon. */
+export function makeObserver(given: {
+  db: Db;
+  clock: Clock;
+  chance: Chance;
+  ids: Ids;
+  upstream: Upstream;
+  outbox: Outbox;
+  metrics: Metrics;
+  settings: ObserverSettings;
+}): Observer {
+  const { db, clock, chance, ids, upstream, outbox, metrics, settings } = given;
+
+  async function record(
+    object: string,
+    kind: string,
+    look: Look<WalletRecord> | Look<TokenRecord>,
+    failures: number,
+  ) {
+    const row = lookRow(ids.next('look'), object, kind, look);
+    metrics.looks.inc({ kind, result: look.result });
+    const nextAt = await nextLookAt(look, failures);
+    await db.begin((tx) => store.recordLook(tx, row, nextAt));
+  }
+
+  async function nextLookAt(look: Look<unknown>, failures: number): Promise<Instant> {
+    if (look.result === 'inconclusive') {
+      const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+      return Math.max(look.endedAt + gap, look.retryAt ?? 0);
+    }
+    const { objects } = await store.dueOutlook(db);
+    const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
+    return look.startedAt + jittered(steadyGapMs(settings, objects, steadyPerS), chance);
+  }
+
+  async function look(object: store.DueObject): Promise<void> {
+    const signal = AbortSignal.timeout(settings.lookTimeoutMs);
+    const seen =
+      object.kind === 'wallet'
+        ? await upstream.account(must(object.addr, 'address'), 'pending', signal)
+        : await upstream.token(
+            must(object.contract_id, 'contract'),
+            must(object.token_id, 'token'),
+            'pending',
+            signal,
+          );
+    await record(object.name, object.kind, seen, object.failures);
+  }
+
+  return {
+    async runOnce(now) {
+      const service = await store.findService(db);
+      if (service && !mayLook(service.state)) return { looks: 0, nextAt: service.nextProbeAt };
+      await store.enrolOpen(db, now);
+      const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
+      if (room === 0) return { looks: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
+      const due = await store.claimDue(db, now, room, settings.lookTimeoutMs * 2);
+      await Promise.all(due.map(look));
+      const { next } = await store.dueOutlook(db);
+      return { looks: due.length, nextAt: next ?? now + settings.steadyMs };
+    },
+    async probeOnce(now) {
+      const before = await store.findService(db);
+      if (before && before.nextProbeAt > now) return before.nextProbeAt;
+      const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.lookTimeoutMs)));
+      return db.begin((tx) => takeSign(tx, outbox, settings, sign, clock.now()));
+    },
+    add: (on, refs) =>
+      refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
+    async noteRead(ref, seen) {
+      const name = objectName(ref);
+      const known = await store.lastSeen(db, [name]);
+      if (known.length > 0) await record(name, ref.kind, seen, 0);
+    },
+  };
+}
+
+/** Applies one sign to the state of the service, with its events, in one transaction. */
+async function takeSign(
+  tx: Tx,
+  outbox: Outbox,
+  settings: ObserverSettings,
+  sign: Sign,
+  now: Instant,
+): Promise<Instant> {
+  const found = await store.findService(tx);
+  const before: Service = found ?? { state: 'active', since: now, announced: null, failures: 0 };
+  const { service, events } = afterSign(before, sign, now);
+  const down = !mayLook(service.state);
+  const nextProbeAt =
+    now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
+  const wasDown = found !== undefined && !mayLook(found.state);
+  const frozenMs = wasDown ? Math.max(0, now - found.nextProbeAt + settings.probeDownMs) : 0;
+  await store.saveService(tx, service, now, nextProbeAt, frozenMs);
+  const told = sign.says === 'nothing' ? before.announced : sign.announced;
+  await outbox.emit(
+    tx,
+    events.map((type) => serviceEvent(type, before, service, told, now)),
+  );
+  return nextProbeAt;
+}
+
+function serviceEvent(
+  type: string,
+  before: Service,
+  after: Service,
+  told: Service['announced'],
+  at: Instant,
+): EventDraft {
+  const data = {
+    service: 'upstream' as const,
+    previous: before.state,
+    current: after.state,
+    start: told?.start ?? null,
+    end: told?.end ?? null,
+    message: told?.message ?? null,
+  };
+  return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
+}
+
+function signOf(look: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
+  if (look.result === 'seen') {
+    const { status, startText, endText, message } = look.record;
+    const announced = { start: startText ?? null, end: endText ?? null, message: message ?? null };
+    return { says: status, announced };
+  }
+  if (look.result === 'inconclusive' && look.cause === 'maintenance') {
+    return { says: 'INACTIVE', announced: { start: null, end: null, message: null } };
+  }
+  return { says: 'nothing' };
+}
+
+function lookRow(
+  id: string,
+  object: string,
+  kind: string,
+  look: Look<WalletRecord> | Look<TokenRecord>,
+): store.LookRow {
+  const { startedAt, endedAt, result } = look;
+  const record = result === 'seen' ? (look.record as unknown as Json) : null;
+  const cause = result === 'inconclusive' ? look.cause : result === 'absent' ? look.message : null;
+  return { id, object, kind, startedAt, endedAt, result, cause, record };
+}
+
+function toObject(ref: ObjectRef) {
+  return {
+    name: objectName(ref),
+    kind: ref.kind,
+    addr: ref.kind === 'wallet' ? ref.addr : null,
+    contract_id: ref.kind === 'wallet' ? null : ref.contractId,
+    token_id: ref.kind === 'token' ? ref.tokenId : null,
+  };
+}

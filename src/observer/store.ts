@@ -1,0 +1,255 @@
+/** SQL of the observer: the due list, looks, quota and the state of the service. */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import type { QuotaState, TrafficClass } from '../upstream/upstream.ts';
+import type { Announced, Service, ServiceState } from './service-state.ts';
+
+/** One object of the due list, as far as a look needs it. */
+export interface DueObject {
+  name: string;
+  kind: 'wallet' | 'token' | 'contract';
+  addr: string | null;
+  contract_id: bigint | null;
+  token_id: bigint | null;
+  failures: number;
+}
+
+/**
+ * Puts every wallet and token of an open operation under observation, and brings forward those whose last
+ * look started before the operation's newest news. Found by state, not by a cursor: nothing is missed.
+ */
+export async function enrolOpen(db: Queryable, now: Instant): Promise<void> {
+  await db.sql`
+    with open as (
+      select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as contract_id,
+        null::numeric as token_id, coalesce(o.answered_at, o.sent_at, o.recorded_at) as news
+      from tallyhook.operations o
+      cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
+      where a.addr is not null and length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
+        and o.settled_at is null
+        and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+      union all
+      select 'token:' || o.contract_id || ':' || o.token_id, 'token', null, o.contract_id, o.token_id,
+        coalesce(o.answered_at, o.sent_at, o.recorded_at)
+      from tallyhook.operations o
+      where o.contract_id is not null and o.token_id is not null
+        and o.kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
+        and o.settled_at is null
+        and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+    ), latest as (
+      select distinct on (name) name, kind, addr, contract_id, token_id, news from open
+      order by name, news desc
+    )
+    insert into tallyhook.objects as x
+      (name, kind, addr, contract_id, token_id, weight, next_look_at, added_at)
+    select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)} from latest
+    on conflict (name) do update set next_look_at = excluded.next_look_at
+    where x.next_look_at > excluded.next_look_at and x.lease_until is null and x.failures = 0
+      and (x.last_started_at is null or x.last_started_at <=
+        (select news from latest l where l.name = x.name))`;
+}
+
+/** Adds objects; the first spelling and an earlier due time stand. */
+export async function addObjects(
+  db: Queryable,
+  objects: readonly Pick<DueObject, 'name' | 'kind' | 'addr' | 'contract_id' | 'token_id'>[],
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    insert into tallyhook.objects (name, kind, addr, contract_id, token_id, weight, next_look_at, added_at)
+    select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)}
+    from jsonb_to_recordset(${asJson(objects)}::jsonb)
+      as x(name text, kind text, addr text, contract_id numeric, token_id numeric)
+    on conflict (name) do nothing`;
+}
+
+/** Claims what is due, earliest first; a claim that is never settled falls due again after its lease. */
+export async function claimDue(
+  db: Queryable,
+  now: Instant,
+  limit: number,
+  leaseMs: number,
+): Promise<DueObject[]> {
+  return db.sql<DueObject[]>`
+    with due as (
+      select name from tallyhook.objects
+      where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token')
+        and (lease_until is null or lease_until < ${isoText(now)})
+      order by next_look_at limit ${limit} for update skip locked
+    )
+    update tallyhook.objects o set lease_until = ${isoText(now + leaseMs)}
+    from due where o.name = due.name
+    returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
+}
+
+/** When the next object falls due, if any, and how many there are. */
+export async function dueOutlook(
+  db: Queryable,
+): Promise<{ next: Instant | null; objects: number }> {
+  const rows = await db.sql<{ next: Instant | null; objects: number }[]>`
+    select min(next_look_at) as next, count(*)::int as objects from tallyhook.objects
+    where kind in ('wallet', 'token')`;
+  return rows[0] ?? { next: null, objects: 0 };
+}
+
+/** One finished look. */
+export interface LookRow {
+  id: string;
+  object: string;
+  kind: string;
+  startedAt: Instant;
+  endedAt: Instant;
+  result: 'seen' | 'absent' | 'inconclusive';
+  cause: string | null;
+  record: Json;
+}
+
+/**
+ * Records a look and sets when the next is due. An older look never replaces a newer one as what was last
+ * seen: the start of the request decides.
+ */
+export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.looks (id, object, kind, started_at, ended_at, result, cause, record)
+    values (${look.id}, ${look.object}, ${look.kind}, ${isoText(look.startedAt)}, ${isoText(look.endedAt)},
+      ${look.result}, ${look.cause}, ${asJson(look.record)}::jsonb)`;
+  const conclusive = look.result !== 'inconclusive';
+  await tx.sql`
+    update tallyhook.objects set
+      lease_until = null,
+      next_look_at = ${isoText(nextLookAt)},
+      failures = case when ${conclusive} then 0 else failures + 1 end,
+      last_seen = case when ${conclusive} and (last_started_at is null or last_started_at < ${isoText(look.startedAt)})
+        then ${asJson(look.record)}::jsonb else last_seen end,
+      last_started_at = case when ${conclusive}
+        then greatest(last_started_at, ${isoText(look.startedAt)}) else last_started_at end
+    where name = ${look.object}`;
+}
+
+/** Brings the next look at an object forward; never puts it off. */
+export async function hurry(db: Queryable, name: string, at: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}) where name = ${name}`;
+}
+
+/** What was last seen of these objects. */
+export async function lastSeen(
+  db: Queryable,
+  names: readonly string[],
+): Promise<{ name: string; last_started_at: Instant | null; last_seen: Json }[]> {
+  return db.sql<{ name: string; last_started_at: Instant | null; last_seen: Json }[]>`
+    select name, last_started_at, last_seen from tallyhook.objects
+    where name = any(${names as string[]}::text[]) and last_seen is not null`;
+}
+
+/** A look that waits for judgement. */
+export interface LookToJudge {
+  id: string;
+  object: string;
+  kind: 'wallet' | 'token';
+  started_at: Instant;
+  ended_at: Instant;
+  result: 'seen' | 'absent' | 'inconclusive';
+  cause: string | null;
+  record: Json;
+}
+
+/** Looks that nobody judged yet, in the order in which they started. */
+export async function listUnjudged(db: Queryable, limit: number): Promise<LookToJudge[]> {
+  return db.sql<LookToJudge[]>`
+    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
+    where judged_at is null order by started_at, id limit ${limit}`;
+}
+
+/** Marks a look as judged; false when somebody else was quicker. */
+export async function markJudged(
+  tx: Tx,
+  look: Pick<LookToJudge, 'id' | 'started_at'>,
+  now: Instant,
+): Promise<boolean> {
+  const rows = await tx.sql`
+    update tallyhook.looks set judged_at = ${isoText(now)}
+    where started_at = ${isoText(look.started_at)} and id = ${look.id} and judged_at is null
+    returning 1 as one`;
+  return rows.length === 1;
+}
+
+/** The newest looks at one object, newest first. */
+export async function listLooks(
+  db: Queryable,
+  object: string,
+  limit: number,
+): Promise<LookToJudge[]> {
+  return db.sql<LookToJudge[]>`
+    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
+    where object = ${object} order by started_at desc limit ${limit}`;
+}
+
+export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
+  const rows = await db.sql<
+    {
+      name: TrafficClass;
+      blocked_until: Instant | null;
+      rate: number;
+      last_max: number | null;
+      throttled_at: Instant | null;
+    }[]
+  >`select name, blocked_until, rate, last_max, throttled_at from tallyhook.quota`;
+  return rows.map((row) => ({
+    name: row.name,
+    blockedUntil: row.blocked_until,
+    rate: row.rate,
+    lastMax: row.last_max,
+    throttledAt: row.throttled_at,
+  }));
+}
+
+/** A later deadline always stands, whoever drew it. */
+export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
+  const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
+  await db.sql`
+    insert into tallyhook.quota as q (name, blocked_until, rate, last_max, throttled_at, updated_at)
+    values (${state.name}, ${at(state.blockedUntil)}, ${state.rate}, ${state.lastMax},
+      ${at(state.throttledAt)}, ${isoText(now)})
+    on conflict (name) do update set
+      blocked_until = greatest(q.blocked_until, excluded.blocked_until),
+      rate = excluded.rate, last_max = excluded.last_max, throttled_at = excluded.throttled_at,
+      updated_at = excluded.updated_at`;
+}
+
+/** The state of the service, locked for the change that follows; undefined before the first probe. */
+export async function findService(
+  db: Queryable,
+): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
+  const rows = await db.sql<
+    {
+      state: ServiceState;
+      since: Instant;
+      announced: Announced | null;
+      failures: number;
+      next_probe_at: Instant;
+    }[]
+  >`select state, since, announced, failures, next_probe_at from tallyhook.service_state
+    where name = 'upstream'`;
+  const row = rows[0];
+  return row && { ...row, nextProbeAt: row.next_probe_at };
+}
+
+export async function saveService(
+  tx: Tx,
+  service: Service,
+  now: Instant,
+  nextProbeAt: Instant,
+  frozenMs: number,
+): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.service_state as s
+      (name, state, since, announced, failures, next_probe_at, frozen_ms, checked_at)
+    values ('upstream', ${service.state}, ${isoText(service.since)}, ${asJson(service.announced)}::jsonb,
+      ${service.failures}, ${isoText(nextProbeAt)}, ${Math.round(frozenMs)}, ${isoText(now)})
+    on conflict (name) do update set state = excluded.state, since = excluded.since,
+      announced = excluded.announced, failures = excluded.failures,
+      next_probe_at = excluded.next_probe_at, frozen_ms = s.frozen_ms + excluded.frozen_ms,
+      checked_at = excluded.checked_at`;
+}

@@ -1,0 +1,145 @@
+/** The life of a drift in the database: suspected, opened, returned; each with its event and its history. */
+import type { Tx } from '../db/connect.ts';
+import { decimalText } from '../kernel/amounts.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import { hurry, type LookToJudge } from '../observer/observer.ts';
+import type { EventData, EventDraft } from '../outbox/events.ts';
+import { driftStep } from './drift-rule.ts';
+import type { Context } from './reconciler.ts';
+import {
+  closeDrift,
+  type Drift,
+  insertDrift,
+  insertDriftAction,
+  type Wallet,
+} from './wallet-store.ts';
+
+interface Residual {
+  residual: bigint;
+  drifts: Drift[];
+  look: LookToJudge;
+  now: Instant;
+}
+
+/** Takes one clean residual through the rule and changes the wallet row accordingly. */
+export async function stepDrift(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  { residual, drifts, look, now }: Residual,
+): Promise<EventDraft[]> {
+  const suspicion =
+    wallet.suspected_amount !== null && wallet.suspected_at !== null
+      ? { amount: wallet.suspected_amount, at: wallet.suspected_at }
+      : undefined;
+  const next = driftStep(residual, suspicion, drifts, {
+    startedAt: look.started_at,
+    endedAt: look.ended_at,
+  });
+  if (next.step === 'none') return [];
+  if (next.step === 'suspect') {
+    const { amount, at } = next.suspicion;
+    Object.assign(wallet, {
+      verdict: 'drifting',
+      cause: 'suspected',
+      suspected_amount: amount,
+      suspected_at: at,
+    });
+    await hurry(tx, `wallet:${wallet.key}`, now + context.settings.pendingMinMs);
+    return [];
+  }
+  Object.assign(wallet, { suspected_amount: null, suspected_at: null });
+  if (next.step === 'open') {
+    Object.assign(wallet, { verdict: 'drifting', cause: null });
+    const drift = newDrift(context, wallet, {
+      residual: next.amount,
+      look,
+      now,
+      suspectedAt: next.suspectedAt,
+    });
+    await insertDrift(tx, drift);
+    const { id: driftId, evidence } = drift;
+    await insertDriftAction(tx, {
+      driftId,
+      action: 'opened',
+      at: now,
+      by: 'reconciler',
+      detail: evidence,
+    });
+    return [driftEvent(drift, look.ended_at)];
+  }
+  Object.assign(wallet, { verdict: 'explained', cause: null, clean_at: look.started_at });
+  const events: EventDraft[] = [];
+  for (const returned of next.drifts) {
+    const drift = drifts.find((open) => open.id === returned.id);
+    if (drift) events.push(...(await close(tx, drift, 'returned', look, now)));
+  }
+  return events;
+}
+
+function newDrift(
+  context: Context,
+  wallet: Wallet,
+  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+): Drift {
+  const { look, now } = given;
+  const evidence: Json = {
+    look: look.id,
+    observed_balance: decimalText(wallet.observed_balance),
+    ledger_balance: decimalText(wallet.ledger_at_look),
+    ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
+  };
+  return {
+    id: context.ids.next('drf'),
+    wallet_key: wallet.key,
+    addr: wallet.addr,
+    amount: given.residual,
+    state: 'open',
+    suspected_at: given.suspectedAt,
+    opened_at: now,
+    closed_at: null,
+    // The balance was last explained at the newest clean look before; the change lies between the two.
+    window_from: wallet.clean_at,
+    window_to: look.ended_at,
+    evidence,
+    assignee: null,
+    proposal: null,
+    approved_by: null,
+  };
+}
+
+async function close(
+  tx: Tx,
+  drift: Drift,
+  how: string,
+  look: LookToJudge,
+  now: Instant,
+): Promise<EventDraft[]> {
+  if (!(await closeDrift(tx, drift.id, how, now))) return [];
+  const detail = { look: look.id };
+  await insertDriftAction(tx, {
+    driftId: drift.id,
+    action: how,
+    at: now,
+    by: 'reconciler',
+    detail,
+  });
+  return [driftEvent(drift, look.ended_at, how)];
+}
+
+/** The event of a drift that opened, or of one that closed when it says how. */
+function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft {
+  const data: EventData<'wallet.drift_opened'> = {
+    addr: drift.addr,
+    drift_id: drift.id,
+    amount: decimalText(drift.amount),
+    window_from: drift.window_from === null ? null : isoText(drift.window_from),
+    window_to: isoText(drift.window_to),
+    evidence: drift.evidence as Record<string, unknown>,
+  };
+  const common = { subject: `wallet:${drift.wallet_key}`, occurredAt };
+  return how === undefined
+    ? { ...common, type: 'wallet.drift_opened', data }
+    : { ...common, type: 'wallet.drift_closed', data: { ...data, how } };
+}

@@ -1,0 +1,100 @@
+/**
+ * How a lost answer comes to its end: a first look makes a candidate, a second, later look that agrees
+ * settles it; weak evidence makes it `undecided`, which only people end. Never the other way round, and
+ * never by the passing of time alone.
+ */
+import type { Tx } from '../db/connect.ts';
+import { type Operation, operationFields } from '../journal/journal.ts';
+import type { Instant } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import type { EventDraft } from '../outbox/events.ts';
+import type { Context } from './reconciler.ts';
+import { dropCandidate, findCandidate, saveCandidate } from './store.ts';
+
+/** What one look, or several together, say about one lost answer. */
+export interface Said {
+  outcome: 'executed' | 'not_executed';
+  /** `two_sided`, `one_sided` or `token`. */
+  basis: string;
+  /** False when the evidence is not enough even if it is repeated: people decide. */
+  enough: boolean;
+  evidence: { [key: string]: Json };
+  /** The earliest start and the latest end of the looks it rests on. */
+  startedAt: Instant;
+  endedAt: Instant;
+  txHash?: string | null;
+}
+
+/** True when looks from `startedAt` on may prove that a write was not executed. */
+export function isQuiet(operation: Operation, startedAt: Instant, quiescenceMs: number): boolean {
+  return startedAt >= (operation.sendDeadlineAt ?? operation.recordedAt) + quiescenceMs;
+}
+
+/** Takes one statement about an unknown operation. Answers the events of what it led to. */
+export async function takeEvidence(
+  tx: Tx,
+  context: Context,
+  operation: Operation,
+  said: Said,
+  now: Instant,
+): Promise<EventDraft[]> {
+  const earlier = await findCandidate(tx, operation.id);
+  const agrees = earlier?.outcome === said.outcome && said.startedAt > earlier.seen_at;
+  if (!agrees) {
+    // The first statement waits; the same one from overlapping looks changes nothing.
+    if (earlier?.outcome !== said.outcome) {
+      await saveCandidate(tx, {
+        operation_id: operation.id,
+        outcome: said.outcome,
+        basis: said.basis,
+        evidence: said.evidence,
+        seen_at: said.endedAt,
+        look_started_at: said.startedAt,
+      });
+    }
+    return [];
+  }
+  const evidence = { basis: said.basis, first: earlier.evidence, second: said.evidence };
+  await dropCandidate(tx, operation.id);
+  if (!said.enough)
+    return giveToPeople(tx, context, operation, { ...evidence, belief: said.outcome }, now);
+  const moved = await context.journal.move(tx, [
+    {
+      id: operation.id,
+      to: said.outcome,
+      at: now,
+      cause: `evidence: ${said.basis}`,
+      evidence,
+      txHash: said.txHash ?? null,
+      ...(said.outcome === 'executed'
+        ? { effectiveAt: earlier.seen_at, effectiveBasis: 'observed' }
+        : {}),
+    },
+  ]);
+  return moved.map((resolved) => ({
+    type: 'operation.resolved',
+    subject: `operation:${resolved.id}`,
+    occurredAt: now,
+    data: { ...operationFields(resolved), evidence, supersedes: null },
+  }));
+}
+
+/** Marks an unknown operation as `undecided`, with what is known. */
+export async function giveToPeople(
+  tx: Tx,
+  { journal }: Context,
+  operation: Operation,
+  evidence: { [key: string]: Json },
+  now: Instant,
+): Promise<EventDraft[]> {
+  const cause = 'the evidence does not decide';
+  const moved = await journal.move(tx, [
+    { id: operation.id, to: 'undecided', at: now, cause, evidence },
+  ]);
+  return moved.map((undecided) => ({
+    type: 'operation.undecided',
+    subject: `operation:${undecided.id}`,
+    occurredAt: now,
+    data: { ...operationFields(undecided), evidence },
+  }));
+}

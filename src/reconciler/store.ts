@@ -1,0 +1,137 @@
+/** SQL of tokens and of explanations that wait for a second look. */
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import type { TokenState } from './token-rule.ts';
+
+/** A token as we hold it. */
+export interface Token extends TokenState {
+  contractId: bigint;
+  tokenId: bigint;
+  createdText: string | null;
+  ownedText: string | null;
+  observedAt: Instant;
+  presence: 'present' | 'absent';
+  absentSince: Instant | null;
+}
+
+interface TokenRow {
+  contract_id: bigint;
+  token_id: bigint;
+  owner: string | null;
+  creator: string | null;
+  uri: string | null;
+  metadata: string | null;
+  extra_data: string | null;
+  status: number | null;
+  locked: number | null;
+  last_tx_hash: string | null;
+  created_text: string | null;
+  owned_text: string | null;
+  observed_at: Instant;
+  presence: 'present' | 'absent';
+  absent_since: Instant | null;
+}
+
+function tokenColumns(sql: Sql) {
+  return sql`contract_id, token_id, owner, creator, uri, metadata, extra_data, status, locked,
+    last_tx_hash, created_text, owned_text, observed_at, presence, absent_since`;
+}
+
+function toToken(row: TokenRow): Token {
+  return {
+    contractId: row.contract_id,
+    tokenId: row.token_id,
+    owner: row.owner,
+    creator: row.creator,
+    uri: row.uri,
+    metadata: row.metadata,
+    extraData: row.extra_data,
+    status: row.status,
+    locked: row.locked,
+    lastTxHash: row.last_tx_hash,
+    createdText: row.created_text,
+    ownedText: row.owned_text,
+    observedAt: row.observed_at,
+    presence: row.presence,
+    absentSince: row.absent_since,
+  };
+}
+
+export async function findToken(
+  db: Queryable,
+  contractId: bigint,
+  tokenId: bigint,
+): Promise<Token | undefined> {
+  const rows = await db.sql<TokenRow[]>`
+    select ${tokenColumns(db.sql)}
+    from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and token_id = ${tokenId.toString()}::numeric`;
+  return rows[0] && toToken(rows[0]);
+}
+
+export async function listTokens(
+  db: Queryable,
+  page: { contractId: bigint; after: bigint | undefined; limit: number },
+): Promise<Token[]> {
+  const rows = await db.sql<TokenRow[]>`
+    select ${tokenColumns(db.sql)}
+    from tallyhook.tokens
+    where contract_id = ${page.contractId.toString()}::numeric
+      ${page.after === undefined ? db.sql`` : db.sql`and token_id > ${page.after.toString()}::numeric`}
+    order by token_id limit ${page.limit}`;
+  return rows.map(toToken);
+}
+
+export async function saveToken(tx: Tx, token: Token): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data, status,
+      locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
+    values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric, ${token.owner},
+      ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData}, ${token.status},
+      ${token.locked}, ${token.lastTxHash}, ${token.createdText}, ${token.ownedText},
+      ${isoText(token.observedAt)}, ${token.presence},
+      ${token.absentSince === null ? null : isoText(token.absentSince)})
+    on conflict (contract_id, token_id) do update set owner = excluded.owner, creator = excluded.creator,
+      uri = excluded.uri, metadata = excluded.metadata, extra_data = excluded.extra_data,
+      status = excluded.status, locked = excluded.locked, last_tx_hash = excluded.last_tx_hash,
+      created_text = excluded.created_text, owned_text = excluded.owned_text,
+      observed_at = excluded.observed_at, presence = excluded.presence,
+      absent_since = excluded.absent_since`;
+}
+
+/** What one look said of an unknown outcome, waiting for a later look to agree. */
+export interface Candidate {
+  operation_id: string;
+  outcome: 'executed' | 'not_executed';
+  basis: string;
+  evidence: Json;
+  seen_at: Instant;
+  look_started_at: Instant;
+}
+
+export async function findCandidate(
+  db: Queryable,
+  operationId: string,
+): Promise<Candidate | undefined> {
+  const rows = await db.sql<Candidate[]>`
+    select operation_id, outcome, basis, evidence, seen_at, look_started_at from tallyhook.candidates
+    where operation_id = ${operationId}`;
+  return rows[0];
+}
+
+/** Remembers what was said; a different outcome replaces what was remembered. */
+export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at, look_started_at)
+    values (${candidate.operation_id}, ${candidate.outcome}, ${candidate.basis},
+      ${asJson(candidate.evidence)}::jsonb, ${isoText(candidate.seen_at)},
+      ${isoText(candidate.look_started_at)})
+    on conflict (operation_id) do update set outcome = excluded.outcome, basis = excluded.basis,
+      evidence = excluded.evidence, seen_at = excluded.seen_at,
+      look_started_at = excluded.look_started_at`;
+}
+
+export async function dropCandidate(tx: Tx, operationId: string): Promise<void> {
+  await tx.sql`delete from tallyhook.candidates where operation_id = ${operationId}`;
+}

@@ -1,0 +1,85 @@
+/**
+ * What a look at a token means: which of its fields changed, which operation caused it, and which
+ * operations it ends. Pure. `last_tx_hash` ties a token to an operation; a foreign hash names a change
+ * that was made elsewhere. Token status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
+ */
+
+import type { Operation } from '../journal/journal.ts';
+import { addressKey } from '../kernel/addresses.ts';
+import type { EventType } from '../outbox/events.ts';
+
+export const COMPLETE = 1;
+export const FAILED = 3;
+
+/** A token as held or as seen. */
+export interface TokenState {
+  owner: string | null;
+  creator: string | null;
+  uri: string | null;
+  metadata: string | null;
+  extraData: string | null;
+  status: number | null;
+  locked: number | null;
+  lastTxHash: string | null;
+}
+
+/** The events of a change, in the order in which a reader expects them. */
+export function changesOf(
+  before: TokenState | undefined,
+  now: TokenState,
+  mintedByUs: boolean,
+): EventType[] {
+  if (!before) return mintedByUs ? ['token.minted'] : [];
+  const events: EventType[] = [];
+  if (before.status !== now.status) events.push('token.status_changed');
+  if (!sameAddress(before.owner, now.owner)) events.push('token.transferred');
+  if (before.locked !== now.locked) events.push(now.locked ? 'token.locked' : 'token.unlocked');
+  if (before.extraData !== now.extraData) events.push('token.extra_data_changed');
+  return events;
+}
+
+/** True while the chain has not finished with the token, so that it is worth looking soon. */
+export function isMoving(state: TokenState): boolean {
+  return state.status !== COMPLETE && state.status !== FAILED;
+}
+
+/**
+ * How a token ends an operation of ours that was accepted or found executed; undefined while it does not.
+ * The hash decides; an operation whose hash was replaced by a later one ends by its effect.
+ */
+export function endingOf(
+  operation: Operation,
+  token: TokenState | 'absent',
+): { to: 'settled' | 'failed'; cause: string } | undefined {
+  if (token === 'absent') {
+    return operation.kind === 'burn' ? { to: 'settled', cause: 'the token is gone' } : undefined;
+  }
+  if (operation.txHash !== null && operation.txHash === token.lastTxHash) {
+    if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
+    if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
+    return undefined;
+  }
+  if (operation.txHash === null || token.status !== COMPLETE) return undefined;
+  return hasEffect(operation, token)
+    ? { to: 'settled', cause: 'a later hash completed and its effect shows' }
+    : undefined;
+}
+
+/** True when the token shows what the operation asked for. */
+export function hasEffect(operation: Operation, token: TokenState): boolean {
+  switch (operation.kind) {
+    case 'mint':
+    case 'mint_sequential':
+      return true;
+    case 'transfer_from':
+      return sameAddress(operation.toAddr, token.owner);
+    case 'set_extra_data':
+      return operation.extraData === token.extraData;
+    default:
+      return false;
+  }
+}
+
+export function sameAddress(a: string | null, b: string | null): boolean {
+  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
+}

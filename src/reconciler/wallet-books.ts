@@ -1,0 +1,48 @@
+/**
+ * What the books say of one wallet, as a look needs it: read together, in the caller's snapshot. Which
+ * accounts share a wallet (an operator, fees or collection with an address) is a setting.
+ */
+import type { Tx } from '../db/connect.ts';
+import { listTouching, type Touching } from '../journal/journal.ts';
+import { addressKey } from '../kernel/addresses.ts';
+import { sumOf } from '../kernel/amounts.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { accountOfWallet, type Books, balancesOf, effectOn, wantedOf } from '../ledger/ledger.ts';
+import type { Standing } from './wallet-rule.ts';
+import { type Drift, listOpenDrifts } from './wallet-store.ts';
+
+/** More open writes than that on one wallet are not read; the rule calls it `too_many_open`. */
+const PARTS_MAX = 500;
+
+/** The wallet's standing and its open drifts. */
+export async function readStanding(
+  tx: Tx,
+  addr: string,
+  books: Books,
+  since: Instant,
+): Promise<{ standing: Standing; drifts: Drift[] }> {
+  const account = accountOfWallet(addr);
+  const balance = (await balancesOf(tx, [account])).get(account)?.balance ?? 0n;
+  const wanted = await wantedOf(tx, account);
+  const drifts = await listOpenDrifts(tx, addressKey(addr));
+  const operations = await listTouching(tx, touchingOf(addr, books), since, PARTS_MAX);
+  const parts = operations.map((operation) => ({
+    operation,
+    effect: effectOn(operation, account, books),
+  }));
+  const drift = sumOf(drifts.map((open) => open.amount));
+  return { standing: { ledger: balance + wanted, drift, parts }, drifts };
+}
+
+/** Which writes touch a wallet: those that name it, and those of books that live in it. */
+export function touchingOf(addr: string, books: Books): Touching {
+  const key = addressKey(addr);
+  const lives = (at: string | undefined) => at !== undefined && addressKey(at) === key;
+  const operationNos = [...books.operators].flatMap(([no, at]) => (lives(at) ? [BigInt(no)] : []));
+  return {
+    keys: [key],
+    operationNos,
+    collection: lives(books.collectionAddr),
+    fees: lives(books.feesAddr),
+  };
+}
