@@ -34,6 +34,10 @@ export function makeMetrics() {
       'class',
       'result',
     ]),
+    upstreamRate: gauge(
+      'upstream_learned_rate_per_second',
+      'Requests per second that the control of looks allows all daemons together',
+    ),
     looks: counter('looks_total', 'Looks at wallets and tokens', ['kind', 'result']),
     attempts: counter('webhook_attempts_total', 'Webhook attempts by verdict', ['verdict']),
     deliverySeconds: seconds('webhook_delivery', 'Time from commit of the event to its delivery'),

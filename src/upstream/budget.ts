@@ -43,6 +43,10 @@ export interface Budget extends BudgetView {
   charge(): void;
   /** Learns from a throttling; resolves when that is kept. */
   throttled(cls: TrafficClass, retryAt: Instant | undefined): Promise<void>;
+  /** Keeps looks silent without learning anything; resolves when that is kept. */
+  silence(until: Instant): Promise<void>;
+  /** Takes over what the quota holds now. */
+  follow(): void;
   /** Learns from an answer to a look. */
   succeeded(): void;
   /** Divides the rate among that many daemons. */
@@ -141,19 +145,30 @@ class LookBudget implements Budget {
 
   async throttled(cls: TrafficClass, retryAt: Instant | undefined): Promise<void> {
     const kept = this.#quota.throttled(cls, retryAt, this.#measured());
-    this.#follow();
+    this.follow();
+    await kept;
+  }
+
+  async silence(until: Instant): Promise<void> {
+    const kept = this.#quota.silence(until);
     this.#pump();
     await kept;
   }
 
   succeeded(): void {
     this.#quota.succeeded(this.#measured());
-    this.#follow();
+    this.follow();
   }
 
   shareAmong(daemons: number): void {
     this.#daemons = Math.max(1, daemons);
-    this.#follow();
+    this.follow();
+  }
+
+  follow(): void {
+    this.#pace.setRate(this.#quota.rate() / this.#daemons, this.#clock.now());
+    this.#onRate(this.#quota.rate());
+    this.#pump();
   }
 
   close(): void {
@@ -200,10 +215,5 @@ class LookBudget implements Budget {
 
   #measured(): number {
     return this.#pace.measured(this.#clock.now()).all * this.#daemons;
-  }
-
-  #follow(): void {
-    this.#pace.setRate(this.#quota.rate() / this.#daemons, this.#clock.now());
-    this.#onRate(this.#quota.rate());
   }
 }

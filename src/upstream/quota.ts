@@ -19,6 +19,8 @@ export interface Quota {
   rate(): number;
   /** A throttling was met. Resolves when it is kept, or when that failed and was logged. */
   throttled(cls: TrafficClass, retryAt: Instant | undefined, measured: number): Promise<void>;
+  /** The service wants no looks until then, for another reason than too many. Never rejects. */
+  silence(until: Instant): Promise<void>;
   /** A look was answered without throttling. */
   succeeded(measured: number): void;
   /** Takes over what other daemons have kept. @throws what the keeper throws */
@@ -95,6 +97,11 @@ class KeptQuota implements Quota {
       : onThrottle(this.#control, measured, resumeAt);
     log.info({ class: cls, until: resumeAt, perS: this.#control.rate }, 'throttled');
     await Promise.all([this.#save('looks'), ...(cls === 'looks' ? [] : [this.#save(cls)])]);
+  }
+
+  async silence(until: Instant): Promise<void> {
+    this.#block('looks', until);
+    await this.#save('looks');
   }
 
   succeeded(measured: number): void {

@@ -10,22 +10,19 @@ import type { Chance } from '../kernel/chance.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type {
-  MaintenanceRecord,
-  TokenCheckRecord,
-  TokenPage,
-  TokenRecord,
-  WalletRecord,
-} from './records.ts';
-import type {
-  Forwarded,
-  ForwardRequest,
-  Look,
-  Priority,
-  QuotaKeeper,
-  TrafficClass,
-} from './words.ts';
+import { type BudgetView, makeBudget } from './budget.ts';
+import { makeClientToken } from './client-token.ts';
+import { basicCredentials, fetchClientToken } from './credentials.ts';
+import { forward } from './forward.ts';
+import { parseHost } from './hosts.ts';
+import { type Lesson, learn } from './learning.ts';
+import { type Looks, makeLooks } from './looks.ts';
+import { openQuota } from './quota.ts';
+import { makeTransport } from './transport.ts';
+import type { Forwarded, ForwardRequest, QuotaKeeper, TrafficClass } from './words.ts';
 
+export type { BudgetView } from './budget.ts';
+export type { Looks, TokensQuery } from './looks.ts';
 export type {
   MaintenanceRecord,
   TokenCheckRecord,
@@ -59,8 +56,11 @@ export interface UpstreamSettings {
   bodyBytesMax: number;
   /** The ceiling for looks, in requests per second, of all daemons together. */
   budgetPerS: number;
-  /** Where looks begin when nothing was learned; doubled every ten clean seconds. */
-  startRatePerS: number;
+  /**
+   * Where looks begin when nothing was learned; doubled every ten clean seconds. Left out: the
+   * ceiling itself when that is 5 or less, else 1.
+   */
+  startRatePerS?: number;
   /** Looks open at once. */
   concurrencyMax: number;
   /** The part of the budget that steady looks keep, and looks keep from app traffic; 0 to 1. */
@@ -87,51 +87,7 @@ export interface UpstreamOptions {
   settings: UpstreamSettings;
 }
 
-/** Filters of a token list (interface, section 4.1, row 6). */
-export interface TokensQuery {
-  ownerAddr?: string;
-  creatorAddr?: string;
-  isLocked?: boolean;
-  valid?: boolean;
-  page?: number;
-  perPage?: number;
-}
-
-/** What the budget for looks has to say to whoever plans them. */
-export interface BudgetView {
-  /** How many looks may start at this instant without waiting: 0, 1 or 2. */
-  free(): number;
-  /** When the next look may start at the earliest; in the past or present when one may now. */
-  nextAt(): Instant;
-  /** Looks per second that this daemon may make in the long run, app traffic subtracted. */
-  ratePerS(): number;
-  waiting(): number;
-  /** Requests per second that the control allows all daemons together. */
-  learnedPerS(): number;
-}
-
-/** Looks wait for budget by themselves; `signal` ends the wait and the request. None rejects. */
-export interface Upstream {
-  /** The wallet with this address. @returns `absent` for 406/398 */
-  account(addr: string, priority: Priority, signal?: AbortSignal): Promise<Look<WalletRecord>>;
-  /** One token. @returns `absent` for a rejection that says so (404, 422, or in words) */
-  token(
-    contractId: bigint,
-    tokenId: bigint,
-    priority: Priority,
-    signal?: AbortSignal,
-  ): Promise<Look<TokenRecord>>;
-  /** One page of a contract's tokens. */
-  tokens(
-    contractId: bigint,
-    query: TokensQuery,
-    priority: Priority,
-    signal?: AbortSignal,
-  ): Promise<Look<TokenPage>>;
-  /** The maintenance status; asked without credentials, before any other look that waits. */
-  maintenance(signal?: AbortSignal): Promise<Look<MaintenanceRecord>>;
-  /** What the service says of our own client token. */
-  checkToken(signal?: AbortSignal): Promise<Look<TokenCheckRecord>>;
+export interface Upstream extends Looks {
   /** Sends any request of an app, and judges what came of it. Never rejects. */
   forward(request: ForwardRequest): Promise<Forwarded>;
   /** Until when the service asked this class to be silent; undefined when it may speak now. */
@@ -143,4 +99,79 @@ export interface Upstream {
   syncQuota(): Promise<void>;
   /** Ends all waiting, lets open requests finish up to their deadlines, closes connections. */
   close(): Promise<void>;
+}
+
+/**
+ * Opens the way to the service; the kept quota is read first, so that no deadline is forgotten.
+ * @throws Failure `bad_setting` for an address that is none; what the quota's keeper throws
+ */
+export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
+  const { clock, chance, log, metrics, settings } = options;
+  const hosts = {
+    base: parseHost('UPSTREAM_BASE_URL', options.baseUrl),
+    auth: parseHost('UPSTREAM_AUTH_URL', options.authUrl),
+    tx: parseHost('UPSTREAM_TX_URL', options.txUrl),
+  };
+  const ceiling = settings.budgetPerS;
+  const startRate = settings.startRatePerS ?? (ceiling <= 5 ? ceiling : 1);
+  const quota = await openQuota({ keeper: options.quota, clock, chance, log, ceiling, startRate });
+  const transport = makeTransport(clock, {
+    connectTimeoutMs: settings.connectTimeoutMs,
+    bodyBytesMax: settings.bodyBytesMax,
+    // As many as can be open, so that nobody waits for a connection of somebody else.
+    connections: { looks: settings.concurrencyMax, 'app-read': settings.forwardsMax + 1 },
+  });
+  const budget = makeBudget(quota, clock, settings, (perS) => metrics.upstreamRate.set(perS));
+  const basic = basicCredentials(options.clientId, options.clientSecret);
+  const fetchOptions = {
+    transport,
+    auth: hosts.auth,
+    basic,
+    clock,
+    timeoutMs: settings.readTimeoutMs,
+    onLesson: (lesson: Lesson) => learn(budget, 'looks', lesson),
+  };
+  const token = makeClientToken({
+    fetch: () => fetchClientToken(fetchOptions),
+    clock,
+    chance,
+    log,
+  });
+  const shared = { transport, token, budget, quota, hosts, clock, log, metrics };
+  const timeouts = {
+    readTimeoutMs: settings.readTimeoutMs,
+    writeTimeoutMs: settings.writeTimeoutMs,
+  };
+  let open = 0;
+  let closed = false;
+  return {
+    ...makeLooks({ ...shared, basic, timeoutMs: settings.readTimeoutMs }),
+    async forward(request) {
+      if (closed || open >= settings.forwardsMax)
+        return turnedAway(clock.now(), closed ? 'aborted' : 'busy');
+      open += 1;
+      try {
+        return await forward({ ...shared, ...timeouts }, request);
+      } finally {
+        open -= 1;
+      }
+    },
+    blockedUntil: (cls) => quota.blockedUntil(cls),
+    budget,
+    shareAmong: (daemons) => budget.shareAmong(daemons),
+    async syncQuota() {
+      await quota.sync();
+      budget.follow();
+    },
+    async close() {
+      closed = true;
+      budget.close();
+      await transport.close();
+      await quota.flush();
+    },
+  };
+}
+
+function turnedAway(now: Instant, cause: 'aborted' | 'busy'): Forwarded {
+  return { outcome: { class: 'not_sent', cause }, startedAt: now, endedAt: now, sends: 0 };
 }
