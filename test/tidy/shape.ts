@@ -1,0 +1,83 @@
+/**
+ * The shape of files: each parses, keeps to its size, opens with its reason, and has a name that
+ * says what is in it. When one grows, split it by responsibility, not by number.
+ */
+import type { Node } from 'oxc-parser';
+import { roomsOf, type Source, sourcesOf, type Tree } from './source.ts';
+
+const FILE_LINES_MAX = 300;
+const FUNCTION_LINES_MAX = 70;
+const COLUMNS_MAX = 100;
+
+/** Names that say nothing of what is inside. */
+const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;
+
+/** A file that does not parse would pass every other check unseen. */
+export function unparsed(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap(({ errors, at }) =>
+    errors.map(({ message, offset }) => at(offset, `${message}, use TypeScript that parses`)),
+  );
+}
+
+/** Files, functions and lines beyond their limits. */
+export function oversized(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap((s) => [...longFile(s), ...longFunctions(s), ...longLines(s)]);
+}
+
+function longFile({ text, at }: Source): string[] {
+  const lines = text.replace(/\n$/, '').split('\n').length;
+  if (lines <= FILE_LINES_MAX) return [];
+  return [at(text.length - 1, `file of ${lines} lines, use ${FILE_LINES_MAX} at most`)];
+}
+
+function longFunctions(source: Source): string[] {
+  return [
+    ...source.all('FunctionDeclaration'),
+    ...source.all('FunctionExpression'),
+    ...source.all('ArrowFunctionExpression'),
+  ].flatMap((node) => {
+    const lines = source.lineAt(node.end) - source.lineAt(node.start) + 1;
+    if (lines <= FUNCTION_LINES_MAX || isListOfTests(node.parent)) return [];
+    const what = `function of ${lines} lines`;
+    return [source.at(node.start, `${what}, use ${FUNCTION_LINES_MAX} at most`)];
+  });
+}
+
+/** The function given to `describe` is a list of tests, not a piece of work. */
+function isListOfTests(parent: Node | undefined): boolean {
+  if (parent?.type !== 'CallExpression') return false;
+  let callee: Node = parent.callee;
+  while (callee.type === 'MemberExpression' || callee.type === 'CallExpression')
+    callee = callee.type === 'MemberExpression' ? callee.object : callee.callee;
+  return callee.type === 'Identifier' && callee.name === 'describe';
+}
+
+function longLines({ path, text, views }: Source): string[] {
+  let offset = 0;
+  return text.split('\n').flatMap((line, index) => {
+    const remark = views.comments.slice(offset, offset + line.length);
+    offset += line.length + 1;
+    // A character outside the basic plane counts once, as an editor shows it.
+    const columns = [...line].length;
+    if (columns <= COLUMNS_MAX || /https?:\/\//.test(remark)) return [];
+    return [`${path}:${index + 1}: line of ${columns} columns, use ${COLUMNS_MAX} at most`];
+  });
+}
+
+/** Files of src that do not open with a comment on why they exist. */
+export function headless(tree: Tree): string[] {
+  return roomsOf(tree)
+    .filter(({ text }) => !/^(?:#!.*\n)?\/\*\*(?:(?!\*\/)[\s\S])*\w/.test(text))
+    .map(({ at }) => at(0, 'no header, use /** why it exists, what it promises */'));
+}
+
+/** Files and folders whose name says nothing. */
+export function emptyNames(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap(({ path, at }) =>
+    path
+      .split('/')
+      .map((part) => part.replace(/(?:\.test)?\.ts$/, ''))
+      .filter((part) => EMPTY_NAMES.test(part))
+      .map((part) => at(0, `is named ${part}, use the name of what it is about`)),
+  );
+}

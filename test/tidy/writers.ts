@@ -1,0 +1,200 @@
+/**
+ * Who writes which table: each has one writing folder, the one whose tables.ts defines it, and in
+ * that folder only its stores write. db/ may also define a table by its own `create table`.
+ *
+ * Known limits: a table that comes in as an argument or under a second name is not seen, nor what a
+ * function or trigger of the database writes.
+ */
+import type { CallExpression, Expression, Node } from 'oxc-parser';
+import { methodOf, roomsOf, type Source, type Text, type Tree } from './source.ts';
+import { isSql, isStore } from './sql.ts';
+
+interface Table {
+  name: string;
+  /** The folder that may write it. */
+  owner: string;
+  path: string;
+  /** The constant that holds it; undefined for one that db/ creates in SQL. */
+  variable: string | undefined;
+  offset: number;
+}
+
+/** What is known of the whole tree while one file of it is judged. */
+interface Books {
+  tables: Table[];
+  sources: Map<string, Source>;
+}
+
+interface Write {
+  offset: number;
+  /** The table's name in Postgres; undefined when it is computed. */
+  name: string | undefined;
+}
+
+const VERBS = [
+  'insert\\s+into',
+  'merge\\s+into(?:\\s+only)?',
+  'delete\\s+from(?:\\s+only)?',
+  // Neither `for update of t` nor `do update set` names a table to write.
+  '(?<!\\b(?:for|key|do|on)\\s+)update(?:\\s+only)?',
+  'truncate(?:\\s+table)?(?:\\s+only)?',
+];
+const SCHEMA = '(?:"?tallyhook"?\\s*\\.\\s*)';
+const NAME = '"?([a-z_][a-z0-9_]*)"?|\\u0001(\\d+)\\u0002*';
+const WRITE = new RegExp(`\\b(${VERBS.join('|')})\\s+(${SCHEMA}?)(?:${NAME})`, 'gi');
+
+/** Writes of a table by another folder than its owner, outside a store, or of no table we know. */
+export function strayWrites(tree: Tree): string[] {
+  const rooms = roomsOf(tree);
+  const tables = rooms.flatMap(definedIn);
+  const books = { tables, sources: new Map(rooms.map((s) => [s.path, s])) };
+  return rooms.flatMap((source) => {
+    const texts = source.texts.flatMap((text) => writesIn(text, source.path, books));
+    const writes = [...texts, ...drizzleWrites(source, books)].flatMap(({ name, offset }) => {
+      const wrong = wrongWrite(name, source, tables);
+      return wrong ? [source.at(offset, wrong)] : [];
+    });
+    return [...misplaced(source, tables), ...writes];
+  });
+}
+
+function wrongWrite(
+  name: string | undefined,
+  { room, path }: { room: string; path: string },
+  tables: Table[],
+): string | undefined {
+  if (name === undefined) {
+    return room === 'db' ? undefined : 'writes a table whose name is computed, use its own name';
+  }
+  const owner = tables.find((table) => table.name === name)?.owner;
+  if (!owner) return `writes ${name}, which has no owner, use a table that a tables.ts defines`;
+  if (owner !== room) return `writes ${name}, a table of ${owner}, use ${owner}/${owner}.ts`;
+  return isStore(path) ? undefined : `writes ${name} outside a store, use ${room}/store.ts`;
+}
+
+/** Tables that a file defines outside a tables.ts, or after another folder did. */
+function misplaced({ path, room, at }: Source, tables: Table[]): string[] {
+  return tables.flatMap(({ name, offset, owner, ...table }, index) => {
+    if (table.path !== path || table.variable === undefined) return [];
+    const first = tables.slice(0, index).find((t) => t.name === name && t.owner !== owner);
+    if (first) return [at(offset, `defines ${name} again, use the one of ${first.owner}`)];
+    const home = room === 'db' || path === `src/${room}/tables.ts`;
+    return home ? [] : [at(offset, `defines ${name}, use ${room}/tables.ts`)];
+  });
+}
+
+/** `export const x = tallyhook.table('name', …)`, and `create table tallyhook.name` in db/. */
+function definedIn(source: Source & { room: string }): Table[] {
+  const { path, room: owner } = source;
+  const drizzle = source.all('CallExpression').flatMap((call): Table[] => {
+    const made = isOurTable(call.callee) || isNamed(call.callee, 'pgTable');
+    const first = call.arguments[0];
+    if (!made || first?.type !== 'Literal' || typeof first.value !== 'string') return [];
+    return [{ name: first.value, owner, path, variable: constantOf(call), offset: call.start }];
+  });
+  if (owner !== 'db') return drizzle;
+  const created = new RegExp(
+    `create\\s+table\\s+(?:if\\s+not\\s+exists\\s+)?${SCHEMA}(?:${NAME})`,
+    'gi',
+  );
+  const byHand = source.texts.flatMap(({ text, start }) =>
+    [...text.matchAll(created)].flatMap(({ 1: name, index }): Table[] =>
+      name ? [{ name, owner, path, variable: undefined, offset: start + index }] : [],
+    ),
+  );
+  return [...drizzle, ...byHand];
+}
+
+/** True for `tallyhook.table`, `columns.tallyhook.table` and `pgSchema('tallyhook').table`. */
+function isOurTable(callee: Expression): boolean {
+  if (callee.type !== 'MemberExpression' || methodOf(callee) !== 'table') return false;
+  const { object } = callee;
+  if (object.type === 'CallExpression') return isNamed(object.callee, 'pgSchema');
+  return isNamed(object, 'tallyhook') || methodOf(object) === 'tallyhook';
+}
+
+/** The constant that a definition ends in, also behind `.enableRLS()` and the like. */
+function constantOf(call: CallExpression): string {
+  let node: Node | null | undefined = call.parent;
+  while (node && node.type !== 'VariableDeclarator') node = node.parent;
+  return node?.id.type === 'Identifier' ? node.id.name : '';
+}
+
+/** `.insert(x)`, `.update(x)` and `.delete(x)` where x is a table; a Map's `.delete` is none. */
+function drizzleWrites(source: Source, books: Books): Write[] {
+  return source.all('CallExpression').flatMap((call): Write[] => {
+    const verb = methodOf(call.callee);
+    const first = call.arguments[0];
+    if (!verb || !['insert', 'update', 'delete'].includes(verb)) return [];
+    if (!first || first.type === 'SpreadElement') return [];
+    const name = tableOf(first, source.path, books);
+    return name ? [{ name, offset: call.start }] : [];
+  });
+}
+
+/** The tables that a text writes, by their names or through a hole. */
+function writesIn(text: Text, path: string, books: Books): Write[] {
+  const sql = isSql(text);
+  return [...text.text.matchAll(WRITE)].flatMap((match): Write[] => {
+    const [whole, verb = '', schema, word, hole] = match;
+    const offset = text.start + match.index;
+    const rest = text.text.slice(match.index + whole.length);
+    if (hole !== undefined) {
+      if (!sql && !schema && !/into|from/i.test(verb)) return [];
+      const table = text.holes[Number(hole)];
+      const name = table && (tableOf(table, path, books) ?? spelledName(table));
+      return [{ name, offset }];
+    }
+    if (schema)
+      return [...(word ? [word] : []), ...listed(verb, rest)].map((name) => ({ name, offset }));
+    // Without the schema it may be a temporary table, a common table expression, or plain English.
+    const known = books.tables.some(({ name }) => name === word);
+    const update = !/^update/i.test(verb) || /^\s+(?:as\s+)?(?:\w+\s+)?set\b/i.test(rest);
+    return sql && known && update ? [{ name: word, offset }] : [];
+  });
+}
+
+/** The further tables of `truncate a, b`. */
+function listed(verb: string, rest: string): string[] {
+  const list = /^truncate/i.test(verb) ? /^(?:\s*,\s*[\w".]+)+/.exec(rest)?.[0] : undefined;
+  return [...(list ?? '').matchAll(/(\w+)"?\s*(?=,|$)/g)].flatMap(({ 1: name }) => name ?? []);
+}
+
+/** The name in `sql('tallyhook.name')`, `sql.identifier('name')` and the like. */
+function spelledName(expression: Expression): string | undefined {
+  const value = expression.type === 'CallExpression' ? expression.arguments[0] : expression;
+  if (value?.type !== 'Literal' || typeof value.value !== 'string') return undefined;
+  return value.value.replace(/^tallyhook\./, '');
+}
+
+/** The table that `operations` or `tables.operations` stands for in a file. */
+function tableOf(expression: Expression, path: string, books: Books): string | undefined {
+  if (expression.type === 'Identifier') return tableNamed(expression.name, path, books);
+  if (expression.type !== 'MemberExpression' || expression.object.type !== 'Identifier')
+    return undefined;
+  const { object, property } = expression;
+  const whole = books.sources
+    .get(path)
+    ?.imports.find(({ names }) => names.some((n) => n.theirs === '*' && n.ours === object.name));
+  return whole?.target && property.type === 'Identifier'
+    ? tableNamed(property.name, whole.target, books)
+    : undefined;
+}
+
+/** Follows a name through imports and re-exports to the table that it is defined as. */
+function tableNamed(name: string, path: string, books: Books, depth = 0): string | undefined {
+  const own = books.tables.find((table) => table.path === path && table.variable === name);
+  if (own || depth > 5) return own?.name;
+  for (const { target, names, handedOn } of books.sources.get(path)?.imports ?? [])
+    for (const { theirs, ours } of names) {
+      const all = handedOn && ours === '*';
+      if (!target || !(ours === name || all)) continue;
+      const found = tableNamed(all ? name : theirs, target, books, depth + 1);
+      if (found) return found;
+    }
+  return undefined;
+}
+
+function isNamed(expression: Expression, name: string): boolean {
+  return expression.type === 'Identifier' && expression.name === name;
+}
