@@ -116,6 +116,8 @@ function html() { return String.raw\`delete from keys, in words\`; }
   'src/journal/instants.ts': `/** Instants. */
 export type Instant = number;
 export const later = (a: Instant, b: Instant) => new Date(a) > new Date(b);
+export const same = (a: Error, b: Error) => a.message === b.message && a.message !== undefined;
+export const isText = (a: { message: unknown }) => typeof a.message === 'string';
 export const refetch = async (service: { fetch(path: string): void }) => service.fetch('/');
 `,
   'src/journal/store.ts': `/** The SQL of the journal. */

@@ -78,6 +78,8 @@ export const words: Fault[] = [
   inSrc('the message of an error', 'its code', [
     `if (error.message.includes('foreign key')) retry();`,
     `if (error.message === 'gone') retry();`,
+    'if (error.message == GONE) retry();',
+    'if (GONE === error.message) retry();',
     `if ('gone' !== error.message) retry();`,
     'if (error.message.match(/gone/)) retry();',
     'if (/gone/.test(error.message)) retry();',

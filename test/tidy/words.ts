@@ -110,8 +110,11 @@ const IN_SRC: Word[] = [
     word: 'the message of an error',
     within: ['code'],
     patterns: [
-      /\.message\s*(?:\)?\s*[!=]==?|\??\.(?:includes|match|startsWith|endsWith|indexOf|search)\b)/g,
-      /(?:\.test\(|[!=]==?)\s*[\w.]+\.message\b/g,
+      /\.message\s*\??\.(?:includes|match|startsWith|endsWith|indexOf|search)\b/g,
+      /\.test\(\s*[\w.]+\.message\b/g,
+      // Whether there is one, and whether two are equal, may be asked.
+      /(?<!\btypeof\s[\w.]*)\.message\s*[!=]==?(?!\s*(?:null|undefined|[\w.]+\.message)\b)/g,
+      /(?<!\.message\s*)[!=]==?\s*[\w.]+\.message\b/g,
     ],
     use: 'its code',
   },
