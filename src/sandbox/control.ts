@@ -27,10 +27,17 @@ import {
   type Wallet,
 } from './records.ts';
 import type { Received, RequestLog } from './request-log.ts';
+import { ROUTES } from './routes.ts';
 import { sow } from './seeds.ts';
 import { type Switches, switchesSchema } from './switches.ts';
 import { addressOf, putWallet } from './wallets.ts';
 import type { World } from './world.ts';
+
+/** The most faults that are kept; the oldest are forgotten. */
+const FAULTS_KEPT = 1000;
+/** The clock goes no further than timestamps have digits. */
+const LAST_INSTANT = Date.UTC(9999, 0, 1);
+const ENDPOINTS = new Set(['absent', ...ROUTES.map(({ name }) => name)]);
 
 export type Control = ReturnType<typeof makeControl>;
 
@@ -49,7 +56,9 @@ export function makeControl(world: World, requests: RequestLog) {
   return {
     state: act(() => stateOf(world, requests)),
     /** The newest requests received after number `after`. */
-    requests: (after = 0, limit = 1000): Received[] => requests.list(after, limit),
+    requests: act((after?: number, limit?: number): Received[] =>
+      requests.list(after ?? 0, limit ?? 1000),
+    ),
     /** Writes that were applied after number `after`: the truth to compare books with. */
     effects: act((after?: bigint, limit?: number): Effect[] =>
       [...world.effects.values()]
@@ -206,17 +215,27 @@ function setMaintenance(world: World, change: MaintenanceChange): Settings['wind
   return window;
 }
 
+/** @throws Failure `invalid_request` for an endpoint that is none */
 function addFault(world: World, fault: Fault): FaultRow {
+  if (fault.endpoint !== undefined && !ENDPOINTS.has(fault.endpoint)) {
+    throw new Failure('invalid_request', `endpoint: one of ${[...ENDPOINTS].join(', ')}`);
+  }
+  for (const key of world.faults.keys()) {
+    if (world.faults.size() < FAULTS_KEPT) break;
+    world.faults.delete(key);
+  }
   const fault_id = world.next('fault');
   const row = { fault_id, fault, skip: fault.skip, left: fault.count, hits: 0 };
   world.faults.put(fault_id.toString(), row);
   return row;
 }
 
-/** @throws Failure `invalid_request` when it would move back */
+/** @throws Failure `invalid_request` when it would move back or too far */
 function moveClock(world: World, move: ClockMove): { now: Instant; offset_ms: number } {
   const by = 'advance_ms' in move ? move.advance_ms : Date.parse(move.now) - world.now();
-  if (by < 0) throw new Failure('invalid_request', 'the clock does not go back');
+  if (by < 0 || world.now() + by > LAST_INSTANT) {
+    throw new Failure('invalid_request', 'the clock goes forward, to the year 9999 at most');
+  }
   const offset_ms = world.settings().offset_ms + by;
   world.change({ offset_ms });
   world.advance();

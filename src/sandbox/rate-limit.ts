@@ -7,6 +7,7 @@ import type { Instant } from '../kernel/clock.ts';
 export interface RateLimit {
   /** Takes one request: 0 when it may pass, else the milliseconds to wait. */
   take(now: Instant, perSecond: number, burst: number): number;
+  clear(): void;
 }
 
 export function makeRateLimit(): RateLimit {
@@ -19,6 +20,9 @@ export function makeRateLimit(): RateLimit {
       if (spent + 1 > burst) return Math.ceil(((spent + 1 - burst) / perSecond) * 1000);
       spent += 1;
       return 0;
+    },
+    clear() {
+      spent = 0;
     },
   };
 }

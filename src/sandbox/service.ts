@@ -7,7 +7,6 @@ import type { Log } from '../kernel/log.ts';
 import type { Answer, Call } from './call.ts';
 import { type Delivery, takeFault, throttled, underFault } from './faults.ts';
 import { maintenanceAnswer, maintenanceStatus } from './maintenance.ts';
-import { makeRateLimit } from './rate-limit.ts';
 import { absentAnswer, brokenAnswer, Refusal } from './refusals.ts';
 import type { Received, RequestLog } from './request-log.ts';
 import type { Route } from './routes.ts';
@@ -17,12 +16,10 @@ import type { World } from './world.ts';
 export type Service = (call: Call, route: Route | undefined) => Delivery;
 
 export function makeService(world: World, requests: RequestLog, log?: Log): Service {
-  const rateLimit = makeRateLimit();
-
   function limited(call: Call): Answer | undefined {
     const { rate_per_s, rate_burst, retry_after } = world.switches();
     if (rate_per_s === null) return undefined;
-    const waitMs = rateLimit.take(world.now(), rate_per_s, rate_burst);
+    const waitMs = world.rateLimit.take(world.now(), rate_per_s, rate_burst);
     if (waitMs === 0) return undefined;
     return throttled(world, call, retry_after, Math.ceil(waitMs / 1000));
   }

@@ -17,6 +17,8 @@ export interface Storage {
   /** Fills the tables from committed lines, and begins the journal afresh from what they give. */
   load(lines: readonly unknown[]): void;
   commit(): void;
+  /** Empties every table. */
+  clear(): void;
 }
 
 /** The journal is begun afresh when it has grown by this much and by four times its base. */
@@ -81,6 +83,11 @@ export function makeStorage(journal: JournalFile): Storage {
       journal.append(jsonText(rows));
       const { appended, base } = journal.size();
       if (appended > REWRITE_BYTES && appended > 4 * base) journal.rewrite(everything());
+    },
+    clear() {
+      for (const { table } of tables.values()) {
+        for (const key of [...table.keys()]) table.delete(key);
+      }
     },
   };
 }

@@ -12,6 +12,7 @@ import { type Agenda, makeAgenda } from './agenda.ts';
 import { type FaultRow, faultRowSchema } from './fault-kinds.ts';
 import type { JournalFile } from './journal-file.ts';
 import { makePast, type Past } from './past.ts';
+import { makeRateLimit, type RateLimit } from './rate-limit.ts';
 import {
   type Contract,
   contractSchema,
@@ -59,6 +60,8 @@ export interface World {
   readonly agenda: Agenda;
   /** What each wallet sent by transfers within 24 hours. */
   readonly spending: Spending;
+  /** The service's own limit of requests. */
+  readonly rateLimit: RateLimit;
   settings(): Settings;
   change(patch: Partial<Settings>): void;
   switches(): Switches;
@@ -121,6 +124,7 @@ export function makeWorld(
   const singles = storage.table('settings', settingsSchema);
   const agenda = makeAgenda();
   const spending = makeSpending();
+  const rateLimit = makeRateLimit();
   let at: Instant = Number.NEGATIVE_INFINITY;
 
   storage.load(lines);
@@ -138,6 +142,7 @@ export function makeWorld(
     ...names,
     agenda,
     spending,
+    rateLimit,
     settings,
     change: (patch) => singles.put('world', { ...settings(), ...patch }),
     switches: () => settings().switches,
@@ -166,12 +171,8 @@ export function makeWorld(
       storage.commit();
     },
     clear(fresh) {
-      for (const table of [...Object.values(tables), counters, singles]) {
-        for (const key of [...table.keys()]) table.delete(key);
-      }
-      agenda.clear();
-      spending.clear();
-      past.clear();
+      storage.clear();
+      for (const memory of [agenda, spending, rateLimit, past]) memory.clear();
       singles.put('world', fresh);
       at = clock.now() + fresh.offset_ms;
     },

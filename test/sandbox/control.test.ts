@@ -29,7 +29,7 @@ describe('It changes the world behind the back of its callers', () => {
     expect(reply.body).toEqual({ addr: STRANGER, balance: '5', status: 2 });
   });
 
-  test('a token: its owner under a hash of its own, its lock and status under the same', async () => {
+  test('a token: an owner comes with a hash of its own, a lock or status does not', async () => {
     const made = await post('/tokens/1/5', { owner: STRANGER });
     expect(made.body).toMatchObject({ owner: STRANGER, status: 1, locked: false });
     const locked = await post('/tokens/1/5', { locked: true, status: 3 });
@@ -101,6 +101,9 @@ describe('It refuses', () => {
     ['/tokens/1/x', {}, 400, 'invalid_request'],
     ['/faults', { kind: 'nonsense' }, 400, 'invalid_request'],
     ['/faults', { kind: 'error', code: '123' }, 400, 'invalid_request'],
+    ['/faults', { kind: 'dropped', endpoint: 'gvie' }, 400, 'invalid_request'],
+    ['/clock', { now: '+012026-01-01T00:00:00Z' }, 400, 'invalid_request'],
+    ['/clock', { now: '9999-12-31T00:00:00Z' }, 400, 'invalid_request'],
     ['/switches', { fees: 'on_top' }, 400, 'invalid_request'],
     ['/switches', { time_zone: 'Mars' }, 400, 'invalid_request'],
     ['/maintenance', { state: 'maybe' }, 400, 'invalid_request'],

@@ -49,7 +49,7 @@ test('Two worlds of one seed answer the same bytes', async () => {
   expect(new Set(one.map((text) => text.slice(0, 3)))).toContain('406');
 });
 
-test('A world that is reset answers the same bytes again; another seed answers others', async () => {
+test('A reset world answers the same bytes again; another seed answers others', async () => {
   const caller = await startCaller(LIVELY);
   const one = await day(caller);
   caller.clock.set(Date.UTC(2026, 0, 1));

@@ -58,6 +58,14 @@ describe('A connection is cut', () => {
     expect(caller.sandbox.control.effects()).toHaveLength(1);
   });
 
+  test('late and held: the connection hangs until then, and is cut', async () => {
+    await scripted({ kind: 'late', endpoint: 'give', delay_ms: 20, hold: true });
+    await expect(give()).rejects.toThrow();
+    expect(balance()).toBe(1_000n);
+    caller.clock.advance(20);
+    expect(balance()).toBe(1_005n);
+  });
+
   test('truncated: half of the answer comes', async () => {
     await scripted({ kind: 'truncated', endpoint: 'give' });
     await expect(give()).rejects.toThrow();

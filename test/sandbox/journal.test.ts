@@ -1,4 +1,4 @@
-/** The world on disk: it survives being killed, cut short and grown, and says when it is damaged. */
+/** The world on disk: it survives being killed and cut short, and says when it is damaged. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

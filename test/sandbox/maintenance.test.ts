@@ -1,4 +1,4 @@
-/** Section 2.7: maintenance is announced, begins and ends by the clock, and closes everything else. */
+/** Section 2.7: maintenance is announced, begins and ends by the clock, and closes the rest. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Caller, startCaller, stopAll } from './client.ts';
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-test('Maintenance is READY with its dates, INACTIVE with 503 bodies, then ACTIVE with nulls', async () => {
+test('It is READY with dates, INACTIVE with 503 bodies, then ACTIVE with nulls', async () => {
   const as = await caller.clientToken();
   const active = { status: 'ACTIVE', start: null, end: null, message: null };
   expect(await record()).toEqual({ status: 200, data: active });

@@ -133,7 +133,7 @@ test('Bytes that are no HTTP are refused, and nobody else notices', async () => 
   expect((await caller.send('GET', '/v1/system/maintenance')).status).toBe(200);
 });
 
-test('A body of more than a mebibyte is refused with 413, one of exactly that is read', async () => {
+test('A body of more than a mebibyte is refused with 413, one of just that is read', async () => {
   const send = (length: number) => {
     const json = ' '.repeat(length);
     return caller.send('POST', '/v1/app/token/accounts/transfer', { as: client, json });
