@@ -107,6 +107,8 @@ export const wantedPostings = tallyhook.table(
     effectiveBasis: text('effective_basis').notNull(),
     requestedBy: text('requested_by').notNull(),
     reason: text(),
+    /** For a reversal: the wanted posting that it takes back. */
+    reverses: text(),
     wantedAt: instant('wanted_at').notNull(),
     postedAt: instant('posted_at'),
     problem: text(),

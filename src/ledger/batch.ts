@@ -1,0 +1,86 @@
+/**
+ * From a plan to the rows of one batch: transactions with their gapless numbers, entries with their place
+ * on each account. Pure. An entry says what follows it on its account within the batch; the database
+ * subtracts that from the account's new balance and version, so no balance is read before it is written.
+ */
+import { must } from '../kernel/assert.ts';
+import type { Instant } from '../kernel/clock.ts';
+import type { Draft, Movement, Plan } from './plan.ts';
+import { accountKey, accountKind } from './posting.ts';
+
+export interface TransactionRow extends Omit<Draft, 'legs'> {
+  id: bigint;
+  entryCount: number;
+}
+
+export interface EntryRow {
+  transactionId: bigint;
+  line: number;
+  /** The key of the account. */
+  account: string;
+  amount: bigint;
+  effectiveAt: Instant;
+  /** The sum and the number of the entries that follow on this account within the batch. */
+  laterAmount: bigint;
+  laterCount: number;
+}
+
+/** An account that the batch touches, by the spelling that came first. */
+export interface AccountRow {
+  name: string;
+  kind: string;
+  /** The sum and the number of its entries in the batch. */
+  amount: bigint;
+  count: number;
+}
+
+export interface Batch {
+  transactions: TransactionRow[];
+  entries: EntryRow[];
+  accounts: AccountRow[];
+  movements: Movement[];
+}
+
+/** Makes the rows; transactions are counted on from `lastTransactionId` in the order of the plan. */
+export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
+  const transactions = plan.drafts.map(({ legs, ...draft }, index): TransactionRow => {
+    return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: legs.length };
+  });
+  const accounts = new Map<string, AccountRow>();
+  const names = plan.drafts.flatMap(({ legs }) => legs.map((leg) => leg.account));
+  for (const name of [...names, ...plan.opened]) {
+    const key = accountKey(name);
+    if (!accounts.has(key)) {
+      accounts.set(key, { name, kind: accountKind(name), amount: 0n, count: 0 });
+    }
+  }
+  return {
+    transactions,
+    entries: placeEntries(plan.drafts, lastTransactionId, accounts),
+    accounts: [...accounts.values()],
+    movements: plan.movements,
+  };
+}
+
+/** Walks backwards, so that each account's row holds what follows; in the end it holds the whole. */
+function placeEntries(
+  drafts: readonly Draft[],
+  lastTransactionId: bigint,
+  accounts: ReadonlyMap<string, AccountRow>,
+): EntryRow[] {
+  const entries: EntryRow[] = [];
+  for (const [index, { legs, effectiveAt }] of [...drafts.entries()].reverse()) {
+    const transactionId = lastTransactionId + BigInt(index) + 1n;
+    for (const [place, leg] of [...legs.entries()].reverse()) {
+      const account = accountKey(leg.account);
+      const row = must(accounts.get(account), 'account of a leg');
+      const { amount: laterAmount, count: laterCount } = row;
+      const { amount } = leg;
+      const line = place + 1;
+      entries.push({ transactionId, line, account, amount, effectiveAt, laterAmount, laterCount });
+      row.amount += amount;
+      row.count += 1;
+    }
+  }
+  return entries.reverse();
+}

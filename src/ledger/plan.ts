@@ -1,0 +1,218 @@
+/**
+ * From due work to postings: what each operation and each wanted posting becomes, what a reversal takes
+ * back, and what cannot be posted, with the reason. Pure; one bad row never touches its neighbours.
+ */
+import type { Operation } from '../journal/journal.ts';
+import type { Instant } from '../kernel/clock.ts';
+import {
+  accountKind,
+  type Books,
+  type Leg,
+  legsOf,
+  type TokenMove,
+  tokenMoveOf,
+  Unpostable,
+} from './posting.ts';
+
+/** A posting that a later stage asks for. */
+export interface Wanted {
+  /** The asker's own name for it; wanting it twice is harmless. */
+  id: string;
+  kind: 'opening' | 'booking' | 'reversal';
+  /** The account that changes by `amount`. */
+  account: string;
+  /** The other side, which changes by `-amount`: `opening` or `external`. */
+  counter: string;
+  amount: bigint;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  requestedBy: string;
+  /** For people; kept with the wanted posting. */
+  reason?: string | null;
+  /** The id of the wanted posting that a reversal takes back. */
+  reverses?: string | null;
+}
+
+/** A transaction that stands in the books and may be taken back. */
+export interface Standing {
+  transactionId: bigint;
+  operationId: string | null;
+  wantedId: string | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  legs: Leg[];
+}
+
+/** What is due. `standing` holds what its reversals take back. */
+export interface Work {
+  wanted: readonly Wanted[];
+  operations: readonly Operation[];
+  standing: readonly Standing[];
+}
+
+/** A transaction without its number. */
+export interface Draft {
+  kind: string;
+  operationId: string | null;
+  posting: number | null;
+  wantedId: string | null;
+  reverses: bigint | null;
+  reasonType: string | null;
+  reference: string | null;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  requestedBy: string;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  legs: readonly Leg[];
+}
+
+/** A row of the journal of tokens. */
+export interface Movement extends TokenMove {
+  operationId: string;
+  posting: number;
+  txHash: string | null;
+  effectiveAt: Instant;
+}
+
+export interface Problem {
+  of: 'operation' | 'wanted';
+  id: string;
+  problem: string;
+}
+
+export interface Plan {
+  drafts: Draft[];
+  movements: Movement[];
+  /** Accounts that are opened without an entry. */
+  opened: string[];
+  operationIds: string[];
+  wantedIds: string[];
+  problems: Problem[];
+}
+
+/** Plans everything that is due; what cannot be posted ends in `problems`. */
+export function planWork(work: Work, books: Books): Plan {
+  const plan: Plan = {
+    drafts: [],
+    movements: [],
+    opened: [],
+    operationIds: [],
+    wantedIds: [],
+    problems: [],
+  };
+  const aside = (of: Problem['of'], id: string, act: () => void) => {
+    try {
+      act();
+    } catch (error) {
+      if (!(error instanceof Unpostable)) throw error;
+      plan.problems.push({ of, id, problem: error.message });
+    }
+  };
+  for (const wanted of work.wanted) {
+    aside('wanted', wanted.id, () => {
+      planWanted(wanted, work.standing, plan);
+      plan.wantedIds.push(wanted.id);
+    });
+  }
+  for (const operation of work.operations) {
+    aside('operation', operation.id, () => {
+      planOperation(operation, work.standing, books, plan);
+      plan.operationIds.push(operation.id);
+    });
+  }
+  return plan;
+}
+
+function planWanted(wanted: Wanted, standing: readonly Standing[], plan: Plan): void {
+  const { kind, account, counter, amount } = wanted;
+  for (const name of [account, counter]) accountKind(name);
+  if (amount === 0n) {
+    if (kind !== 'opening') throw new Unpostable('the amount is zero');
+    plan.opened.push(account);
+    return;
+  }
+  const original = wanted.reverses
+    ? standing.find((posted) => posted.wantedId === wanted.reverses)
+    : undefined;
+  if (wanted.reverses && !original) throw new Unpostable('what it reverses is not in the books');
+  plan.drafts.push({
+    kind,
+    operationId: null,
+    posting: null,
+    wantedId: wanted.id,
+    reverses: original?.transactionId ?? null,
+    reasonType: null,
+    reference: null,
+    txAppNo: null,
+    txLogNo: null,
+    requestedBy: wanted.requestedBy,
+    effectiveAt: wanted.effectiveAt,
+    effectiveBasis: wanted.effectiveBasis,
+    legs: [
+      { account, amount },
+      { account: counter, amount: -amount },
+    ],
+  });
+}
+
+function planOperation(
+  operation: Operation,
+  standing: readonly Standing[],
+  books: Books,
+  plan: Plan,
+): void {
+  const { id, txHash, inBooks } = operation;
+  const posting = operation.postings + 1;
+  const token = tokenMoveOf(operation);
+  if (token) {
+    const { effectiveAt } = effectOf(operation);
+    const move = inBooks ? token : undone(token);
+    plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
+  } else if (inBooks) {
+    const legs = legsOf(operation, books);
+    if (legs.length === 0) throw new Unpostable('this kind of write is not posted');
+    const { kind } = operation;
+    plan.drafts.push({ ...draftOf(operation), kind, posting, legs, ...effectOf(operation) });
+  } else {
+    const original = standing.find((posted) => posted.operationId === id);
+    if (!original) throw new Unpostable('what it reverses is not in the books');
+    const { transactionId, effectiveAt, effectiveBasis } = original;
+    plan.drafts.push({
+      ...draftOf(operation),
+      kind: 'reversal',
+      posting,
+      reverses: transactionId,
+      // It never happened, so it is taken back as of when it was thought to have happened.
+      effectiveAt,
+      effectiveBasis,
+      legs: original.legs.map(({ account, amount }) => ({ account, amount: -amount })),
+    });
+  }
+}
+
+function draftOf(operation: Operation) {
+  return {
+    operationId: operation.id,
+    wantedId: null,
+    reverses: null,
+    reasonType: operation.reasonType,
+    reference: operation.reference,
+    txAppNo: operation.txAppNo,
+    txLogNo: operation.txLogNo,
+    requestedBy: operation.owner,
+  };
+}
+
+/** When the write took effect, as far as known. */
+function effectOf(operation: Operation): { effectiveAt: Instant; effectiveBasis: string } {
+  const { effectiveAt, effectiveBasis, answeredAt, recordedAt } = operation;
+  if (effectiveAt !== null) return { effectiveAt, effectiveBasis: effectiveBasis ?? 'operation' };
+  return answeredAt !== null
+    ? { effectiveAt: answeredAt, effectiveBasis: 'answer' }
+    : { effectiveAt: recordedAt, effectiveBasis: 'recorded' };
+}
+
+function undone(move: TokenMove): TokenMove {
+  return { ...move, kind: 'reversal', fromAddr: move.toAddr, toAddr: move.fromAddr };
+}

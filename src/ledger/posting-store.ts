@@ -1,0 +1,181 @@
+/**
+ * SQL of the one writer: what is due, and one batch written by one statement. The guards of the database
+ * run at the end of that statement, when accounts, transactions and entries all stand.
+ */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import type { Operation } from '../journal/journal.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Batch } from './batch.ts';
+import type { Standing, Wanted } from './plan.ts';
+
+/** The last batch and the last transaction, from which the next ones are counted. */
+export interface Head {
+  batchId: bigint;
+  recordedAt: Instant;
+  transactionId: bigint;
+}
+
+/** How many rows wait to be posted, counted up to `max`. */
+export async function countDue(db: Queryable, max: number): Promise<number> {
+  const rows = await db.sql<{ due: number }[]>`
+    select (select count(*) from (select from tallyhook.operations
+        where in_books <> (postings % 2 = 1) and posting_problem is null
+        order by recorded_at limit ${max}) o)::int
+      + (select count(*) from (select from tallyhook.wanted_postings
+        where posted_at is null and problem is null order by wanted_at limit ${max}) w)::int as due`;
+  return rows[0]?.due ?? 0;
+}
+
+/** The head of the books; zeros before the first batch. */
+export async function readHead(tx: Tx): Promise<Head> {
+  const rows = await tx.sql<Record<keyof Head, bigint>[]>`
+    select coalesce((select max(id) from tallyhook.batches), 0) as "batchId",
+      coalesce((select max(id) from tallyhook.transactions), 0) as "transactionId",
+      (coalesce((select extract(epoch from max(recorded_at)) from tallyhook.batches), 0)
+        * 1000)::bigint as "recordedAt"`;
+  const { batchId = 0n, transactionId = 0n, recordedAt = 0n } = rows[0] ?? {};
+  return { batchId, transactionId, recordedAt: Number(recordedAt) };
+}
+
+/** Wanted postings that wait, oldest first; a reversal waits for what it takes back. */
+export async function listWantedDue(tx: Tx, limit: number): Promise<Wanted[]> {
+  return tx.sql<Wanted[]>`
+    select id, kind, account, counter, amount, effective_at as "effectiveAt",
+      effective_basis as "effectiveBasis", requested_by as "requestedBy", reason, reverses
+    from tallyhook.wanted_postings w
+    where posted_at is null and problem is null and (reverses is null or not exists (
+      select from tallyhook.wanted_postings r
+      where r.id = w.reverses and r.posted_at is null and r.problem is null))
+    order by wanted_at, id limit ${limit}`;
+}
+
+/** The transactions that the reversals among this work take back, with their legs. */
+export async function listStanding(
+  tx: Tx,
+  operations: readonly Operation[],
+  wanted: readonly Wanted[],
+): Promise<Standing[]> {
+  const postings = operations
+    .filter(({ inBooks }) => !inBooks)
+    .map(({ id, postings }) => ({ id, posting: postings }));
+  const ids = wanted.flatMap(({ reverses }) => reverses ?? []);
+  if (postings.length + ids.length === 0) return [];
+  const rows = await tx.sql<StandingRow[]>`
+    select t.id, t.operation_id, t.wanted_id, t.effective_at, t.effective_basis, a.name, e.amount
+    from tallyhook.transactions t
+    join tallyhook.entries e on e.transaction_id = t.id
+    join tallyhook.accounts a on a.id = e.account_id
+    where t.wanted_id = any(${ids}::text[]) or t.id in (
+      select r.id from jsonb_to_recordset(${asJson(postings)}::jsonb) as x(id text, posting int)
+      join tallyhook.transactions r on r.operation_id = x.id and r.posting = x.posting)
+    order by t.id, e.line`;
+  return foldStanding(rows);
+}
+
+interface StandingRow {
+  id: bigint;
+  operation_id: string | null;
+  wanted_id: string | null;
+  effective_at: Instant;
+  effective_basis: string;
+  name: string;
+  amount: bigint;
+}
+
+/** One row per entry becomes one item per transaction. */
+function foldStanding(rows: readonly StandingRow[]): Standing[] {
+  const found = new Map<bigint, Standing>();
+  for (const row of rows) {
+    const posted = found.get(row.id) ?? {
+      transactionId: row.id,
+      operationId: row.operation_id,
+      wantedId: row.wanted_id,
+      effectiveAt: row.effective_at,
+      effectiveBasis: row.effective_basis,
+      legs: [],
+    };
+    posted.legs.push({ account: row.name, amount: row.amount });
+    found.set(row.id, posted);
+  }
+  return [...found.values()];
+}
+
+/** Writes one batch whole: its row, transactions, token movements, accounts and entries. */
+export async function insertBatch(
+  tx: Tx,
+  batch: Batch,
+  head: { batchId: bigint; recordedAt: Instant },
+): Promise<void> {
+  const { transactions, entries, accounts, movements } = batch;
+  const id = head.batchId.toString();
+  const at = isoText(head.recordedAt);
+  await tx.sql`
+    with head as (
+      insert into tallyhook.batches (id, recorded_at, transactions, entries)
+      values (${id}::bigint, ${at}::timestamptz, ${transactions.length}, ${entries.length})
+    ), posted as (
+      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, wanted_id,
+        reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by, effective_at,
+        effective_basis, recorded_at, entry_count)
+      select "id", ${id}::bigint, "kind", "operationId", "posting", "wantedId", "reverses",
+        "reasonType", "reference", "txAppNo", "txLogNo", "requestedBy", "effectiveAt",
+        "effectiveBasis", ${at}::timestamptz, "entryCount"
+      from jsonb_to_recordset(${asJson(transactions.map(dated))}::jsonb) as x("id" bigint,
+        "kind" text, "operationId" text, "posting" int, "wantedId" text, "reverses" bigint,
+        "reasonType" text, "reference" text, "txAppNo" numeric, "txLogNo" numeric,
+        "requestedBy" text, "effectiveAt" timestamptz, "effectiveBasis" text, "entryCount" smallint)
+    ), moved as (
+      insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, from_addr, to_addr,
+        tx_hash, operation_id, posting, effective_at, recorded_at)
+      select ${id}::bigint, "kind", "contractId", "tokenId", "fromAddr", "toAddr", "txHash",
+        "operationId", "posting", "effectiveAt", ${at}::timestamptz
+      from jsonb_to_recordset(${asJson(movements.map(dated))}::jsonb) as x("kind" text,
+        "contractId" numeric, "tokenId" numeric, "fromAddr" text, "toAddr" text, "txHash" text,
+        "operationId" text, "posting" int, "effectiveAt" timestamptz)
+    ), account as (
+      insert into tallyhook.accounts as a (name, kind, balance, version, opened_at)
+      select "name", "kind", "amount", "count", ${at}::timestamptz
+      from jsonb_to_recordset(${asJson(accounts)}::jsonb) as x("name" text, "kind" text,
+        "amount" numeric, "count" bigint)
+      on conflict (lower(name), asset) do update
+        set balance = a.balance + excluded.balance, version = a.version + excluded.version
+      returning a.id, lower(a.name) as key, a.balance, a.version
+    )
+    insert into tallyhook.entries (transaction_id, line, account_id, amount, balance_after, version,
+      effective_at, recorded_at)
+    select "transactionId", "line", a.id, "amount", a.balance - "laterAmount",
+      a.version - "laterCount", "effectiveAt", ${at}::timestamptz
+    from jsonb_to_recordset(${asJson(entries.map(dated))}::jsonb) as x("transactionId" bigint,
+      "line" smallint, "account" text, "amount" numeric, "laterAmount" numeric, "laterCount" bigint,
+      "effectiveAt" timestamptz)
+    join account a on a.key = "account"`;
+}
+
+function dated<T extends { effectiveAt: Instant }>(row: T) {
+  return { ...row, effectiveAt: isoText(row.effectiveAt) };
+}
+
+/** Marks wanted postings as done. */
+export async function markWantedPosted(tx: Tx, ids: readonly string[], at: Instant): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.sql`
+    update tallyhook.wanted_postings set posted_at = ${isoText(at)}
+    where id = any(${ids as string[]}::text[])`;
+}
+
+/** Takes a wanted posting out of the work, with the reason; a break until a person looks. */
+export async function setWantedAside(tx: Tx, id: string, problem: string): Promise<void> {
+  await tx.sql`update tallyhook.wanted_postings set problem = ${problem} where id = ${id}`;
+}
+
+/** Records a wish once; a second one under the same id changes nothing. */
+export async function insertWanted(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.wanted_postings (id, kind, account, counter, amount, effective_at,
+      effective_basis, requested_by, reason, reverses, wanted_at)
+    values (${wanted.id}, ${wanted.kind}, ${wanted.account}, ${wanted.counter},
+      ${wanted.amount.toString()}::numeric, ${isoText(wanted.effectiveAt)}, ${wanted.effectiveBasis},
+      ${wanted.requestedBy}, ${wanted.reason ?? null}, ${wanted.reverses ?? null},
+      ${isoText(wantedAt)})
+    on conflict (id) do nothing`;
+}
