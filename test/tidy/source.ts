@@ -72,10 +72,15 @@ export function roomOf(path: string | undefined): string | undefined {
 }
 
 /** The name of the method that is called, `from` in `a.from(b)`. */
-export function methodOf(callee: Expression): string | undefined {
+export function methodOf(callee: Node): string | undefined {
   return callee.type === 'MemberExpression' && callee.property.type === 'Identifier'
     ? callee.property.name
     : undefined;
+}
+
+/** True for the bare name. */
+export function isNamed(node: Node, name: string): boolean {
+  return node.type === 'Identifier' && node.name === name;
 }
 
 const parsed = new Map<string, Source>();

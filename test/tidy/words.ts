@@ -2,8 +2,14 @@
  * Banned words, each with its replacement. Time, randomness, the network and the environment come
  * in as arguments; what a machine can see is not left to good will.
  */
-import type { CallExpression, NewExpression, Span } from 'oxc-parser';
-import { methodOf, type Source, sourcesOf, type Tree } from './source.ts';
+import type {
+  BinaryExpression,
+  CallExpression,
+  NewExpression,
+  PrivateInExpression,
+  Span,
+} from 'oxc-parser';
+import { isNamed, methodOf, type Source, sourcesOf, type Tree } from './source.ts';
 
 type View = 'code' | 'texts' | 'comments';
 
@@ -112,9 +118,6 @@ const IN_SRC: Word[] = [
     patterns: [
       /\.message\s*\??\.(?:includes|match|startsWith|endsWith|indexOf|search)\b/g,
       /\.test\(\s*[\w.]+\.message\b/g,
-      // Whether there is one, and whether two are equal, may be asked.
-      /(?<!\btypeof\s[\w.]*)\.message\s*[!=]==?(?!\s*(?:null|undefined|[\w.]+\.message)\b)/g,
-      /(?<!\.message\s*)[!=]==?\s*[\w.]+\.message\b/g,
     ],
     use: 'its code',
   },
@@ -220,6 +223,7 @@ function bannedNodes({ path, all }: Source): [offset: number, word: string, use:
   const definite = [...all('VariableDeclarator'), ...all('PropertyDefinition')];
   const rows: [nodes: Span[], word: string, use: string][] = [
     [all('CallExpression').filter(callsFetch), 'fetch', 'undici, or an argument with its own name'],
+    [all('BinaryExpression').filter(judgesMessage), 'the message of an error', 'its code'],
     [all('TSAnyKeyword'), 'any', 'unknown, and parse it'],
     [all('TSNonNullExpression'), '!', 'must of kernel/assert.ts'],
     [definite.filter((node) => node.definite), '!', 'a value from the start'],
@@ -228,9 +232,19 @@ function bannedNodes({ path, all }: Source): [offset: number, word: string, use:
   return rows.flatMap(([nodes, word, use]) => nodes.map((node) => [node.start, word, use]));
 }
 
+/** True for a message compared with a text; whether there is one, or two are equal, may be asked. */
+function judgesMessage({ operator, left, right }: BinaryExpression | PrivateInExpression) {
+  if (!/^[!=]==?$/.test(operator)) return false;
+  const sides = [left, right].filter(
+    (side) => !(side.type === 'Literal' && side.value === null) && !isNamed(side, 'undefined'),
+  );
+  const messages = sides.filter((side) => methodOf(side) === 'message');
+  return sides.length === 2 && messages.length === 1;
+}
+
 /** True for a promise that only a timer ends: what ends it, by any name, is given to setTimeout. */
 function isSleep({ callee, arguments: [act], start, end }: NewExpression, { views }: Source) {
-  if (callee.type !== 'Identifier' || callee.name !== 'Promise') return false;
+  if (!isNamed(callee, 'Promise')) return false;
   if (act?.type !== 'ArrowFunctionExpression' && act?.type !== 'FunctionExpression') return false;
   const [ends] = act.params;
   if (ends?.type !== 'Identifier') return false;
@@ -239,7 +253,6 @@ function isSleep({ callee, arguments: [act], start, end }: NewExpression, { view
 }
 
 function callsFetch({ callee }: CallExpression): boolean {
-  if (callee.type === 'Identifier') return callee.name === 'fetch';
-  if (callee.type !== 'MemberExpression' || callee.object.type !== 'Identifier') return false;
-  return callee.object.name === 'globalThis' && methodOf(callee) === 'fetch';
+  if (callee.type !== 'MemberExpression') return isNamed(callee, 'fetch');
+  return isNamed(callee.object, 'globalThis') && methodOf(callee) === 'fetch';
 }

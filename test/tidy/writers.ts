@@ -6,7 +6,7 @@
  * function or trigger of the database writes.
  */
 import type { CallExpression, Expression, Node } from 'oxc-parser';
-import { methodOf, roomsOf, type Source, type Text, type Tree } from './source.ts';
+import { isNamed, methodOf, roomsOf, type Source, type Text, type Tree } from './source.ts';
 import { isSql, isStore } from './sql.ts';
 
 interface Table {
@@ -193,8 +193,4 @@ function tableNamed(name: string, path: string, books: Books, depth = 0): string
       if (found) return found;
     }
   return undefined;
-}
-
-function isNamed(expression: Expression, name: string): boolean {
-  return expression.type === 'Identifier' && expression.name === name;
 }
