@@ -232,7 +232,7 @@ function bannedNodes({ path, all }: Source): [offset: number, word: string, use:
   return rows.flatMap(([nodes, word, use]) => nodes.map((node) => [node.start, word, use]));
 }
 
-/** True for a message compared with a text; whether there is one, or two are equal, may be asked. */
+/** True for a message compared with a text. That there is one, or that two are equal, is fine. */
 function judgesMessage({ operator, left, right }: BinaryExpression | PrivateInExpression) {
   if (!/^[!=]==?$/.test(operator)) return false;
   const sides = [left, right].filter(
