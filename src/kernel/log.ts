@@ -1,5 +1,5 @@
 /**
- * The log: JSON lines by pino, constant messages with fields, secrets redacted by path. The only
+ * The log: JSON lines by pino on standard error, constant messages with fields, secrets redacted by path. The only
  * importer of pino. An error is logged by name, code and stack; never with its parameters.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -40,7 +40,7 @@ export function makeLog(level: string, destination?: DestinationStream): Log {
     formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  return destination ? pino(options, destination) : pino(options);
+  return pino(options, destination ?? pino.destination({ dest: 2, sync: true }));
 }
 
 /** What of an error may be written: no detail that could hold a parameter, a body or a header. */

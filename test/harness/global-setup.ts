@@ -2,7 +2,7 @@
  * Once per test run: a real Postgres (the embedded one in a temporary folder, or the one that
  * TEST_DATABASE_URL names) with one migrated template database that every test file clones.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -21,6 +21,8 @@ declare module 'vitest' {
 export default async function setup(project: TestProject) {
   const given = process.env.TEST_DATABASE_URL;
   const folder = given ? undefined : await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
+  // As root the server runs as another user, who must get through.
+  if (folder) await chmod(folder, 0o711);
   const embedded = folder ? await openEmbedded({ directory: folder }) : undefined;
   const serverUrl = given ?? (embedded?.url as string);
   const template = `template_${process.pid}`;

@@ -1,0 +1,99 @@
+/** The shape of the configuration file: every setting, parsed and bounded. Pure. */
+import { z } from 'zod';
+
+const ms = z
+  .number()
+  .int()
+  .min(1)
+  .max(86_400_000 * 400);
+const count = z.number().int().min(1).max(1_000_000);
+const perS = z.number().positive().max(10_000);
+const share = z.number().min(0).max(1);
+const bytes = z.number().int().min(1_024).max(1_073_741_824);
+const days = z.number().int().min(1).max(36_500);
+const addr = z.string().length(42).nullable();
+
+export const settingsSchema = z.strictObject({
+  http: z.strictObject({
+    host: z.string().min(1),
+    port: z.number().int().min(0).max(65_535),
+    body_bytes_max: bytes,
+    concurrency_max: count,
+    feed_wait_max_ms: ms,
+  }),
+  daemon: z.strictObject({
+    alive_ms: ms.min(500),
+    drain_ms: ms,
+    pass_deadline_ms: ms,
+    poll_ms: ms,
+  }),
+  database: z.strictObject({
+    connections_max: count.min(4).max(500),
+    statement_timeout_ms: ms,
+    retention_days: z.strictObject({ events: days, looks: days, deliveries: days, attempts: days }),
+  }),
+  upstream: z.strictObject({
+    budget_per_s: perS,
+    start_rate_per_s: perS,
+    concurrency_max: count,
+    steady_share: share,
+    waiting_max: count,
+    wait_ms: ms,
+    forwards_max: count,
+    connect_timeout_ms: ms,
+    read_timeout_ms: ms,
+    write_timeout_ms: ms,
+    body_bytes_max: bytes,
+  }),
+  observer: z.strictObject({
+    steady_ms: ms,
+    pending_min_ms: ms,
+    pending_max_ms: ms,
+    probe_ms: ms,
+    probe_down_ms: ms,
+    look_timeout_ms: ms,
+  }),
+  reconciler: z.strictObject({
+    read_lag_ms: z.number().int().min(0).max(3_600_000),
+    quiescence_ms: ms,
+    undecided_after_ms: ms,
+  }),
+  ledger: z.strictObject({
+    fee_mode: z.enum(['on_top', 'deducted']),
+    operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),
+    fees_addr: addr,
+    collection_addr: addr,
+  }),
+  webhooks: z.strictObject({
+    allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),
+    deadline_ms: ms,
+    concurrency: count,
+    in_flight_per_endpoint: count,
+  }),
+  reports: z.strictObject({
+    reconciliation: z.strictObject({
+      cron: z.string().min(9),
+      time_zone: z.string().refine(isTimeZone, 'not a time zone'),
+      period: z.union([z.literal('day'), z.number().int().min(1).max(1_440)]),
+    }),
+    stale_after_ms: ms,
+  }),
+  sandbox: z.strictObject({
+    seed: z.number().int().min(0).max(4_294_967_295),
+    liveliness: z.boolean(),
+    settle_ms: ms,
+  }),
+  log: z.strictObject({
+    level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']),
+  }),
+});
+
+export type Settings = z.output<typeof settingsSchema>;
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone.length > 0;
+  } catch {
+    return false;
+  }
+}
