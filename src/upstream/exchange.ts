@@ -6,7 +6,7 @@
  * It promises: `not_sent` only when that instant was never passed; one send at most; an end by the
  * deadline at the latest; no more of the body than the bound.
  */
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { after } from '../kernel/clock.ts';
 import type { Answer, NotSentCause, UnknownCause } from './words.ts';
@@ -235,8 +235,7 @@ function notSentCause(error: unknown): NotSentCause {
 
 /** An answer that is not HTTP, as opposed to none. */
 function isNotHttp(error: unknown): boolean {
-  const code = codeOf(error);
-  return code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW';
+  return error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
 }
 
 function codeOf(error: unknown): string {
