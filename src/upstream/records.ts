@@ -29,13 +29,8 @@ const text = z
   .transform((value) => value ?? '');
 const optional = <T extends z.ZodType>(type: T) =>
   type.nullish().transform((value) => value ?? undefined);
-const optionalWhole = z.unknown().transform((value, context) => {
-  if (value === undefined || value === null) return undefined;
-  const number = wholeOf(value);
-  if (number !== undefined) return number;
-  context.addIssue({ code: 'custom', message: 'not a whole number' });
-  return z.NEVER;
-});
+/** A whole number that may be missing or null. */
+const optionalWhole = whole.nullish().transform((value) => value ?? undefined);
 
 /** Section 2.3. Status: 1 normal, 2 suspended, 3 user request, 9 withdrawn. */
 export const walletRecord = z
@@ -130,7 +125,8 @@ export const accessTokenRecord = z
       .string()
       .max(16_384)
       .regex(/^[\x21-\x7e]+$/),
-    expires_in: z.unknown().transform(wholeOf),
+    /** Unreadable is as good as missing: the token is then renewed early. */
+    expires_in: z.unknown().transform(wholeOf).optional(),
     app_no: optionalWhole,
   })
   .transform((r) => ({ accessToken: r.access_token, expiresIn: r.expires_in, appNo: r.app_no }));
