@@ -1,0 +1,187 @@
+/** The managed client token: shared, renewed, replaced once, never told. */
+import { describe, expect, it } from 'vitest';
+import { seededChance } from '../../src/kernel/chance.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import {
+  type ClientToken,
+  lifetimeOf,
+  makeClientToken,
+  type TokenFetched,
+} from '../../src/upstream/client-token.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { gate } from './scripted-service.ts';
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+describe('expires_in', () => {
+  it.each<[bigint | undefined, number, boolean]>([
+    [86_400n, DAY, true],
+    [86_399n, 86_399_000, true],
+    [80_000n, 80_000_000, true],
+    [86_400_000n, DAY, true],
+    [1440n, DAY, true],
+    [24n, DAY, true],
+    [3600n, HOUR, false],
+    [43_200n, 12 * HOUR, false],
+    [10n, 60_000, false],
+    [0n, 60_000, false],
+    [-5n, 60_000, false],
+    [10n ** 30n, DAY, false],
+    [undefined, 60_000, false],
+  ])('%s means %i ms, and that is sure: %s', (expiresIn, ms, sure) => {
+    expect(lifetimeOf(expiresIn)).toEqual({ ms, sure });
+  });
+});
+
+interface Managed {
+  token: ClientToken;
+  clock: ManualClock;
+  fetches: () => number;
+  log: () => string;
+}
+
+/** Tokens `t1`, `t2` …; `answer` may refuse the nth fetch or hold it back. */
+function managed(
+  answer: (nth: number) => Promise<TokenFetched | undefined> | TokenFetched | undefined,
+  expiresIn: bigint | undefined = 86_400n,
+): Managed {
+  const clock = manualClock();
+  let nth = 0;
+  let lines = '';
+  const log = makeLog('trace', {
+    write: (line: string) => {
+      lines += line;
+    },
+  });
+  const token = makeClientToken({
+    async fetch() {
+      nth += 1;
+      const mine = nth;
+      const startedAt = clock.now();
+      return (await answer(mine)) ?? { token: `t${mine}`, expiresIn, startedAt };
+    },
+    clock,
+    chance: seededChance(1),
+    log,
+  });
+  return { token, clock, fetches: () => nth, log: () => lines };
+}
+const get = ({ token, clock }: Managed) => token.get(clock.now() + 5000);
+const replace = ({ token, clock }: Managed, refused: string) =>
+  token.replace(refused, clock.now() + 5000);
+
+describe('the client token', () => {
+  it('is fetched once for all who ask at the same time and after', async () => {
+    const one = managed(() => undefined);
+    const got = await Promise.all(Array.from({ length: 50 }, () => get(one)));
+    expect(new Set(got.map((g) => 'token' in g && g.token))).toEqual(new Set(['t1']));
+    one.clock.advance(20 * HOUR);
+    expect(await get(one)).toEqual({ token: 't1' });
+    expect(one.fetches()).toBe(1);
+  });
+
+  it('is renewed behind the back of its users, ahead of its end', async () => {
+    const renewal = gate();
+    const one = managed(async (nth) => {
+      if (nth === 2) await renewal.opened;
+      return undefined;
+    });
+    await get(one);
+    one.clock.advance(22 * HOUR);
+    expect(await get(one)).toEqual({ token: 't1' });
+    expect(await get(one)).toEqual({ token: 't1' });
+    expect(one.fetches()).toBe(2);
+    renewal.open();
+    await expect.poll(() => get(one)).toEqual({ token: 't2' });
+  });
+
+  it('is not used in its last seconds', async () => {
+    const one = managed(() => undefined);
+    await get(one);
+    one.clock.advance(DAY - 10_000);
+    expect(await get(one)).toEqual({ token: 't2' });
+  });
+
+  it('is renewed at half its time when expires_in fits no unit, with one warning', async () => {
+    const one = managed(() => undefined, 3600n);
+    await get(one);
+    one.clock.advance(31 * 60_000);
+    await get(one);
+    await expect.poll(() => get(one)).toEqual({ token: 't2' });
+    expect(one.log().match(/fits no unit/g)).toHaveLength(1);
+  });
+
+  it('is replaced once by all who were refused the same one', async () => {
+    const one = managed(() => undefined);
+    await get(one);
+    const got = await Promise.all([replace(one, 't1'), replace(one, 't1'), replace(one, 't1')]);
+    expect(got).toEqual([{ token: 't2' }, { token: 't2' }, { token: 't2' }]);
+    expect(one.fetches()).toBe(2);
+  });
+
+  it('is not fetched again and again when every token is refused', async () => {
+    const one = managed(() => undefined);
+    await get(one);
+    expect(await replace(one, 't1')).toEqual({ token: 't2' });
+    expect(await replace(one, 't2')).toBeUndefined();
+    one.clock.advance(5000);
+    expect(await replace(one, 't2')).toEqual({ token: 't3' });
+  });
+
+  it('that cannot be had is a typed failure, asked for again only after a while', async () => {
+    const one = managed((nth) => (nth <= 2 ? { failure: { cause: 'unauthorized' } } : undefined));
+    expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
+    expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
+    expect(one.fetches()).toBe(1);
+    one.clock.advance(1000);
+    await get(one);
+    expect(one.fetches()).toBe(2);
+    one.clock.advance(2000);
+    expect(await get(one)).toEqual({ token: 't3' });
+  });
+
+  it('is not asked for before the deadline that the service set', async () => {
+    const one = managed((nth) => {
+      if (nth > 1) return undefined;
+      return { failure: { cause: 'throttled', retryAt: one.clock.now() + HOUR } };
+    });
+    await get(one);
+    one.clock.advance(HOUR - 1);
+    expect(await get(one)).toMatchObject({ failure: { cause: 'throttled' } });
+    one.clock.advance(1);
+    expect(await get(one)).toEqual({ token: 't2' });
+  });
+
+  it('keeps serving while its renewal fails', async () => {
+    const one = managed((nth) => (nth === 2 ? { failure: { cause: 'error' } } : undefined));
+    await get(one);
+    one.clock.advance(22 * HOUR);
+    expect(await get(one)).toEqual({ token: 't1' });
+    await expect.poll(() => one.log()).toContain('no client token');
+    expect(await get(one)).toEqual({ token: 't1' });
+    expect(one.fetches()).toBe(2);
+  });
+
+  it('keeps nobody beyond the own deadline or signal', async () => {
+    const never = gate();
+    const one = managed(async () => {
+      await never.opened;
+      return undefined;
+    });
+    const lost = { failure: { cause: 'unreachable' } };
+    expect(await one.token.get(one.clock.now() + 20)).toEqual(lost);
+    const stop = new AbortController();
+    const waiting = one.token.get(one.clock.now() + 60_000, stop.signal);
+    stop.abort();
+    expect(await waiting).toEqual(lost);
+    never.open();
+  });
+
+  it('is never written to the log', async () => {
+    const one = managed(() => undefined, 1n);
+    await get(one);
+    await replace(one, 't1');
+    expect(one.log()).not.toMatch(/\bt[12]\b/);
+  });
+});
