@@ -3,7 +3,15 @@
  * time and pruned by dropping partitions.
  */
 
-import { bigint, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  index,
+  integer,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook } from '../db/columns.ts';
 
@@ -32,7 +40,7 @@ export const endpoints = tallyhook.table('endpoints', {
   deletedAt: instant('deleted_at'),
 });
 
-/** How an endpoint is doing: kept apart, because it changes with every attempt. */
+/** How an endpoint is doing: kept apart, because it changes with its attempts. */
 export const endpointHealth = tallyhook.table('endpoint_health', {
   endpointId: text('endpoint_id')
     .primaryKey()
@@ -42,12 +50,18 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
   /** Nothing is sent before this: Retry-After, or the breaker. */
   holdUntil: instant('hold_until'),
   lastSuccessAt: instant('last_success_at'),
+  /** Until when the rate is used up (GCRA). */
+  pacedUntil: instant('paced_until'),
 });
 
-/** One event for one endpoint. */
+/**
+ * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index holds, so
+ * that claiming touches the row and nothing else.
+ */
 export const deliveries = tallyhook.table(
   'deliveries',
   {
+    /** Made from the event and the endpoint: the same two give the same id. Sorts by time. */
     id: text().notNull(),
     /** Partition key: when the event was recorded. */
     createdAt: instant('created_at').notNull(),
@@ -56,22 +70,29 @@ export const deliveries = tallyhook.table(
     eventType: text('event_type').notNull(),
     subject: text().notNull(),
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
-    /** pending, sending, delivered, exhausted or cancelled. */
+    /** pending, delivered, exhausted or cancelled; pending with a running lease is being sent. */
     state: text().notNull(),
     dueAt: instant('due_at').notNull(),
+    /** When it was put into the queue, first or by a retry that somebody asked for. */
+    queuedAt: instant('queued_at').notNull(),
+    /** Every attempt there was. */
     attempts: integer().notNull().default(0),
+    /** Tries of the schedule used since it was queued; deferrals by Retry-After use none. */
+    tries: integer().notNull().default(0),
+    /** Failed for so long that later events of its subject no longer wait for it. */
+    passed: boolean().notNull().default(false),
     leaseUntil: instant('lease_until'),
     /** Rises with every claim: a settle with an older one changes nothing. */
     fence: integer().notNull().default(0),
     finishedAt: instant('finished_at'),
   },
   (t) => [
-    primaryKey({ columns: [t.createdAt, t.id] }),
-    index('deliveries_due').on(t.endpointId, t.dueAt).where(sql`state in ('pending', 'sending')`),
-    index('deliveries_by_event').on(t.eventId),
+    primaryKey({ columns: [t.id, t.createdAt] }),
+    index('deliveries_due').on(t.endpointId, t.dueAt).where(sql`state = 'pending'`),
+    index('deliveries_by_endpoint').on(t.endpointId, t.id),
     index('deliveries_by_subject')
       .on(t.endpointId, t.subject, t.subjectSeq)
-      .where(sql`state in ('pending', 'sending')`),
+      .where(sql`state = 'pending'`),
   ],
 );
 
@@ -83,7 +104,7 @@ export const attempts = tallyhook.table(
     n: integer().notNull(),
     at: instant().notNull(),
     durationMs: integer('duration_ms').notNull(),
-    /** delivered, retry, exhausted, or gone. */
+    /** delivered, retry, exhausted or gone. */
     verdict: text().notNull(),
     status: integer(),
     /** Why there was no status: timeout, refused, blocked_address, … */

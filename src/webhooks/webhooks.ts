@@ -1,0 +1,121 @@
+/**
+ * How it leaves the house: who is told, what is told them, and every attempt. Deliveries are made in the
+ * producer's transaction (`fanOut`) and sent by bounded passes (`runOnce`); Standard Webhooks to the letter.
+ * A bad receiver hurts only itself, and no transaction is ever open while something is sent.
+ */
+import type { Db } from '../db/connect.ts';
+import type { Chance } from '../kernel/chance.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import type { Ids } from '../kernel/ids.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Metrics } from '../kernel/metrics.ts';
+import type { Seal } from '../kernel/seal.ts';
+import type { FanOut } from '../outbox/outbox.ts';
+import { parseRanges } from './address.ts';
+import { insertDeliveries } from './delivery-store.ts';
+import { type Endpoints, makeEndpoints } from './endpoints.ts';
+import { makeEnvelopes } from './envelope.ts';
+import * as history from './history-store.ts';
+import { type Resolve, systemResolve } from './resolve.ts';
+import { makeSender } from './send.ts';
+import type { WebhookSettings } from './settings.ts';
+import type { Emit } from './settler.ts';
+import { type Pass, Worker } from './worker.ts';
+
+export { type EndpointInput, ORDERINGS, type Ordering } from './endpoint-rules.ts';
+export type { Endpoint, NewKeys } from './endpoints.ts';
+export type { Health } from './health.ts';
+export type { Attempt, Delivery, DeliveryFilter } from './history-store.ts';
+export { SCHEMES, type Scheme } from './keys.ts';
+export type { Resolve } from './resolve.ts';
+export { defaults, type WebhookSettings } from './settings.ts';
+export type { Emit } from './settler.ts';
+export type { Pass } from './worker.ts';
+
+/** Makes the deliveries of events in their producer's transaction; for the outbox. */
+export const fanOut: FanOut = insertDeliveries;
+
+export interface WebhooksNeeds {
+  db: Db;
+  clock: Clock;
+  chance: Chance;
+  ids: Ids;
+  seal: Seal;
+  log: Log;
+  metrics: Metrics;
+  settings: WebhookSettings;
+  /** `emit` of the outbox that was built with `fanOut`. */
+  emit: Emit;
+  /** How many daemons live on this database, this one included; absent: one. */
+  daemons?: () => number;
+  /** Names to addresses; absent: the system's resolver. */
+  resolve?: Resolve;
+}
+
+export interface Webhooks extends Endpoints {
+  fanOut: FanOut;
+  /**
+   * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the background
+   * and settle themselves. Call again at once while `more`, else at `nextDueAt` or at the next poll.
+   */
+  runOnce(now: Instant): Promise<Pass>;
+  /** Waits for the sends under way, at most `timeoutMs`; what is left then is broken off and repeated. */
+  drain(timeoutMs: number): Promise<void>;
+  /** Closes every connection; after `drain`. */
+  close(): Promise<void>;
+  /** Deliveries that this daemon holds now. */
+  held(): number;
+  /** Newest first. */
+  listDeliveries(
+    filter: history.DeliveryFilter,
+    page: { cursor: string; limit: number },
+  ): Promise<{ data: history.Delivery[]; nextCursor: string | null }>;
+  /** @throws Failure `not_found` */
+  getDelivery(id: string): Promise<history.Delivery>;
+  /** @throws Failure `not_found` */
+  listAttempts(deliveryId: string): Promise<history.Attempt[]>;
+  /** Sends it once more, now, whatever became of it. @throws Failure `not_found`, `conflict` */
+  retryDelivery(id: string): Promise<history.Delivery>;
+}
+
+const ATTEMPTS_MAX = 200;
+
+/** @throws Failure `bad_setting` when an allowed range is none */
+export function makeWebhooks(given: WebhooksNeeds): Webhooks {
+  const { db, clock, seal, settings } = given;
+  const allowed = parseRanges(settings.allowCidrs);
+  const sender = makeSender(settings.send, allowed, given.resolve ?? systemResolve);
+  const envelopes = makeEnvelopes({ seal, allowed, userAgent: settings.userAgent });
+  const daemons = given.daemons ?? (() => 1);
+  const worker = new Worker({ ...given, envelopes, sender, daemons });
+  const getDelivery = async (id: string) => {
+    const delivery = await history.findDelivery(db, id, clock.now());
+    if (!delivery) throw new Failure('not_found');
+    return delivery;
+  };
+  return {
+    ...makeEndpoints({ ...given, allowed }),
+    fanOut,
+    runOnce: (now) => worker.runOnce(now),
+    drain: (timeoutMs) => worker.drain(timeoutMs),
+    close: () => sender.close(),
+    held: () => worker.held,
+    async listDeliveries(filter, { cursor, limit }) {
+      const data = await history.listDeliveries(db, filter, cursor, limit, clock.now());
+      const last = data.length === limit ? data.at(-1) : undefined;
+      return { data, nextCursor: last?.id ?? null };
+    },
+    getDelivery,
+    async listAttempts(deliveryId) {
+      await getDelivery(deliveryId);
+      return history.listAttempts(db, deliveryId, ATTEMPTS_MAX);
+    },
+    async retryDelivery(id) {
+      await getDelivery(id);
+      if (!(await history.requeue(db, id, clock.now())))
+        throw new Failure('conflict', 'it is being sent, or its endpoint is disabled or deleted');
+      return getDelivery(id);
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/**
+ * One bounded pass of delivery: look which endpoints have work, claim a share of it, hand it to the sends.
+ * A pass never waits for a send to end, and no transaction is open while anything is sent. Several daemons
+ * pass at the same time; each claims what no other holds.
+ */
+import type { Db } from '../db/connect.ts';
+import type { Chance } from '../kernel/chance.ts';
+import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Metrics } from '../kernel/metrics.ts';
+import { Courier, type Job } from './courier.ts';
+import * as store from './delivery-store.ts';
+import type { Envelopes } from './envelope.ts';
+import { fromRing, inFlightMax, rateAllowance, rateFreeAt, shareOut } from './pace.ts';
+import type { Sender, Sent } from './send.ts';
+import type { WebhookSettings } from './settings.ts';
+import { type Emit, Settler } from './settler.ts';
+
+export interface WorkerNeeds {
+  db: Db;
+  clock: Clock;
+  chance: Chance;
+  log: Log;
+  metrics: Metrics;
+  settings: WebhookSettings;
+  envelopes: Envelopes;
+  sender: Sender;
+  emit: Emit;
+  daemons: () => number;
+}
+
+/** What one pass did. */
+export interface Pass {
+  /** Deliveries claimed and handed to the sends. */
+  attempted: number;
+  /** Whether another pass would find work at once. */
+  more: boolean;
+  /** When the next delivery that nobody holds is due, as far as this pass saw. */
+  nextDueAt?: Instant;
+}
+
+/** Endpoints that one pass looks at. */
+const EXAMINED_MAX = 1_000;
+const CANCELLED_MAX = 1_000;
+/** How long a pass waits for room when it has none. */
+const ROOM_WAIT_MS = 10;
+/** How long a shutdown waits for the last settlement. */
+const LAST_SETTLE_MS = 2_000;
+
+export class Worker {
+  private readonly given: WorkerNeeds;
+  private readonly courier: Courier;
+  private readonly settler: Settler;
+  /** Where the next look at the endpoints starts, and who was served last. */
+  private page = '';
+  private served = '';
+
+  constructor(given: WorkerNeeds) {
+    this.given = given;
+    this.settler = new Settler(given);
+    this.courier = new Courier({
+      clock: given.clock,
+      settings: given.settings,
+      daemons: given.daemons,
+      send: (job, startedAt) => this.send(job, startedAt),
+      done: (job, startedAt, sent) => {
+        this.settler.add({ job, startedAt, endedAt: given.clock.now(), sent });
+      },
+      unsent: (jobs) => this.settler.release(jobs),
+    });
+  }
+
+  /** Deliveries held by this daemon, on the wire or waiting for their turn. */
+  get held(): number {
+    return this.courier.held;
+  }
+
+  /** @throws DatabaseError when the database is away */
+  async runOnce(now: Instant): Promise<Pass> {
+    if (this.courier.room() === 0) await this.courier.progress(ROOM_WAIT_MS);
+    const room = this.courier.room();
+    if (room === 0) return { attempted: 0, more: true };
+    const active = await store.listActive(this.given.db, now, this.page, EXAMINED_MAX);
+    const partial = active.length === EXAMINED_MAX;
+    this.page = (partial && active.at(-1)?.endpointId) || '';
+    const cancelled = await this.cancelDeleted(active, now);
+    const ready = active.filter((endpoint) => isReady(endpoint, now));
+    const wanted = ready.map((endpoint) => ({
+      ...endpoint,
+      n: this.courier.roomFor(endpoint.endpointId, endpoint.consecutiveFailures),
+    }));
+    const chosen = fromRing(
+      wanted.filter(({ n }) => n > 0),
+      this.served,
+      room,
+    );
+    if (chosen.length === 0) {
+      const crowded = ready.length > 0;
+      if (crowded) await this.courier.progress(ROOM_WAIT_MS);
+      const next = nextDueAt(active, now);
+      return {
+        attempted: 0,
+        more: crowded || cancelled || partial,
+        ...(next === undefined ? {} : { nextDueAt: next }),
+      };
+    }
+    const jobs = await this.claim(chosen, room, now);
+    this.served = chosen.at(-1)?.endpointId ?? '';
+    this.courier.take(jobs.filter(({ claimed }) => claimed.body !== null));
+    // The event is older than what is kept: there is nothing left to send.
+    for (const job of jobs.filter(({ claimed }) => claimed.body === null))
+      this.settler.add({ job, startedAt: now, endedAt: now, sent: undefined });
+    return { attempted: jobs.length, more: true };
+  }
+
+  /**
+   * Waits until everything claimed is sent and settled. After `timeoutMs` what waits is given back and what
+   * is on the wire is broken off, to be repeated with the same id.
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    const endMs = monotonicMs() + timeoutMs;
+    for (let left = timeoutMs; this.courier.held > 0 && left > 0; left = endMs - monotonicMs())
+      await this.courier.progress(left);
+    if (this.courier.held > 0) {
+      this.courier.giveBack();
+      this.given.sender.interrupt();
+      while (this.courier.sending > 0) await this.courier.progress(LAST_SETTLE_MS);
+    }
+    await this.settler.settled();
+  }
+
+  private async cancelDeleted(active: readonly store.ActiveEndpoint[], now: Instant) {
+    const deleted = active.filter(({ state }) => state === 'deleted');
+    for (const { endpointId } of deleted)
+      await store.cancelOf(this.given.db, endpointId, now, CANCELLED_MAX);
+    return deleted.length > 0;
+  }
+
+  private async claim(
+    chosen: readonly { endpointId: string; n: number }[],
+    room: number,
+    now: Instant,
+  ): Promise<Job[]> {
+    const { db, settings, daemons } = this.given;
+    const leaseUntil = now + settings.send.deadlineMs + settings.leaseMarginMs;
+    const shares = shareOut(
+      chosen.map(({ n }) => n),
+      room,
+    );
+    const most = new Map(chosen.map(({ endpointId }, i) => [endpointId, shares[i] ?? 0]));
+    return db.begin(async (tx) => {
+      const endpoints = await store.lockEndpoints(tx, [...most.keys()], now);
+      const quotas = endpoints.map((endpoint) => {
+        const n = quotaOf(endpoint, most.get(endpoint.endpointId) ?? 0, now, settings, daemons());
+        return { endpointId: endpoint.endpointId, ordered: endpoint.ordered, n };
+      });
+      const plain = quotas.filter((q) => !q.ordered && q.n > 0);
+      const ordered = quotas.filter((q) => q.ordered && q.n > 0);
+      const claims = [
+        ...(plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : []),
+        ...(ordered.length > 0 ? await store.claimInOrder(tx, ordered, now, leaseUntil) : []),
+      ];
+      await store.savePaces(tx, pacesAfter(endpoints, claims, now));
+      const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
+      return claims.flatMap((claimed) => {
+        const endpoint = byId.get(claimed.endpointId);
+        return endpoint ? [{ claimed, endpoint, leaseUntil }] : [];
+      });
+    });
+  }
+
+  private async send(job: Job, startedAt: Instant): Promise<Sent> {
+    const { envelopes, sender, log } = this.given;
+    const { claimed, endpoint } = job;
+    try {
+      const event = { id: claimed.eventId, body: claimed.body ?? '' };
+      const sent = await sender.post(envelopes.post(endpoint, event, startedAt));
+      return { ...sent, body: sent.body && envelopes.withhold(endpoint, sent.body) };
+    } catch (err) {
+      log.error({ err, endpointId: claimed.endpointId }, 'webhook could not be prepared');
+      const nothing = { status: null, retryAfter: undefined, body: null, headers: null };
+      return { ...nothing, error: 'not_prepared', durationMs: 0 };
+    }
+  }
+}
+
+function isReady(endpoint: store.ActiveEndpoint, now: Instant): boolean {
+  const at = freeAt(endpoint);
+  return at !== undefined && at <= now;
+}
+
+/** When the next delivery of an endpoint may go; undefined when none may. */
+function freeAt(endpoint: store.ActiveEndpoint): Instant | undefined {
+  const { state, firstDueAt, holdUntil, ratePerS, pacedUntil } = endpoint;
+  if (state !== 'enabled' || firstDueAt === null) return undefined;
+  const rateAt = ratePerS === null ? 0 : rateFreeAt(pacedUntil, ratePerS);
+  return Math.max(firstDueAt, holdUntil ?? 0, rateAt);
+}
+
+function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant | undefined {
+  const later = active.flatMap((endpoint) => freeAt(endpoint) ?? []).filter((at) => at > now);
+  return later.length > 0 ? Math.min(...later) : undefined;
+}
+
+function quotaOf(
+  endpoint: store.ClaimedEndpoint,
+  share: number,
+  now: Instant,
+  settings: WebhookSettings,
+  daemons: number,
+): number {
+  const { ratePerS, pacedUntil, consecutiveFailures } = endpoint;
+  // A failing endpoint gets probes, whatever was thought of it before its row was locked.
+  const most =
+    consecutiveFailures > 0
+      ? Math.min(share, inFlightMax(settings.inFlightPerEndpoint, consecutiveFailures, daemons))
+      : share;
+  if (ratePerS === null) return most;
+  return Math.min(most, rateAllowance(pacedUntil, ratePerS, now).allowed);
+}
+
+function pacesAfter(
+  endpoints: readonly store.ClaimedEndpoint[],
+  claims: readonly store.Claimed[],
+  now: Instant,
+) {
+  return endpoints.flatMap(({ endpointId, ratePerS, pacedUntil }) => {
+    const n = claims.filter((claimed) => claimed.endpointId === endpointId).length;
+    if (ratePerS === null || n === 0) return [];
+    const { pacedUntilAfter } = rateAllowance(pacedUntil, ratePerS, now);
+    return [{ endpointId, pacedUntil: pacedUntilAfter(n) }];
+  });
+}
