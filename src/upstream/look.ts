@@ -76,6 +76,25 @@ export const tokenCheckReading: Reading<TokenCheckRecord> = {
   isAbsence: never,
 };
 
+/** The wallet in an answer that an app got, or undefined when it holds none of that address. */
+export function readWallet(body: Uint8Array, addr: string): WalletRecord | undefined {
+  return readRecord(body, walletReading(addr));
+}
+
+/** The same for a token. */
+export function readToken(
+  body: Uint8Array,
+  contractId: bigint,
+  tokenId: bigint,
+): TokenRecord | undefined {
+  return readRecord(body, tokenReading(contractId, tokenId));
+}
+
+function readRecord<T>(body: Uint8Array, reading: Reading<T>): T | undefined {
+  const said = readEnvelope(body);
+  return said.shape === 'success' ? reading.parse(said.data) : undefined;
+}
+
 /** The judgement of one look. */
 export function judgeLook<T>(exchanged: Exchanged, reading: Reading<T>, now: Instant): Look<T> {
   const { startedAt, endedAt } = exchanged;

@@ -22,6 +22,7 @@ import { makeTransport } from './transport.ts';
 import type { Forwarded, ForwardRequest, QuotaKeeper, TrafficClass } from './words.ts';
 
 export type { BudgetView } from './budget.ts';
+export { readToken, readWallet } from './look.ts';
 export type { Looks, TokensQuery } from './looks.ts';
 export type {
   MaintenanceRecord,
