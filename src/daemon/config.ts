@@ -73,13 +73,19 @@ const SERVICE = [
   'UPSTREAM_CLIENT_ID',
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
-const KNOWN = [...Object.keys(OVERRIDES), ...SERVICE, 'TALLYHOOK_CONFIG'];
+const KNOWN = [
+  ...Object.keys(OVERRIDES),
+  ...SERVICE,
+  'TALLYHOOK_CONFIG',
+  'TALLYHOOK_URL',
+  'TALLYHOOK_KEY',
+];
 
 /**
  * Reads the configuration. @throws Failure `bad_setting` with one line naming the setting
  * @param overrides values that win over everything, such as those of the demo
  */
-export function loadConfig(env: Environment, overrides: object = {}): Config {
+export function loadConfig(env: Environment = process.env, overrides: object = {}): Config {
   refuseUnknownVariables(env);
   const own = text(env, 'TALLYHOOK_CONFIG');
   const merged = [

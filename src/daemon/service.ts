@@ -3,9 +3,10 @@
  * process. A database remembers the one it watches and refuses another, because two services in one set
  * of books would be worthless.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db } from '../db/connect.ts';
+import { holdFolder } from '../db/folder-lock.ts';
 import { fixInstallationFact } from '../db/leases.ts';
 import type { Chance } from '../kernel/chance.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -38,6 +39,13 @@ export async function openService(
   }
   const directory = join(config.dataDir, 'sandbox');
   const world = await worldName(directory, given.chance);
+  const release = await holdFolder('sandbox', await realpath(directory));
+  if (!release) {
+    throw new Failure(
+      'bad_setting',
+      `another daemon runs the sandbox in ${directory}; stop it, or name a service with UPSTREAM_BASE_URL and the others`,
+    );
+  }
   const sandbox = await startSandbox({
     ...SANDBOX_CLIENT,
     seed: config.sandbox.seed,
@@ -51,7 +59,10 @@ export async function openService(
     address: { baseUrl: sandbox.url, authUrl: sandbox.url, txUrl: sandbox.url, ...SANDBOX_CLIENT },
     sandboxUrl: sandbox.url,
     identity: `the sandbox world ${world}`,
-    close: () => sandbox.close(),
+    async close() {
+      await sandbox.close();
+      await release();
+    },
   };
 }
 

@@ -29,7 +29,6 @@ import {
   runningAsRoot,
   SHARED_FOLDER,
 } from './embedded-folders.ts';
-import { withFolderLock } from './embedded-lock.ts';
 import { countClients, databaseUrl, ensureDatabase, type Login } from './embedded-login.ts';
 import {
   findPostmaster,
@@ -39,6 +38,7 @@ import {
 } from './embedded-postmaster.ts';
 import type { ServerUser } from './embedded-process.ts';
 import { startPostmaster } from './embedded-start.ts';
+import { withFolderLock } from './folder-lock.ts';
 
 /** Recovery after a kill replays up to a gigabyte of log. */
 const START_LIMIT_MS = 180_000;

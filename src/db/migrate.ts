@@ -59,14 +59,40 @@ export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string
   }
 }
 
+/** The tags that `migrate` would apply; changes nothing. @throws as `migrate` */
+export async function missingMigrations(url: string, folder = FOLDER): Promise<string[]> {
+  const migrations = await readMigrations(folder);
+  const db = connect({ url, max: 1, name: 'tallyhook migrate' });
+  try {
+    const [there] = await db.sql<{ there: boolean }[]>`
+      select to_regclass('tallyhook.migrations') is not null as there`;
+    const applied = there?.there ? await listApplied(db.sql) : [];
+    for (const row of applied) refuseMismatch(row, migrations);
+    return migrations.filter((m) => !applied.some((row) => row.idx === m.idx)).map((m) => m.tag);
+  } catch (error) {
+    throw toDatabaseError(error);
+  } finally {
+    await db.end();
+  }
+}
+
+interface Applied {
+  idx: number;
+  tag: string;
+  hash: string;
+}
+
+async function listApplied(sql: Sql): Promise<Applied[]> {
+  return sql<Applied[]>`select idx, tag, hash from tallyhook.migrations order by idx`;
+}
+
 async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]> {
   await sql`select pg_advisory_xact_lock(${LOCK})`;
   await sql`create schema if not exists tallyhook`;
   await sql`create table if not exists tallyhook.migrations (
     idx int primary key, tag text not null, hash text not null,
     applied_at timestamptz not null default now())`;
-  const applied = await sql<{ idx: number; tag: string; hash: string }[]>`
-    select idx, tag, hash from tallyhook.migrations order by idx`;
+  const applied = await listApplied(sql);
   for (const row of applied) refuseMismatch(row, migrations);
   const missing = migrations.filter((m) => !applied.some((row) => row.idx === m.idx));
   for (const { idx, tag, hash, statements } of missing) {
@@ -76,7 +102,7 @@ async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]
   return missing.map((m) => m.tag);
 }
 
-function refuseMismatch(row: { idx: number; tag: string; hash: string }, known: Migration[]): void {
+function refuseMismatch(row: Applied, known: Migration[]): void {
   const mine = known.find((m) => m.idx === row.idx);
   if (!mine) {
     throw new Failure(

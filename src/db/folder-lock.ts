@@ -19,8 +19,7 @@ export async function withFolderLock<T>(
   limitMs: number,
   work: () => Promise<T>,
 ): Promise<T> {
-  const digest = createHash('sha256').update(folder).digest('hex').slice(0, 32);
-  const name = `\0tallyhook-postgres-${digest}`;
+  const name = nameOf('postgres', folder);
   const deadline = monotonicMs() + limitMs;
   for (;;) {
     const release = await tryHold(name);
@@ -41,6 +40,22 @@ export async function withFolderLock<T>(
     }
     await waitForHolder(name, remainingMs);
   }
+}
+
+/**
+ * Holds what only one process may use in a folder, until that process ends or calls the answer.
+ * Answers undefined when another process has it.
+ */
+export function holdFolder(
+  use: string,
+  folder: string,
+): Promise<(() => Promise<void>) | undefined> {
+  return tryHold(nameOf(use, folder));
+}
+
+function nameOf(use: string, folder: string): string {
+  const digest = createHash('sha256').update(folder).digest('hex').slice(0, 32);
+  return `\0tallyhook-${use}-${digest}`;
 }
 
 /** Takes the name, or answers undefined when another has it. The result gives it back. */

@@ -1,0 +1,94 @@
+/**
+ * `tallyhook doctor`: what a person checks first at night. Each line is one check with what was found; the
+ * exit code is 0 when all are well. It changes nothing but migrations that a start would apply as well.
+ */
+import type { Config } from '../daemon/config.ts';
+import type { Database } from '../daemon/database.ts';
+import { insistOnService, openService } from '../daemon/service.ts';
+import { upstreamSettings } from '../daemon/stage-settings.ts';
+import { findMissingGuards } from '../db/guards.ts';
+import { systemChance } from '../kernel/chance.ts';
+import { isoText } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { jsonText } from '../kernel/json.ts';
+import { makeLog } from '../kernel/log.ts';
+import { makeMetrics } from '../kernel/metrics.ts';
+import { printLine } from '../kernel/terminal.ts';
+import { makeQuotaKeeper } from '../observer/observer.ts';
+import { openUpstream } from '../upstream/upstream.ts';
+import { withDatabase } from './installation.ts';
+
+interface Check {
+  check: string;
+  ok: boolean;
+  found: string;
+}
+
+export async function runDoctor(options: { json?: true }): Promise<number> {
+  const checks: Check[] = [];
+  const run = async (check: string, work: () => Promise<string>) => {
+    try {
+      checks.push({ check, ok: true, found: await work() });
+    } catch (error) {
+      const found = error instanceof Failure ? (error.detail ?? error.code) : 'failed';
+      checks.push({ check, ok: false, found });
+    }
+  };
+  await run('configuration and database', () =>
+    withDatabase(async (database, config) => {
+      await run('guards', () => guards(database));
+      await run('clock', () => clockOf(database));
+      await run('service', () => service(database, config));
+      return config.databaseUrl
+        ? 'external Postgres, migrated'
+        : `embedded Postgres in ${config.dataDir}`;
+    }),
+  );
+  if (options.json) printLine(jsonText({ ok: checks.every((c) => c.ok), checks }));
+  else
+    for (const { check, ok, found } of checks)
+      printLine(`${ok ? 'ok  ' : 'FAIL'}  ${check}: ${found}`);
+  return checks.every((c) => c.ok) ? 0 : 1;
+}
+
+async function guards({ db }: Database): Promise<string> {
+  const missing = await findMissingGuards(db);
+  if (missing.length > 0) throw new Failure('bad_setting', `missing: ${missing.join(', ')}`);
+  return 'all stand';
+}
+
+async function clockOf({ clock }: Database): Promise<string> {
+  return `the database says ${isoText(clock.now())}`;
+}
+
+/** Asks the real service for its maintenance status and a client token; the sandbox needs no doctor. */
+async function service({ db, clock }: Database, config: Config): Promise<string> {
+  if (!config.service) return 'none configured: the sandbox runs inside the daemon';
+  const log = makeLog('error');
+  const opened = await openService(config, { clock, chance: systemChance, log });
+  await insistOnService(db, opened, clock);
+  const upstream = await openUpstream({
+    ...opened.address,
+    clock,
+    chance: systemChance,
+    log,
+    metrics: makeMetrics(),
+    quota: makeQuotaKeeper(db, clock),
+    settings: upstreamSettings(config),
+  });
+  try {
+    const maintenance = await upstream.maintenance();
+    if (maintenance.result !== 'seen')
+      throw new Failure('upstream_unreadable', `maintenance status: ${said(maintenance)}`);
+    const token = await upstream.checkToken();
+    if (token.result !== 'seen')
+      throw new Failure('upstream_unreadable', `client token: ${said(token)}`);
+    return `${opened.identity}: ${maintenance.record.status}, client token ${token.record.active === false ? 'inactive' : 'valid'}`;
+  } finally {
+    await upstream.close();
+  }
+}
+
+function said(look: { result: string; cause?: string; message?: string }): string {
+  return look.cause ?? look.message ?? look.result;
+}

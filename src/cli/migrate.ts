@@ -1,0 +1,22 @@
+/** `tallyhook migrate`: the schema, ahead of a start; with --dry-run only what would be done. */
+import { loadConfig } from '../daemon/daemon.ts';
+import { migrate, missingMigrations } from '../db/migrate.ts';
+import { Failure } from '../kernel/errors.ts';
+import { jsonText } from '../kernel/json.ts';
+import { printLine } from '../kernel/terminal.ts';
+
+export async function runMigrate(options: { dryRun?: true; json?: true }): Promise<number> {
+  const config = loadConfig();
+  const url = config.databaseOwnerUrl ?? config.databaseUrl;
+  if (!url) {
+    throw new Failure(
+      'bad_setting',
+      'DATABASE_URL is not set; the embedded database is migrated at every start',
+    );
+  }
+  const tags = options.dryRun ? await missingMigrations(url) : await migrate(url);
+  const did = options.dryRun ? 'would apply' : 'applied';
+  if (options.json) printLine(jsonText({ [options.dryRun ? 'missing' : 'applied']: tags }));
+  else printLine(tags.length === 0 ? 'The database is up to date.' : `${did} ${tags.join(', ')}`);
+  return 0;
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env node
+/** Commands for people. Every command has --help with an example, and --json where it prints data. */
+import { Command, InvalidArgumentError } from 'commander';
+import { runDaemon } from '../daemon/process.ts';
+import { Failure } from '../kernel/errors.ts';
+import { printLine } from '../kernel/terminal.ts';
+import { runDemo } from './demo.ts';
+import { runDoctor } from './doctor.ts';
+import { createKey, listKeys, revokeKey } from './keys.ts';
+import { runMigrate } from './migrate.ts';
+import { makeReport } from './report.ts';
+import { runSandbox } from './sandbox.ts';
+import { addWatch } from './watch.ts';
+
+const program = new Command('tallyhook')
+  .description('The daemon between an app and its token, NFT and wallet service.')
+  .showSuggestionAfterError()
+  .showHelpAfterError('(--help shows what there is)');
+
+const example = (command: Command, text: string) =>
+  command.addHelpText('after', `\nExample:\n  ${text}`);
+const exits = (work: Promise<number>) => work.then((code) => process.exit(code));
+
+example(
+  program.command('start').description('run the daemon (npm start does the same)'),
+  'PORT=8080 npx tallyhook start',
+).action(() => exits(runDaemon()));
+
+example(
+  program
+    .command('demo')
+    .description('a walk-through with data of its own that ends; exit code 0 if everything held')
+    .option('--contract <id>', 'NFT contract of the service')
+    .option('--operator <no>', 'operator wallet that pays')
+    .option('--wallet <addr...>', 'one or two wallet addresses'),
+  'npx tallyhook demo --contract 1 --operator 1 --wallet 0x… 0x…',
+).action((options) => exits(runDemo(options)));
+
+example(
+  program
+    .command('sandbox')
+    .description('run the service itself, simulated, alone')
+    .option('--port <port>', 'port to listen on; 0 picks a free one', portOf, 4000)
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--seed <seed>', 'the same seed gives the same world', wholeOf, 1)
+    .option('--client-id <id>', 'client id', 'sandbox-client')
+    .option('--client-secret <secret>', 'client secret', 'sandbox-secret')
+    .option('--directory <path>', 'keep the world there; without it, in memory')
+    .option('--live', 'a little traffic of its own'),
+  'npx tallyhook sandbox --port 4000 --seed 1',
+).action((options) => exits(runSandbox(options)));
+
+example(
+  program
+    .command('migrate')
+    .description('bring the database to the schema of this program')
+    .option('--dry-run', 'only say what would be applied')
+    .option('--json', 'print JSON'),
+  'DATABASE_URL=postgres://… npx tallyhook migrate --dry-run',
+).action((options) => exits(runMigrate(options)));
+
+example(
+  program
+    .command('doctor')
+    .description('check configuration, database, guards and the service')
+    .option('--json', 'print JSON'),
+  'npx tallyhook doctor',
+).action((options) => exits(runDoctor(options)));
+
+example(
+  program
+    .command('report')
+    .description('make a reconciliation report on the running daemon')
+    .requiredOption('--from <instant>', 'beginning of the period, RFC 3339')
+    .requiredOption('--to <instant>', 'end of the period, RFC 3339')
+    .option('--format <format>', 'json, csv or html', 'json')
+    .option('--url <url>', 'the daemon (TALLYHOOK_URL)')
+    .option('--key <key>', 'a key with the scope manage (TALLYHOOK_KEY)'),
+  'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --format html',
+).action((options) => exits(makeReport(options)));
+
+example(
+  program
+    .command('watch')
+    .description('put a wallet, contract or token under observation')
+    .argument('<kind>', 'wallet, contract or token')
+    .argument('<name...>', 'an address; a contract id; a contract id and a token id')
+    .option('--json', 'print JSON')
+    .option('--url <url>', 'the daemon (TALLYHOOK_URL)')
+    .option('--key <key>', 'a key with the scope manage (TALLYHOOK_KEY)'),
+  'npx tallyhook watch wallet 0x…',
+).action((kind, names, options) => exits(addWatch(kind, names, options)));
+
+const keys = program.command('keys').description('API keys, straight in the database');
+example(
+  keys
+    .command('create')
+    .requiredOption('--owner <owner>', 'the person or team behind the key')
+    .option('--name <name>', 'what the key is for', 'key')
+    .option('--scope <scope...>', 'gateway, read, manage, admin', ['read'])
+    .option('--json', 'print JSON'),
+  'npx tallyhook keys create --owner finance --scope read',
+).action((options) => exits(createKey(options)));
+example(keys.command('list').option('--json', 'print JSON'), 'npx tallyhook keys list').action(
+  (options) => exits(listKeys(options)),
+);
+example(
+  keys.command('revoke').argument('<id>').option('--json', 'print JSON'),
+  'npx tallyhook keys revoke key_…',
+).action((id, options) => exits(revokeKey(id, options)));
+
+function wholeOf(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It must be a whole number.');
+}
+
+function portOf(text: string): number {
+  const value = wholeOf(text);
+  if (value <= 65_535) return value;
+  throw new InvalidArgumentError('It must be a port from 0 to 65535.');
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof Failure)) throw error;
+  printLine(error.detail ?? error.code);
+  process.exit(1);
+}

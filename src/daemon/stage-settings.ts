@@ -1,0 +1,83 @@
+/** From the configuration file's names to each stage's own settings. Pure; one function per stage. */
+import type { Books } from '../ledger/ledger.ts';
+import type { ObserverSettings } from '../observer/observer.ts';
+import type { ReconcilerSettings } from '../reconciler/reconciler.ts';
+import type { UpstreamSettings } from '../upstream/upstream.ts';
+import { type WebhookSettings, webhookDefaults } from '../webhooks/webhooks.ts';
+import type { Config } from './config.ts';
+
+export function upstreamSettings({ upstream }: Config): UpstreamSettings {
+  return {
+    readTimeoutMs: upstream.read_timeout_ms,
+    writeTimeoutMs: upstream.write_timeout_ms,
+    connectTimeoutMs: upstream.connect_timeout_ms,
+    bodyBytesMax: upstream.body_bytes_max,
+    budgetPerS: upstream.budget_per_s,
+    startRatePerS: Math.min(upstream.start_rate_per_s, upstream.budget_per_s),
+    concurrencyMax: upstream.concurrency_max,
+    steadyShare: upstream.steady_share,
+    waitingMax: upstream.waiting_max,
+    waitMs: upstream.wait_ms,
+    forwardsMax: upstream.forwards_max,
+  };
+}
+
+export function booksOf({ ledger }: Config): Books {
+  return {
+    feeMode: ledger.fee_mode,
+    operators: new Map(Object.entries(ledger.operators)),
+    feesAddr: ledger.fees_addr ?? undefined,
+    collectionAddr: ledger.collection_addr ?? undefined,
+  };
+}
+
+function rhythmOf({ observer }: Config) {
+  return {
+    steadyMs: observer.steady_ms,
+    pendingMinMs: observer.pending_min_ms,
+    pendingMaxMs: observer.pending_max_ms,
+  };
+}
+
+export function observerSettings(config: Config): ObserverSettings {
+  const { observer, upstream } = config;
+  return {
+    ...rhythmOf(config),
+    steadyShare: upstream.steady_share,
+    probeMs: observer.probe_ms,
+    probeDownMs: observer.probe_down_ms,
+    lookTimeoutMs: observer.look_timeout_ms,
+  };
+}
+
+export function reconcilerSettings(config: Config): ReconcilerSettings {
+  const { reconciler } = config;
+  return {
+    ...rhythmOf(config),
+    readLagMs: reconciler.read_lag_ms,
+    quiescenceMs: reconciler.quiescence_ms,
+    undecidedAfterMs: reconciler.undecided_after_ms,
+  };
+}
+
+const LOOPBACK = ['127.0.0.0/8', '::1/128'];
+
+/** @param sandbox with the sandbox in use, receivers on this machine are allowed */
+export function webhookSettings({ webhooks }: Config, sandbox: boolean): WebhookSettings {
+  return {
+    ...webhookDefaults,
+    allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
+    send: { ...webhookDefaults.send, deadlineMs: webhooks.deadline_ms },
+    concurrency: webhooks.concurrency,
+    inFlightPerEndpoint: webhooks.in_flight_per_endpoint,
+  };
+}
+
+export function gatewaySettings({ http, upstream }: Config) {
+  return {
+    bodyBytesMax: http.body_bytes_max,
+    concurrencyMax: http.concurrency_max,
+    readTimeoutMs: upstream.read_timeout_ms,
+    writeTimeoutMs: upstream.write_timeout_ms,
+  };
+}

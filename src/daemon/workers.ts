@@ -1,0 +1,101 @@
+/**
+ * The table of periodic work: who runs, how often at least, and whom a pass that did something wakes.
+ * Work is found in tables; a wake-up only makes it sooner.
+ */
+import type { Db } from '../db/connect.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Observer } from '../observer/observer.ts';
+import { sequence } from '../outbox/outbox.ts';
+import type { Reconciler } from '../reconciler/reconciler.ts';
+import type { Reports } from '../reports/reports.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
+import type { Config } from './config.ts';
+import type { Heartbeat } from './heartbeat.ts';
+import type { Notifier } from './notifier.ts';
+import type { Worker } from './schedule.ts';
+
+export function workersOf(given: {
+  config: Config;
+  db: Db;
+  journal: Journal;
+  ledger: Ledger;
+  observer: Observer;
+  reconciler: Reconciler;
+  webhooks: Webhooks;
+  reports: Reports;
+  heartbeat: Heartbeat;
+  sequenced: Notifier;
+  wake: (...names: string[]) => void;
+}): Worker[] {
+  const { config, db, journal, ledger, observer, reconciler, webhooks, reports, wake } = given;
+  const pollMs = config.daemon.poll_ms;
+  return [
+    {
+      name: 'heartbeat',
+      pollMs: config.daemon.alive_ms / 3,
+      pass: async () => {
+        await given.heartbeat.beat();
+        return undefined;
+      },
+    },
+    {
+      name: 'journal',
+      pollMs: 1_000,
+      pass: async (now) => {
+        if ((await journal.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
+        return undefined;
+      },
+    },
+    {
+      name: 'ledger',
+      pollMs,
+      pass: async (now) => ((await ledger.runOnce(now)).more ? now : undefined),
+    },
+    {
+      name: 'observer',
+      pollMs,
+      pass: async (now) => {
+        const { looks, nextAt } = await observer.runOnce(now);
+        if (looks > 0) wake('reconciler');
+        return nextAt;
+      },
+    },
+    { name: 'probe', pollMs: config.observer.probe_ms, pass: (now) => observer.probeOnce(now) },
+    {
+      name: 'reconciler',
+      pollMs,
+      pass: async (now) => {
+        const { judged, more } = await reconciler.runOnce(now);
+        if (judged > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
+        return more ? now : undefined;
+      },
+    },
+    {
+      name: 'sequencer',
+      pollMs,
+      pass: async (now) => {
+        const numbered = await sequence(db);
+        if (numbered > 0) given.sequenced.ring();
+        return numbered > 0 ? now : undefined;
+      },
+    },
+    {
+      name: 'webhooks',
+      pollMs,
+      pass: async (now) => {
+        const { more, nextDueAt } = await webhooks.runOnce(now);
+        return more ? now : nextDueAt;
+      },
+    },
+    {
+      name: 'reports',
+      pollMs: 60_000,
+      pass: async (now) => {
+        const made = await reports.runDue(now);
+        if (made > 0) wake('sequencer', 'webhooks');
+        return undefined;
+      },
+    },
+  ];
+}
