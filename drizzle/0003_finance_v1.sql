@@ -1,2 +1,405 @@
 -- finance_v1: what finance people query, read-only, documented column by column, never broken within v1.
+-- Views run with the rights of their owner, functions are security definer with a fixed search path, so
+-- tallyhook_finance sees this schema and nothing behind it. Amounts are whole service tokens of any size,
+-- instants are timestamptz. A positive entry increases its account.
 create schema finance_v1;
+--> statement-breakpoint
+comment on schema finance_v1 is 'The books for finance people: read-only, stable within v1. Amounts are whole service tokens; a positive entry increases its account.';
+--> statement-breakpoint
+-- Wallets whose writes people must look at are few; without this they would be searched in all operations.
+create index operations_for_people on tallyhook.operations (recorded_at)
+  where state = 'undecided' or posting_problem is not null;
+--> statement-breakpoint
+-- What a token write means for the books: who pays what, who receives what, which fee goes where; no row
+-- for a write that cannot be posted. The rule is legsOf in src/ledger/posting.ts; a property test holds the
+-- two equal. How fees are read and which wallet stands behind an operator, the fees and the collection is
+-- the fact 'books' of tallyhook.installation: {"fee_mode": "on_top" or "deducted",
+-- "operators": {"<no>": "<addr>"}, "fees": "<addr>", "collection": "<addr>"}; without it fees are on top
+-- and no account has a wallet.
+create view tallyhook.legs as
+select o.id as operation_id, o.kind, o.state, o.outcome, o.in_books, o.postings, o.posting_problem,
+  o.recorded_at, o.sent_at, o.answered_at, o.effective_at, o.settled_at,
+  case o.kind when 'give'
+    then coalesce('wallet:' || (b.said -> 'operators' ->> o.operation_no::text),
+      'operator:' || o.operation_no::text)
+    else 'wallet:' || o.from_addr end as payer,
+  p.paid,
+  case o.kind when 'receive_from' then coalesce('wallet:' || (b.said ->> 'collection'), 'collection')
+    else 'wallet:' || o.to_addr end as receiver,
+  p.paid - f.fee as received,
+  coalesce('wallet:' || (b.said ->> 'fees'), 'fees') as fee_account,
+  f.fee
+from tallyhook.operations o
+cross join (select (select value::jsonb from tallyhook.installation where name = 'books') as said) b
+cross join lateral (select coalesce(o.fee_amount, 0) as fee,
+  coalesce(b.said ->> 'fee_mode' = 'deducted', false) as deducted) f
+cross join lateral (select case when f.deducted then o.amount else o.amount + f.fee end as paid) p
+where o.kind in ('give', 'receive_from', 'transfer') and o.amount > 0 and f.fee >= 0
+  and (o.kind <> 'give' or f.fee = 0 and o.operation_no >= 0)
+  and (o.kind = 'give' or o.from_addr collate "C" ~ '^[!-~]{42}$')
+  and (o.kind = 'receive_from' or o.to_addr collate "C" ~ '^[!-~]{42}$')
+  and (not f.deducted or f.fee <= o.amount);
+--> statement-breakpoint
+-- The same as one row per account that moves, without zeros.
+create view tallyhook.effects as
+select l.operation_id, l.kind, l.state, l.outcome, l.in_books, l.postings, l.posting_problem,
+  l.recorded_at, l.sent_at, l.answered_at, l.effective_at, l.settled_at, leg.account, leg.amount
+from tallyhook.legs l
+cross join lateral (values (l.payer, -l.paid), (l.receiver, l.received), (l.fee_account, l.fee))
+  as leg(account, amount)
+where leg.amount <> 0;
+--> statement-breakpoint
+create view finance_v1.accounts as
+select name as account, kind, asset, opened_at::timestamptz as opened_at from tallyhook.accounts;
+--> statement-breakpoint
+comment on view finance_v1.accounts is 'Every account of the books.';
+comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (first sight of a wallet) or external (suspense: differences that nobody explained).';
+comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
+comment on column finance_v1.accounts.asset is 'Always service_token.';
+comment on column finance_v1.accounts.opened_at is 'When the account got into the books.';
+--> statement-breakpoint
+create view finance_v1.journal as
+select t.id * 1000 + e.line as seq, t.id as transaction_id, a.name as account, a.asset, e.amount,
+  e.balance_after, t.kind, t.reason_type, t.reference, t.operation_id, t.tx_app_no, t.tx_log_no,
+  e.effective_at::timestamptz as effective_at, t.effective_basis,
+  e.recorded_at::timestamptz as recorded_at, t.reverses, t.requested_by
+from tallyhook.entries e
+join tallyhook.transactions t on t.id = e.transaction_id
+join tallyhook.accounts a on a.id = e.account_id;
+--> statement-breakpoint
+comment on view finance_v1.journal is 'Every entry of the books, one row per account that a transaction moves. Entries of one transaction sum to zero. Nothing is ever changed: corrections are reversals.';
+comment on column finance_v1.journal.seq is 'Place of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
+comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
+comment on column finance_v1.journal.account is 'The account that moves.';
+comment on column finance_v1.journal.asset is 'Always service_token.';
+comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
+comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
+comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
+comment on column finance_v1.journal.reason_type is 'The reason that the write gave, word for word; empty for what is not a write.';
+comment on column finance_v1.journal.reference is 'The app''s own name for the write.';
+comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
+comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
+comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
+comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded or reported.';
+comment on column finance_v1.journal.recorded_at is 'When it got into the books.';
+comment on column finance_v1.journal.reverses is 'The transaction that this one takes back.';
+comment on column finance_v1.journal.requested_by is 'Who asked: the owner of the key, or the stage that booked it.';
+--> statement-breakpoint
+create view finance_v1.balances as
+select a.name as account, a.asset, a.balance, (select e.transaction_id * 1000 + e.line
+  from tallyhook.entries e where e.account_id = a.id and e.version = a.version) as last_seq
+from tallyhook.accounts a;
+--> statement-breakpoint
+comment on view finance_v1.balances is 'The balance of every account now, as posted.';
+comment on column finance_v1.balances.account is 'The account.';
+comment on column finance_v1.balances.asset is 'Always service_token.';
+comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
+comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
+--> statement-breakpoint
+create function finance_v1.balances_as_of(as_of timestamptz default null, known_at timestamptz default null)
+returns table (account text, asset text, balance numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select a.name, a.asset, s.total
+  from (
+    select e.account_id, sum(e.amount) as total from tallyhook.entries e
+    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    group by e.account_id) s
+  join tallyhook.accounts a on a.id = s.account_id
+  order by a.name
+$$;
+--> statement-breakpoint
+comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts that had entries. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens.';
+--> statement-breakpoint
+create function finance_v1.trial_balance(as_of timestamptz default null, known_at timestamptz default null)
+returns table (account text, asset text, debit numeric, credit numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select a.name, a.asset, greatest(s.total, 0), greatest(-s.total, 0)
+  from (
+    select e.account_id, sum(e.amount) as total from tallyhook.entries e
+    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    group by e.account_id) s
+  join tallyhook.accounts a on a.id = s.account_id
+  order by a.name
+$$;
+--> statement-breakpoint
+comment on function finance_v1.trial_balance(timestamptz, timestamptz) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
+--> statement-breakpoint
+create function finance_v1.wallet_statement(addr text, "from" timestamptz, "to" timestamptz)
+returns table (seq bigint, effective_at timestamptz, kind text, reason_type text,
+  tx_log_no numeric, counterparty text, amount numeric, balance_after numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
+    sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
+      select sum(b.amount) from tallyhook.entries b
+      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
+  from (
+    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type, t.tx_log_no,
+      (select string_agg(o.name, ', ' order by x.line) from tallyhook.entries x
+        join tallyhook.accounts o on o.id = x.account_id
+        where x.transaction_id = e.transaction_id and x.line <> e.line) as counterparty,
+      e.amount, e.account_id
+    from tallyhook.accounts a
+    join tallyhook.entries e on e.account_id = a.id
+    join tallyhook.transactions t on t.id = e.transaction_id
+    where lower(a.name) = 'wallet:' || lower($1) and a.asset = 'service_token'
+      and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
+  order by l.effective_at, l.seq
+$$;
+--> statement-breakpoint
+comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens.';
+--> statement-breakpoint
+create view finance_v1.wallet_positions as
+with pending as (
+  select lower(substr(e.account, 8)) as key, min(substr(e.account, 8)) as addr,
+    sum(case when e.in_books and e.postings % 2 = 0 then e.amount
+      when not e.in_books and e.postings % 2 = 1 then -e.amount else 0 end) as unposted,
+    sum(case when e.state = 'sending' then e.amount else 0 end) as in_flight,
+    sum(case when e.state in ('unknown', 'undecided') then e.amount else 0 end) as unknown,
+    sum(case when e.state in ('sending', 'unknown', 'undecided') then greatest(e.amount, 0) else 0 end)
+      as open_up,
+    sum(case when e.state in ('sending', 'unknown', 'undecided') then least(e.amount, 0) else 0 end)
+      as open_down
+  from tallyhook.effects e
+  where (e.settled_at is null and e.state in ('sending', 'unknown')
+      or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
+      or e.state = 'undecided' or e.posting_problem is not null)
+    and e.account like 'wallet:%'
+  group by 1
+), wanted as (
+  select lower(substr(account, 8)) as key, min(substr(account, 8)) as addr, sum(amount) as amount
+  from tallyhook.wanted_postings
+  where posted_at is null and problem is null and account like 'wallet:%' group by 1
+), drifting as (
+  select wallet_key as key, sum(amount) as amount
+  from tallyhook.drifts where closed_at is null group by 1
+), booked as (
+  select lower(substr(name, 8)) as key, substr(name, 8) as addr, balance
+  from tallyhook.accounts where kind = 'wallet'
+), summed as (
+  select coalesce(w.addr, b.addr, p.addr, n.addr) as addr, w.status, w.opened_at is not null as opened,
+    coalesce(b.balance, 0) as ledger_balance,
+    coalesce(p.unposted, 0) + coalesce(n.amount, 0) as unposted,
+    coalesce(p.in_flight, 0) as in_flight, coalesce(p.unknown, 0) as unknown,
+    coalesce(p.open_up, 0) as open_up, coalesce(p.open_down, 0) as open_down,
+    w.observed_balance, w.observed_at, w.ledger_at_look, coalesce(d.amount, 0) as drift
+  from tallyhook.wallets w
+  full join booked b on b.key = w.key
+  full join pending p on p.key = coalesce(w.key, b.key)
+  full join wanted n on n.key = coalesce(w.key, b.key, p.key)
+  left join drifting d on d.key = w.key
+)
+select addr, status, opened, ledger_balance, unposted, in_flight, unknown,
+  ledger_balance + unposted + open_up as best_case, ledger_balance + unposted + open_down as worst_case,
+  observed_balance, observed_at::timestamptz as observed_at, ledger_at_look, drift
+from summed;
+--> statement-breakpoint
+comment on view finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: what the books hold, what is still open on it, and what the service showed.';
+comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
+comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first look.';
+comment on column finance_v1.wallet_positions.opened is 'Whether its opening balance was taken; before that it has no drift.';
+comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
+comment on column finance_v1.wallet_positions.unposted is 'What is executed or wanted and not posted yet, in service tokens; normally for less than a second.';
+comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on their way: sent, not answered yet, in service tokens.';
+comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost, in service tokens: applied or not, nobody knows yet.';
+comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
+comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
+comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest judged look.';
+comment on column finance_v1.wallet_positions.observed_at is 'When that look began.';
+comment on column finance_v1.wallet_positions.ledger_at_look is 'What the books held when that look was judged, wanted postings included.';
+comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
+--> statement-breakpoint
+create view finance_v1.operations as
+select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
+  operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
+  sent_at::timestamptz as sent_at, answered_at::timestamptz as answered_at,
+  settled_at::timestamptz as settled_at
+from tallyhook.operations;
+--> statement-breakpoint
+comment on view finance_v1.operations is 'Every write that was asked of the service, whatever became of it.';
+comment on column finance_v1.operations.operation_id is 'Our id of the write.';
+comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.operations.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
+comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
+comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
+comment on column finance_v1.operations.to_addr is 'Wallet that receives, or the owner after.';
+comment on column finance_v1.operations.operation_no is 'Operator wallet that pays a give.';
+comment on column finance_v1.operations.contract_id is 'NFT contract.';
+comment on column finance_v1.operations.token_id is 'NFT token.';
+comment on column finance_v1.operations.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations.reason_type is 'Reason, word for word.';
+comment on column finance_v1.operations.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations.sent_at is 'When it was sent.';
+comment on column finance_v1.operations.answered_at is 'When the service answered.';
+comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
+--> statement-breakpoint
+create view finance_v1.operations_without_tx_number as
+select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
+  operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
+  sent_at::timestamptz as sent_at, answered_at::timestamptz as answered_at,
+  settled_at::timestamptz as settled_at
+from tallyhook.operations
+where outcome = 'executed' and (
+  kind in ('give', 'receive_from', 'transfer') and tx_log_no is null
+  or kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from') and tx_hash is null);
+--> statement-breakpoint
+comment on view finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
+comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
+comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.operations_without_tx_number.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
+comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
+comment on column finance_v1.operations_without_tx_number.from_addr is 'Wallet that pays, or the owner before.';
+comment on column finance_v1.operations_without_tx_number.to_addr is 'Wallet that receives, or the owner after.';
+comment on column finance_v1.operations_without_tx_number.operation_no is 'Operator wallet that pays a give.';
+comment on column finance_v1.operations_without_tx_number.contract_id is 'NFT contract.';
+comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token.';
+comment on column finance_v1.operations_without_tx_number.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason, word for word.';
+comment on column finance_v1.operations_without_tx_number.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
+comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
+comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
+--> statement-breakpoint
+create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default 'UTC')
+returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
+    sum(2 * (t.posting % 2) - 1)::bigint, sum((2 * (t.posting % 2) - 1) * o.amount),
+    sum((2 * (t.posting % 2) - 1) * coalesce(o.fee_amount, 0))
+  from tallyhook.transactions t
+  join tallyhook.operations o on o.id = t.operation_id
+  where t.effective_at >= coalesce($1, '-infinity') and t.effective_at < coalesce($2, 'infinity')
+  group by 1, 2, 3
+  order by 1, 2, 3
+$$;
+--> statement-breakpoint
+comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A write that was taken back counts minus one on the day it was thought to have taken effect. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the amounts that were asked, in service tokens; fees: sum of the fees that were asked, in service tokens.';
+--> statement-breakpoint
+create view finance_v1.drifts as
+select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
+  case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
+    when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
+    when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
+  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
+from tallyhook.drifts d
+cross join lateral (select make_interval(secs =>
+  extract(epoch from coalesce(d.closed_at, now()) - d.suspected_at)::float8) as age) a;
+--> statement-breakpoint
+comment on view finance_v1.drifts is 'Every confirmed difference between a wallet and everything that explains it, also those that ended. Never netted: one row each.';
+comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts.addr is 'Wallet that holds another balance than everything known explains.';
+comment on column finance_v1.drifts.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts.age is 'From first sight until it closed, or until now.';
+comment on column finance_v1.drifts.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts.assignee is 'Who works on it.';
+comment on column finance_v1.drifts.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts.closed_at is 'When it ended; empty while it is open.';
+--> statement-breakpoint
+create view finance_v1.drifts_ageing as
+select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
+  case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
+    when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
+    when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
+  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
+from tallyhook.drifts d
+cross join lateral (select make_interval(secs =>
+  extract(epoch from coalesce(d.closed_at, now()) - d.suspected_at)::float8) as age) a
+where d.closed_at is null;
+--> statement-breakpoint
+comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
+comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts_ageing.addr is 'Wallet that holds another balance than everything known explains.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts_ageing.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts_ageing.age is 'From first sight until it closed, or until now.';
+comment on column finance_v1.drifts_ageing.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
+comment on column finance_v1.drifts_ageing.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts_ageing.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it ended; empty while it is open.';
+--> statement-breakpoint
+create view finance_v1.nft_movements as
+select contract_id, token_id, kind, from_addr, to_addr, tx_hash, effective_at::timestamptz as effective_at
+from tallyhook.nft_movements;
+--> statement-breakpoint
+comment on view finance_v1.nft_movements is 'What happened to tokens, as booked; nothing is ever changed.';
+comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
+comment on column finance_v1.nft_movements.token_id is 'NFT token.';
+comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
+comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction.';
+comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known.';
+--> statement-breakpoint
+create view finance_v1.nft_holdings as
+select contract_id, token_id, owner, locked = 1 as locked, status
+from tallyhook.tokens where presence = 'present';
+--> statement-breakpoint
+comment on view finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
+comment on column finance_v1.nft_holdings.contract_id is 'NFT contract.';
+comment on column finance_v1.nft_holdings.token_id is 'NFT token.';
+comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
+comment on column finance_v1.nft_holdings.locked is 'True while a market has locked it.';
+comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
+--> statement-breakpoint
+create view finance_v1.reports as
+select id as report_id, kind, period_from::timestamptz as period_from,
+  period_to::timestamptz as period_to, known_at::timestamptz as known_at, verdict, breaks,
+  content -> 'cut_off' ->> 'chain_head' as chain_head
+from tallyhook.reports;
+--> statement-breakpoint
+comment on view finance_v1.reports is 'Every report that was made.';
+comment on column finance_v1.reports.report_id is 'Our id of the report.';
+comment on column finance_v1.reports.kind is 'reconciliation.';
+comment on column finance_v1.reports.period_from is 'Start of its period, included.';
+comment on column finance_v1.reports.period_to is 'End of its period, excluded.';
+comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
+comment on column finance_v1.reports.verdict is 'balanced or breaks.';
+comment on column finance_v1.reports.breaks is 'How many breaks it found.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the books are not chained.';
+--> statement-breakpoint
+create view finance_v1.coverage as
+with scope as (
+  select key from tallyhook.wallets
+  union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
+  union select lower(addr) from tallyhook.objects where kind = 'wallet'
+), fresh as (
+  select now() - make_interval(secs => coalesce((select value::float8 from tallyhook.installation
+    where name = 'stale_after_ms'), 86400000) / 1000) as since
+)
+select count(*) as in_scope,
+  count(*) filter (where w.observed_at >= f.since and w.verdict in ('explained', 'drifting')) as checked,
+  count(*) filter (where w.observed_at is null or w.observed_at < f.since) as stale,
+  min(w.observed_at)::timestamptz as oldest_check_at
+from scope s
+cross join fresh f
+left join tallyhook.wallets w on w.key = s.key;
+--> statement-breakpoint
+comment on view finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. A check counts when it ended with a conclusion; it is stale after the time that the fact ''stale_after_ms'' sets (24 h without it).';
+comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the books.';
+comment on column finance_v1.coverage.checked is 'Wallets whose newest look was conclusive and recent enough.';
+comment on column finance_v1.coverage.stale is 'Wallets whose newest judged look is too old, or that were never looked at.';
+comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest judged looks.';
+--> statement-breakpoint
+-- Finance reads here and nowhere else; the daemon reads here too.
+revoke all on all functions in schema finance_v1 from public;
+--> statement-breakpoint
+grant usage on schema finance_v1 to tallyhook_finance, tallyhook_writer;
+--> statement-breakpoint
+grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_writer;
+--> statement-breakpoint
+grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
+--> statement-breakpoint
+grant select on tallyhook.legs, tallyhook.effects to tallyhook_writer;
