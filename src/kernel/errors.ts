@@ -60,6 +60,7 @@ export const ERRORS = {
   // What is wrong with us or around us.
   too_many_requests: { status: 429, title: 'Too many requests', retryable: true },
   database_unavailable: { status: 503, title: 'The database does not answer', retryable: true },
+  not_ready: { status: 503, title: 'The daemon is not ready', retryable: true },
   shutting_down: { status: 503, title: 'The daemon is stopping', retryable: true },
   upstream_unreadable: {
     status: 502,

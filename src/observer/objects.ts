@@ -16,3 +16,14 @@ export function objectName(ref: ObjectRef): string {
       return `token:${ref.contractId}:${ref.tokenId}`;
   }
 }
+
+/** The object as a row of the due list names it. */
+export function toObject(ref: ObjectRef) {
+  return {
+    name: objectName(ref),
+    kind: ref.kind,
+    addr: ref.kind === 'wallet' ? ref.addr : null,
+    contract_id: ref.kind === 'wallet' ? null : ref.contractId,
+    token_id: ref.kind === 'token' ? ref.tokenId : null,
+  };
+}

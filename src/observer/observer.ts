@@ -21,11 +21,18 @@ import type {
   WalletRecord,
 } from '../upstream/upstream.ts';
 import { jittered, type Rhythm, steadyGapMs } from './due.ts';
-import { type ObjectRef, objectName } from './objects.ts';
+import { type ObjectRef, objectName, toObject } from './objects.ts';
 import { afterSign, mayLook, type Service, type Sign } from './service-state.ts';
 import * as store from './store.ts';
+import { makeWatching, type Watching } from './watching.ts';
 
 export { pendingGapMs, type Rhythm } from './due.ts';
+export {
+  countBacklog,
+  type LookPlace,
+  listLooksBefore,
+  type ObserverBacklog,
+} from './look-store.ts';
 export { type ObjectRef, objectName } from './objects.ts';
 export type { ServiceState } from './service-state.ts';
 export {
@@ -37,6 +44,8 @@ export {
   listUnjudged,
   markJudged,
 } from './store.ts';
+export { listWatches, type Watch } from './watch-store.ts';
+export type { Watching, WatchWish } from './watching.ts';
 
 export interface ObserverSettings extends Rhythm {
   /** The share of the budget that steady looks keep; 0 to 1. */
@@ -48,13 +57,15 @@ export interface ObserverSettings extends Rhythm {
   lookTimeoutMs: number;
 }
 
-export interface Observer {
+export interface Observer extends Watching {
   /** One pass over what is due. Answers how many looks were made and when the next one is due. */
   runOnce(now: Instant): Promise<{ looks: number; nextAt: Instant }>;
   /** One probe of the maintenance status, when it is due. Answers when the next one is. */
   probeOnce(now: Instant): Promise<Instant>;
   /** Puts objects under observation. */
   add(db: Queryable, refs: readonly ObjectRef[]): Promise<void>;
+  /** The longest that a steady object goes without a look, in milliseconds, as things stand. */
+  lookAgeMaxMs(): Promise<number>;
   /** Records a read that an app made through the gateway, if its object is under observation. */
   noteRead(ref: ObjectRef, look: Look<WalletRecord> | Look<TokenRecord>): Promise<void>;
 }
@@ -101,9 +112,13 @@ export function makeObserver(given: {
       const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
       return Math.max(look.endedAt + gap, look.retryAt ?? 0);
     }
+    return look.startedAt + jittered(await lookAgeMaxMs(), chance);
+  }
+
+  async function lookAgeMaxMs(): Promise<number> {
     const { objects } = await store.dueOutlook(db);
     const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
-    return look.startedAt + jittered(steadyGapMs(settings, objects, steadyPerS), chance);
+    return steadyGapMs(settings, objects, steadyPerS);
   }
 
   async function look(object: store.DueObject): Promise<void> {
@@ -140,6 +155,8 @@ export function makeObserver(given: {
     },
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
+    ...makeWatching(given),
+    lookAgeMaxMs,
     async noteRead(ref, seen) {
       const name = objectName(ref);
       const known = await store.lastSeen(db, [name]);
@@ -213,14 +230,4 @@ function lookRow(
   const record = result === 'seen' ? (look.record as unknown as Json) : null;
   const cause = result === 'inconclusive' ? look.cause : result === 'absent' ? look.message : null;
   return { id, object, kind, startedAt, endedAt, result, cause, record };
-}
-
-function toObject(ref: ObjectRef) {
-  return {
-    name: objectName(ref),
-    kind: ref.kind,
-    addr: ref.kind === 'wallet' ? ref.addr : null,
-    contract_id: ref.kind === 'wallet' ? null : ref.contractId,
-    token_id: ref.kind === 'token' ? ref.tokenId : null,
-  };
 }

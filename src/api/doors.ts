@@ -1,0 +1,40 @@
+/**
+ * What the API is made of: the doors of the stages and what comes in from outside. Nothing of the API
+ * holds state of its own, so any number of daemons answer alike.
+ */
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { Db } from '../db/connect.ts';
+import type { readMigrations } from '../db/migrate.ts';
+import type { Clock } from '../kernel/clock.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Metrics } from '../kernel/metrics.ts';
+import type { Caller, Keys } from '../keys/keys.ts';
+import type { Books } from '../ledger/ledger.ts';
+import type { Observer } from '../observer/observer.ts';
+import type { Upstream } from '../upstream/upstream.ts';
+
+export interface ApiDoors {
+  db: Db;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  keys: Keys;
+  books: Books;
+  observer: Pick<Observer, 'watch' | 'unwatch' | 'lookAgeMaxMs'>;
+  upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
+  /** The migrations of this program, for the question whether the database has them all. */
+  migrations: Awaited<ReturnType<typeof readMigrations>>;
+  /** Resolves when the feed has something new, after `ms`, or when the signal aborts. */
+  nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
+  /** The longest that a pull of events may wait, in milliseconds. */
+  feedWaitMaxMs: number;
+  /** The largest body that is read, in bytes. */
+  bodyBytesMax: number;
+}
+
+/** What a request carries on its way through the API. */
+export interface ApiEnv {
+  Variables: { caller: Caller };
+}
+
+export type Api = OpenAPIHono<ApiEnv>;

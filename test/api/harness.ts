@@ -1,0 +1,187 @@
+/**
+ * The API over real doors and a database of its own. Every answer that passes through `ask` is held
+ * against the OpenAPI definition of its route: status, content type, and the document member by member.
+ */
+import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
+import { expect } from 'vitest';
+import type { z } from 'zod';
+import { type Api, type ApiDoors, makeApi } from '../../src/api/api.ts';
+import { makeNotifier } from '../../src/daemon/notifier.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { enrolDaemon } from '../../src/db/leases.ts';
+import { readMigrations } from '../../src/db/migrate.ts';
+import { makeJournal } from '../../src/journal/journal.ts';
+import { systemChance } from '../../src/kernel/chance.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { parseJson } from '../../src/kernel/json.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeKeys, type Scope } from '../../src/keys/keys.ts';
+import { makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { openUpstream } from '../../src/upstream/upstream.ts';
+
+export interface Call {
+  key?: string | undefined;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it is. */
+  raw?: string;
+  headers?: Record<string, string>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: Body;
+}
+
+/** A parsed document: the members that tests read by name, and whatever else there is. */
+export interface Body {
+  [member: string]: unknown;
+  id: string;
+  code: string;
+  data: Body[];
+  next_cursor: string | null;
+  errors: { path: string; message: string }[];
+}
+
+export type TestApi = Awaited<ReturnType<typeof openApi>>;
+
+/** The API of one daemon; what happens in it is real, only the service is not there. */
+export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (doors) => doors) {
+  const clock = systemClock;
+  const chance = systemChance;
+  const ids = makeIds(clock, chance);
+  const lines: string[] = [];
+  const log = makeLog('info', { write: (line) => void lines.push(line) });
+  const metrics = makeMetrics();
+  const keys = makeKeys({ db, clock, chance, ids });
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const nowhere = 'http://127.0.0.1:9';
+  const upstream = await openUpstream({
+    baseUrl: nowhere,
+    authUrl: nowhere,
+    txUrl: nowhere,
+    clientId: 'client',
+    clientSecret: 'secret',
+    clock,
+    chance,
+    log,
+    metrics,
+    quota: makeQuotaKeeper(db, clock),
+    settings: UPSTREAM,
+  });
+  const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
+  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const observer = makeObserver({
+    ...{ db, clock, chance, ids, upstream, outbox, metrics },
+    settings: OBSERVER,
+  });
+  const notifier = makeNotifier();
+  const doors = change({
+    ...{ db, clock, log, metrics, keys, observer, upstream },
+    books: { feeMode: 'on_top', operators: new Map() },
+    migrations: await readMigrations(),
+    nextEvent: notifier.next,
+    feedWaitMaxMs: 30_000,
+    bodyBytesMax: 1_048_576,
+  });
+  const api = makeApi(doors);
+  const secrets = new Map<string, string>();
+  const keyFor = async (...scopes: Scope[]) => {
+    const name = scopes.join(' ');
+    const known = secrets.get(name);
+    if (known) return known;
+    const { secret } = await keys.create({ name, owner: `owner of ${name}`, scopes });
+    secrets.set(name, secret);
+    return secret;
+  };
+  const ask = async (method: string, path: string, call: Call = {}): Promise<Answer> => {
+    const key = 'key' in call ? call.key : await keyFor('admin');
+    const response = await api.request(path, requestOf(method, { ...call, key }));
+    return heldAgainst(api, method, path, response);
+  };
+  return { api, ask, keyFor, doors, ids, journal, outbox, observer, notifier, lines, upstream };
+}
+
+const UPSTREAM = {
+  readTimeoutMs: 1_000,
+  writeTimeoutMs: 1_000,
+  connectTimeoutMs: 500,
+  bodyBytesMax: 1_048_576,
+  budgetPerS: 5,
+  concurrencyMax: 4,
+  steadyShare: 0.2,
+  waitingMax: 10,
+  waitMs: 100,
+  forwardsMax: 10,
+};
+const OBSERVER = {
+  steadyMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  steadyShare: 0.2,
+  probeMs: 60_000,
+  probeDownMs: 10_000,
+  lookTimeoutMs: 5_000,
+};
+
+export function requestOf(method: string, { key, body, raw, headers }: Call): RequestInit {
+  const text = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+  return {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(text === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(text === undefined ? {} : { body: text }),
+  };
+}
+
+/** The answer, after it was held against the definition of its route. */
+export async function heldAgainst(
+  api: Api,
+  method: string,
+  path: string,
+  response: Response,
+): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const type = (headers.get('content-type') ?? '').split(';')[0] as string;
+  const where = `${method} ${path} answered ${status} ${type}: ${text.slice(0, 300)}`;
+  const route = routeOf(api, method, path);
+  const isDocument = type.endsWith('json');
+  const body = (isDocument ? parseJson(text) : text) as Body;
+  if (!route) {
+    const open = path.split('?')[0] === '/api/openapi.json' && status === 200;
+    expect(open || status === 404 || status === 405, where).toBe(true);
+  } else if (method !== 'HEAD') {
+    const described = route.responses[status];
+    expect(described, `${where}, which is not in the document`).toBeDefined();
+    const content = (described as { content?: Record<string, { schema: z.ZodType }> }).content;
+    const schema = content?.[type]?.schema;
+    expect(schema, `${where}, a content type that is not in the document`).toBeDefined();
+    const parsed = schema?.safeParse(body);
+    expect(parsed?.error?.issues ?? [], where).toEqual([]);
+    // A member that the document does not know is dropped by the schema, and missed here.
+    expect(parsed?.data, where).toEqual(body);
+  }
+  if (status >= 400) expect(type, where).toBe('application/problem+json');
+  return { status, headers, text, body };
+}
+
+/** The definition behind a path, if the document has one. */
+function routeOf(api: OpenAPIHono<never> | Api, method: string, path: string) {
+  const bare = path.split('?')[0] as string;
+  return api.openAPIRegistry.definitions
+    .flatMap((definition) => (definition.type === 'route' ? [definition.route as RouteConfig] : []))
+    .find(
+      (route) =>
+        route.method === method.toLowerCase() &&
+        new RegExp(`^${route.path.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(bare),
+    );
+}

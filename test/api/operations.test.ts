@@ -1,0 +1,95 @@
+/** Operations through the API: what a list finds, what one write shows. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openApi, type TestApi } from './harness.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite, HASH, lost } from './writes.ts';
+
+const HUGE = 9_007_199_254_740_993_000_000_001n;
+let database: TestDatabase;
+let api: TestApi;
+const ids: string[] = [];
+
+async function recorded(change: Parameters<typeof aWrite>[0]): Promise<string> {
+  const made = await api.journal.record(aWrite(change));
+  if (!('id' in made)) throw new Error('the key is held');
+  return made.id;
+}
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+  for (let n = 0n; n < 5n; n++)
+    ids.push(await recorded({ reference: `order ${n}`, fields: { amount: HUGE + n } }));
+  const now = api.doors.clock.now();
+  await api.journal.conclude(accepted(ids[0] as string, HUGE, now));
+  await api.journal.conclude(lost(ids[1] as string, now));
+});
+afterAll(() => database.drop());
+
+const listed = async (query: string) => {
+  const { status, body } = await api.ask('GET', `/api/operations${query}`);
+  expect(status).toBe(200);
+  return body.data.map((operation) => operation.id);
+};
+
+describe('A list of operations', () => {
+  test('gives every write once, the newest first, page by page', async () => {
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const { body } = await api.ask('GET', `/api/operations?limit=2${cursor}`);
+      expect(body.data.length).toBeLessThanOrEqual(2);
+      seen.push(...body.data.map((operation) => operation.id));
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`;
+    } while (cursor !== '');
+    expect(seen).toEqual(ids.toReversed());
+  });
+
+  test.each([
+    ['?state=accepted', () => [ids[0]]],
+    ['?state=unknown', () => [ids[1]]],
+    ['?kind=mint', () => []],
+    [`?addr=${ADDR_A.toLowerCase()}&state=accepted`, () => [ids[0]]],
+    [`?addr=${ADDR_B}&state=unknown`, () => [ids[1]]],
+    [`?tx_log_no=${HUGE}`, () => [ids[0]]],
+    [`?tx_hash=${HASH}`, () => []],
+    ['?reference=order%203', () => [ids[3]]],
+    ['?contract_id=1&token_id=2', () => []],
+    ['?idempotency_key=none', () => []],
+    ['?since=2100-01-01T00:00:00Z', () => []],
+    ['?until=1971-01-01T00:00:00Z', () => []],
+  ])('filters by %s', async (query, expected) => {
+    expect(await listed(query)).toEqual(expected());
+  });
+
+  test('refuses a cursor of another list as invalid_cursor', async () => {
+    const { body } = await api.ask('GET', '/api/operations?cursor=YWJj');
+    expect(body.code).toBe('invalid_cursor');
+  });
+});
+
+describe('One operation', () => {
+  test('shows numbers beyond 2^53 digit by digit, and its history', async () => {
+    const { body } = await api.ask('GET', `/api/operations/${ids[0]}`);
+    expect(body).toMatchObject({
+      id: ids[0],
+      operation_id: ids[0],
+      state: 'accepted',
+      outcome: 'executed',
+      amount: HUGE.toString(),
+      tx_log_no: HUGE.toString(),
+      reference: 'order 0',
+    });
+    expect(body.transitions).toContainEqual(
+      expect.objectContaining({ from_state: 'sending', to_state: 'accepted', cause: 'answer' }),
+    );
+  });
+
+  test.each(['op_1', 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'evt_x', '%00', '..%2f'])(
+    'is not found under %s',
+    async (id) => {
+      const { status, body } = await api.ask('GET', `/api/operations/${id}`);
+      expect({ status, code: body.code }).toEqual({ status: 404, code: 'not_found' });
+    },
+  );
+});
