@@ -1,4 +1,7 @@
-/** SQL that reads the books: balances now or as of two times, accounts, transactions with entries. */
+/**
+ * SQL that reads the books: balances now or as of two times, accounts, transactions with entries.
+ * It never changes anything.
+ */
 import type { Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
@@ -51,8 +54,8 @@ export interface TrialLine {
 }
 
 /**
- * Balances and versions by the names that were asked, whatever their case. An account that was never
- * opened is absent.
+ * Balances and versions by the names that were asked, whatever their case. An account that was
+ * never opened is absent.
  */
 export async function balancesOf(
   db: Queryable,
@@ -138,7 +141,8 @@ export async function trialBalance(
 ): Promise<TrialLine[]> {
   const at = (instant: Instant | undefined) => (instant === undefined ? null : isoText(instant));
   return db.sql<TrialLine[]>`
-    select a.name as account, a.asset, greatest(s.total, 0) as debit, greatest(-s.total, 0) as credit
+    select a.name as account, a.asset, greatest(s.total, 0) as debit,
+      greatest(-s.total, 0) as credit
     from (
       select account_id, sum(amount) as total from tallyhook.entries
       where (${at(asOf)}::timestamptz is null or effective_at <= ${at(asOf)}::timestamptz)

@@ -1,7 +1,8 @@
 /**
- * From a plan to the rows of one batch: transactions with their gapless numbers, entries with their place
- * on each account. Pure. An entry says what follows it on its account within the batch; the database
- * subtracts that from the account's new balance and version, so no balance is read before it is written.
+ * From a plan to the rows of one batch: transactions with their gapless numbers, entries with their
+ * place on each account. Pure. An entry says what follows it on its account within the batch; the
+ * database subtracts that from the account's new balance and version, so no balance is ever read
+ * before it is written.
  */
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -41,7 +42,7 @@ export interface Batch {
   movements: Movement[];
 }
 
-/** Makes the rows; transactions are counted on from `lastTransactionId` in the order of the plan. */
+/** Makes the rows; transactions are counted on from `lastTransactionId`, in the plan's order. */
 export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
   const transactions = plan.drafts.map(({ legs, ...draft }, index): TransactionRow => {
     return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: legs.length };
@@ -62,7 +63,7 @@ export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
   };
 }
 
-/** Walks backwards, so that each account's row holds what follows; in the end it holds the whole. */
+/** Walks backwards: each account's row holds what follows so far, and in the end the whole. */
 function placeEntries(
   drafts: readonly Draft[],
   lastTransactionId: bigint,

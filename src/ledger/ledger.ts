@@ -1,8 +1,8 @@
 /**
- * What we hold to be true: double entry. One elected writer posts executed operations and wanted postings
- * in set-based batches, each once. What is unposted is found by its absence; a row that cannot be posted
- * is set aside with its cause and never stops its neighbours. Nothing is ever changed: corrections are
- * reversals. Postgres itself refuses whatever would not balance.
+ * What we hold to be true: double entry. One elected writer posts executed operations and wanted
+ * postings in set-based batches, each once. What is unposted is found by its absence; a row that
+ * cannot be posted is set aside with its cause and never stops its neighbours. Nothing is ever
+ * changed: corrections are reversals. Postgres itself refuses whatever would not balance.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
@@ -77,48 +77,38 @@ export function makeLedger(given: {
   batchMax?: number;
 }): Ledger {
   const { db, daemon, clock, books, log, metrics, batchMax = BATCH_MAX } = given;
-  let held: { fence: bigint; until: Instant } | undefined;
+  const lease = heldLease(db, daemon);
   // Halved when a batch is refused, doubled when one is posted: so a bad row is found alone.
   let size = batchMax;
 
-  async function elected(now: Instant): Promise<bigint | undefined> {
-    if (held && now < held.until - LEASE_MS / 2) return held.fence;
-    const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
-    held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
-    return fence;
-  }
-
-  async function putAside(fence: bigint, problem: Problem): Promise<void> {
-    await db.begin(async (tx) => {
-      await holdFence(tx, LEASE, fence);
-      await takeOut(tx, problem);
-    });
-    log.error({ of: problem.of, id: problem.id, problem: problem.problem }, 'posting set aside');
-  }
-
-  /** Posts the first `size` rows that are due; fewer, down to one, while the database refuses them. */
+  /** Posts the first rows that are due; fewer, down to one, while the database refuses them. */
   async function postNext(fence: bigint): Promise<Pass> {
     for (;;) {
       let work: Work | undefined;
       try {
-        const { problems, posted } = await db.begin(async (tx) => {
+        const { posted, problems } = await db.begin(async (tx) => {
           await holdFence(tx, LEASE, fence);
           work = await readWork(tx, size);
           return postBatch(tx, work, books, clock);
         });
-        const full = posted + problems.length >= size;
+        const more = posted + problems.length >= size;
         size = Math.min(batchMax, size * 2);
-        for (const { of, id, problem } of problems)
-          log.error({ of, id, problem }, 'posting set aside');
-        return { posted, setAside: problems.length, more: full };
+        for (const problem of problems) log.error(problem, 'a posting was set aside');
+        return { posted, setAside: problems.length, more };
       } catch (error) {
         const first = firstOf(work);
         if (!first || !isOfTheRows(error)) throw error;
-        if (size === 1) {
-          await putAside(fence, { ...first, problem: error.message });
-          return { posted: 0, setAside: 1, more: true };
+        if (size > 1) {
+          size = Math.ceil(size / 2);
+          continue;
         }
-        size = Math.ceil(size / 2);
+        const problem = { ...first, problem: error.message };
+        await db.begin(async (tx) => {
+          await holdFence(tx, LEASE, fence);
+          await takeOut(tx, problem);
+        });
+        log.error(problem, 'a posting was set aside');
+        return { posted: 0, setAside: 1, more: true };
       }
     }
   }
@@ -127,22 +117,38 @@ export function makeLedger(given: {
     async runOnce(now) {
       const due = await store.countDue(db, BACKLOG_MAX);
       metrics.backlog.set({ stage: 'ledger' }, due);
-      const fence = due > 0 ? await elected(now) : undefined;
+      const fence = due > 0 ? await lease.take(now) : undefined;
       if (fence === undefined) return NOTHING;
       try {
         return await postNext(fence);
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
-        held = undefined;
+        lease.forget();
         return NOTHING;
       }
     },
   };
 }
 
+/** The writer's lease, asked for again only when half of it is over. */
+function heldLease(db: Db, daemon: Daemon) {
+  let held: { fence: bigint; until: Instant } | undefined;
+  return {
+    async take(now: Instant): Promise<bigint | undefined> {
+      if (held && now < held.until - LEASE_MS / 2) return held.fence;
+      const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
+      held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
+      return fence;
+    },
+    forget() {
+      held = undefined;
+    },
+  };
+}
+
 /**
- * Asks for a posting inside the caller's transaction; the writer posts it like everything else. Wanting
- * the same id twice is harmless.
+ * Asks for a posting inside the caller's transaction; the writer posts it like everything else.
+ * Wanting the same id twice is harmless.
  * @param wantedAt the present; postings are made in this order
  */
 export async function want(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
@@ -188,7 +194,7 @@ function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
   return operation ? { of: 'operation', id: operation.id } : undefined;
 }
 
-/** True when the database refused what the rows say: bad data, a constraint, a limit, one of our guards. */
+/** True when the rows were refused: bad data, a constraint, a limit, one of our guards. */
 function isOfTheRows(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError && /^(?:21|22|23|54|TH)/.test(error.code);
 }

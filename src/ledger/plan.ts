@@ -1,6 +1,7 @@
 /**
- * From due work to postings: what each operation and each wanted posting becomes, what a reversal takes
- * back, and what cannot be posted, with the reason. Pure; one bad row never touches its neighbours.
+ * From due work to postings: what each operation and each wanted posting becomes, what a reversal
+ * takes back, and what cannot be posted, with the reason. Pure; one bad row never touches its
+ * neighbours.
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * SQL of the one writer: what is due, and one batch written by one statement. The guards of the database
- * run at the end of that statement, when accounts, transactions and entries all stand.
+ * SQL of the one writer: what is due, and one batch written by one statement. The guards of the
+ * database run at the end of that statement, when accounts, transactions and entries all stand.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
@@ -22,7 +22,8 @@ export async function countDue(db: Queryable, max: number): Promise<number> {
         where in_books <> (postings % 2 = 1) and posting_problem is null
         order by recorded_at limit ${max}) o)::int
       + (select count(*) from (select from tallyhook.wanted_postings
-        where posted_at is null and problem is null order by wanted_at limit ${max}) w)::int as due`;
+        where posted_at is null and problem is null
+        order by wanted_at limit ${max}) w)::int as due`;
   return rows[0]?.due ?? 0;
 }
 
@@ -125,8 +126,8 @@ export async function insertBatch(
         "reasonType" text, "reference" text, "txAppNo" numeric, "txLogNo" numeric,
         "requestedBy" text, "effectiveAt" timestamptz, "effectiveBasis" text, "entryCount" smallint)
     ), moved as (
-      insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, from_addr, to_addr,
-        tx_hash, operation_id, posting, effective_at, recorded_at)
+      insert into tallyhook.nft_movements (batch_id, kind, contract_id, token_id, from_addr,
+        to_addr, tx_hash, operation_id, posting, effective_at, recorded_at)
       select ${id}::bigint, "kind", "contractId", "tokenId", "fromAddr", "toAddr", "txHash",
         "operationId", "posting", "effectiveAt", ${at}::timestamptz
       from jsonb_to_recordset(${asJson(movements.map(dated))}::jsonb) as x("kind" text,
@@ -174,8 +175,8 @@ export async function insertWanted(tx: Tx, wanted: Wanted, wantedAt: Instant): P
     insert into tallyhook.wanted_postings (id, kind, account, counter, amount, effective_at,
       effective_basis, requested_by, reason, reverses, wanted_at)
     values (${wanted.id}, ${wanted.kind}, ${wanted.account}, ${wanted.counter},
-      ${wanted.amount.toString()}::numeric, ${isoText(wanted.effectiveAt)}, ${wanted.effectiveBasis},
-      ${wanted.requestedBy}, ${wanted.reason ?? null}, ${wanted.reverses ?? null},
-      ${isoText(wantedAt)})
+      ${wanted.amount.toString()}::numeric, ${isoText(wanted.effectiveAt)},
+      ${wanted.effectiveBasis}, ${wanted.requestedBy}, ${wanted.reason ?? null},
+      ${wanted.reverses ?? null}, ${isoText(wantedAt)})
     on conflict (id) do nothing`;
 }

@@ -1,14 +1,14 @@
 /**
- * What a write means for the books: which accounts move, by how much, and which token moved. Pure rules
- * over the operation and the installation's books; nothing here reads or writes anything. A write that
- * cannot be posted is refused with the reason, never guessed.
+ * What a write means for the books: which accounts move, by how much, and which token moved. Pure
+ * rules over the operation and the installation's books; nothing here reads or writes anything. A
+ * write that cannot be posted is refused with the reason, never guessed.
  */
 import type { Kind, Operation } from '../journal/journal.ts';
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import { unreachable } from '../kernel/assert.ts';
 
-/** How this installation reads fees, and which wallets stand behind operators, fees and collection. */
+/** How this installation reads fees, and the wallets behind operators, fees and collection. */
 export interface Books {
   /** Whether a fee is paid on top of the amount or deducted from it. */
   feeMode: 'on_top' | 'deducted';
@@ -68,8 +68,8 @@ export function accountKind(name: string): string {
 }
 
 /**
- * The legs of a token write, without zeros, one per account; they sum to zero. A transfer to oneself
- * keeps its two legs, because it is a fact. Other kinds of write have no legs.
+ * The legs of a token write, without zeros, one per account; they sum to zero. A transfer to
+ * oneself keeps its two legs, because it is a fact. Other kinds of write have no legs.
  * @throws Unpostable when a party or an amount is missing or impossible
  */
 export function legsOf(operation: Operation, books: Books): Leg[] {
@@ -84,7 +84,7 @@ export function legsOf(operation: Operation, books: Books): Leg[] {
   return moving.length > 0 ? moving : legs.filter((leg) => leg.amount !== 0n);
 }
 
-/** The wallets (lower-case addresses) that a write changes once executed; none for one that cannot be posted. */
+/** The keys of the wallets that a write changes once executed; none if it cannot be posted. */
 export function walletKeysOf(operation: Operation, books: Books): string[] {
   return legsOrNone(operation, books).flatMap(({ account }) =>
     account.startsWith('wallet:') ? [addressKey(account.slice('wallet:'.length))] : [],

@@ -61,7 +61,7 @@ export const transactions = tallyhook.table(
     effectiveAt: instant('effective_at').notNull(),
     effectiveBasis: text('effective_basis').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /** How many entries it has; the database refuses another number, so a closed one stays closed. */
+    /** How many entries it has; any other number is refused, so a closed one stays closed. */
     entryCount: smallint('entry_count').notNull(),
   },
   (t) => [

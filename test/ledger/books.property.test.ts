@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Operation } from '../../src/journal/journal.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { type Books, balancesOf, type Wanted, want } from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+import {
+  addr,
+  faultsOf,
+  NO_FAULTS,
+  openLedger,
+  PLAIN,
+  putOperations,
+  runDry,
+  START,
+  setState,
+} from './fixture.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+/** Books that share nothing with the books of another run. */
+const booksOf = (run: number, feeMode: Books['feeMode'], mapped: boolean): Books => ({
+  feeMode,
+  operators: new Map(mapped ? [[String(run), addr(`${run}x0`)]] : []),
+  feesAddr: addr(`${run}x1`),
+  collectionAddr: addr(`${run}x2`),
+});
+
+/** The ledger in thirty lines: what each account must hold in the end. */
+function model(operations: readonly Partial<Operation>[], wanted: readonly Wanted[], books: Books) {
+  const held = new Map<string, bigint>();
+  const add = (name: string, amount: bigint) => {
+    const key = name.toLowerCase();
+    held.set(key, (held.get(key) ?? 0n) + amount);
+  };
+  const at = (address: string | null | undefined) => `wallet:${address}`;
+  for (const { kind, state, fromAddr, toAddr, operationNo, amount, feeAmount } of operations) {
+    if (state !== 'accepted') continue;
+    const sent = amount ?? 0n;
+    const fee = feeAmount ?? 0n;
+    if (kind === 'give') {
+      const wallet = books.operators.get(String(operationNo));
+      add(wallet ? at(wallet) : `operator:${operationNo}`, -sent);
+      add(at(toAddr), sent);
+      continue;
+    }
+    const onTop = books.feeMode === 'on_top';
+    add(at(fromAddr), -(onTop ? sent + fee : sent));
+    add(at(kind === 'transfer' ? toAddr : books.collectionAddr), onTop ? sent : sent - fee);
+    add(at(books.feesAddr), fee);
+  }
+  for (const { account, counter, amount } of wanted) {
+    add(account, amount);
+    add(counter, -amount);
+  }
+  return held;
+}
+
+/** Random writes among five wallets in any spelling; fees never exceed amounts. */
+const write = fc.record({
+  kind: fc.constantFrom('give' as const, 'receive_from' as const, 'transfer' as const),
+  from: fc.nat(4),
+  to: fc.nat(4),
+  shout: fc.boolean(),
+  amount: fc.oneof(fc.bigInt(1n, 50n), fc.bigInt(1n, 10n ** 60n)),
+  fee: fc.bigInt(0n, 10n ** 60n),
+  /** The states it passes, one after each round of posting. */
+  states: fc.array(fc.constantFrom('accepted' as const, 'not_executed' as const), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+});
+const wish = fc.record({ account: fc.nat(4), amount: fc.bigInt(-(10n ** 60n), 10n ** 60n) });
+
+test('Any writes in any batches leave books that are whole and equal a small model', async () => {
+  let run = 100;
+  const property = fc.asyncProperty(
+    fc.array(write, { maxLength: 25 }),
+    fc.array(wish, { maxLength: 5 }),
+    fc.constantFrom('on_top' as const, 'deducted' as const),
+    fc.boolean(),
+    fc.integer({ min: 1, max: 30 }),
+    async (writes, wishes, feeMode, mapped, batchMax) => {
+      run += 1;
+      const books = booksOf(run, feeMode, mapped);
+      const wallet = (n: number) => addr(`${run}w${n}`);
+      const operations = writes.map(({ kind, from, to, shout, amount, fee, states }, n) => ({
+        id: `op_${run}_${n}`,
+        kind,
+        state: states[0],
+        recordedAt: START + n,
+        operationNo: BigInt(run),
+        fromAddr: wallet(from),
+        toAddr: shout ? addressKey(wallet(to)) : wallet(to),
+        amount,
+        feeAmount: kind === 'give' ? 0n : fee % (amount + 1n),
+      }));
+      const wanted = wishes.map(
+        ({ account, amount }, n): Wanted => ({
+          id: `wanted_${run}_${n}`,
+          kind: 'opening',
+          account: `wallet:${wallet(account)}`,
+          counter: `operator:9${run}`,
+          amount,
+          effectiveAt: START,
+          effectiveBasis: 'observed',
+          requestedBy: 'test',
+        }),
+      );
+      const clock = manualClock(START + run * 60_000);
+      const ledger = await openLedger({
+        db: database.db,
+        clock,
+        books,
+        batchMax,
+        daemonId: `dmn_${run}`,
+      });
+      await putOperations(database.owner, operations);
+      await database.db.begin(async (tx) => {
+        for (const one of wanted) await want(tx, one, clock.now());
+      });
+      for (let round = 0; round < 3; round++) {
+        for (const [n, { states }] of writes.entries()) {
+          const state = states[round];
+          const operation = operations[n];
+          if (!state || !operation) continue;
+          operation.state = state;
+          await setState(database.owner, [operation.id], state);
+        }
+        expect((await runDry(ledger, clock)).setAside).toBe(0);
+        const expected = model(operations, wanted, books);
+        const found = await balancesOf(database.db, [...expected.keys()]);
+        for (const [name, balance] of expected) {
+          expect([name, found.get(name)?.balance ?? 0n]).toEqual([name, balance]);
+        }
+      }
+      expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
+    },
+  );
+  await fc.assert(property, { numRuns: 25 });
+});
+
+test('Three writers on one database post everything once, whoever holds the lease', async () => {
+  const own = await createDatabase();
+  const clock = manualClock();
+  const many = Array.from({ length: 300 }, (_, n) => ({
+    id: `op_${n}`,
+    kind: 'give' as const,
+    operationNo: 7n,
+    toAddr: addr(n % 13),
+    amount: 1n,
+    recordedAt: START + n,
+  }));
+  await putOperations(own.owner, many);
+  const wanted = many.slice(0, 150).map(
+    ({ id }, n): Wanted => ({
+      id: `booking_${id}`,
+      kind: 'booking',
+      account: `wallet:${addr(n % 13)}`,
+      counter: 'external',
+      amount: 1n,
+      effectiveAt: START,
+      effectiveBasis: 'observed',
+      requestedBy: 'test',
+    }),
+  );
+  await own.db.begin(async (tx) => {
+    for (const one of wanted) await want(tx, one, START);
+  });
+  const ids = ['dmn_a', 'dmn_b', 'dmn_c'];
+  const ledgers = await Promise.all(
+    ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7, books: PLAIN })),
+  );
+  const done = { posted: 0, setAside: 0 };
+  for (let round = 0; done.posted < 450 && round < 500; round++) {
+    // Each believes in another time, so a lease runs out while its holder still counts on it.
+    const passes = ledgers.map((ledger, n) =>
+      ledger.runOnce(clock.now() + ((n + round) % 3) * 11_000),
+    );
+    for (const { posted, setAside } of await Promise.all(passes)) {
+      done.posted += posted;
+      done.setAside += setAside;
+    }
+    clock.advance(11_000);
+  }
+  expect(done).toEqual({ posted: 450, setAside: 0 });
+  const rows = await own.owner.sql<{ postings: number; found: number }[]>`
+    select o.postings, count(t.id)::int as found from tallyhook.operations o
+    left join tallyhook.transactions t on t.operation_id = o.id group by o.id`;
+  expect(rows.filter((row) => row.postings !== 1 || row.found !== 1)).toEqual([]);
+  expect((await balancesOf(own.db, ['external'])).get('external')?.version).toBe(150n);
+  const leases = await own.owner.sql<{ fence: bigint }[]>`select fence from tallyhook.leases`;
+  expect(leases[0]?.fence).toBeGreaterThan(9n);
+  expect(await faultsOf(own.owner)).toEqual(NO_FAULTS);
+  await own.drop();
+});

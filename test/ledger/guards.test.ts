@@ -1,0 +1,316 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { asJson, type Db, type Tx } from '../../src/db/connect.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { faultsOf, NO_FAULTS, START } from './fixture.ts';
+
+/** One posting as it goes to Postgres; every case below breaks one thing of it. */
+interface Raw {
+  batch: { id: number; at: number };
+  transaction: Record<string, unknown>;
+  entries: { line: number; account: string; amount: string; after: string; version: number }[];
+  accounts: { name: string; amount: string; count: number }[];
+}
+
+let database: TestDatabase;
+let batches = 0;
+
+/** The next valid posting: 5 from one account to the other. */
+function valid(): Raw {
+  const n = batches + 1;
+  return {
+    batch: { id: n, at: START + n },
+    transaction: { id: n, kind: 'give', operation: `op_${n}`, posting: 1, count: 2, batch: n },
+    entries: [
+      { line: 1, account: 'fees', amount: '-5', after: `${-5 * n}`, version: n },
+      { line: 2, account: 'collection', amount: '5', after: `${5 * n}`, version: n },
+    ],
+    accounts: [
+      { name: 'fees', amount: '-5', count: 1 },
+      { name: 'collection', amount: '5', count: 1 },
+    ],
+  };
+}
+
+/** One statement, as the writer makes it. */
+async function post({ sql }: Db | Tx, { batch, transaction, entries, accounts }: Raw) {
+  const at = isoText(batch.at);
+  await sql`
+    with b as (
+      insert into tallyhook.batches (id, recorded_at, transactions, entries)
+      select ${batch.id}, ${at}::timestamptz, 1, 2 where ${batch.id} > 0
+    ), t as (
+      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, reverses,
+        effective_at, effective_basis, recorded_at, entry_count)
+      select id, batch, kind, operation, posting, reverses, ${at}::timestamptz, 'answer',
+        coalesce(recorded, ${at}::timestamptz), count
+      from jsonb_to_recordset(${asJson([transaction])}::jsonb) as x(id bigint, batch bigint,
+        kind text, operation text, posting int, reverses bigint, count smallint,
+        recorded timestamptz)
+      where kind is not null
+    ), a as (
+      insert into tallyhook.accounts as a (name, kind, balance, version, opened_at)
+      select name, name, amount, count, ${at}::timestamptz
+      from jsonb_to_recordset(${asJson(accounts)}::jsonb) as x(name text, amount numeric,
+        count bigint)
+      on conflict (lower(name), asset) do update
+        set balance = a.balance + excluded.balance, version = a.version + excluded.version
+      returning id, name
+    ), known as (
+      select id, name from a union select id, name from tallyhook.accounts
+    )
+    insert into tallyhook.entries (transaction_id, line, account_id, amount, balance_after, version,
+      effective_at, recorded_at)
+    select ${Number(transaction.id)}, e.line, k.id, e.amount, e.after, e.version, ${at}::timestamptz,
+      ${String(transaction.recorded ?? at)}::timestamptz
+    from jsonb_to_recordset(${asJson(entries)}::jsonb) as e(line smallint, account text,
+      amount numeric, after numeric, version bigint)
+    join known k on k.name = e.account`;
+}
+
+/** The SQLSTATE with which it was refused; undefined when it went through. */
+async function refusalOf(act: (tx: Tx) => Promise<unknown>, db = database.owner) {
+  try {
+    await db.begin(act);
+    return undefined;
+  } catch (error) {
+    if (error instanceof DatabaseError) return error.code;
+    throw error;
+  }
+}
+
+beforeAll(async () => {
+  database = await createDatabase();
+  for (let i = 0; i < 3; i++) {
+    await post(database.db, valid());
+    batches += 1;
+  }
+});
+afterAll(async () => {
+  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
+  await database.drop();
+});
+
+type Break = (raw: Raw) => Partial<Raw>;
+const withEntries =
+  (change: (entries: Raw['entries']) => Raw['entries']): Break =>
+  (raw) => ({ entries: change(raw.entries) });
+const withTransaction =
+  (change: Record<string, unknown>): Break =>
+  (raw) => ({ transaction: { ...raw.transaction, ...change } });
+const withAmounts = (first: string, second: string): Break =>
+  withEntries(([a, b]) => [
+    { ...pick(a), amount: first },
+    { ...pick(b), amount: second },
+  ]);
+/** The entries of the next posting take back what transaction 1 did. */
+const negated: Break = (raw) => ({
+  entries: raw.entries.map((e) => ({
+    ...e,
+    amount: `${-Number(e.amount)}`,
+    after: `${Number(e.after) - 2 * Number(e.amount)}`,
+  })),
+  accounts: raw.accounts.map((a) => ({ ...a, amount: `${-Number(a.amount)}` })),
+});
+
+function pick<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the valid posting has two entries');
+  return value;
+}
+
+describe('Postgres refuses what would not balance', () => {
+  test('The posting that every case starts from is accepted', async () => {
+    const undone = new Error('undo');
+    const run = database.db.begin(async (tx) => {
+      await post(tx, valid());
+      throw undone;
+    });
+    await expect(run).rejects.toBe(undone);
+  });
+
+  test.each<[string, string, Break]>([
+    ['Amounts that do not sum to zero', 'TH002', withAmounts('-5', '4')],
+    ['A missing entry', 'TH002', withTransaction({ count: 3 })],
+    [
+      'An entry too many',
+      'TH002',
+      ({ entries: [paid, got] }) => ({
+        entries: [
+          pick(paid),
+          { ...pick(got), amount: '10', after: `${5 * batches + 10}` },
+          { ...pick(paid), line: 3, after: `${-5 * batches - 10}`, version: batches + 2 },
+        ],
+        accounts: [
+          { name: 'fees', amount: '-10', count: 2 },
+          { name: 'collection', amount: '10', count: 1 },
+        ],
+      }),
+    ],
+    ['A transaction without entries', 'TH002', (raw) => ({ ...raw, entries: [], accounts: [] })],
+    ['A transaction of one entry', '23514', withTransaction({ count: 1 })],
+    [
+      'Lines that do not count from one',
+      'TH002',
+      withEntries((all) => all.map((e) => ({ ...e, line: e.line + 1 }))),
+    ],
+    [
+      'Entries added to a closed transaction',
+      'TH002',
+      (raw) => ({
+        batch: { ...raw.batch, id: 0 },
+        transaction: { id: 1 },
+        entries: raw.entries.map((e) => ({ ...e, line: e.line + 2 })),
+      }),
+    ],
+    [
+      'A closed transaction written again',
+      '23505',
+      (raw) => ({
+        batch: { ...raw.batch, id: 0 },
+        transaction: { id: 1 },
+      }),
+    ],
+    [
+      'Entries of no transaction',
+      '23503',
+      (raw) => ({
+        batch: { ...raw.batch, id: 0 },
+        transaction: { id: 99 },
+      }),
+    ],
+    ['A fraction', '23514', withAmounts('-1.5', '1.5')],
+    ['A zero', '23514', withAmounts('0', '0')],
+    [
+      'A gap in the versions',
+      'TH003',
+      withEntries((all) => all.map((e) => ({ ...e, version: e.version + 1 }))),
+    ],
+    [
+      'A repeated version',
+      '23505',
+      withEntries((all) => all.map((e) => ({ ...e, version: e.version - 1 }))),
+    ],
+    [
+      'A balance that does not follow',
+      'TH003',
+      withEntries((all) => all.map((e) => ({ ...e, after: '7' }))),
+    ],
+    ['Entries that the account does not show', 'TH003', () => ({ accounts: [] })],
+    [
+      'An account that moves without entries',
+      'TH003',
+      (raw) => ({
+        ...raw,
+        transaction: { id: 4 },
+        entries: [],
+        batch: { ...raw.batch, id: 0 },
+      }),
+    ],
+    ['A second posting of an operation', '23505', withTransaction({ operation: 'op_1' })],
+    ['A second posting that is no reversal', '23514', withTransaction({ posting: 2 })],
+    ['A posting of nothing', '23514', withTransaction({ operation: null, posting: null })],
+    ['A kind that nobody knows', '23514', withTransaction({ kind: 'gift' })],
+    [
+      'A reversal that does not negate',
+      'TH005',
+      withTransaction({ kind: 'reversal', posting: 2, operation: 'op_1', reverses: 1 }),
+    ],
+    ['A gap in the transactions', 'TH004', withTransaction({ id: 5 })],
+    [
+      'A gap in the batches',
+      'TH004',
+      (raw) => ({
+        batch: { ...raw.batch, id: 5 },
+        transaction: { ...raw.transaction, batch: 5 },
+      }),
+    ],
+    ['A batch in the past', 'TH004', (raw) => ({ batch: { ...raw.batch, at: START } })],
+    [
+      'A transaction of another time than its batch',
+      'TH004',
+      withTransaction({ recorded: isoText(START + 99) }),
+    ],
+  ])('%s: %s', async (_title, code, change) => {
+    const raw = valid();
+    expect(await refusalOf((tx) => post(tx, { ...raw, ...change(raw) }))).toBe(code);
+    expect(await refusalOf((tx) => post(tx, { ...raw, ...change(raw) }), database.db)).toBe(code);
+  });
+
+  test('A transaction is taken back once, and not twice', async () => {
+    const back = (operation: string) => {
+      const raw = valid();
+      const given = { kind: 'reversal', posting: 2, operation, reverses: 1 };
+      return { ...raw, ...negated(raw), ...withTransaction(given)(raw) };
+    };
+    const refused = await refusalOf(async (tx) => {
+      await post(tx, back('op_1'));
+      batches += 1;
+      const second = back('op_2');
+      // The account stands one posting lower now, in both directions.
+      const entries = second.entries.map((e) => ({
+        ...e,
+        after: `${Number(e.after) - (e.line === 1 ? -10 : 10)}`,
+      }));
+      await post(tx, { ...second, entries });
+    });
+    batches -= 1;
+    expect(refused).toBe('23505');
+  });
+});
+
+describe('Postgres refuses to change what was recorded', () => {
+  const tables = ['entries', 'transactions', 'batches'];
+  const changes = [
+    ['update', (t: string) => `update tallyhook.${t} set recorded_at = recorded_at`],
+    ['delete', (t: string) => `delete from tallyhook.${t}`],
+    ['truncate', (t: string) => `truncate tallyhook.${t} cascade`],
+  ] as const;
+  const cases = tables.flatMap((t) => changes.map(([verb, of]) => [verb, t, of(t)] as const));
+
+  test.each(cases)(
+    '%s of %s, for the owner and for the writer',
+    async (_verb, _table, statement) => {
+      expect(await refusalOf((tx) => tx.sql.unsafe(statement))).toBe('TH001');
+      expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe('42501');
+    },
+  );
+
+  test.each([
+    ['TH003', `update tallyhook.accounts set balance = balance + 1 where name = 'fees'`],
+    ['TH003', `update tallyhook.accounts set version = version + 1 where name = 'fees'`],
+    ['TH001', `update tallyhook.accounts set name = 'opening' where name = 'fees'`],
+    [
+      'TH003',
+      `insert into tallyhook.accounts (name, kind, balance, version, opened_at)
+      values ('external', 'external', 1, 0, now())`,
+    ],
+    ['TH001', `update tallyhook.wanted_postings set amount = 1`],
+  ])('%s for %s', async (code, statement) => {
+    expect(await refusalOf((tx) => tx.sql.unsafe(statement))).toBe(code);
+    expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe(code);
+  });
+
+  test.each([
+    'alter table tallyhook.entries disable trigger entries_balance',
+    'alter table tallyhook.entries disable trigger all',
+    'drop trigger entries_append_only on tallyhook.entries',
+    'drop function tallyhook.check_entries() cascade',
+    'create or replace function tallyhook.check_entries() returns trigger language sql as $$$$',
+    'set session_replication_role = replica',
+  ])('The writer may not: %s', async (statement) => {
+    expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe('42501');
+  });
+
+  test('The guards stand even where replication switches triggers off', async () => {
+    const raw = valid();
+    const unbalanced = { ...raw, ...withAmounts('-5', '4')(raw) };
+    const asReplica = (act: (tx: Tx) => Promise<unknown>) =>
+      refusalOf(async (tx) => {
+        await tx.sql`set local session_replication_role = replica`;
+        await act(tx);
+      });
+    expect(await asReplica((tx) => post(tx, unbalanced))).toBe('TH002');
+    expect(await asReplica((tx) => tx.sql`delete from tallyhook.entries`)).toBe('TH001');
+  });
+});
