@@ -1,11 +1,17 @@
-/** Operations as the journal leaves them, wallets to move them between, and a ledger over a clone. */
+/** Operations as the journal leaves them, the wallets they name, and a ledger over a clone. */
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import type { Operation } from '../../src/journal/journal.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { type Books, type Ledger, makeLedger, type Pass } from '../../src/ledger/ledger.ts';
+import {
+  type Books,
+  balancesOf,
+  type Ledger,
+  makeLedger,
+  type Pass,
+} from '../../src/ledger/ledger.ts';
 import type { ManualClock } from '../harness/manual-clock.ts';
 
 export const START = Date.UTC(2026, 0, 1);
@@ -75,8 +81,8 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
   }));
   await owner.sql`
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint, key_held,
-      method, path, request_body, recorded_at, answered_at, effective_at, effective_basis, from_addr,
-      to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
+      method, path, request_body, recorded_at, answered_at, effective_at, effective_basis,
+      from_addr, to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
       tx_app_no, tx_log_no, tx_hash)
     select id, kind, state, 'gateway', owner, 'key_1', 'f', false, 'POST', '/v1', '', "recordedAt",
       "answeredAt", "effectiveAt", "effectiveBasis", "fromAddr", "toAddr", "operationNo",
@@ -118,6 +124,27 @@ export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<P
     sum.setAside += pass.setAside;
     if (pass.posted + pass.setAside === 0) return sum;
   }
+}
+
+/** An executed give of 10 from operator 7 to the first wallet. */
+export function give(id: string, given: Partial<Operation> = {}): Partial<Operation> {
+  return { id, kind: 'give', operationNo: 7n, toAddr: addr(1), amount: 10n, ...given };
+}
+
+/** Balances as text, by the names that were asked. */
+export async function balancesIn(db: Db, ...names: string[]): Promise<Record<string, string>> {
+  const found = await balancesOf(db, names);
+  return Object.fromEntries([...found].map(([name, { balance }]) => [name, balance.toString()]));
+}
+
+/** What was set aside, with its cause. */
+export async function problemsIn(owner: Db): Promise<Record<string, string>> {
+  const rows = await owner.sql<{ id: string; problem: string }[]>`
+    select id, posting_problem as problem from tallyhook.operations
+    where posting_problem is not null
+    union all
+    select id, problem from tallyhook.wanted_postings where problem is not null`;
+  return Object.fromEntries(rows.map(({ id, problem }) => [id, problem]));
 }
 
 /** What a whole book may never show, counted over every row. */

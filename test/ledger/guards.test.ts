@@ -1,84 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { asJson, type Db, type Tx } from '../../src/db/connect.ts';
-import { DatabaseError } from '../../src/db/sqlstate.ts';
+import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { faultsOf, NO_FAULTS, START } from './fixture.ts';
-
-/** One posting as it goes to Postgres; every case below breaks one thing of it. */
-interface Raw {
-  batch: { id: number; at: number };
-  transaction: Record<string, unknown>;
-  entries: { line: number; account: string; amount: string; after: string; version: number }[];
-  accounts: { name: string; amount: string; count: number }[];
-}
+import { nthPosting, post, type Raw, refusalOf } from './raw-posting.ts';
 
 let database: TestDatabase;
 let batches = 0;
-
-/** The next valid posting: 5 from one account to the other. */
-function valid(): Raw {
-  const n = batches + 1;
-  return {
-    batch: { id: n, at: START + n },
-    transaction: { id: n, kind: 'give', operation: `op_${n}`, posting: 1, count: 2, batch: n },
-    entries: [
-      { line: 1, account: 'fees', amount: '-5', after: `${-5 * n}`, version: n },
-      { line: 2, account: 'collection', amount: '5', after: `${5 * n}`, version: n },
-    ],
-    accounts: [
-      { name: 'fees', amount: '-5', count: 1 },
-      { name: 'collection', amount: '5', count: 1 },
-    ],
-  };
-}
-
-/** One statement, as the writer makes it. */
-async function post({ sql }: Db | Tx, { batch, transaction, entries, accounts }: Raw) {
-  const at = isoText(batch.at);
-  await sql`
-    with b as (
-      insert into tallyhook.batches (id, recorded_at, transactions, entries)
-      select ${batch.id}, ${at}::timestamptz, 1, 2 where ${batch.id} > 0
-    ), t as (
-      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, reverses,
-        effective_at, effective_basis, recorded_at, entry_count)
-      select id, batch, kind, operation, posting, reverses, ${at}::timestamptz, 'answer',
-        coalesce(recorded, ${at}::timestamptz), count
-      from jsonb_to_recordset(${asJson([transaction])}::jsonb) as x(id bigint, batch bigint,
-        kind text, operation text, posting int, reverses bigint, count smallint,
-        recorded timestamptz)
-      where kind is not null
-    ), a as (
-      insert into tallyhook.accounts as a (name, kind, balance, version, opened_at)
-      select name, name, amount, count, ${at}::timestamptz
-      from jsonb_to_recordset(${asJson(accounts)}::jsonb) as x(name text, amount numeric,
-        count bigint)
-      on conflict (lower(name), asset) do update
-        set balance = a.balance + excluded.balance, version = a.version + excluded.version
-      returning id, name
-    ), known as (
-      select id, name from a union select id, name from tallyhook.accounts
-    )
-    insert into tallyhook.entries (transaction_id, line, account_id, amount, balance_after, version,
-      effective_at, recorded_at)
-    select ${Number(transaction.id)}, e.line, k.id, e.amount, e.after, e.version, ${at}::timestamptz,
-      ${String(transaction.recorded ?? at)}::timestamptz
-    from jsonb_to_recordset(${asJson(entries)}::jsonb) as e(line smallint, account text,
-      amount numeric, after numeric, version bigint)
-    join known k on k.name = e.account`;
-}
-
-/** The SQLSTATE with which it was refused; undefined when it went through. */
-async function refusalOf(act: (tx: Tx) => Promise<unknown>, db = database.owner) {
-  try {
-    await db.begin(act);
-    return undefined;
-  } catch (error) {
-    if (error instanceof DatabaseError) return error.code;
-    throw error;
-  }
-}
+const valid = () => nthPosting(batches + 1);
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -233,8 +162,10 @@ describe('Postgres refuses what would not balance', () => {
     ],
   ])('%s: %s', async (_title, code, change) => {
     const raw = valid();
-    expect(await refusalOf((tx) => post(tx, { ...raw, ...change(raw) }))).toBe(code);
-    expect(await refusalOf((tx) => post(tx, { ...raw, ...change(raw) }), database.db)).toBe(code);
+    expect(await refusalOf(database.owner, (tx) => post(tx, { ...raw, ...change(raw) }))).toBe(
+      code,
+    );
+    expect(await refusalOf(database.db, (tx) => post(tx, { ...raw, ...change(raw) }))).toBe(code);
   });
 
   test('A transaction is taken back once, and not twice', async () => {
@@ -243,7 +174,7 @@ describe('Postgres refuses what would not balance', () => {
       const given = { kind: 'reversal', posting: 2, operation, reverses: 1 };
       return { ...raw, ...negated(raw), ...withTransaction(given)(raw) };
     };
-    const refused = await refusalOf(async (tx) => {
+    const refused = await refusalOf(database.owner, async (tx) => {
       await post(tx, back('op_1'));
       batches += 1;
       const second = back('op_2');
@@ -271,8 +202,8 @@ describe('Postgres refuses to change what was recorded', () => {
   test.each(cases)(
     '%s of %s, for the owner and for the writer',
     async (_verb, _table, statement) => {
-      expect(await refusalOf((tx) => tx.sql.unsafe(statement))).toBe('TH001');
-      expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe('42501');
+      expect(await refusalOf(database.owner, (tx) => tx.sql.unsafe(statement))).toBe('TH001');
+      expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');
     },
   );
 
@@ -287,8 +218,8 @@ describe('Postgres refuses to change what was recorded', () => {
     ],
     ['TH001', `update tallyhook.wanted_postings set amount = 1`],
   ])('%s for %s', async (code, statement) => {
-    expect(await refusalOf((tx) => tx.sql.unsafe(statement))).toBe(code);
-    expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe(code);
+    expect(await refusalOf(database.owner, (tx) => tx.sql.unsafe(statement))).toBe(code);
+    expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe(code);
   });
 
   test.each([
@@ -299,14 +230,14 @@ describe('Postgres refuses to change what was recorded', () => {
     'create or replace function tallyhook.check_entries() returns trigger language sql as $$$$',
     'set session_replication_role = replica',
   ])('The writer may not: %s', async (statement) => {
-    expect(await refusalOf((tx) => tx.sql.unsafe(statement), database.db)).toBe('42501');
+    expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');
   });
 
   test('The guards stand even where replication switches triggers off', async () => {
     const raw = valid();
     const unbalanced = { ...raw, ...withAmounts('-5', '4')(raw) };
     const asReplica = (act: (tx: Tx) => Promise<unknown>) =>
-      refusalOf(async (tx) => {
+      refusalOf(database.owner, async (tx) => {
         await tx.sql`set local session_replication_role = replica`;
         await act(tx);
       });

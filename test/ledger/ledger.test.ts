@@ -1,12 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { enrolDaemon, holdLease } from '../../src/db/leases.ts';
-import type { Operation } from '../../src/journal/journal.ts';
 import {
   accountOfWallet,
-  balancesOf,
   listAccounts,
   listTransactions,
-  trialBalance,
   type Wanted,
   want,
 } from '../../src/ledger/ledger.ts';
@@ -14,10 +10,13 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {
   addr,
+  balancesIn,
   faultsOf,
+  give,
   NO_FAULTS,
   openLedger,
   PLAIN,
+  problemsIn,
   putOperations,
   runDry,
   START,
@@ -38,14 +37,6 @@ afterEach(async () => {
   await database.drop();
 });
 
-const give = (id: string, given: Partial<Operation> = {}): Partial<Operation> => ({
-  id,
-  kind: 'give',
-  operationNo: 7n,
-  toAddr: A,
-  amount: 10n,
-  ...given,
-});
 const opening = (id: string, amount: bigint, given: Partial<Wanted> = {}): Wanted => ({
   id,
   kind: 'opening',
@@ -61,22 +52,6 @@ const wanting = (...all: Wanted[]) =>
   database.db.begin(async (tx) => {
     for (const [n, one] of all.entries()) await want(tx, one, START + n);
   });
-
-/** Balances as text, by name. */
-async function balances(...names: string[]): Promise<Record<string, string>> {
-  const found = await balancesOf(database.db, names);
-  return Object.fromEntries([...found].map(([name, { balance }]) => [name, balance.toString()]));
-}
-
-/** What the writer wrote beside the rows that it did not post. */
-async function problems(): Promise<Record<string, string>> {
-  const rows = await database.owner.sql<{ id: string; problem: string }[]>`
-    select id, posting_problem as problem from tallyhook.operations
-    where posting_problem is not null
-    union all
-    select id, problem from tallyhook.wanted_postings where problem is not null`;
-  return Object.fromEntries(rows.map(({ id, problem }) => [id, problem]));
-}
 
 describe('The writer posts', () => {
   test('An executed operation once, with everything that names it', async () => {
@@ -128,10 +103,10 @@ describe('The writer posts', () => {
     );
     expect(accounts).toHaveLength(2);
     const asked = `wallet:${A.toLowerCase()}`;
-    expect(await balances(asked, 'wallet:nobody')).toEqual({ [asked]: '30' });
+    expect(await balancesIn(database.db, asked, 'wallet:nobody')).toEqual({ [asked]: '30' });
   });
 
-  test('A reversal when an operation leaves the books, and posts it again when it returns', async () => {
+  test('A reversal of what leaves the books, and anew what returns to them', async () => {
     const ledger = await openLedger({ db: database.db, clock });
     await putOperations(database.owner, [
       give('op_1', { effectiveAt: START + 7, state: 'executed' }),
@@ -139,7 +114,7 @@ describe('The writer posts', () => {
     await runDry(ledger, clock);
     await setState(database.owner, ['op_1'], 'not_executed');
     await runDry(ledger, clock);
-    expect(await balances('operator:7', `wallet:${A}`)).toEqual({
+    expect(await balancesIn(database.db, 'operator:7', `wallet:${A}`)).toEqual({
       'operator:7': '0',
       [`wallet:${A}`]: '0',
     });
@@ -163,7 +138,9 @@ describe('The writer posts', () => {
     const books = { ...PLAIN, operators: new Map([['7', B]]) };
     clock.advance(60_000);
     await runDry(await openLedger({ db: database.db, clock, books, daemonId: 'dmn_2' }), clock);
-    expect(await balances('operator:7', `wallet:${B}`)).toEqual({ 'operator:7': '0' });
+    expect(await balancesIn(database.db, 'operator:7', `wallet:${B}`)).toEqual({
+      'operator:7': '0',
+    });
   });
 
   test('Every batch strictly later, even when the clock stands still or goes back', async () => {
@@ -209,21 +186,6 @@ describe('The writer posts', () => {
   });
 });
 
-describe('The one writer', () => {
-  test('Posts nothing once another daemon has its lease, even while it still counts on it', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [give('op_1')]);
-    expect((await ledger.runOnce(clock.now())).posted).toBe(1);
-    const other = await enrolDaemon(database.db, 'dmn_2', clock.now(), 15_000);
-    await holdLease(database.db, 'ledger', other, clock.now() + 11_000, 10_000);
-    await putOperations(database.owner, [give('op_2')]);
-    clock.advance(1_000);
-    expect((await ledger.runOnce(clock.now())).posted).toBe(0);
-    clock.advance(30_000);
-    expect((await ledger.runOnce(clock.now())).posted).toBe(1);
-  });
-});
-
 describe('Wanted postings', () => {
   test('Wanting twice posts once, and only if the caller commits', async () => {
     const ledger = await openLedger({ db: database.db, clock });
@@ -236,7 +198,7 @@ describe('Wanted postings', () => {
     });
     await expect(run).rejects.toBe(undone);
     expect(await runDry(ledger, clock)).toEqual({ posted: 1, setAside: 0 });
-    expect(await balances(`wallet:${A}`, 'opening')).toEqual({
+    expect(await balancesIn(database.db, `wallet:${A}`, 'opening')).toEqual({
       [`wallet:${A}`]: '40',
       opening: '-40',
     });
@@ -246,7 +208,7 @@ describe('Wanted postings', () => {
     const ledger = await openLedger({ db: database.db, clock });
     await wanting(opening('opening:a', 0n));
     expect(await runDry(ledger, clock)).toEqual({ posted: 1, setAside: 0 });
-    expect(await balances(`wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
+    expect(await balancesIn(database.db, `wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
     expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
   });
 
@@ -265,7 +227,7 @@ describe('Wanted postings', () => {
       ['reversal', 'drift:1:back', 1n],
       ['booking', 'drift:1', null],
     ]);
-    expect(await problems()).toEqual({
+    expect(await problemsIn(database.owner)).toEqual({
       'drift:2:back': 'what it reverses is not in the books',
       'drift:1:again': 'database refused: 23505 (transactions_reversed_once)',
     });
@@ -274,91 +236,5 @@ describe('Wanted postings', () => {
   test('An account that could not exist is refused where it is wanted', async () => {
     const wrong = wanting(opening('opening:a', 1n, { account: 'wallet:short' }));
     await expect(wrong).rejects.toThrow('the account has no valid name');
-  });
-});
-
-describe('What cannot be posted', () => {
-  test('Is set aside with its cause and holds up nobody', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [
-      give('op_1', { amount: null }),
-      give('op_2'),
-      { id: 'op_3', kind: 'mint_sequential', contractId: 1n, state: 'settled' },
-    ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, setAside: 2, more: false });
-    expect(await problems()).toEqual({
-      op_1: 'the amount is not known',
-      op_3: 'the token is not known',
-    });
-  });
-
-  test('Is found alone when the database refuses it', async () => {
-    const ledger = await openLedger({ db: database.db, clock, batchMax: 16 });
-    await database.owner.sql`
-      alter table tallyhook.transactions add constraint no_poison check (reference <> 'poison')`;
-    const many = Array.from({ length: 50 }, (_, n) =>
-      give(`op_${n}`, {
-        recordedAt: START + n,
-        reference: n === 0 || n % 17 === 5 ? 'poison' : null,
-      }),
-    );
-    await putOperations(database.owner, many);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 46, setAside: 4 });
-    const refused = 'database refused: 23514 (no_poison)';
-    expect(await problems()).toEqual({
-      op_0: refused,
-      op_5: refused,
-      op_22: refused,
-      op_39: refused,
-    });
-    expect(await balances('operator:7')).toEqual({ 'operator:7': '-460' });
-  });
-
-  test.each(['insert on tallyhook.entries', 'update on tallyhook.operations'])(
-    'Is not blamed when the database is at fault (no %s), and nothing is half written',
-    async (right) => {
-      const ledger = await openLedger({ db: database.db, clock });
-      await putOperations(database.owner, [give('op_1'), give('op_2')]);
-      await database.owner.sql.unsafe(`revoke ${right} from tallyhook_writer`);
-      await expect(ledger.runOnce(clock.now())).rejects.toThrow('42501');
-      expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
-      expect(await listAccounts(database.db, { limit: 10 })).toEqual([]);
-      await database.owner.sql.unsafe(`grant ${right} to tallyhook_writer`);
-      expect(await runDry(ledger, clock)).toEqual({ posted: 2, setAside: 0 });
-      expect(await problems()).toEqual({});
-    },
-  );
-});
-
-describe('Reading the books', () => {
-  test('A trial balance can be asked for as of either time', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [give('op_1', { effectiveAt: START + 10 })]);
-    await runDry(ledger, clock);
-    clock.advance(1_000);
-    await putOperations(database.owner, [give('op_2', { effectiveAt: START + 5, amount: 3n })]);
-    await runDry(ledger, clock);
-    const lines = async (at: { asOf?: number; knownAt?: number }) =>
-      (await trialBalance(database.db, at)).map((l) => `${l.account} ${l.debit} ${l.credit}`);
-    const wallet = `wallet:${A}`;
-    expect(await lines({})).toEqual(['operator:7 0 13', `${wallet} 13 0`]);
-    expect(await lines({ asOf: START + 5 })).toEqual(['operator:7 0 3', `${wallet} 3 0`]);
-    expect(await lines({ knownAt: START + 1_000 })).toEqual(['operator:7 0 10', `${wallet} 10 0`]);
-    expect(await lines({ asOf: START + 5, knownAt: START + 1_000 })).toEqual([]);
-  });
-
-  test('Transactions and accounts are read in pages', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    const many = [1, 2, 3].map((n) => give(`op_${n}`, { recordedAt: START + n, toAddr: addr(n) }));
-    await putOperations(database.owner, many);
-    await runDry(ledger, clock);
-    const ids = async (page: { before?: bigint; account?: string }) =>
-      (await listTransactions(database.db, { ...page, limit: 2 })).map((t) => t.id);
-    expect(await ids({})).toEqual([3n, 2n]);
-    expect(await ids({ before: 2n })).toEqual([1n]);
-    expect(await ids({ account: `wallet:${addr(2).toLowerCase()}` })).toEqual([2n]);
-    const first = await listAccounts(database.db, { limit: 3 });
-    const rest = await listAccounts(database.db, { after: first.at(-1)?.id ?? 0n, limit: 3 });
-    expect([first.length, rest.length]).toEqual([3, 1]);
   });
 });
