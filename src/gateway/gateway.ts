@@ -5,6 +5,7 @@
  * merge headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isAway } from '../db/sqlstate.ts';
 import { type Clock, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -53,11 +54,15 @@ export interface ObservedRead {
 export function makeGateway(parts: GatewayParts): Gateway {
   const underWay = new Set<Promise<unknown>>();
   let draining = false;
-
   return {
     async handle(request, response) {
       const started = monotonicMs();
-      const work = answer(request);
+      const refusal = draining
+        ? new Failure('shutting_down')
+        : underWay.size >= parts.concurrencyMax
+          ? new Failure('too_many_requests')
+          : undefined;
+      const work = answer(parts, request, refusal);
       underWay.add(work);
       try {
         const { kind, ...given } = await work;
@@ -72,68 +77,63 @@ export function makeGateway(parts: GatewayParts): Gateway {
       while (underWay.size > 0) await Promise.allSettled(underWay);
     },
   };
+}
 
-  /** Every refusal ends here as an answer; whatever is not ours is logged and says nothing. */
-  async function answer(incoming: IncomingMessage): Promise<Answer & { kind: string }> {
-    try {
-      if (draining) throw new Failure('shutting_down');
-      if (underWay.size >= parts.concurrencyMax) throw new Failure('too_many_requests');
-      const { path, query } = targetOf(incoming.url ?? '');
-      const body = await readBody(incoming, parts.bodyBytesMax);
-      const method = incoming.method ?? 'GET';
-      const contentType = headerOf(incoming, 'content-type');
-      const request = { method, path, contentType, body };
-      const description = describe(request);
-      const kind = description.what === 'write' ? description.kind : description.what;
-      return { ...(await route(incoming, request, query, description)), kind };
-    } catch (error) {
-      if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
-      return { ...problemAnswer(error, retryAfter(error)), kind: 'refused' };
-    }
+/** Every refusal ends here as an answer; whatever is not ours is logged and says nothing. */
+async function answer(
+  parts: GatewayParts,
+  incoming: IncomingMessage,
+  refusal: Failure | undefined,
+): Promise<Answer & { kind: string }> {
+  try {
+    if (refusal) throw refusal;
+    const { path, query } = targetOf(incoming.url ?? '');
+    const body = await readBody(incoming, parts.bodyBytesMax);
+    const method = incoming.method ?? 'GET';
+    const contentType = headerOf(incoming, 'content-type');
+    const request = { method, path, contentType, body };
+    const description = describe(request);
+    const kind = description.what === 'write' ? description.kind : description.what;
+    return { ...(await route(parts, incoming, { request, query, description })), kind };
+  } catch (raw) {
+    const error = isAway(raw) ? new Failure('database_unavailable') : raw;
+    if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
+    return { ...problemAnswer(error, retryAfter(error)), kind: 'refused' };
   }
+}
 
-  async function route(
-    incoming: IncomingMessage,
-    request: Request,
-    query: string,
-    description: Description,
-  ): Promise<Answer> {
-    const authorization = headerOf(incoming, 'authorization');
-    const headers = forwardedHeaders(incoming);
-    if (description.what === 'private') {
-      return passRead(parts, {
-        request,
-        query,
-        host: 'auth',
-        headers,
-        authorization: authorization === undefined ? 'none' : { own: authorization },
-      });
-    }
-    const identity = await identify(parts.keys, incoming, authorization);
-    if (!identity) return unauthorizedAnswer(request.path);
-    insistOnScope(identity.caller, 'gateway');
-    if (description.what === 'read') {
-      const { host } = description;
-      return passRead(parts, {
-        request,
-        query,
-        host,
-        headers,
-        authorization: own(identity.ownToken),
-      });
-    }
-    const write: IncomingWrite = {
-      request,
-      query,
-      description,
-      ...identity,
-      headers,
-      idempotencyKey: idempotencyKeyOf(incoming),
-      reference: boundedHeader(incoming, 'tallyhook-reference'),
-    };
-    refuseWhileBlocked(parts);
-    return runWrite(parts, write);
+/** Sends a request the way of its kind: private, read or write. */
+async function route(
+  parts: GatewayParts,
+  incoming: IncomingMessage,
+  given: { request: Request; query: string; description: Description },
+): Promise<Answer> {
+  const { request, query, description } = given;
+  const authorization = headerOf(incoming, 'authorization');
+  const headers = forwardedHeaders(incoming);
+  const { host } = description;
+  if (description.what === 'private') {
+    const asCame = authorization === undefined ? ('none' as const) : { own: authorization };
+    return passRead(parts, { request, query, host, headers, authorization: asCame });
   }
+  const identity = await identify(parts.keys, incoming, authorization);
+  if (!identity) return unauthorizedAnswer(request.path);
+  insistOnScope(identity.caller, 'gateway');
+  if (description.what === 'read') {
+    const { ownToken } = identity;
+    const token = ownToken === undefined ? ({ managed: true } as const) : { own: ownToken };
+    return passRead(parts, { request, query, host, headers, authorization: token });
+  }
+  const write: IncomingWrite = {
+    ...given,
+    ...identity,
+    description,
+    headers,
+    idempotencyKey: idempotencyKeyOf(incoming),
+    reference: boundedHeader(incoming, 'tallyhook-reference'),
+  };
+  refuseWhileBlocked(parts);
+  return runWrite(parts, write);
 }
 
 /** The caller by its key, and its own token when it sent one beside the key. */
@@ -150,10 +150,6 @@ async function identify(
   const key = headerOf(incoming, 'tallyhook-key');
   const caller = key ? await keys.authenticate(key) : undefined;
   return caller && { caller, ownToken: authorization };
-}
-
-function own(token: string | undefined): { managed: true } | { own: string } {
-  return token === undefined ? { managed: true } : { own: token };
 }
 
 /** The service asked this class of traffic to wait: we answer for it, and send nothing. */

@@ -6,7 +6,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, daemonAlive } from '../db/leases.ts';
-import { isAway, isDuplicate } from '../db/sqlstate.ts';
+import { isAway } from '../db/sqlstate.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -62,39 +62,19 @@ const ABANDONED_GRACE_MS = 60_000;
 const ABANDONED_MAX = 100;
 const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 2 };
 
-/** The journal of one daemon. */
-export function makeJournal(given: {
+interface Parts {
   db: Db;
   clock: Clock;
   ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
-}): Journal {
-  const { db, clock, ids, daemon, outbox } = given;
-  const aloneAfter = (error: unknown) => !isAway(error);
+}
 
-  const intents = groupCommit<store.Intent, boolean>(
-    async (group) => {
-      const inserted = await db.begin(async (tx) => {
-        await daemonAlive(tx, daemon, clock.now());
-        return store.insertIntents(tx, group);
-      });
-      return group.map((intent) => inserted.has(intent.id));
-    },
-    BOUNDS,
-    (error) => aloneAfter(error) && !isDuplicate(error),
-  );
-
-  const outcomes = groupCommit<Conclusion, Operation | undefined>(
-    async (group) => {
-      const moves = group.map((conclusion) => conclusionMove(conclusion, daemon.id));
-      const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
-      return group.map((c) => moved.find((operation) => operation.id === c.operationId));
-    },
-    BOUNDS,
-    aloneAfter,
-  );
-
+/** The journal of one daemon. */
+export function makeJournal(parts: Parts): Journal {
+  const { db, clock, ids, daemon } = parts;
+  const intents = intentCommits(parts);
+  const outcomes = outcomeCommits(parts);
   return {
     async record(write) {
       const now = clock.now();
@@ -108,17 +88,12 @@ export function makeJournal(given: {
       if (!held) throw new Failure('idempotency_in_flight');
       return { held };
     },
-    recordResend: (operationId, after, deadlineAt) =>
-      db.begin((tx) =>
-        store.insertSend(tx, {
-          operationId,
-          after,
-          deadlineAt,
-          startedAt: clock.now(),
-          daemonId: daemon.id,
-          epoch: daemon.epoch,
-        }),
-      ),
+    recordResend: (operationId, after, deadlineAt) => {
+      const { id: daemonId, epoch } = daemon;
+      const startedAt = clock.now();
+      const send = { operationId, after, deadlineAt, startedAt, daemonId, epoch };
+      return db.begin((tx) => store.insertSend(tx, send));
+    },
     async conclude(conclusion) {
       const moved = await outcomes.add(conclusion);
       const operation = moved ?? (await reads.findOperation(db, conclusion.operationId));
@@ -126,23 +101,54 @@ export function makeJournal(given: {
       return operation;
     },
     move: (tx, moves) => (moves.length === 0 ? Promise.resolve([]) : store.moveStates(tx, moves)),
-    async runOnce(now) {
-      const ids = await reads.listAbandoned(db, now, ABANDONED_GRACE_MS, ABANDONED_MAX);
-      if (ids.length === 0) return 0;
-      const moves = ids.map(
-        (id): store.Move => ({
-          id,
-          to: 'unknown',
-          at: now,
-          cause: 'the daemon that sent it ended before the answer came',
-          errorClass: 'abandoned',
-          daemonId: daemon.id,
-        }),
-      );
-      const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
-      return moved.length;
-    },
+    runOnce: (now) => abandon(parts, now),
   };
+}
+
+/** Intents share commits; a commit is refused once this daemon no longer counts as alive. */
+function intentCommits({ db, daemon, clock }: Parts) {
+  return groupCommit<store.Intent, boolean>(
+    async (group) => {
+      const inserted = await db.begin(async (tx) => {
+        await daemonAlive(tx, daemon, clock.now());
+        return store.insertIntents(tx, group);
+      });
+      return group.map((intent) => inserted.has(intent.id));
+    },
+    BOUNDS,
+    (error) => !isAway(error),
+  );
+}
+
+/** Outcomes share commits; each with its event. */
+function outcomeCommits({ db, daemon, outbox }: Parts) {
+  return groupCommit<Conclusion, Operation | undefined>(
+    async (group) => {
+      const moves = group.map((conclusion) => conclusionMove(conclusion, daemon.id));
+      const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
+      return group.map((c) => moved.find((operation) => operation.id === c.operationId));
+    },
+    BOUNDS,
+    (error) => !isAway(error),
+  );
+}
+
+/** Calls unknown what nobody can answer any more. */
+async function abandon({ db, daemon, outbox }: Parts, now: Instant): Promise<number> {
+  const ids = await reads.listAbandoned(db, now, ABANDONED_GRACE_MS, ABANDONED_MAX);
+  if (ids.length === 0) return 0;
+  const moves = ids.map(
+    (id): store.Move => ({
+      id,
+      to: 'unknown',
+      at: now,
+      cause: 'the daemon that sent it ended before the answer came',
+      errorClass: 'abandoned',
+      daemonId: daemon.id,
+    }),
+  );
+  const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
+  return moved.length;
 }
 
 /** Moves states and emits the event that each new state has, in one transaction. */

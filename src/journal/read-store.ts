@@ -2,8 +2,8 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { type OperationRow, operationColumns, toOperation } from './columns.ts';
 import type { Operation } from './operation.ts';
+import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
 
 /** The stored answer of the service, for a replay. */
 export interface StoredAnswer {
@@ -93,8 +93,8 @@ export interface Touching {
 }
 
 /**
- * Token writes that touch these books and matter for a look: still open, executed and not yet posted, or
- * answered at `since` or later. Oldest first, at most `limit`.
+ * Token writes that touch these books and matter for a look: still open, executed and not yet posted or
+ * settled, or in effect since `since`. Oldest first, at most `limit`.
  */
 export async function listTouching(
   db: Queryable,
@@ -107,8 +107,9 @@ export async function listTouching(
     select ${operationColumns(sql)} from tallyhook.operations o
     where o.kind in ('give', 'receive_from', 'transfer')
       and ${touches(sql, touching)}
-      and (o.outcome = 'open' or o.in_books <> (o.postings % 2 = 1) or o.answered_at >= ${isoText(since)}
-        or o.effective_at >= ${isoText(since)})
+      and (o.outcome = 'open' or o.in_books <> (o.postings % 2 = 1)
+        or (o.in_books and o.settled_at is null)
+        or o.answered_at >= ${isoText(since)} or o.effective_at >= ${isoText(since)})
       and o.state not in ('recorded', 'queued', 'cancelled')
     order by o.recorded_at limit ${limit}`;
   return rows.map(toOperation);

@@ -2,9 +2,9 @@
 import { asJson, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { type OperationRow, operationColumns, toOperation } from './columns.ts';
 import type { Kind, Operation, State, WriteFields } from './operation.ts';
 import { statesBefore } from './operation.ts';
+import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
 
 /** A write about to be sent, complete: what is durable before the first byte leaves. */
 export interface Intent {
@@ -137,8 +137,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
   }));
   const moved = await tx.sql<OperationRow[]>`
     with x as (
-      select *, count(*) over (partition by "txAppNo", "txLogNo") > 1 and "txLogNo" is not null as twin
-      from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text, at timestamptz,
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text, at timestamptz,
         cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean, "txAppNo" numeric,
         "txLogNo" numeric, "txHash" text, "tokenId" numeric, "errorClass" text, "errorStatus" int,
         "errorCode" text, "errorMessage" text, "answerStatus" int, "answerHeaders" jsonb,
@@ -167,8 +166,10 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
       effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
       settled_at = coalesce(x."settledAt", o.settled_at),
       evidence = coalesce(x.evidence, o.evidence),
-      posting_problem = case when x.twin or exists (
-          select from tallyhook.operations p where p.tx_log_no = x."txLogNo"
+      posting_problem = case
+        when exists (select from x y where y."txLogNo" = x."txLogNo" and y."txAppNo" = x."txAppNo"
+            and y.id <> x.id)
+          or exists (select from tallyhook.operations p where p.tx_log_no = x."txLogNo"
             and p.tx_app_no = x."txAppNo" and p.id <> o.id and p.in_books)
         then 'repeated_tx_log_no' else o.posting_problem end
     from locked l join x on x.id = l.id

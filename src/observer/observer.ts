@@ -9,7 +9,6 @@ import { backoffMs } from '../kernel/backoff.ts';
 import type { Chance } from '../kernel/chance.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { Json } from '../kernel/json.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -82,8 +81,7 @@ export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   };
 }
 
-/** The observer of one daemon. */
-export function makeObserver(given: {
+interface Parts {
   db: Db;
   clock: Clock;
   chance: Chance;
@@ -92,50 +90,15 @@ export function makeObserver(given: {
   outbox: Outbox;
   metrics: Metrics;
   settings: ObserverSettings;
-}): Observer {
-  const { db, clock, chance, ids, upstream, outbox, metrics, settings } = given;
+}
+type ObjectLook = Look<WalletRecord> | Look<TokenRecord>;
 
-  async function record(
-    object: string,
-    kind: string,
-    look: Look<WalletRecord> | Look<TokenRecord>,
-    failures: number,
-  ) {
-    const row = lookRow(ids.next('look'), object, kind, look);
-    metrics.looks.inc({ kind, result: look.result });
-    const nextAt = await nextLookAt(look, failures);
-    await db.begin((tx) => store.recordLook(tx, row, nextAt));
-  }
-
-  async function nextLookAt(look: Look<unknown>, failures: number): Promise<Instant> {
-    if (look.result === 'inconclusive') {
-      const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
-      return Math.max(look.endedAt + gap, look.retryAt ?? 0);
-    }
-    return look.startedAt + jittered(await lookAgeMaxMs(), chance);
-  }
-
-  async function lookAgeMaxMs(): Promise<number> {
-    const { objects } = await store.dueOutlook(db);
-    const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
-    return steadyGapMs(settings, objects, steadyPerS);
-  }
-
-  async function look(object: store.DueObject): Promise<void> {
-    const signal = AbortSignal.timeout(settings.lookTimeoutMs);
-    const seen =
-      object.kind === 'wallet'
-        ? await upstream.account(must(object.addr, 'address'), 'pending', signal)
-        : await upstream.token(
-            must(object.contract_id, 'contract'),
-            must(object.token_id, 'token'),
-            'pending',
-            signal,
-          );
-    await record(object.name, object.kind, seen, object.failures);
-  }
-
+/** The observer of one daemon. */
+export function makeObserver(parts: Parts): Observer {
+  const { db, clock, upstream, outbox, settings } = parts;
   return {
+    ...makeWatching(parts),
+    lookAgeMaxMs: () => lookAgeMaxMs(parts),
     async runOnce(now) {
       const service = await store.findService(db);
       if (service && !mayLook(service.state)) return { looks: 0, nextAt: service.nextProbeAt };
@@ -143,7 +106,7 @@ export function makeObserver(given: {
       const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
       if (room === 0) return { looks: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
       const due = await store.claimDue(db, now, room, settings.lookTimeoutMs * 2);
-      await Promise.all(due.map(look));
+      await Promise.all(due.map((object) => lookAt(parts, object)));
       const { next } = await store.dueOutlook(db);
       return { looks: due.length, nextAt: next ?? now + settings.steadyMs };
     },
@@ -155,14 +118,53 @@ export function makeObserver(given: {
     },
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
-    ...makeWatching(given),
-    lookAgeMaxMs,
     async noteRead(ref, seen) {
       const name = objectName(ref);
       const known = await store.lastSeen(db, [name]);
-      if (known.length > 0) await record(name, ref.kind, seen, 0);
+      if (known.length > 0) await record(parts, { name, kind: ref.kind, failures: 0 }, seen);
     },
   };
+}
+
+/** One look at one object, recorded. */
+async function lookAt(parts: Parts, object: store.DueObject): Promise<void> {
+  const { upstream, settings } = parts;
+  const signal = AbortSignal.timeout(settings.lookTimeoutMs);
+  const { contract_id: contract, token_id: token, addr } = object;
+  const seen =
+    object.kind === 'wallet'
+      ? await upstream.account(must(addr, 'address'), 'pending', signal)
+      : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
+  await record(parts, object, seen);
+}
+
+async function record(
+  parts: Parts,
+  object: { name: string; kind: string; failures: number },
+  look: ObjectLook,
+): Promise<void> {
+  const { db, ids, metrics } = parts;
+  const row = lookRow(ids.next('look'), object.name, object.kind, look);
+  metrics.looks.inc({ kind: object.kind, result: look.result });
+  const nextAt = await nextLookAt(parts, look, object.failures);
+  await db.begin((tx) => store.recordLook(tx, row, nextAt));
+}
+
+/** After a look that said something its steady gap; after one that did not a wait that grows. */
+async function nextLookAt(parts: Parts, look: ObjectLook, failures: number): Promise<Instant> {
+  const { settings, chance } = parts;
+  if (look.result === 'inconclusive') {
+    const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+    return Math.max(look.endedAt + gap, look.retryAt ?? 0);
+  }
+  return look.startedAt + jittered(await lookAgeMaxMs(parts), chance);
+}
+
+/** How old a look gets at most: once round all objects within the steady share of the budget. */
+async function lookAgeMaxMs({ db, upstream, settings }: Parts): Promise<number> {
+  const { objects } = await store.dueOutlook(db);
+  const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
+  return steadyGapMs(settings, objects, steadyPerS);
 }
 
 /** Applies one sign to the state of the service, with its events, in one transaction. */
@@ -220,14 +222,9 @@ function signOf(look: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
   return { says: 'nothing' };
 }
 
-function lookRow(
-  id: string,
-  object: string,
-  kind: string,
-  look: Look<WalletRecord> | Look<TokenRecord>,
-): store.LookRow {
+function lookRow(id: string, object: string, kind: string, look: ObjectLook): store.LookRow {
   const { startedAt, endedAt, result } = look;
-  const record = result === 'seen' ? (look.record as unknown as Json) : null;
+  const record = result === 'seen' ? { ...look.record } : null;
   const cause = result === 'inconclusive' ? look.cause : result === 'absent' ? look.message : null;
   return { id, object, kind, startedAt, endedAt, result, cause, record };
 }

@@ -40,7 +40,8 @@ export async function judgeWallet(
   // An older read never overwrites a newer one: the start of the request decides.
   if (before?.observed_at && before.observed_at >= look.started_at) return [];
   const sight = { balance: seen.balance, startedAt: look.started_at, endedAt: look.ended_at };
-  const since = look.started_at - context.settings.readLagMs;
+  const lagged = look.started_at - context.settings.readLagMs;
+  const since = Math.min(lagged, before?.observed_at ?? lagged);
   const { standing, drifts } = await readStanding(
     tx,
     before?.addr ?? seen.addr,

@@ -17,9 +17,9 @@ export function operationColumns(sql: Sql) {
 
 /** The row with our names: snake_case becomes camelCase, values stay as the driver parsed them. */
 export function toOperation(row: OperationRow): Operation {
-  const named: Record<string, unknown> = {};
-  for (const [column, value] of Object.entries(row)) {
-    named[column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())] = value;
-  }
-  return named as unknown as Operation;
+  const named = Object.entries(row).map(([column, value]) => [
+    column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(named) as Operation;
 }
