@@ -38,8 +38,8 @@ export interface ClientToken {
 }
 
 export interface ClientTokenOptions {
-  /** Fetches within its own deadline. Must not reject. */
-  fetch: () => Promise<TokenFetched>;
+  /** Fetches a token within its own deadline. Must not reject. */
+  issue: () => Promise<TokenFetched>;
   clock: Clock;
   chance: Chance;
   log: Log;
@@ -63,8 +63,8 @@ const COOL_BASE_MS = 1000;
 const COOL_CAP_MS = 30_000;
 
 /**
- * The lifetime that `expires_in` means. Its unit is not shown: the one is taken that makes it the 24
- * hours that the interface promises. When none does, seconds, and `sure` is false.
+ * The lifetime that `expires_in` means. Its unit is not shown: the one is taken that makes it the
+ * 24 hours that the interface promises. When none does, seconds, and `sure` is false.
  */
 export function lifetimeOf(expiresIn: bigint | undefined): { ms: number; sure: boolean } {
   const value = expiresIn ?? 0n;
@@ -129,8 +129,8 @@ class ManagedToken implements ClientToken {
   }
 
   async #fetchOnce(): Promise<TokenGot> {
-    const { fetch, clock, chance, log } = this.#options;
-    const fetched = await fetch();
+    const { issue, clock, chance, log } = this.#options;
+    const fetched = await issue();
     if ('failure' in fetched) {
       const { failure } = fetched;
       const cool = backoffMs(this.#failures, COOL_BASE_MS, COOL_CAP_MS, chance);

@@ -2,8 +2,9 @@
  * How a connection to the service comes to stand. Everything that fails in here fails before a byte
  * of a request, which is what makes it proof.
  *
- * TLS is laid over a TCP socket of ours, so that a write that must not go on can be cut with a reset:
- * a plain close would leave the kernel delivering what it still holds, long after our deadline.
+ * TLS is laid over a TCP socket of ours, so that a write that must not go on can be cut with a
+ * reset: a plain close would leave the kernel delivering what it still holds, long after our
+ * deadline.
  */
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';

@@ -1,10 +1,10 @@
 /**
  * How fast we may ask: the rate that the service bears is learned. Pure.
  *
- * At first the rate doubles every ten clean seconds. The first throttling ends that, and CUBIC takes
- * over (polling study, 4.1 and 4.2): after a throttling at rate r the rate is 0.7 r, comes back to r
- * after K seconds, lingers there, and then probes beyond. Time counts from the end of the silence
- * that the service asked for, so that a long one does not end in a burst.
+ * At first the rate doubles every ten clean seconds. The first throttling ends that, and CUBIC
+ * takes over (polling study, 4.1 and 4.2): after a throttling at rate r the rate is 0.7 r, comes
+ * back to r after K seconds, lingers there, and then probes beyond. Time counts from the end of the
+ * silence that the service asked for, so that a long one does not end in a burst.
  */
 import type { Instant } from '../kernel/clock.ts';
 
@@ -60,8 +60,8 @@ export function onThrottle(control: Control, measured: number, resumeAt: Instant
 }
 
 /**
- * After a request that was not throttled. The rate never falls here, and rises to at most twice what
- * was really used: what was not tried is not known to be borne.
+ * After a request that was not throttled. The rate never falls here, and rises to at most twice
+ * what was really used: what was not tried is not known to be borne.
  */
 export function onSuccess(
   control: Control,

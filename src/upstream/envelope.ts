@@ -1,7 +1,7 @@
 /**
- * What the body of an answer says: the success envelope, and the three error shapes of the interface
- * (sections 7.1 to 7.3) folded into one. Pure. A status may be a number or a text, and the HTTP
- * status is not looked at here.
+ * What the body of an answer says: the success envelope, and the three error shapes of the
+ * interface (sections 7.1 to 7.3) folded into one. Pure. A status may be a number or a text, and
+ * the HTTP status is not looked at here.
  */
 import { wholeOf } from '../kernel/amounts.ts';
 import { type Json, tryParseJson } from '../kernel/json.ts';

@@ -1,7 +1,7 @@
 /**
- * One request and its answer, as undici's handler sees them. It knows the instant at which the first
- * byte is about to leave: undici calls `onRequestStart` on the standing connection, in the same turn
- * in which it writes, and never writes before it.
+ * One request and its answer, as undici's handler sees them. It knows the instant at which the
+ * first byte is about to leave: undici calls `onRequestStart` on the standing connection, in the
+ * same turn in which it writes, and never writes before it.
  *
  * It promises: `not_sent` only when that instant was never passed; one send at most; an end by the
  * deadline at the latest; no more of the body than the bound.

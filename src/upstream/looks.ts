@@ -1,6 +1,6 @@
 /**
- * What we ask the service ourselves: one method for each thing, all through the budget, on their own
- * lane, never repeated. The next look is the retry.
+ * What we ask the service ourselves: one method for each thing, all through the budget, on their
+ * own lane, never repeated. The next look is the retry.
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';

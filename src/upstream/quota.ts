@@ -1,7 +1,7 @@
 /**
  * What the service told us about asking less: a deadline for each class of traffic, and the learned
- * rate. Kept by a QuotaKeeper, so that a restart does not forget it and daemons share it. A deadline
- * only ever moves later.
+ * rate. Kept by a QuotaKeeper, so that a restart does not forget it and daemons share it. A
+ * deadline only ever moves later.
  *
  * A deadline that a look draws stops looks; one that app traffic draws stops looks and that class.
  */
@@ -38,7 +38,7 @@ export interface QuotaOptions {
   startRate: number;
 }
 
-/** Without `Retry-After`: thirty seconds, doubled each time until a look succeeds, an hour at most. */
+/** Without `Retry-After`: thirty seconds, doubled until a look succeeds, an hour at most. */
 const SILENCE_BASE_MS = 30_000;
 const SILENCE_CAP_MS = 3_600_000;
 const SAVE_EVERY_MS = 10_000;

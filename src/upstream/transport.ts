@@ -12,7 +12,7 @@ import type { TrafficClass } from './words.ts';
 export interface Transport {
   /** One exchange. Never rejects. */
   exchange(lane: TrafficClass, request: Omit<ExchangeRequest, 'bodyBytesMax'>): Promise<Exchanged>;
-  /** Waits for open exchanges, which end by their deadlines, and closes every connection. */
+  /** Begins no more, waits for open exchanges, which end by their deadlines, and disconnects. */
   close(): Promise<void>;
 }
 
@@ -28,6 +28,7 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
   const connector = makeConnectors(settings.connectTimeoutMs);
   const pools = new Map<string, Pool>();
   const open = new Set<Promise<unknown>>();
+  let closed = false;
 
   const poolOf = (lane: 'looks' | 'app-read', origin: string): Pool => {
     const name = `${lane} ${origin}`;
@@ -50,6 +51,8 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
   };
   return {
     async exchange(lane, request) {
+      const now = clock.now();
+      if (closed) return { end: 'not_sent', cause: 'aborted', startedAt: now, endedAt: now };
       const running = exchange(lane, request);
       open.add(running);
       try {
@@ -59,6 +62,7 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
       }
     },
     async close() {
+      closed = true;
       await Promise.allSettled(open);
       await Promise.allSettled([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();

@@ -1,8 +1,8 @@
 /**
- * Whose turn it is among the looks that wait: unknown outcomes, then pending operations, then steady
- * objects; but of every run of turns the steady ones keep their share, so that a burst of writes
- * cannot blind the watch for drift. Within a priority first come, first served. Pure but for its
- * queues.
+ * Whose turn it is among the looks that wait: unknown outcomes, then pending operations, then
+ * steady objects; but of every run of turns the steady ones keep their share, so that a burst of
+ * writes cannot blind the watch for drift. Within a priority first come, first served. Pure but for
+ * its queues.
  */
 import type { Priority } from './words.ts';
 

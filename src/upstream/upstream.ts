@@ -133,7 +133,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     onLesson: (lesson: Lesson) => learn(budget, 'looks', lesson),
   };
   const token = makeClientToken({
-    fetch: () => fetchClientToken(fetchOptions),
+    issue: () => fetchClientToken(fetchOptions),
     clock,
     chance,
     log,

@@ -156,7 +156,7 @@ describe('a throttling', () => {
     expect(gate.budget.free()).toBeGreaterThan(0);
   });
 
-  it('without a deadline silences for 30 s, then longer each time, until a look succeeds', async () => {
+  it('without a deadline silences for 30 s, then longer, until a look succeeds', async () => {
     const gate = await gateWith();
     const silence = async () => {
       await gate.budget.throttled('looks', undefined);

@@ -55,7 +55,7 @@ function managed(
     },
   });
   const token = makeClientToken({
-    async fetch() {
+    async issue() {
       nth += 1;
       const mine = nth;
       const startedAt = clock.now();

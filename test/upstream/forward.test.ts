@@ -1,7 +1,7 @@
 /** What apps ask is sent as it is, once, and told as it came. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
-import type { Forwarded, ForwardRequest } from '../../src/upstream/upstream.ts';
+import type { Forwarded } from '../../src/upstream/upstream.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { closeRaw, http, startRaw } from './raw-service.ts';
 import {
@@ -9,42 +9,16 @@ import {
   gate,
   memoryKeeper,
   type Reply,
-  type Script,
   startScripted,
-  TOKEN_PATH,
   upstreamTo,
 } from './scripted-service.ts';
+import { BODY, DONE, forwardTo, GIVE, give } from './writes.ts';
 
 afterEach(async () => {
   await closeAll();
   await closeRaw();
 });
 
-const GIVE = '/v1/app/token/operations/7/give';
-const DONE: Reply = [200, { status: 200, data: { tx_app_no: 1, tx_log_no: 2n ** 70n } }];
-const BODY = '{"toAddr": "x",  "amount": 1.0}';
-
-function give(now: number, more: Partial<ForwardRequest> = {}): ForwardRequest {
-  return {
-    method: 'POST',
-    path: GIVE,
-    host: 'tx',
-    headers: [['content-type', 'application/json;charset=weird']],
-    body: Buffer.from(BODY),
-    authorization: { managed: true },
-    family: 'transaction',
-    deadlineAt: now + 5000,
-    ...more,
-  };
-}
-
-async function forwardTo(script: Script, tokens?: Script, clock = manualClock()) {
-  const service = await startScripted(script, tokens);
-  const made = await upstreamTo(service.origin, clock);
-  const forward = (more: Partial<ForwardRequest> = {}) =>
-    made.upstream.forward(give(clock.now(), more));
-  return { service, clock, forward, ...made };
-}
 const bodyOf = ({ answer }: Forwarded) => answer && Buffer.from(answer.body).toString();
 
 describe('a write', () => {
@@ -156,110 +130,6 @@ describe('a write', () => {
   });
 });
 
-describe('after a 401 on the managed token', () => {
-  const refused: Reply = [
-    200,
-    { status: 401, error: [{ message: 'no', field: '', validation: '' }] },
-  ];
-  const untilToken =
-    (n: number): Script =>
-    ({ headers }) =>
-      headers.authorization === `Bearer token-${n}` ? DONE : refused;
-
-  it('a write is sent once more with another token, after that was recorded', async () => {
-    const { forward, service } = await forwardTo(untilToken(2));
-    const told: string[] = [];
-    const forwarded = await forward({
-      beforeResend: async (after) => {
-        told.push(`${after} at ${service.count(GIVE)}`);
-      },
-    });
-    expect(forwarded).toMatchObject({ outcome: { class: 'accepted' }, sends: 2 });
-    expect(told).toEqual(['unauthorized at 1']);
-    expect(service.count(GIVE)).toBe(2);
-  });
-
-  it('it is not sent a third time', async () => {
-    const { forward, service } = await forwardTo(untilToken(99));
-    const forwarded = await forward();
-    expect(forwarded).toMatchObject({ outcome: { class: 'rejected', status: 401 }, sends: 2 });
-    expect(service.count(GIVE)).toBe(2);
-    expect((await forward()).sends).toBe(1);
-    expect(service.count(TOKEN_PATH)).toBe(2);
-  });
-
-  it('the first answer stands when the second send cannot be recorded', async () => {
-    const { forward, service, logged } = await forwardTo(untilToken(2));
-    const forwarded = await forward({ beforeResend: () => Promise.reject(new Error('db')) });
-    expect(forwarded).toMatchObject({ outcome: { class: 'rejected', status: 401 }, sends: 1 });
-    expect(service.count(GIVE)).toBe(1);
-    expect(logged.text).toContain('not sent again');
-  });
-
-  it('the second send is asked for again just before its first byte', async () => {
-    const { forward, service } = await forwardTo(untilToken(2));
-    let times = 0;
-    const mayStillSend = () => {
-      times += 1;
-      return times === 1;
-    };
-    const forwarded = await forward({ mayStillSend });
-    expect(forwarded).toMatchObject({ outcome: { class: 'not_sent' }, sends: 1 });
-    expect(service.count(GIVE)).toBe(1);
-  });
-
-  it('a second send that is lost is unknown', async () => {
-    const { forward } = await forwardTo(({ headers }) =>
-      headers.authorization === 'Bearer token-1' ? refused : 'hang',
-    );
-    const forwarded = await forward({ deadlineAt: Date.UTC(2026, 0, 1) + 200 });
-    expect(forwarded).toMatchObject({ outcome: { class: 'unknown' }, sends: 2 });
-  });
-
-  it('the own token of a caller is never replaced', async () => {
-    const { forward, service } = await forwardTo(untilToken(1));
-    const forwarded = await forward({ authorization: { own: 'Bearer mine' } });
-    expect(forwarded).toMatchObject({ outcome: { class: 'rejected' }, sends: 1 });
-    expect(service.asked).toHaveLength(1);
-  });
-});
-
-describe('without a managed token', () => {
-  it.each<[string, Reply, object]>([
-    ['is refused', [401, ''], { class: 'not_sent', cause: 'no_client_token' }],
-    ['fails', [500, ''], { class: 'not_sent', cause: 'no_client_token' }],
-    ['is unreadable', [200, '{}'], { class: 'not_sent', cause: 'no_client_token' }],
-    [
-      'is throttled',
-      [429, '', { 'retry-after': '9' }],
-      { class: 'unavailable', reason: 'throttled', retryAt: Date.UTC(2026, 0, 1) + 9000 },
-    ],
-    [
-      'meets maintenance',
-      [503, { status: 503, error: { code: 503, message: 'System under maintenance' } }],
-      { class: 'unavailable', reason: 'maintenance' },
-    ],
-  ])('because its fetch %s nothing is sent', async (_what, reply, outcome) => {
-    const { forward, service } = await forwardTo(
-      () => DONE,
-      () => reply,
-    );
-    const forwarded = await forward();
-    expect(forwarded).toMatchObject({ outcome, sends: 0 });
-    expect(forwarded.answer?.status).toBe('reason' in outcome ? reply[0] : undefined);
-    expect(service.count(GIVE)).toBe(0);
-  });
-
-  it('because its fetch hangs nothing is sent by the deadline', async () => {
-    const { forward } = await forwardTo(
-      () => DONE,
-      () => 'hang',
-    );
-    const forwarded = await forward({ deadlineAt: Date.UTC(2026, 0, 1) + 100 });
-    expect(forwarded.outcome).toEqual({ class: 'not_sent', cause: 'no_client_token' });
-  });
-});
-
 describe('a throttling of app traffic', () => {
   const slow: Reply = [429, '{"status":429}', { 'retry-after': '60' }];
 
@@ -303,7 +173,7 @@ describe('a throttling of app traffic', () => {
 });
 
 describe('a request of any other kind', () => {
-  it('of maintenance gets the own 503 of the service, and the next one is sent as well', async () => {
+  it("of maintenance gets the service's own 503, and the next one is sent too", async () => {
     const down = { status: 503, message: 'under maintenance' };
     const { forward, service } = await forwardTo(() => [503, down, { 'retry-after': '60' }]);
     for (const n of [1, 2]) {
