@@ -3,6 +3,7 @@
  */
 
 import type { KeyedOperation, Operation } from '../journal/journal.ts';
+import type { Instant } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, jsonText } from '../kernel/json.ts';
 
@@ -28,14 +29,27 @@ export function passedOn(answer: Answer, extra: [string, string][] = []): Answer
   return { status: answer.status, headers: [...headers, ...extra], body: answer.body };
 }
 
-/** One of our own refusals as a problem document (RFC 9457). */
+/** One of our own refusals as a problem document (RFC 9457), with Retry-After where it names a wait. */
 export function problemAnswer(error: unknown, extra: [string, string][] = []): Answer {
   const problem = problemOf(error);
-  return {
-    status: problem.status,
-    headers: [['content-type', 'application/problem+json'], ...extra],
-    body: Buffer.from(jsonText(problem)),
-  };
+  const wait = problem.retry_after_s;
+  const headers: [string, string][] = [['content-type', 'application/problem+json'], ...extra];
+  if (typeof wait === 'number') headers.push(['retry-after', String(wait)]);
+  return { status: problem.status, headers, body: Buffer.from(jsonText(problem)) };
+}
+
+/** The service set a deadline for this class of traffic: its remaining seconds, in our own 429. */
+export function throttled(
+  until: Instant | undefined,
+  now: Instant,
+  members: Record<string, unknown> = {},
+): Failure {
+  const wait =
+    until === undefined ? {} : { retry_after_s: Math.max(1, Math.ceil((until - now) / 1000)) };
+  return new Failure('upstream_throttled', 'the service set this deadline', {
+    ...members,
+    ...wait,
+  });
 }
 
 /** The service's own way of saying 401 on that path (interface, sections 7.1 and 7.2). */

@@ -11,8 +11,8 @@ import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { type Caller, insistOnScope, isSecret, type Keys } from '../keys/keys.ts';
-import type { ForwardRequest, Upstream } from '../upstream/upstream.ts';
-import { type Answer, passedOn, problemAnswer, unauthorizedAnswer } from './answers.ts';
+import type { ForwardRequest, TrafficClass, Upstream } from '../upstream/upstream.ts';
+import { type Answer, passedOn, problemAnswer, throttled, unauthorizedAnswer } from './answers.ts';
 import { type Description, describe, type Request } from './describe.ts';
 import { headerOf, readBody, targetOf, writeAnswer } from './incoming.ts';
 import { type IncomingWrite, runWrite, type WriteParts } from './write.ts';
@@ -98,7 +98,7 @@ async function answer(
   } catch (raw) {
     const error = isAway(raw) ? new Failure('database_unavailable') : raw;
     if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
-    return { ...problemAnswer(error, retryAfter(error)), kind: 'refused' };
+    return { ...problemAnswer(error), kind: 'refused' };
   }
 }
 
@@ -132,7 +132,7 @@ async function route(
     idempotencyKey: idempotencyKeyOf(incoming),
     reference: boundedHeader(incoming, 'tallyhook-reference'),
   };
-  refuseWhileBlocked(parts);
+  refuseWhileBlocked(parts, 'app-write');
   return runWrite(parts, write);
 }
 
@@ -153,17 +153,10 @@ async function identify(
 }
 
 /** The service asked this class of traffic to wait: we answer for it, and send nothing. */
-function refuseWhileBlocked({ upstream, clock }: GatewayParts): void {
-  const until = upstream.blockedUntil('app-write');
+function refuseWhileBlocked({ upstream, clock }: GatewayParts, cls: TrafficClass): void {
+  const until = upstream.blockedUntil(cls);
   const now = clock.now();
-  if (until === undefined || until <= now) return;
-  const retry_after_s = Math.ceil((until - now) / 1000);
-  throw new Failure('upstream_throttled', 'the service set this deadline', { retry_after_s });
-}
-
-function retryAfter(error: unknown): [string, string][] {
-  const seconds = error instanceof Failure ? error.members.retry_after_s : undefined;
-  return seconds === undefined ? [] : [['retry-after', String(seconds)]];
+  if (until !== undefined && until > now) throw throttled(until, now);
 }
 
 interface PassedRead {
@@ -177,6 +170,7 @@ interface PassedRead {
 /** Forwards what changes no token: reads, and the authorization host whatever its method. */
 async function passRead(parts: GatewayParts, read: PassedRead): Promise<Answer> {
   const { request, query, host } = read;
+  if (host !== 'auth') refuseWhileBlocked(parts, 'app-read');
   const forwarded = await parts.upstream.forward({
     method: request.method,
     path: `${request.path}${query}`,
@@ -188,12 +182,13 @@ async function passRead(parts: GatewayParts, read: PassedRead): Promise<Answer> 
     deadlineAt: parts.clock.now() + parts.readTimeoutMs,
   });
   const { answer, outcome, startedAt, endedAt } = forwarded;
-  if (answer) {
+  if (answer?.complete) {
     const { status, body } = answer;
     if (host !== 'auth')
       parts.observed({ path: request.path, query, status, body, startedAt, endedAt });
     return passedOn(answer);
   }
+  if (outcome.class === 'unavailable') throw throttled(outcome.retryAt, endedAt);
   const cause = 'cause' in outcome ? outcome.cause : undefined;
   throw new Failure(
     outcome.class === 'not_sent' ? 'upstream_not_reached' : 'upstream_unreadable',

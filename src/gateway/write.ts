@@ -14,7 +14,14 @@ import type { Json } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Caller } from '../keys/keys.ts';
 import type { Forwarded, Upstream } from '../upstream/upstream.ts';
-import { type Answer, operationHeaders, passedOn, problemAnswer, replayAnswer } from './answers.ts';
+import {
+  type Answer,
+  operationHeaders,
+  passedOn,
+  problemAnswer,
+  replayAnswer,
+  throttled,
+} from './answers.ts';
 import { type Description, fingerprintOf, type Request } from './describe.ts';
 
 export type WriteDescription = Extract<Description, { what: 'write' }>;
@@ -142,12 +149,15 @@ function unrecorded(operationId: string): Answer {
   );
 }
 
-function answerOf(operation: Operation, { answer, outcome }: Forwarded): Answer {
+function answerOf(operation: Operation, { answer, outcome, endedAt }: Forwarded): Answer {
   const headers = operationHeaders(operation);
   const members = { operation_id: operation.id, state: operation.state };
   if (outcome.class === 'not_sent') {
     return problemAnswer(new Failure('upstream_not_reached', outcome.cause, members), headers);
   }
-  if (answer) return passedOn(answer, headers);
+  if (answer?.complete) return passedOn(answer, headers);
+  if (outcome.class === 'unavailable') {
+    return problemAnswer(throttled(outcome.retryAt, endedAt, members), headers);
+  }
   return problemAnswer(new Failure('outcome_unknown', undefined, members), headers);
 }

@@ -205,7 +205,7 @@ export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   }));
 }
 
-/** A later deadline always stands, whoever drew it. */
+/** A later deadline always stands, whoever drew it, and what was learned before a newer throttling does not. */
 export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await db.sql`
@@ -214,7 +214,11 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
       ${at(state.throttledAt)}, ${isoText(now)})
     on conflict (name) do update set
       blocked_until = greatest(q.blocked_until, excluded.blocked_until),
-      rate = excluded.rate, last_max = excluded.last_max, throttled_at = excluded.throttled_at,
+      (rate, last_max, throttled_at) = (
+        select n.rate, n.last_max, n.throttled_at
+        from (values (1, excluded.rate, excluded.last_max, excluded.throttled_at),
+          (2, q.rate, q.last_max, q.throttled_at)) as n(place, rate, last_max, throttled_at)
+        order by coalesce(n.throttled_at, '-infinity') desc, n.place limit 1),
       updated_at = excluded.updated_at`;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A real HTTP receiver on a free port of 127.0.0.1. Its behaviour is switched while a test runs, for all
- * paths or for one; it keeps every request with its raw body, and a test waits for the next one without
- * sleeping. Nothing here knows what a webhook is.
+ * A real HTTP receiver on a free port of 127.0.0.1. Its behaviour is switched while a test runs,
+ * for all paths or for one; it keeps every request with its raw body, and a test waits for the next
+ * one without sleeping. Nothing here knows what a webhook is.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

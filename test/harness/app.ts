@@ -1,0 +1,142 @@
+/** An app that uses Tallyhook: writes through the gateway, reads the API, follows the event feed. */
+import { request } from 'undici';
+import { jsonText, parseJson } from '../../src/kernel/json.ts';
+import { ADMIN_KEY } from './daemon.ts';
+
+export interface Answered {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are what the test says they are
+  json: any;
+}
+
+/** An event as the feed and webhooks give it. */
+export interface FeedEvent {
+  id: string;
+  type: string;
+  timestamp: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the data of an event is what its type says
+  data: any;
+}
+
+export interface App {
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Answered>;
+  give(
+    toAddr: string,
+    amount: number | bigint,
+    headers?: Record<string, string>,
+  ): Promise<Answered>;
+  transfer(
+    fromAddr: string,
+    toAddr: string,
+    amount: number | bigint,
+    headers?: Record<string, string>,
+  ): Promise<Answered>;
+  receiveFrom(
+    fromAddr: string,
+    amount: number,
+    headers?: Record<string, string>,
+  ): Promise<Answered>;
+  mint(
+    toAddr: string,
+    tokenId: bigint | number,
+    headers?: Record<string, string>,
+  ): Promise<Answered>;
+  /** Follows the feed from its beginning until an event fits. @throws Error after 20 s, listing what came */
+  until(fits: (event: FeedEvent) => boolean): Promise<FeedEvent>;
+  /** Every event so far. */
+  events(): Promise<FeedEvent[]>;
+}
+
+const PATIENCE_MS = 20_000;
+
+export function makeApp(url: () => string, key = ADMIN_KEY): App {
+  async function call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answered> {
+    const form = body instanceof URLSearchParams;
+    const raw = typeof body === 'string' || body instanceof Uint8Array;
+    const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
+    const answer = await request(`${url()}${path}`, {
+      method: method as 'GET',
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': type }),
+        ...headers,
+      },
+      body: body === undefined ? null : raw ? body : form ? body.toString() : jsonText(body),
+    });
+    const text = await answer.body.text();
+    let json: unknown;
+    try {
+      json = parseJson(text);
+    } catch {
+      json = undefined;
+    }
+    return { status: answer.statusCode, headers: answer.headers, text, json };
+  }
+
+  async function page(
+    cursor: string,
+    waitS: number,
+  ): Promise<{ data: FeedEvent[]; cursor: string }> {
+    const answer = await call('GET', `/api/events?cursor=${cursor}&wait=${waitS}&limit=500`);
+    if (answer.status !== 200) throw new Error(`the feed answered ${answer.status} ${answer.text}`);
+    return answer.json;
+  }
+
+  const pay = (path: string, body: object, headers?: Record<string, string>) =>
+    call('POST', `/v1/app/token/${path}`, { feeAmount: 1, reasonType: 'test', ...body }, headers);
+
+  return {
+    call,
+    give: (toAddr, amount, headers) => pay('operations/1/give', { toAddr, amount }, headers),
+    transfer: (fromAddr, toAddr, amount, headers) =>
+      pay('accounts/transfer', { fromAddr, toAddr, amount }, headers),
+    receiveFrom: (fromAddr, amount, headers) =>
+      pay('operations/receive-from', { fromAddr, amount }, headers),
+    mint: (toAddr, tokenId, headers) =>
+      call(
+        'POST',
+        '/v1/chain/erc721/1/mint',
+        new URLSearchParams({
+          toAddr,
+          tokenId: String(tokenId),
+          tokenURI: 'https://example.com/t',
+        }),
+        headers,
+      ),
+    async until(fits) {
+      const started = performance.now();
+      const seen: FeedEvent[] = [];
+      let cursor = '';
+      while (performance.now() - started < PATIENCE_MS) {
+        const next = await page(cursor, 2);
+        cursor = next.cursor;
+        seen.push(...next.data);
+        const found = next.data.find(fits);
+        if (found) return found;
+      }
+      const came = seen.map((event) => `${event.type} ${jsonText(event.data)}`).join('\n');
+      throw new Error(`no event fitted within ${PATIENCE_MS} ms; there were:\n${came}`);
+    },
+    async events() {
+      const all: FeedEvent[] = [];
+      for (let cursor = ''; ; ) {
+        const next = await page(cursor, 0);
+        all.push(...next.data);
+        cursor = next.cursor;
+        if (next.data.length < 500) return all;
+      }
+    },
+  };
+}

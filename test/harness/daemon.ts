@@ -1,0 +1,142 @@
+/**
+ * A whole daemon in a process of its own, as it runs in production: started, killed and started again on
+ * the same database and folder. The sandbox runs in the test's process, so that the test sees its log.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { stringify } from 'yaml';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+
+export const ADMIN_KEY = 'thk_test-admin-key-0123456789abcdefghijklmnop';
+const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
+const ROOT = join(import.meta.dirname, '../..');
+const READY_MS = 20_000;
+
+/** Everything faster than in production, so that a test waits for events and not for gaps. */
+export const QUICK = {
+  http: { port: 0 },
+  daemon: { alive_ms: 1_500, poll_ms: 100, drain_ms: 10_000 },
+  upstream: { budget_per_s: 200, start_rate_per_s: 200, write_timeout_ms: 2_000 },
+  observer: {
+    steady_ms: 400,
+    pending_min_ms: 60,
+    pending_max_ms: 400,
+    probe_ms: 300,
+    probe_down_ms: 200,
+  },
+  reconciler: { read_lag_ms: 50, quiescence_ms: 400, undecided_after_ms: 1_500 },
+};
+
+export interface World {
+  sandbox: Sandbox;
+  database: TestDatabase;
+  /** Two wallets of members in good standing, and the operator and contract of the seed. */
+  ada: string;
+  ben: string;
+  close(): Promise<void>;
+}
+
+/** A sandbox and a database of their own. */
+export async function createWorld(settings: { settleMs?: number } = {}): Promise<World> {
+  const database = await createDatabase();
+  const sandbox = await startSandbox({
+    ...CLIENT,
+    seed: 11,
+    clock: { now: () => Date.now() },
+    settleMs: settings.settleMs ?? 150,
+  });
+  const [ada, ben] = sandbox.control.state().members.map((member) => member.addr ?? '');
+  return {
+    sandbox,
+    database,
+    ada: ada as string,
+    ben: ben as string,
+    async close() {
+      await sandbox.close();
+      await database.drop();
+    },
+  };
+}
+
+export interface DaemonProcess {
+  url: string;
+  /** Milliseconds from the spawn to the line that says ready. */
+  readyMs: number;
+  child: ChildProcess;
+  /** The log and what people see, so far. */
+  output(): string;
+  /** SIGKILL, and wait until it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM, and the exit code. */
+  stop(): Promise<number | null>;
+}
+
+/** Starts a daemon on the world and waits until it says that it is ready. */
+export async function startDaemon(world: World, settings: object = {}): Promise<DaemonProcess> {
+  const { url } = world.sandbox;
+  return spawnDaemon(
+    {
+      DATABASE_URL: world.database.url,
+      UPSTREAM_BASE_URL: url,
+      UPSTREAM_AUTH_URL: url,
+      UPSTREAM_TX_URL: url,
+      UPSTREAM_CLIENT_ID: CLIENT.clientId,
+      UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+      ADMIN_KEY,
+      MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+    },
+    { ...QUICK, ...settings },
+  );
+}
+
+/** Starts a daemon with exactly this environment. @throws Error with its output when it does not start */
+export async function spawnDaemon(
+  env: Record<string, string>,
+  settings: object,
+): Promise<DaemonProcess> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-daemon-'));
+  const file = join(folder, 'settings.yaml');
+  await writeFile(file, stringify(settings));
+  const started = performance.now();
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const cleaned = exited.then(() => rm(folder, { recursive: true, force: true }));
+  createInterface({ input: child.stderr }).on('line', (line) => lines.push(line));
+  const url = await new Promise<string>((resolve, reject) => {
+    const deadline = AbortSignal.timeout(READY_MS);
+    const fail = () => reject(new Error(`the daemon did not start:\n${lines.join('\n')}`));
+    deadline.addEventListener('abort', fail);
+    child.once('exit', fail);
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      const ready = /ready at (\S+)/.exec(line);
+      if (ready?.[1]) resolve(ready[1]);
+    });
+  });
+  return {
+    url,
+    readyMs: performance.now() - started,
+    child,
+    output: () => lines.join('\n'),
+    async kill() {
+      child.kill('SIGKILL');
+      await cleaned;
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      const code = await exited;
+      await cleaned;
+      return code;
+    },
+  };
+}
