@@ -31,6 +31,13 @@ export {
   trialBalance,
   wantedOf,
 } from './balance-store.ts';
+export {
+  countUnposted,
+  listMovements,
+  type Movement,
+  type TrialPage,
+  trialBalancePage,
+} from './page-store.ts';
 export type { Wanted } from './plan.ts';
 export {
   accountOfWallet,
@@ -194,7 +201,7 @@ function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
   return operation ? { of: 'operation', id: operation.id } : undefined;
 }
 
-/** True when the rows were refused: bad data, a constraint, a limit, one of our guards. */
+/** True when the rows are to blame: bad data, a constraint, a limit, a guard that is about them. */
 function isOfTheRows(error: unknown): error is DatabaseError {
-  return error instanceof DatabaseError && /^(?:21|22|23|54|TH)/.test(error.code);
+  return error instanceof DatabaseError && /^(?:21|22|23|54|TH00[1235])/.test(error.code);
 }

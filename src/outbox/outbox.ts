@@ -12,6 +12,8 @@ import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
+export { countUnnumbered } from './store.ts';
+
 /** Writes the deliveries of these events inside the same transaction; given by webhooks. */
 export type FanOut = (tx: Tx, events: readonly OutboxEvent[]) => Promise<void>;
 

@@ -1,6 +1,6 @@
 /** SQL of the outbox: subject counters, events, and the numbers of the feed. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
-import { isoText } from '../kernel/clock.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
 import type { OutboxEvent } from './events.ts';
 
 /**
@@ -62,6 +62,18 @@ export async function numberEvents(tx: Tx, limit: number): Promise<number> {
     )
     select count(*)::int as numbered from numbered`;
   return rows[0]?.numbered ?? 0;
+}
+
+/** Committed events without a number, counted up to `max`, and when the oldest was recorded. */
+export async function countUnnumbered(
+  db: Queryable,
+  max: number,
+): Promise<{ waiting: number; since: Instant | null }> {
+  const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
+    select count(*)::int as waiting, min(recorded_at) as since from (
+      select recorded_at from tallyhook.events where seq is null
+      order by recorded_at, id limit ${max}) x`;
+  return rows[0] ?? { waiting: 0, since: null };
 }
 
 /** The oldest number still kept, and the newest given (0 before the first). */

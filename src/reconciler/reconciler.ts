@@ -18,6 +18,7 @@ import { giveToPeople } from './resolution.ts';
 import { judgeToken } from './tokens.ts';
 import { judgeWallet } from './wallets.ts';
 
+export { countOpenDrifts, type Position, positionsOf } from './position-store.ts';
 export { findToken, listTokens, type Token } from './store.ts';
 export {
   type Drift,
