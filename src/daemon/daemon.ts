@@ -5,16 +5,19 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { retireDaemon } from '../db/leases.ts';
+import { retireDaemon, setInstallationFact } from '../db/leases.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
+import { BOOKS_FACT, booksFact } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database.ts';
+import { startNudges } from './nudges.ts';
 import { ensureAdmin } from './secrets.ts';
 import { insistOnService, openService, type Service } from './service.ts';
+import { booksOf, nudgesOf } from './stage-settings.ts';
 
 export { type Config, type Environment, loadConfig } from './config.ts';
 
@@ -42,11 +45,14 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     const service = await openService(config, { clock, chance: systemChance, log });
     undo.push(service.close);
     await insistOnService(database.db, service, clock);
+    await setInstallationFact(database.db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
     const adminKey = await ensureAdmin(built.keys, config);
     const server = makeServer(built);
     const url = await listen(server, config);
+    const stopNudges = startNudges(nudgesOf(config), log, (name) => built.schedule.wake(name));
+    undo.push(stopNudges);
     built.schedule.start();
     log.info({ url, daemon: built.daemon.id, service: service.identity }, 'ready');
     return {
@@ -55,7 +61,7 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
       sandboxUrl: service.sandboxUrl,
       notes: database.notes,
       log,
-      stop: once(() => stop({ config, log, server, built, service, database })),
+      stop: once(() => stop({ config, log, server, built, service, database, stopNudges })),
       survives: (error) => database.db.renewAfter(error),
     };
   } catch (error) {
@@ -95,19 +101,23 @@ interface Parts {
   built: Built;
   service: Service;
   database: Database;
+  stopNudges: () => Promise<void>;
 }
 
 /** Right to left: no new requests, then the workers, then what they used. */
-async function stop({ config, log, server, built, service, database }: Parts): Promise<void> {
+async function stop(parts: Parts): Promise<void> {
+  const { config, log, server, built, service, database } = parts;
   log.info('stopping');
   const late = new AbortController();
   const deadline = pause(config.daemon.drain_ms, late.signal).then(() => 'late' as const);
   const drained = (async () => {
     server.close();
     server.closeIdleConnections();
+    await parts.stopNudges();
     await built.gateway.drain();
     await built.schedule.stop();
     await built.webhooks.drain(config.daemon.drain_ms);
+    await built.webhooks.close();
     await built.upstream.close();
   })();
   const how = await Promise.race([drained.then(() => 'drained' as const), deadline]);

@@ -2,9 +2,11 @@
 import type { Books } from '../ledger/ledger.ts';
 import type { ObserverSettings } from '../observer/observer.ts';
 import type { ReconcilerSettings } from '../reconciler/reconciler.ts';
+import { DEFAULT_LIMITS, type ReportSettings } from '../reports/reports.ts';
 import type { UpstreamSettings } from '../upstream/upstream.ts';
 import { type WebhookSettings, webhookDefaults } from '../webhooks/webhooks.ts';
 import type { Config } from './config.ts';
+import type { Nudge } from './nudges.ts';
 
 export function upstreamSettings({ upstream }: Config): UpstreamSettings {
   return {
@@ -80,4 +82,26 @@ export function gatewaySettings({ http, upstream }: Config) {
     readTimeoutMs: upstream.read_timeout_ms,
     writeTimeoutMs: upstream.write_timeout_ms,
   };
+}
+
+const MINUTE_MS = 60_000;
+
+export function reportSettings({ reports, reconciler }: Config): ReportSettings {
+  const { period, time_zone: timeZone } = reports.reconciliation;
+  return {
+    ...DEFAULT_LIMITS,
+    readLagMs: reconciler.read_lag_ms,
+    quiescenceMs: reconciler.quiescence_ms,
+    staleMs: reports.stale_after_ms,
+    schedule: period === 'day' ? { every: 'day', timeZone } : { everyMs: period * MINUTE_MS },
+  };
+}
+
+/** When the calendar says to look: for due reports, and for the house-keeping of partitions. */
+export function nudgesOf({ reports }: Config): Nudge[] {
+  const { cron, time_zone: timeZone } = reports.reconciliation;
+  return [
+    { name: 'reports', cron, timeZone },
+    { name: 'house-keeping', cron: '17 3 * * *', timeZone: 'UTC' },
+  ];
 }

@@ -3,6 +3,7 @@
  * Work is found in tables; a wake-up only makes it sooner.
  */
 import type { Db } from '../db/connect.ts';
+import { dropPartitions, makePartitions } from '../db/partitions.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Observer } from '../observer/observer.ts';
@@ -92,8 +93,17 @@ export function workersOf(given: {
       name: 'reports',
       pollMs: 60_000,
       pass: async (now) => {
-        const made = await reports.runDue(now);
+        const { made, more } = await reports.runDue(now);
         if (made > 0) wake('sequencer', 'webhooks');
+        return more ? now : undefined;
+      },
+    },
+    {
+      name: 'house-keeping',
+      pollMs: 3_600_000,
+      pass: async (now) => {
+        await makePartitions(db, now);
+        await dropPartitions(db, now, config.database.retention_days);
         return undefined;
       },
     },

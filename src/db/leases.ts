@@ -118,3 +118,16 @@ export async function fixInstallationFact(
     on conflict (name) do nothing`;
   return must(await findInstallationFact(db, name), `installation fact ${name}`);
 }
+
+/** Records a fact that follows the configuration; the newest value stands. */
+export async function setInstallationFact(
+  db: Queryable,
+  name: string,
+  value: string,
+  now: Instant,
+): Promise<void> {
+  await db.sql`
+    insert into tallyhook.installation (name, value, set_at) values (${name}, ${value}, ${isoText(now)})
+    on conflict (name) do update set value = excluded.value, set_at = excluded.set_at
+    where tallyhook.installation.value <> excluded.value`;
+}
