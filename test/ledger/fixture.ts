@@ -82,8 +82,8 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
   await owner.sql`
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint, key_held,
       method, path, request_body, recorded_at, answered_at, effective_at, effective_basis,
-      from_addr, to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
-      tx_app_no, tx_log_no, tx_hash)
+      from_addr, to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type,
+      reference, tx_app_no, tx_log_no, tx_hash)
     select id, kind, state, 'gateway', owner, 'key_1', 'f', false, 'POST', '/v1', '', "recordedAt",
       "answeredAt", "effectiveAt", "effectiveBasis", "fromAddr", "toAddr", "operationNo",
       "contractId", "tokenId", amount, "feeAmount", "reasonType", reference, "txAppNo", "txLogNo",
