@@ -1,7 +1,7 @@
 /**
- * Which IP addresses webhooks may be sent to. Pure: judges text, opens nothing. Only public unicast is
- * allowed; everything special (loopback, private, link-local, CGNAT, multicast, reserved, and the IPv6
- * forms that carry an IPv4 address) is refused unless an operator allowed that very range.
+ * Which IP addresses webhooks may be sent to. Pure: judges text, opens nothing. Only public unicast
+ * is allowed; everything special (loopback, private, link-local, CGNAT, multicast, reserved, and
+ * the IPv6 forms that carry an IPv4 address) is refused unless an operator allowed that very range.
  */
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../kernel/errors.ts';
@@ -28,8 +28,9 @@ export function literalAddress(hostname: string): string | undefined {
 }
 
 /**
- * True when nothing may be sent to this address. What is no address at all is refused too. An address
- * such as ::ffff:127.0.0.1 is not read as the IPv4 address in it: only a range of its own allows it.
+ * True when nothing may be sent to this address. What is no address at all is refused too. An
+ * address such as ::ffff:127.0.0.1 is not read as the IPv4 address in it: only a range of its own
+ * allows it.
  */
 export function isRefused(address: string, allowed: AllowedRanges): boolean {
   if (!ipaddr.isValid(address)) return true;

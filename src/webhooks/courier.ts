@@ -1,8 +1,9 @@
 /**
- * The sends under way in this daemon. It takes claimed deliveries, sends them in turn, one endpoint after
- * the other, and hands each answer on; nobody waits for it. Bounded by the endpoint's cap, by a cap on quick
- * sends and by one on slow ones: a send that takes long moves out of the quick slots, so that endpoints that
- * hang fill their own room and nobody else's. Retries have a part of the slots and never all of them.
+ * The sends under way in this daemon. It takes claimed deliveries, sends them in turn, one endpoint
+ * after the other, and hands each answer on; nobody waits for it. Bounded by the endpoint's cap, by
+ * a cap on quick sends and by one on slow ones: a send that takes long moves out of the quick
+ * slots, so that endpoints that hang fill their own room and nobody else's. Retries have a part of
+ * the slots and never all of them.
  */
 import { after, type Clock, type Instant } from '../kernel/clock.ts';
 import type { Claimed, ClaimedEndpoint } from './delivery-store.ts';
@@ -28,6 +29,8 @@ export interface CourierNeeds {
   done: (job: Job, startedAt: Instant, sent: Sent) => void;
   /** For claims that go back unsent. */
   unsent: (jobs: Job[]) => void;
+  /** Called whenever a send has ended or a slot is free again. */
+  moved: () => void;
 }
 
 /** What is held for one endpoint. */
@@ -235,6 +238,7 @@ export class Courier {
     for (const lane of this.stalled.splice(0)) this.enter(lane);
     this.pump();
     for (const tell of this.listeners.splice(0)) tell();
+    this.given.moved();
   }
 }
 

@@ -1,18 +1,20 @@
 /**
  * SQL of the queue: deliveries go in with their events, and are claimed under leases.
  *
- * Nothing here is found by counting or scanning a backlog: the endpoints that have work come from a loose
- * index scan, one probe each, and a claim reads the first rows of one endpoint in the order of `due_at`.
- * Claims of one endpoint follow each other, because each first locks the row of its health.
+ * Nothing here is found by counting or scanning a backlog: the endpoints that have work come from a
+ * loose index scan, one probe each, and a claim reads the first rows of one endpoint in the order
+ * of `due_at`. Claims of one endpoint follow each other, because each first locks the row of its
+ * health.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { OutboxEvent } from '../outbox/events.ts';
 
 /**
- * Makes the deliveries of these events for every enabled endpoint that wants them, in one statement. The id
- * is made of the time of the event's id and a hash of event and endpoint, so the same two give the same id.
- * A test goes to its own endpoint only, and nobody is told of his own trouble.
+ * Makes the deliveries of these events for every enabled endpoint that wants them, in one
+ * statement. The id is made of the time of the event's id and a hash of event and endpoint, so the
+ * same two give the same id. A test goes to its own endpoint only, and nobody is told of his own
+ * trouble.
  */
 export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
   const rows = events.map((e) => ({
@@ -25,9 +27,10 @@ export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): 
   await tx.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
-    select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8' || substr(h.hex, 4, 3)
-        || '-' || substr(h.hex, 7, 12),
-      e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at, e.recorded_at
+    select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
+        || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12),
+      e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at,
+      e.recorded_at
     from jsonb_to_recordset(${asJson(rows)}::jsonb)
       as e(id text, type text, subject text, subject_seq bigint, recorded_at timestamptz)
     join tallyhook.endpoints p on p.state = 'enabled' and p.deleted_at is null and case
@@ -96,7 +99,9 @@ export interface ClaimedEndpoint {
   lastSuccessAt: Instant | null;
 }
 
-/** Locks those of the endpoints that may be sent to now and that no other daemon is claiming from. */
+/**
+ * Locks those of the endpoints that may be sent to now and that no other daemon is claiming from.
+ */
 export async function lockEndpoints(
   tx: Tx,
   ids: readonly string[],
@@ -162,21 +167,23 @@ export async function claim(
 
 /** How many due deliveries of an ordered endpoint one claim looks through. */
 const ORDERED_SCAN = 256;
-/** How long a delivery is out of the way that waits for an earlier one; what ends the wait wakes it. */
+/**
+ * How long a delivery is out of the way that waits for an earlier one; what ends the wait wakes it.
+ */
 const PARK_MS = 60_000;
 
 /**
- * Claims from endpoints that want order: of each subject only its earliest delivery, and only while none of
- * the subject is under way. What stands behind an earlier one is parked, so that it is not looked at again
- * and again; `wakeFollowers` brings it back.
+ * Claims from endpoints that want order: of each subject only its earliest delivery, and only while
+ * none of the subject is under way. What stands behind an earlier one is parked, so that it is not
+ * looked at again and again; `wakeFollowers` brings it back.
  */
 export async function claimInOrder(
   tx: Tx,
   quotas: readonly Quota[],
   now: Instant,
   leaseUntil: Instant,
-): Promise<Claimed[]> {
-  return tx.sql<Claimed[]>`
+): Promise<{ claims: Claimed[]; parked: number }> {
+  const rows = await tx.sql<(Claimed & { parked: number })[]>`
     with due as (
       select d.created_at, d.id, d.endpoint_id, d.subject, d.subject_seq, d.due_at, d.passed, q.n
       from jsonb_to_recordset(${asJson(quotas)}::jsonb) as q("endpointId" text, n int)
@@ -209,6 +216,7 @@ export async function claimInOrder(
       set due_at = greatest(judged.head_due_at, ${isoText(now + PARK_MS)}::timestamptz)
       from judged
       where not judged.free and d.created_at = judged.created_at and d.id = judged.id
+      returning d.id
     ), claimed as (
       update tallyhook.deliveries d set lease_until = ${isoText(leaseUntil)}, fence = d.fence + 1
       from ranked
@@ -216,7 +224,11 @@ export async function claimInOrder(
       returning d.id, d.created_at, d.endpoint_id, d.event_id, d.event_type, d.subject,
         d.subject_seq, d.queued_at, d.due_at, d.attempts, d.tries, d.fence
     )
-    ${claimedWithBodies(tx)}`;
+    select k.parked, w.id, w."createdAt", w."endpointId", w."eventId", w."eventType", w.subject,
+      w."subjectSeq", w."queuedAt", w.attempts, w.tries, w.fence, w.body
+    from (select count(*)::int as parked from parked) k
+    left join (${claimedWithBodies(tx)}) w on true`;
+  return { claims: rows.filter(({ id }) => id !== null), parked: rows[0]?.parked ?? 0 };
 }
 
 function claimedWithBodies({ sql }: Tx) {

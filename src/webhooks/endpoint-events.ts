@@ -1,6 +1,6 @@
 /**
- * The operational events of webhooks, as drafts for the outbox. Pure. The URL is told without its query,
- * where receivers keep tokens.
+ * The operational events of webhooks, as drafts for the outbox. Pure. The URL is told without its
+ * query, where receivers keep tokens.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { EventDraft } from '../outbox/events.ts';
@@ -43,8 +43,8 @@ export function testEvent(endpointId: string, url: string, now: Instant): EventD
 }
 
 /**
- * Says that a delivery failed for good. Of the delivery of an operational event nothing is said: two dead
- * endpoints would tell each other of their deaths for ever.
+ * Says that a delivery failed for good. Of the delivery of an operational event nothing is said:
+ * two dead endpoints would tell each other of their deaths for ever.
  */
 export function exhaustedEvent(job: Job, now: Instant): EventDraft[] {
   const { claimed, endpoint } = job;

@@ -1,6 +1,6 @@
 /**
- * What an endpoint may be told to be. Pure. Everything that a caller gives is judged here, once, before it
- * is stored; refusals name the field.
+ * What an endpoint may be told to be. Pure. Everything that a caller gives is judged here, once,
+ * before it is stored; refusals name the field.
  */
 import { Failure } from '../kernel/errors.ts';
 import { isEventPattern } from '../outbox/events.ts';
@@ -32,8 +32,9 @@ const DESCRIPTION_MAX = 500;
 const RATE = { min: 0.01, max: 1_000 };
 
 /** Headers that belong to HTTP, to us, or to the signature. */
+const GROUPS_REFUSED = /^(?:webhook|content|proxy)-/i;
 const HEADERS_REFUSED =
-  /^(?:webhook-.*|host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*|user-agent)$/i;
+  /^(?:host|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect)$/i;
 
 /**
  * The fields that were given, in the form in which they are stored.
@@ -72,7 +73,7 @@ function judgeHeaders(headers: Readonly<Record<string, string>>): void {
   if (entries.length > HEADERS_MAX)
     throw new Failure('invalid_request', 'at most 20 extra headers');
   for (const [name, value] of entries) {
-    if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/.test(name) || HEADERS_REFUSED.test(name))
+    if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/.test(name) || isRefusedHeader(name))
       throw new Failure('invalid_request', `headers: ${name.slice(0, 60)} may not be set`);
     if (value.length > HEADER_VALUE_MAX || !/^[\t\x20-\x7e]*$/.test(value))
       throw new Failure('invalid_request', `headers: the value of ${name} is not plain text`);
@@ -80,6 +81,10 @@ function judgeHeaders(headers: Readonly<Record<string, string>>): void {
   const names = new Set(entries.map(([name]) => name.toLowerCase()));
   if (names.size < entries.length)
     throw new Failure('invalid_request', 'headers: a name is given twice');
+}
+
+function isRefusedHeader(name: string): boolean {
+  return GROUPS_REFUSED.test(name) || HEADERS_REFUSED.test(name);
 }
 
 function isBetween(value: number, { min, max }: { min: number; max: number }): boolean {

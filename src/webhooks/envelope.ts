@@ -1,6 +1,6 @@
 /**
- * From a sealed endpoint to something that can be sent: opens the seals, readies the keys, signs. What was
- * opened is kept in memory only, for as long as the endpoint's sealed texts stay the same.
+ * From a sealed endpoint to something that can be sent: opens the seals, readies the keys, signs.
+ * What was opened is kept in memory only, for as long as the endpoint's sealed texts stay the same.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Seal } from '../kernel/seal.ts';

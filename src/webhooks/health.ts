@@ -1,7 +1,8 @@
 /**
- * How an endpoint is doing, folded from what its attempts gave. Pure. After a run of failures the breaker
- * opens: nothing is sent until `holdUntil`, then one probe at a time, and each failed probe doubles the
- * wait. Days of nothing but failures, or one 410, disable the endpoint; the first success heals it.
+ * How an endpoint is doing, folded from what its attempts gave. Pure. After a run of failures the
+ * breaker opens: nothing is sent until `holdUntil`, then one probe at a time, and each failed probe
+ * doubles the wait. Days of nothing but failures, or one 410, disable the endpoint; the first
+ * success heals it.
  */
 import { backoffMs } from '../kernel/backoff.ts';
 import type { Chance } from '../kernel/chance.ts';

@@ -42,8 +42,9 @@ export interface DeliveryFilter {
 }
 
 function columns({ sql }: Queryable, now: Instant) {
-  return sql`id, endpoint_id as "endpointId", event_id as "eventId", event_type as "eventType", subject,
-    subject_seq as "subjectSeq", case when state = 'pending' and lease_until > ${isoText(now)}
+  return sql`id, endpoint_id as "endpointId", event_id as "eventId", event_type as "eventType",
+    subject, subject_seq as "subjectSeq",
+    case when state = 'pending' and lease_until > ${isoText(now)}
       then 'sending' else state end as state,
     due_at as "dueAt", attempts, created_at as "createdAt", finished_at as "finishedAt"`;
 }
@@ -61,12 +62,13 @@ export async function listDeliveries(
   const stored = state === 'sending' ? 'pending' : state;
   // Ids of deliveries begin with the time of their event's id, so an event's are found by a range.
   const time = eventId?.slice(4, 18);
+  const [first, last] = [`dlv_${time}7000`, `dlv_${time}7fff-ffff-ffffffffffff`];
   return sql<Delivery[]>`
     select ${columns(db, now)} from tallyhook.deliveries
     where true
       ${before ? sql`and id < ${before}` : sql``}
       ${endpointId ? sql`and endpoint_id = ${endpointId}` : sql``}
-      ${time ? sql`and id between ${`dlv_${time}7000`} and ${`dlv_${time}7fff-ffff-ffffffffffff`}` : sql``}
+      ${time ? sql`and id between ${first} and ${last}` : sql``}
       ${eventId ? sql`and event_id = ${eventId}` : sql``}
       ${eventType ? sql`and event_type = ${eventType}` : sql``}
       ${stored ? sql`and state = ${stored}` : sql``}
@@ -99,8 +101,9 @@ export async function listAttempts(
 }
 
 /**
- * Puts a delivery back to the front of the queue with a new schedule; its attempts go on counting. One that
- * had ended holds up nobody of its subject. False when it is being sent, or its endpoint gets nothing now.
+ * Puts a delivery back to the front of the queue with a new schedule; its attempts go on counting.
+ * One that had ended holds up nobody of its subject. False when it is being sent, or its endpoint
+ * gets nothing now.
  */
 export async function requeue(db: Queryable, id: string, now: Instant): Promise<boolean> {
   const rows = await db.sql<{ id: string }[]>`

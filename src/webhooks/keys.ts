@@ -1,7 +1,7 @@
 /**
- * Signing keys of an endpoint in the forms of Standard Webhooks: `whsec_` (HMAC), `whsk_` and `whpk_`
- * (ed25519, seed ‖ public key and public key). Pure but for the randomness it is given. An empty, short
- * or truncated key is refused, because a signature made with one proves nothing.
+ * Signing keys of an endpoint in the forms of Standard Webhooks: `whsec_` (HMAC), `whsk_` and
+ * `whpk_` (ed25519, seed ‖ public key and public key). Pure but for the randomness it is given. An
+ * empty, short or truncated key is refused, because a signature made with one proves nothing.
  */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { must } from '../kernel/assert.ts';
@@ -83,8 +83,9 @@ export function liveKeys<K extends SigningKey>(keys: readonly K[], now: Instant)
 }
 
 /**
- * The keys after a rotation: one new key per wanted scheme, in front, and the present ones until the
- * overlap ends. What has ended is dropped, and a scheme that is no longer wanted ends with the overlap.
+ * The keys after a rotation: one new key per wanted scheme, in front, and the present ones until
+ * the overlap ends. What has ended is dropped, and a scheme that is no longer wanted ends with the
+ * overlap.
  * @throws Failure `conflict` when more than ten keys would sign at once
  */
 export function rotateKeys(

@@ -1,13 +1,14 @@
 /**
- * How much of each endpoint's work is taken on, and in which order. Pure. A group of claims is shared out
- * over a ring of endpoints, so that a long backlog gets no more of it than a short one; how far ahead of
- * its sends an endpoint may be claimed grows with what it takes, and falls back at the first trouble.
+ * How much of each endpoint's work is taken on, and in which order. Pure. A group of claims is
+ * shared out over a ring of endpoints, so that a long backlog gets no more of it than a short one;
+ * how far ahead of its sends an endpoint may be claimed grows with what it takes, and falls back at
+ * the first trouble.
  */
 import type { Instant } from '../kernel/clock.ts';
 
 /**
- * Sends at once to one endpoint: the cap, halved for each failure in a row down to one probe, and shared
- * among the daemons that live.
+ * Sends at once to one endpoint: the cap, halved for each failure in a row down to one probe, and
+ * shared among the daemons that live.
  */
 export function inFlightMax(cap: number, consecutiveFailures: number, daemons: number): number {
   const halved = Math.floor(cap / 2 ** Math.min(consecutiveFailures, 30) / Math.max(1, daemons));
@@ -23,7 +24,9 @@ export interface Flow {
   troubled: boolean;
 }
 
-/** The next window: doubled when it was used up without trouble, the bare in-flight cap after any. */
+/**
+ * The next window: doubled when it was used up without trouble, the bare in-flight cap after any.
+ */
 export function nextWindow(flow: Flow, inFlight: number, windowMax: number): number {
   if (flow.troubled) return inFlight;
   const grown = flow.finished * 2 >= flow.window ? flow.window * 2 : flow.window;
@@ -31,19 +34,22 @@ export function nextWindow(flow: Flow, inFlight: number, windowMax: number): num
 }
 
 /**
- * The part of a second in which a rate may be used up at once: small, so that no second sees much more
- * than the rate.
+ * The part of a second in which a rate may be used up at once: small, so that no second sees much
+ * more than the rate.
  */
 const BURST_MS = 100;
+/** What division may lose; a whole step must count as one. */
+const ROUNDING = 1e-6;
 
 /**
- * How many may go now at `ratePerS` (GCRA), and the state after `n` of them went. State is the instant
- * until which the rate is used up.
+ * How many may go now at `ratePerS` (GCRA), and the state after `n` of them went. State is the
+ * instant until which the rate is used up.
  */
 export function rateAllowance(pacedUntil: Instant | null, ratePerS: number, now: Instant) {
   const stepMs = 1000 / ratePerS;
   const from = Math.max(pacedUntil ?? 0, now);
-  const allowed = Math.max(0, Math.floor((now + Math.max(BURST_MS, stepMs) - from) / stepMs));
+  const free = Math.max(BURST_MS, stepMs) - (from - now);
+  const allowed = Math.max(0, Math.floor(free / stepMs + ROUNDING));
   return { allowed, pacedUntilAfter: (n: number): Instant => Math.ceil(from + n * stepMs) };
 }
 

@@ -1,8 +1,8 @@
 /**
- * Names to addresses at connect time. Every address that a name resolves to is vetted, and the connection
- * is made to exactly those addresses: there is no second look-up that could answer something else. Equal
- * look-ups under way are one, and a failed one is remembered for a moment, because the system resolver has
- * few threads and a dead name must not occupy them.
+ * Names to addresses at connect time. Every address that a name resolves to is vetted, and the
+ * connection is made to exactly those addresses: there is no second look-up that could answer
+ * something else. Equal look-ups under way are one, and a failed one is remembered for a moment,
+ * because the system resolver has few threads and a dead name must not occupy them.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
@@ -23,7 +23,9 @@ export const BLOCKED_ADDRESS = 'BLOCKED_ADDRESS';
 const FAILED_FOR_MS = 3_000;
 const NAMES_MAX = 1_000;
 
-/** A look-up for `net.connect` that answers allowed addresses only, or fails with `BLOCKED_ADDRESS`. */
+/**
+ * A look-up for `net.connect` that answers allowed addresses only, or fails with `BLOCKED_ADDRESS`.
+ */
 export function vettedLookup(
   resolve: Resolve,
   allowed: AllowedRanges,

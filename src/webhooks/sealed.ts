@@ -1,6 +1,6 @@
 /**
- * What of an endpoint is sealed at rest: its signing keys and its extra headers. Each is sealed for its own
- * place, so that a text copied to another endpoint or column does not open.
+ * What of an endpoint is sealed at rest: its signing keys and its extra headers. Each is sealed for
+ * its own place, so that a text copied to another endpoint or column does not open.
  */
 import { z } from 'zod';
 import { jsonText, parseJson } from '../kernel/json.ts';

@@ -1,7 +1,8 @@
 /**
- * The one POST. Bounded in every direction: one deadline over look-up, connect, TLS, head and body; at most
- * `readBytesMax` of the answer are read and then the connection is destroyed; redirects are answers like any
- * other. Never throws: whatever happens is an answer. Addresses are vetted at connect time.
+ * The one POST. Bounded in every direction: one deadline over look-up, connect, TLS, head and body;
+ * at most `readBytesMax` of the answer are read and then the connection is destroyed; redirects are
+ * answers like any other. Never throws: whatever happens is an answer. Addresses are vetted at
+ * connect time.
  */
 import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../kernel/clock.ts';
@@ -64,7 +65,7 @@ export function makeSender(limits: SendLimits, allowed: AllowedRanges, resolve: 
   return {
     async post(post) {
       const literal = literalAddress(post.url.hostname);
-      if (literal !== undefined && isRefused(literal, allowed)) return blocked();
+      if (literal !== undefined && isRefused(literal, allowed)) return unsent('blocked_address');
       const exchange = new Exchange(limits);
       underWay.add(exchange);
       try {
@@ -80,9 +81,10 @@ export function makeSender(limits: SendLimits, allowed: AllowedRanges, resolve: 
   };
 }
 
-function blocked(): Sent {
+/** What stands for an answer when nothing was sent, and why. */
+export function unsent(error: string): Sent {
   const nothing = { status: null, retryAfter: undefined, body: null, headers: null };
-  return { ...nothing, error: 'blocked_address', durationMs: 0 };
+  return { ...nothing, error, durationMs: 0 };
 }
 
 /** One request under way: collects the answer and ends exactly once. */
@@ -119,7 +121,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     return done;
   }
 
-  /** Ends with what there is; a request still waiting for its connection is dropped when it gets one. */
+  /**
+   * Ends with what there is; a request still waiting for its connection is dropped when it gets
+   * one.
+   */
   end(error: string | null): void {
     const finish = this.finish;
     if (!finish) return;
@@ -209,7 +214,10 @@ const WORDS: Record<string, string> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'unreadable',
 };
 
-/** A stable word for why there was no whole answer; the driver's text may hold addresses and is dropped. */
+/**
+ * A stable word for why there was no whole answer; the driver's text may hold addresses and is
+ * dropped.
+ */
 function wordFor(error: unknown): string {
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return 'failed';

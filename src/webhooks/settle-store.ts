@@ -1,6 +1,7 @@
 /**
- * SQL of the end of an attempt. A group of attempts is settled in one statement: the attempts are logged
- * whatever happened, and a delivery changes only for the holder of its latest claim (the fence).
+ * SQL of the end of an attempt. A group of attempts is settled in one statement: the attempts are
+ * logged whatever happened, and a delivery changes only for the holder of its latest claim (the
+ * fence).
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -52,8 +53,8 @@ export async function settle(
   }));
   const changed = await db.sql<{ id: string }[]>`
     with given as (
-      select id, created_at, fence, state, due_at, tries, passed, n, at, duration_ms, verdict, status,
-        error, response_body, response_headers
+      select id, created_at, fence, state, due_at, tries, passed, n, at, duration_ms, verdict,
+        status, error, response_body, response_headers
       from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz,
         fence int, state text, due_at timestamptz, tries int, passed boolean, n int,
         at timestamptz, duration_ms int, verdict text, status int, error text, response_body text,
@@ -64,10 +65,12 @@ export async function settle(
       select id, n, at, duration_ms, verdict, status, error, response_body, response_headers
       from given where n is not null
     )
-    update tallyhook.deliveries d set state = given.state, due_at = coalesce(given.due_at, d.due_at),
+    update tallyhook.deliveries d set state = given.state,
+      due_at = coalesce(given.due_at, d.due_at),
       attempts = d.attempts + case when given.n is null then 0 else 1 end, tries = given.tries,
       passed = d.passed or given.passed, lease_until = null,
-      finished_at = case when given.state = 'pending' then null else ${isoText(now)}::timestamptz end
+      finished_at = case when given.state = 'pending' then null
+        else ${isoText(now)}::timestamptz end
     from given
     where d.created_at = given.created_at and d.id = given.id and d.fence = given.fence
       and d.state = 'pending'
@@ -88,13 +91,14 @@ export async function release(
   await db.sql`
     update tallyhook.deliveries d set lease_until = null
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz, fence int)
-    where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence and d.state = 'pending'`;
+    where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
+      and d.state = 'pending'`;
 }
 
 /**
- * Makes due at once what waited for these deliveries: the next of each subject. To be called under the lock
- * of the endpoint's health, after the settlement and in a statement of its own, so that it sees what a claim
- * has parked in the meantime.
+ * Makes due at once what waited for these deliveries: the next of each subject. To be called under
+ * the lock of the endpoint's health, after the settlement and in a statement of its own, so that it
+ * sees what a claim has parked in the meantime.
  */
 export async function wakeFollowers(
   tx: Tx,
@@ -109,7 +113,8 @@ export async function wakeFollowers(
   }));
   await tx.sql`
     update tallyhook.deliveries d set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id text, subject text, subject_seq bigint)
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id text, subject text,
+      subject_seq bigint)
     cross join lateral (
       select n.created_at, n.id from tallyhook.deliveries n
       where n.endpoint_id = x.endpoint_id and n.subject = x.subject and n.state = 'pending'

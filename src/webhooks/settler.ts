@@ -1,8 +1,9 @@
 /**
- * What finished sends make of deliveries and endpoints. Answers are collected and settled in groups: while
- * one group commits, the next one gathers. A group whose endpoints are well is one statement; where an
- * endpoint fails, heals or wants order, one transaction settles, judges its health, and emits the events of
- * it. A group that cannot be written is tried again until its leases end; then its deliveries repeat.
+ * What finished sends make of deliveries and endpoints. Answers are collected and settled in
+ * groups: while one group commits, the next one gathers. A group whose endpoints are well is one
+ * statement; where an endpoint fails, heals or wants order, one transaction settles, judges its
+ * health, and emits the events of it. A group that cannot be written is tried again until its
+ * leases end; then its deliveries repeat.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
@@ -44,6 +45,8 @@ export interface SettlerNeeds {
   metrics: Metrics;
   settings: WebhookSettings;
   emit: Emit;
+  /** Called when the next of some subject may go. */
+  woken: () => void;
 }
 
 const GROUP_MAX = 256;
@@ -117,6 +120,7 @@ export class Settler {
     const settlements = judged.map(({ settlement }) => settlement);
     if (judged.every((j) => isPlain(j, now))) await store.settle(db, settlements, now);
     else await db.begin((tx) => this.settleAndJudge(tx, judged, now));
+    if (judged.some(({ job }) => job.endpoint.ordered)) this.given.woken();
     for (const { verdict, job, endedAt } of judged) {
       if (verdict) metrics.attempts.inc({ verdict: verdict.verdict });
       if (verdict?.verdict === 'delivered')

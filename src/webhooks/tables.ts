@@ -1,6 +1,6 @@
 /**
- * Who is told, what is to be told them, and every attempt. Deliveries and attempts are partitioned by
- * time and pruned by dropping partitions.
+ * Who is told, what is to be told them, and every attempt. Deliveries and attempts are partitioned
+ * by time and pruned by dropping partitions.
  */
 
 import {
@@ -55,8 +55,8 @@ export const endpointHealth = tallyhook.table('endpoint_health', {
 });
 
 /**
- * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index holds, so
- * that claiming touches the row and nothing else.
+ * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index holds,
+ * so that claiming touches the row and nothing else.
  */
 export const deliveries = tallyhook.table(
   'deliveries',

@@ -1,7 +1,7 @@
 /**
- * Which URLs an endpoint may have. Pure. The WHATWG parser normalises every spelling of an IP address
- * (0x7f.1, 2130706433, 127.1) before it is judged here. Names are judged again at every connect, by the
- * addresses they then resolve to (resolve.ts).
+ * Which URLs an endpoint may have. Pure. The WHATWG parser normalises every spelling of an IP
+ * address (0x7f.1, 2130706433, 127.1) before it is judged here. Names are judged again at every
+ * connect, by the addresses they then resolve to (resolve.ts).
  */
 import { Failure } from '../kernel/errors.ts';
 import { type AllowedRanges, isRefused, literalAddress } from './address.ts';

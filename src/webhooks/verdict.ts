@@ -1,10 +1,10 @@
 /**
  * What an answer means for one delivery: done, again at an instant, or never again. Pure.
  *
- * Only 2xx is success. The wait before the next try is the step of the schedule plus jitter, so never
- * earlier than the step; `Retry-After` is a floor under it. A 429 or 503 that names a time uses up no try,
- * but the delivery's whole time is bounded. A 410 ends the endpoint, not the delivery: should somebody
- * enable the endpoint again, it goes on where it stopped.
+ * Only 2xx is success. The wait before the next try is the step of the schedule plus jitter, so
+ * never earlier than the step; `Retry-After` is a floor under it. A 429 or 503 that names a time
+ * uses up no try, but the delivery's whole time is bounded. A 410 ends the endpoint, not the
+ * delivery: should somebody enable the endpoint again, it goes on where it stopped.
  */
 import type { Chance } from '../kernel/chance.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -12,7 +12,9 @@ import type { Instant } from '../kernel/clock.ts';
 /** What came back: a status, or why there was none. */
 export interface Answer {
   status: number | null;
-  /** Such as timeout, refused, reset, dns, tls, blocked_address. Set also when the body broke off. */
+  /**
+   * Such as timeout, refused, reset, dns, tls, blocked_address. Set also when the body broke off.
+   */
   error: string | null;
   retryAfter: string | undefined;
 }

@@ -1,7 +1,8 @@
 /**
- * How it leaves the house: who is told, what is told them, and every attempt. Deliveries are made in the
- * producer's transaction (`fanOut`) and sent by bounded passes (`runOnce`); Standard Webhooks to the letter.
- * A bad receiver hurts only itself, and no transaction is ever open while something is sent.
+ * How it leaves the house: who is told, what is told them, and every attempt. Deliveries are made
+ * in the producer's transaction (`fanOut`) and sent by bounded passes (`runOnce`); Standard
+ * Webhooks to the letter. A bad receiver hurts only itself, and no transaction is ever open while
+ * something is sent.
  */
 import type { Db } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
@@ -23,13 +24,14 @@ import type { WebhookSettings } from './settings.ts';
 import type { Emit } from './settler.ts';
 import { type Pass, Worker } from './worker.ts';
 
+export { countPending } from './backlog-store.ts';
 export { type EndpointInput, ORDERINGS, type Ordering } from './endpoint-rules.ts';
 export type { Endpoint, NewKeys } from './endpoints.ts';
 export type { Health } from './health.ts';
 export type { Attempt, Delivery, DeliveryFilter } from './history-store.ts';
 export { SCHEMES, type Scheme } from './keys.ts';
 export type { Resolve } from './resolve.ts';
-export { defaults, type WebhookSettings } from './settings.ts';
+export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 export type { Emit } from './settler.ts';
 export type { Pass } from './worker.ts';
 
@@ -49,6 +51,8 @@ export interface WebhooksNeeds {
   emit: Emit;
   /** How many daemons live on this database, this one included; absent: one. */
   daemons?: () => number;
+  /** Asks the loop for a pass soon: there is room again, or the next of a subject may go. */
+  wake?: () => void;
   /** Names to addresses; absent: the system's resolver. */
   resolve?: Resolve;
 }
@@ -56,11 +60,15 @@ export interface WebhooksNeeds {
 export interface Webhooks extends Endpoints {
   fanOut: FanOut;
   /**
-   * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the background
-   * and settle themselves. Call again at once while `more`, else at `nextDueAt` or at the next poll.
+   * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the
+   * background and settle themselves. Call again at once while `more`, else at `nextDueAt` or at
+   * the next poll.
    */
   runOnce(now: Instant): Promise<Pass>;
-  /** Waits for the sends under way, at most `timeoutMs`; what is left then is broken off and repeated. */
+  /**
+   * Waits for the sends under way, at most `timeoutMs`; what is left then is broken off and
+   * repeated.
+   */
   drain(timeoutMs: number): Promise<void>;
   /** Closes every connection; after `drain`. */
   close(): Promise<void>;
@@ -88,7 +96,8 @@ export function makeWebhooks(given: WebhooksNeeds): Webhooks {
   const sender = makeSender(settings.send, allowed, given.resolve ?? systemResolve);
   const envelopes = makeEnvelopes({ seal, allowed, userAgent: settings.userAgent });
   const daemons = given.daemons ?? (() => 1);
-  const worker = new Worker({ ...given, envelopes, sender, daemons });
+  const wake = given.wake ?? (() => {});
+  const worker = new Worker({ ...given, envelopes, sender, daemons, wake });
   const getDelivery = async (id: string) => {
     const delivery = await history.findDelivery(db, id, clock.now());
     if (!delivery) throw new Failure('not_found');

@@ -1,18 +1,19 @@
 /**
- * One bounded pass of delivery: look which endpoints have work, claim a share of it, hand it to the sends.
- * A pass never waits for a send to end, and no transaction is open while anything is sent. Several daemons
- * pass at the same time; each claims what no other holds.
+ * One bounded pass of delivery: look which endpoints have work, claim a share of it, hand it to the
+ * sends. A pass never waits for a send to end, and no transaction is open while anything is sent.
+ * Several daemons pass at the same time; each claims what no other holds.
  */
 import type { Db } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { Courier, type Job } from './courier.ts';
 import * as store from './delivery-store.ts';
 import type { Envelopes } from './envelope.ts';
 import { fromRing, inFlightMax, rateAllowance, rateFreeAt, shareOut } from './pace.ts';
-import type { Sender, Sent } from './send.ts';
+import { type Sender, type Sent, unsent } from './send.ts';
 import type { WebhookSettings } from './settings.ts';
 import { type Emit, Settler } from './settler.ts';
 
@@ -27,6 +28,8 @@ export interface WorkerNeeds {
   sender: Sender;
   emit: Emit;
   daemons: () => number;
+  /** Asks for a pass soon. */
+  wake: () => void;
 }
 
 /** What one pass did. */
@@ -42,8 +45,9 @@ export interface Pass {
 /** Endpoints that one pass looks at. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
-/** How long a pass waits for room when it has none. */
-const ROOM_WAIT_MS = 10;
+/** When to look again for want of room, should nobody hear that there is some. */
+const RECHECK_MS = 20;
+const NEVER = Number.POSITIVE_INFINITY;
 /** How long a shutdown waits for the last settlement. */
 const LAST_SETTLE_MS = 2_000;
 
@@ -54,10 +58,12 @@ export class Worker {
   /** Where the next look at the endpoints starts, and who was served last. */
   private page = '';
   private served = '';
+  /** Endpoints with work that the last pass had no room for; empty: it had no room at all. */
+  private hungry: readonly store.ActiveEndpoint[] | undefined;
 
   constructor(given: WorkerNeeds) {
     this.given = given;
-    this.settler = new Settler(given);
+    this.settler = new Settler({ ...given, woken: () => given.wake() });
     this.courier = new Courier({
       clock: given.clock,
       settings: given.settings,
@@ -67,6 +73,7 @@ export class Worker {
         this.settler.add({ job, startedAt, endedAt: given.clock.now(), sent });
       },
       unsent: (jobs) => this.settler.release(jobs),
+      moved: () => this.feed(),
     });
   }
 
@@ -77,9 +84,11 @@ export class Worker {
 
   /** @throws DatabaseError when the database is away */
   async runOnce(now: Instant): Promise<Pass> {
-    if (this.courier.room() === 0) await this.courier.progress(ROOM_WAIT_MS);
     const room = this.courier.room();
-    if (room === 0) return { attempted: 0, more: true };
+    if (room === 0) {
+      this.hungry = [];
+      return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
+    }
     const active = await store.listActive(this.given.db, now, this.page, EXAMINED_MAX);
     const partial = active.length === EXAMINED_MAX;
     this.page = (partial && active.at(-1)?.endpointId) || '';
@@ -95,27 +104,27 @@ export class Worker {
       room,
     );
     if (chosen.length === 0) {
-      const crowded = ready.length > 0;
-      if (crowded) await this.courier.progress(ROOM_WAIT_MS);
-      const next = nextDueAt(active, now);
-      return {
-        attempted: 0,
-        more: crowded || cancelled || partial,
-        ...(next === undefined ? {} : { nextDueAt: next }),
-      };
+      this.hungry = ready.length > 0 ? ready : undefined;
+      const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
+      const due = next === NEVER ? {} : { nextDueAt: next };
+      return { attempted: 0, more: cancelled || partial, ...due };
     }
-    const jobs = await this.claim(chosen, room, now);
+    this.hungry = undefined;
+    const { jobs, parked } = await this.claim(chosen, room, now);
     this.served = chosen.at(-1)?.endpointId ?? '';
     this.courier.take(jobs.filter(({ claimed }) => claimed.body !== null));
     // The event is older than what is kept: there is nothing left to send.
     for (const job of jobs.filter(({ claimed }) => claimed.body === null))
       this.settler.add({ job, startedAt: now, endedAt: now, sent: undefined });
+    // Nothing to claim where something was due: another daemon is at it.
+    if (jobs.length + parked === 0)
+      return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
     return { attempted: jobs.length, more: true };
   }
 
   /**
-   * Waits until everything claimed is sent and settled. After `timeoutMs` what waits is given back and what
-   * is on the wire is broken off, to be repeated with the same id.
+   * Waits until everything claimed is sent and settled. After `timeoutMs` what waits is given back
+   * and what is on the wire is broken off, to be repeated with the same id.
    */
   async drain(timeoutMs: number): Promise<void> {
     const endMs = monotonicMs() + timeoutMs;
@@ -129,6 +138,17 @@ export class Worker {
     await this.settler.settled();
   }
 
+  /** Asks for a pass when there is room for what the last one had none for. */
+  private feed(): void {
+    const hungry = this.hungry;
+    if (!hungry || this.courier.room() === 0) return;
+    const fits = ({ endpointId, consecutiveFailures }: store.ActiveEndpoint) =>
+      this.courier.roomFor(endpointId, consecutiveFailures) > 0;
+    if (hungry.length > 0 && !hungry.some(fits)) return;
+    this.hungry = undefined;
+    this.given.wake();
+  }
+
   private async cancelDeleted(active: readonly store.ActiveEndpoint[], now: Instant) {
     const deleted = active.filter(({ state }) => state === 'deleted');
     for (const { endpointId } of deleted)
@@ -140,7 +160,7 @@ export class Worker {
     chosen: readonly { endpointId: string; n: number }[],
     room: number,
     now: Instant,
-  ): Promise<Job[]> {
+  ): Promise<{ jobs: Job[]; parked: number }> {
     const { db, settings, daemons } = this.given;
     const leaseUntil = now + settings.send.deadlineMs + settings.leaseMarginMs;
     const shares = shareOut(
@@ -156,16 +176,20 @@ export class Worker {
       });
       const plain = quotas.filter((q) => !q.ordered && q.n > 0);
       const ordered = quotas.filter((q) => q.ordered && q.n > 0);
-      const claims = [
-        ...(plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : []),
-        ...(ordered.length > 0 ? await store.claimInOrder(tx, ordered, now, leaseUntil) : []),
-      ];
+      const claims = plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : [];
+      let parked = 0;
+      if (ordered.length > 0) {
+        const inOrder = await store.claimInOrder(tx, ordered, now, leaseUntil);
+        parked = inOrder.parked;
+        claims.push(...inOrder.claims);
+      }
       await store.savePaces(tx, pacesAfter(endpoints, claims, now));
       const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
-      return claims.flatMap((claimed) => {
+      const jobs = claims.flatMap((claimed) => {
         const endpoint = byId.get(claimed.endpointId);
         return endpoint ? [{ claimed, endpoint, leaseUntil }] : [];
       });
+      return { jobs, parked };
     });
   }
 
@@ -178,8 +202,8 @@ export class Worker {
       return { ...sent, body: sent.body && envelopes.withhold(endpoint, sent.body) };
     } catch (err) {
       log.error({ err, endpointId: claimed.endpointId }, 'webhook could not be prepared');
-      const nothing = { status: null, retryAfter: undefined, body: null, headers: null };
-      return { ...nothing, error: 'not_prepared', durationMs: 0 };
+      const refused = err instanceof Failure && err.code === 'url_refused';
+      return unsent(refused ? 'blocked_address' : 'not_prepared');
     }
   }
 }
@@ -197,9 +221,10 @@ function freeAt(endpoint: store.ActiveEndpoint): Instant | undefined {
   return Math.max(firstDueAt, holdUntil ?? 0, rateAt);
 }
 
-function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant | undefined {
+/** The next instant at which one of these may be sent to; NEVER when there is none. */
+function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant {
   const later = active.flatMap((endpoint) => freeAt(endpoint) ?? []).filter((at) => at > now);
-  return later.length > 0 ? Math.min(...later) : undefined;
+  return Math.min(...later, NEVER);
 }
 
 function quotaOf(

@@ -1,4 +1,6 @@
-/** Where webhooks may go: the judgement of addresses and URLs, as tables. Nothing is connected to. */
+/**
+ * Where webhooks may go: the judgement of addresses and URLs, as tables. Nothing is connected to.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isRefused, parseRanges } from '../../src/webhooks/address.ts';

@@ -1,6 +1,10 @@
-/** Everything around webhooks that a test of them needs: a database, an outbox, settings for loopback. */
+/**
+ * Everything around webhooks that a test of them needs: a database, an outbox, settings for
+ * loopback.
+ */
 import { connect, type Db } from '../../src/db/connect.ts';
 import { seededChance } from '../../src/kernel/chance.ts';
+import { after } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
@@ -8,16 +12,19 @@ import { makeSeal } from '../../src/kernel/seal.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
-  defaults,
   fanOut,
   makeWebhooks,
   type WebhookSettings,
   type Webhooks,
+  webhookDefaults,
 } from '../../src/webhooks/webhooks.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
-export const loopback: WebhookSettings = { ...defaults, allowCidrs: ['127.0.0.0/8', '::1/128'] };
+export const loopback: WebhookSettings = {
+  ...webhookDefaults,
+  allowCidrs: ['127.0.0.0/8', '::1/128'],
+};
 
 export interface House {
   database: TestDatabase;
@@ -31,6 +38,8 @@ export interface House {
   emit(...drafts: EventDraft[]): Promise<string[]>;
   /** Passes until nothing is due now, and all sends have ended. */
   deliver(webhooks?: Webhooks): Promise<number>;
+  /** Passes as the daemon's loop does, until it holds; sends are not waited for. */
+  loop(holds: () => boolean, webhooks?: Webhooks): Promise<void>;
   /** What the outbox holds of these types, oldest first. */
   events(type: string): Promise<Record<string, unknown>[]>;
   close(): Promise<void>;
@@ -41,6 +50,7 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
   const clock = manualClock();
   const logged: string[] = [];
   const log = makeLog('debug', { write: (line) => void logged.push(line) });
+  const bell = makeBell();
   const opened: { webhooks: Webhooks; db?: Db }[] = [];
   const build = (db: Db, seed: number, changed: Partial<WebhookSettings>) => {
     const chance = seededChance(seed);
@@ -51,6 +61,7 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
       seal: makeSeal(new Uint8Array(32).fill(7), chance),
       settings: { ...loopback, ...changed },
       emit: (tx, drafts) => outbox.emit(tx, drafts),
+      wake: bell.ring,
     });
     return { webhooks, outbox };
   };
@@ -72,6 +83,13 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
       return events.map((event) => event.id);
     },
     deliver: (webhooks = first.webhooks) => deliver(webhooks, clock),
+    async loop(holds, webhooks = first.webhooks) {
+      for (let passes = 0; !holds(); passes++) {
+        if (passes > 5_000) throw new Error('it never holds');
+        const { more } = await webhooks.runOnce(clock.now());
+        if (!more && !holds()) await bell.rung(5);
+      }
+    },
     async events(type) {
       const rows = await database.db.sql<{ body: string }[]>`
         select body from tallyhook.events where type = ${type} order by recorded_at, id`;
@@ -85,6 +103,28 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
       }
       await database.drop();
     },
+  };
+}
+
+/** Rung by whoever wants a pass; a wait for it ends after `ms` at the latest. */
+function makeBell() {
+  let waiting: (() => void) | undefined;
+  let early = false;
+  return {
+    ring() {
+      early = waiting === undefined;
+      waiting?.();
+    },
+    rung: (ms: number) =>
+      new Promise<void>((resolve) => {
+        const cancel = after(early ? 0 : ms, () => waiting?.());
+        early = false;
+        waiting = () => {
+          cancel();
+          waiting = undefined;
+          resolve();
+        };
+      }),
   };
 }
 

@@ -1,0 +1,43 @@
+/**
+ * The fast tier: drizzle over pg-mem, with the tables as our migration makes them. For stores
+ * without amounts, locks and transactions only; pg-mem knows none of these as Postgres does.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { drizzle } from 'drizzle-orm/pg-proxy';
+import { newDb } from 'pg-mem';
+import type { Orm } from '../../src/db/connect.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+
+const MIGRATION = join(import.meta.dirname, '../../drizzle/0000_tables.sql');
+
+/** A fresh, empty database with these tables; and a way back to empty that costs nothing. */
+export function openMemory(...tables: string[]): { orm: Orm; reset(): void } {
+  const memory = newDb();
+  memory.createSchema('tallyhook');
+  const text = readFileSync(MIGRATION, 'utf8');
+  for (const table of tables) {
+    const made = new RegExp(`CREATE TABLE "tallyhook"."${table}" \\([^;]*\\);`).exec(text)?.[0];
+    if (!made) throw new Error(`the migration makes no table ${table}`);
+    memory.public.none(made.replaceAll('timestamptz(3)', 'timestamptz'));
+  }
+  const { Client } = memory.adapters.createPg();
+  const client = new Client();
+  const empty = memory.backup();
+  const orm = drizzle(async (sql, values, method) => {
+    const { rows } = (await client.query(sql, values.map(toDriver))) as { rows: object[] };
+    if (method === 'execute') return { rows };
+    return { rows: rows.map((row) => Object.values(row).map(fromDriver)) };
+  });
+  return { orm: orm as unknown as Orm, reset: () => empty.restore() };
+}
+
+/** drizzle writes an array as Postgres' text for it, which pg-mem takes as an array. */
+function toDriver(value: unknown): unknown {
+  const list = typeof value === 'string' ? /^\{(.*)\}$/.exec(value) : null;
+  return list ? (list[1] ?? '').split(',').map((item) => item.replace(/^"|"$/g, '')) : value;
+}
+
+function fromDriver(value: unknown): unknown {
+  return value instanceof Date ? isoText(value.getTime()) : value;
+}
