@@ -1,0 +1,43 @@
+/**
+ * Which periods are due. The database says where the last scheduled report ended; every whole period
+ * from there to the present is due, also after days of silence. A timer only nudges.
+ */
+import type { Queryable } from '../db/connect.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { dayAround, findScheduleStart } from './store.ts';
+
+/** A calendar day in a time zone, or every so many milliseconds counted from 1970 (for demos). */
+export type Schedule = { every: 'day'; timeZone: string } | { everyMs: number };
+
+/** A span of time; `to` is excluded. */
+export interface Period {
+  from: Instant;
+  to: Instant;
+}
+
+/** The periods of a kind that ended by `now` and have no scheduled report, oldest first. */
+export async function listDue(
+  db: Queryable,
+  kind: string,
+  schedule: Schedule,
+  now: Instant,
+  max: number,
+): Promise<Period[]> {
+  const start = await findScheduleStart(db, kind);
+  if (!start) return [];
+  const due: Period[] = [];
+  let next = await periodAround(db, schedule, start.at);
+  // When the schedule was changed, the first new period begins where the last old one ended.
+  if (start.isPeriodEnd) next = { from: start.at, to: next.to };
+  while (next.to <= now && due.length < max) {
+    due.push(next);
+    next = await periodAround(db, schedule, next.to);
+  }
+  return due;
+}
+
+async function periodAround(db: Queryable, schedule: Schedule, at: Instant): Promise<Period> {
+  if ('every' in schedule) return dayAround(db, at, schedule.timeZone);
+  const from = Math.floor(at / schedule.everyMs) * schedule.everyMs;
+  return { from, to: from + schedule.everyMs };
+}

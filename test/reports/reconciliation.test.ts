@@ -1,0 +1,352 @@
+/** The reconciliation over small worlds: what ties is balanced, and each fault makes exactly its break. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { isIntact, type ReconciliationContent } from '../../src/reports/reports.ts';
+import { addr, balancedWorld, DAY, HOUR, HUGE, makeWorld, START, type World } from './world.ts';
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.drop();
+  world = undefined;
+});
+
+function breaksOf({ breaks }: ReconciliationContent) {
+  return breaks.by_kind.map(({ kind, count }) => `${kind} ${count}`);
+}
+function itemsOf({ open_items }: ReconciliationContent) {
+  return open_items.by_kind.map(({ kind, count }) => `${kind} ${count}`);
+}
+
+describe('A world in which everything ties', () => {
+  let tied: World;
+  let content: ReconciliationContent;
+  beforeAll(async () => {
+    tied = await balancedWorld();
+    content = (await tied.report()).content;
+  });
+  afterAll(() => tied.drop());
+
+  test('is balanced, with nothing open', () => {
+    expect(content.headline).toBe('balanced');
+    expect(content.breaks).toEqual({ total: 0, by_kind: [], listed: [] });
+    expect(content.open_items.total).toBe(0);
+  });
+
+  test('shows its movements by kind and reason, with fees', () => {
+    expect(content.movements.listed).toEqual([
+      { kind: 'give', reason_type: 'welcome', operations: 1, amount: '100', fees: '0' },
+      { kind: 'receive_from', reason_type: 'shop', operations: 1, amount: '30', fees: '2' },
+      { kind: 'transfer', reason_type: null, operations: 1, amount: '50', fees: '3' },
+    ]);
+    expect(content.fees).toBe('5');
+  });
+
+  test('rolls forward per kind of account: opening + in − out − fees = closing', () => {
+    for (const row of [...content.roll_forward, ...content.house_accounts.listed]) {
+      const flow = BigInt(row.incoming) - BigInt(row.outgoing) - BigInt(row.fees);
+      expect(BigInt(row.opening) + flow).toBe(BigInt(row.closing));
+    }
+    const wallets = content.roll_forward.find(({ name }) => name === 'wallet');
+    expect(wallets).toMatchObject({
+      accounts: 2,
+      opening: `${HUGE}`,
+      prior_period: `${HUGE}`,
+      incoming: '150',
+      outgoing: '80',
+      fees: '5',
+      closing: `${HUGE + 65n}`,
+    });
+  });
+
+  test('ties the ledger to what was observed, in 60 digits', () => {
+    expect(content.wallets.statement).toMatchObject({
+      wallets: 2,
+      ledger: `${HUGE + 65n}`,
+      observed: `${HUGE + 65n}`,
+      unexplained_up: '0',
+      unexplained_down: '0',
+    });
+    expect(content.trial_balance.debit).toBe(content.trial_balance.credit);
+  });
+
+  test('counts its coverage', () => {
+    expect(content.coverage).toMatchObject({ in_scope: 2, checked: 2, stale: 0, never_seen: 0 });
+  });
+
+  test('gives the same content for the same cut-off, and the hash proves it', async () => {
+    tied.clock.advance(DAY);
+    const first = await tied.report();
+    tied.clock.advance(DAY);
+    const again = await tied.report();
+    const stored = await tied.reports.getReport(again.id);
+    expect(again.content).toEqual(first.content);
+    expect(again.hash).toBe(first.hash);
+    expect(stored.hash).toBe(again.hash);
+    expect(isIntact(stored)).toBe(true);
+    expect(isIntact({ ...stored, content: { ...stored.content, fees: '6' } })).toBe(false);
+  });
+});
+
+/** What is done to a balanced world, and the breaks and open items that must come of it. */
+interface Case {
+  title: string;
+  fault: (w: World) => Promise<unknown>;
+  breaks?: string[];
+  items?: string[];
+}
+const LONG_AGO = isoText(START + HOUR);
+const owing = { state: 'unknown', answered_at: null, effective_at: null, amount: 9 };
+
+const CASES: Case[] = [
+  {
+    title: 'Drifts of +5 and −5 are two breaks',
+    fault: async (w) => {
+      await w.drift(addr(1), 5n);
+      await w.drift(addr(2), -5n);
+      await w.sql(
+        'update tallyhook.wallets set observed_balance = observed_balance + case addr ' +
+          `when '${addr(1)}' then 5 else -5 end, verdict = 'drifting'`,
+      );
+    },
+    breaks: ['drift_open 2'],
+  },
+  {
+    title: 'A balance that no drift names is a break',
+    fault: (w) =>
+      w.sql(`update tallyhook.wallets set observed_balance = 151 where addr = '${addr(1)}'`),
+    breaks: ['observed_not_explained 1'],
+  },
+  {
+    title: 'A difference that was seen once is an open item',
+    fault: (w) =>
+      w.sql(`update tallyhook.wallets set observed_balance = 151, verdict = 'drifting',
+      cause = 'suspected' where addr = '${addr(1)}'`),
+    items: ['drift_suspected 1'],
+  },
+  {
+    title: 'A lost answer beyond its quiescence is a break',
+    fault: (w) => w.operation({ ...owing, send_deadline_at: LONG_AGO }),
+    breaks: ['outcome_unknown 1'],
+  },
+  {
+    title: 'A lost answer within its quiescence is an open item',
+    fault: (w) => w.operation({ ...owing, send_deadline_at: isoText(START + 2 * DAY) }),
+    items: ['write_in_flight 1'],
+  },
+  {
+    title: 'An undecided outcome is a break',
+    fault: (w) => w.operation({ ...owing, state: 'undecided' }),
+    breaks: ['outcome_undecided 1'],
+  },
+  {
+    title: 'A posting that was set aside is a break',
+    fault: (w) => w.operation({ posting_problem: 'repeated_tx_log_no', to_addr: addr(3) }),
+    breaks: ['posting_set_aside 1'],
+  },
+  {
+    title: 'A write that the ledger cannot post is set aside, and a break',
+    fault: async (w) => {
+      await w.operation({ amount: -1, to_addr: addr(3) });
+      await w.post();
+    },
+    breaks: ['posting_set_aside 1'],
+  },
+  {
+    title: 'A posting that is due for long is a break',
+    fault: (w) => w.operation({ to_addr: addr(3) }),
+    breaks: ['posting_overdue 1'],
+  },
+  {
+    title: 'A posting that is due for a moment is an open item',
+    fault: (w) => w.operation({ to_addr: addr(3), effective_at: isoText(w.clock.now()) }),
+    items: ['posting_due 1'],
+  },
+  {
+    title: 'A write that was changed after it was posted is a break',
+    fault: (w) => w.sql("update tallyhook.operations set amount = 101 where kind = 'give'"),
+    breaks: ['posted_differently 1'],
+  },
+  {
+    title: 'A write that was redirected after it was posted is a break',
+    fault: (w) =>
+      w.sql(`update tallyhook.operations set to_addr = '${addr(9)}' where kind = 'give'`),
+    breaks: ['posted_differently 1'],
+  },
+  {
+    title: 'A write that counts a posting too few is a break',
+    fault: (w) =>
+      w.sql(
+        "update tallyhook.operations set postings = 0, posting_problem = 'x' " +
+          "where kind = 'give'",
+      ),
+    breaks: ['posted_too_often 1', 'posting_set_aside 1', 'observed_not_explained 1'],
+  },
+  {
+    title: 'A write that counts a posting too many is a break',
+    fault: (w) => w.sql("update tallyhook.operations set postings = 3 where kind = 'give'"),
+    breaks: ['posting_missing 1'],
+  },
+  {
+    title: 'A stale wallet is an open item',
+    fault: (w) =>
+      w.sql(`update tallyhook.wallets set observed_at = '2025-12-01', observed_balance = ${HUGE}
+      where addr = '${addr(2)}'`),
+    items: ['wallet_stale 1'],
+  },
+  {
+    title: 'A wallet that is inconclusive for long is an open item',
+    fault: (w) =>
+      w.sql(`update tallyhook.wallets set verdict = 'inconclusive', clean_at = '2025-12-01',
+      cause = 'no_subset_explains' where addr = '${addr(2)}'`),
+    items: ['wallet_inconclusive 1'],
+  },
+  {
+    title: 'A wallet that is not opened yet is an open item',
+    fault: (w) =>
+      w.wallet(addr(5), 4n, { opened_at: null, verdict: 'unopened', cause: 'writes are open' }),
+    items: ['wallet_unopened 1'],
+  },
+  {
+    title: 'An executed write of a kind that nobody mapped is an open item',
+    fault: (w) => w.operation({ kind: 'other', to_addr: null, operation_no: null }),
+    items: ['write_not_mapped 1'],
+  },
+];
+
+describe('Each fault makes exactly its break or open item', () => {
+  test.each(CASES)('$title', async ({ fault, breaks = [], items = [] }) => {
+    world = await balancedWorld();
+    await fault(world);
+    const report = await world.report();
+    expect({ breaks: breaksOf(report.content), items: itemsOf(report.content) }).toEqual({
+      breaks,
+      items,
+    });
+    expect(report.verdict).toBe(breaks.length === 0 ? 'balanced' : 'breaks');
+    expect(report.breaks).toBe(report.content.breaks.total);
+  });
+
+  test('Damage that the guards were switched off for shows as what it is', async () => {
+    world = await balancedWorld();
+    await world.sql(`alter table tallyhook.entries disable trigger user;
+      alter table tallyhook.transactions disable trigger user;
+      alter table tallyhook.batches disable trigger user;
+      update tallyhook.entries set amount = amount + 1 where transaction_id = 2 and line = 1;
+      delete from tallyhook.entries where transaction_id = 3;
+      update tallyhook.batches set transactions = 99 where id = 1;
+      update tallyhook.transactions set operation_id = 'op_gone' where id = 4`);
+    const { content } = await world.report();
+    expect(breaksOf(content)).toEqual([
+      'trial_balance_off 1',
+      'batch_incomplete 1',
+      'transaction_unbalanced 2',
+      'account_off 4',
+      'posting_without_operation 1',
+      'posting_missing 1',
+    ]);
+  });
+});
+
+describe('Drift', () => {
+  test('Up and down are never netted, and keep their sign, age and assignee', async () => {
+    world = await balancedWorld();
+    const since = isoText(world.clock.now() - 3 * HOUR);
+    await world.drift(addr(1), 5n, { suspected_at: since, assignee: 'ann' });
+    await world.drift(addr(2), -5n);
+    const { content } = await world.report();
+    expect(content.wallets.drift).toEqual({
+      up: { count: 1, amount: '5' },
+      down: { count: 1, amount: '-5' },
+    });
+    expect(content.breaks.listed.filter(({ kind }) => kind === 'drift_open')).toMatchObject([
+      { amount: '5', since, assignee: 'ann' },
+      { amount: '-5', assignee: null },
+    ]);
+  });
+});
+
+describe('What lies between the ledger and a look has a name', () => {
+  /** A world with one wallet of 100 that was looked at in an hour of its own. */
+  async function looked(balance: bigint) {
+    world = await makeWorld();
+    await world.open(addr(1), 100n);
+    await world.post();
+    await world.wallet(addr(1), balance);
+    const at = world.clock.now();
+    await world.insert('looks', {
+      id: 'look_1',
+      object: `wallet:${addr(1)}`,
+      kind: 'wallet',
+      started_at: isoText(at),
+      ended_at: isoText(at + 500),
+      result: 'seen',
+    });
+    return { world, at };
+  }
+  const later = (at: number) => {
+    const text = isoText(at);
+    return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text, amount: 7 };
+  };
+
+  test('A write that was posted after the look is taken out again', async () => {
+    const { world: w, at } = await looked(100n);
+    await w.operation(later(at + 1_000));
+    w.clock.advance(2_000);
+    await w.post();
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.wallets.statement).toMatchObject({ ledger: '107', posted_after_look: '-7' });
+  });
+
+  test.each([100n, 107n])(
+    'A write that overlapped the look may show or not: %s',
+    async (balance) => {
+      const { world: w, at } = await looked(balance);
+      const id = await w.operation(later(at + 100));
+      w.clock.advance(2_000);
+      await w.post();
+      const { content } = await w.report();
+      expect(content.headline).toBe('balanced');
+      expect(content.wallets.in_transit.listed).toEqual(
+        balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
+      );
+    },
+  );
+
+  test('A write that is executed and not yet posted is counted', async () => {
+    const { world: w, at } = await looked(107n);
+    await w.operation({ ...later(at - HOUR), posting_problem: 'kept back' });
+    const { content } = await w.report();
+    expect(content.wallets.statement).toMatchObject({ ledger: '100', not_yet_posted: '7' });
+    expect(breaksOf(content)).toEqual(['posting_set_aside 1']);
+  });
+
+  test('Lost answers explain a balance only as a named subset', async () => {
+    const { world: w, at } = await looked(111n);
+    const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
+    const own = await Promise.all(
+      [7, 4, 90].map((amount) =>
+        w.operation({ ...lost, amount, send_deadline_at: isoText(START + 3 * DAY) }),
+      ),
+    );
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    const [shown] = content.wallets.in_transit.listed;
+    expect(shown?.operations).toEqual(own.slice(0, 2).sort());
+    expect(content.wallets.statement).toMatchObject({ in_transit: '11', observed: '111' });
+    await w.sql('update tallyhook.wallets set observed_balance = 112');
+    expect(breaksOf((await w.report()).content)).toEqual(['observed_not_explained 1']);
+  });
+
+  test('A write that was reversed explains nothing and breaks nothing', async () => {
+    const { world: w, at } = await looked(100n);
+    const id = await w.operation(later(at - HOUR));
+    await w.post();
+    await w.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
+    expect((await w.report()).content.wallets.statement).toMatchObject({ not_yet_posted: '-7' });
+    await w.post();
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.movements.listed).toMatchObject([{ operations: 0, amount: '0' }]);
+  });
+});

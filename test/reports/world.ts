@@ -1,0 +1,168 @@
+/** A small world for reports: writes as rows, posted by the real ledger; wallets and drifts by hand. */
+import { enrolDaemon } from '../../src/db/leases.ts';
+import { seededChance } from '../../src/kernel/chance.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { accountOfWallet, type Books, makeLedger, want } from '../../src/ledger/ledger.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import {
+  BOOKS_FACT,
+  booksFact,
+  DEFAULT_LIMITS,
+  makeReports,
+  type ReportSettings,
+} from '../../src/reports/reports.ts';
+import { createDatabase } from '../harness/database.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+
+/** 2026-01-01T00:00:00Z, where the world's period begins. */
+export const START = Date.UTC(2026, 0, 1);
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+/** The service's own numbers are larger than any machine integer. */
+export const HUGE = 10n ** 60n + 7n;
+
+export const ON_TOP: Books = { feeMode: 'on_top', operators: new Map() };
+
+/** A wallet address from a small number. */
+export function addr(n: number): string {
+  return `0x${n.toString(16).padStart(40, '0')}`;
+}
+
+export type Columns = Record<string, string | number | boolean | bigint | null>;
+export type World = Awaited<ReturnType<typeof makeWorld>>;
+
+/** A database with a ledger and reports, at noon of the first day. */
+export async function makeWorld(given: { books?: Books; settings?: Partial<ReportSettings> } = {}) {
+  const database = await createDatabase();
+  const { db, owner } = database;
+  const books = given.books ?? ON_TOP;
+  const clock = manualClock(START + 12 * HOUR);
+  const ids = makeIds(clock, seededChance(7));
+  const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), DAY);
+  const log = makeLog('silent');
+  const ledger = makeLedger({ db, daemon, clock, books, log, metrics: makeMetrics() });
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const settings = { ...DEFAULT_LIMITS, ...given.settings };
+  const reports = makeReports({ db, clock, ids, outbox, settings });
+
+  /** Adds a row with these columns; values are text, and Postgres reads them. */
+  async function insert(table: string, columns: Columns): Promise<void> {
+    const names = Object.keys(columns).map((name) => `"${name}"`);
+    const places = names.map((_, i) => `$${i + 1}`);
+    const values = Object.values(columns).map((v) => (typeof v === 'bigint' ? v.toString() : v));
+    const text = `insert into tallyhook.${table} (${names}) values (${places})`;
+    await owner.sql.unsafe(text, values as never[]);
+  }
+  await insert('installation', {
+    name: BOOKS_FACT,
+    value: booksFact(books),
+    set_at: isoText(START),
+  });
+
+  return {
+    ...database,
+    clock,
+    ids,
+    outbox,
+    ledger,
+    reports,
+    settings,
+    insert,
+    /** Runs what people or faults do behind the daemon's back, as the owner. */
+    sql: (text: string) => owner.sql.unsafe(text),
+    /** A write, by default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
+    async operation(columns: Columns = {}): Promise<string> {
+      const id = ids.next('op');
+      const at = isoText(START + HOUR);
+      const base = {
+        kind: 'give',
+        state: 'accepted',
+        amount: 100,
+        to_addr: addr(1),
+        operation_no: 7,
+      };
+      const times = { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
+      const rest = { method: 'POST', path: '/', request_body: '', key_held: false, key_id: 'key' };
+      const said = { source: 'gateway', owner: 'app', fingerprint: 'f', effective_basis: 'answer' };
+      await insert('operations', { id, ...rest, ...said, ...base, ...times, ...columns });
+      return id;
+    },
+    /** Lets the ledger post everything that is due. */
+    async post(): Promise<void> {
+      while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
+    },
+    /** An opening balance, taken at START. */
+    async open(wallet: string, amount: bigint): Promise<void> {
+      const opening = {
+        id: `opening:${wallet.toLowerCase()}`,
+        kind: 'opening' as const,
+        account: accountOfWallet(wallet),
+        counter: 'opening',
+        amount,
+        effectiveAt: START - DAY,
+        effectiveBasis: 'observed',
+        requestedBy: 'reconciler',
+      };
+      await db.begin((tx) => want(tx, opening, clock.now()));
+    },
+    /** A wallet as the reconciler leaves it after a clean look at the present. */
+    async wallet(address: string, balance: bigint, columns: Columns = {}): Promise<void> {
+      const at = isoText(clock.now());
+      const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
+      const look = { look_id: 'look_1', observed_at: at, clean_at: at, opened_at: at };
+      await insert('wallets', {
+        ...base,
+        observed_balance: balance,
+        ledger_at_look: balance,
+        ...look,
+        ...columns,
+      });
+    },
+    async drift(address: string, amount: bigint, columns: Columns = {}): Promise<string> {
+      const id = ids.next('drf');
+      const at = isoText(clock.now());
+      const times = { suspected_at: at, opened_at: at, window_to: at };
+      const base = { id, wallet_key: address.toLowerCase(), addr: address, state: 'open' };
+      await insert('drifts', { ...base, amount, evidence: '{}', ...times, ...columns });
+      return id;
+    },
+    /** The reconciliation of the first day, asked at the present. */
+    report: () =>
+      reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),
+  };
+}
+
+/** A world in which everything ties: openings, a give, a deduction with fee, a transfer with fee. */
+export async function balancedWorld(given: Parameters<typeof makeWorld>[0] = {}) {
+  const world = await makeWorld(given);
+  await world.open(addr(1), 0n);
+  await world.open(addr(2), HUGE);
+  await world.operation({ reason_type: 'welcome', tx_app_no: 1, tx_log_no: HUGE });
+  await world.operation({
+    kind: 'receive_from',
+    from_addr: addr(2),
+    to_addr: null,
+    operation_no: null,
+    amount: 30,
+    fee_amount: 2,
+    reason_type: 'shop',
+    tx_log_no: 2,
+  });
+  await world.operation({
+    kind: 'transfer',
+    from_addr: addr(2),
+    to_addr: addr(1),
+    operation_no: null,
+    amount: 50,
+    fee_amount: 3,
+    reason_type: null,
+    tx_log_no: 3,
+  });
+  await world.post();
+  await world.wallet(addr(1), 150n);
+  await world.wallet(addr(2), HUGE - 32n - 53n);
+  return world;
+}
