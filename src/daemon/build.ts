@@ -4,6 +4,7 @@
  */
 import { makeApi } from '../api/api.ts';
 import { type Daemon, enrolDaemon } from '../db/leases.ts';
+import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
 import { makeJournal } from '../journal/journal.ts';
 import { systemChance } from '../kernel/chance.ts';
@@ -138,22 +139,22 @@ export async function build(config: Config, database: Database, service: Service
     concluded: () => schedule.wake('ledger', 'observer', 'sequencer', 'webhooks'),
     observed: observedRead(observer, log),
   });
+  const stopping = new AbortController();
   const api = makeApi({
     db,
     clock,
     log,
     metrics,
     keys,
-    journal,
-    ledger,
     observer,
-    reconciler,
     upstream,
     webhooks,
     reports,
-    outbox,
+    migrations: await readMigrations(),
     nextEvent: sequenced.next,
+    stopping: stopping.signal,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
+    bodyBytesMax: config.http.body_bytes_max,
   });
   return {
     daemon,
@@ -170,5 +171,6 @@ export async function build(config: Config, database: Database, service: Service
     schedule,
     gateway,
     api,
+    stopping,
   };
 }

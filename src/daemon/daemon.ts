@@ -111,6 +111,7 @@ async function stop(parts: Parts): Promise<void> {
   const late = new AbortController();
   const deadline = pause(config.daemon.drain_ms, late.signal).then(() => 'late' as const);
   const drained = (async () => {
+    built.stopping.abort();
     server.close();
     server.closeIdleConnections();
     await parts.stopNudges();

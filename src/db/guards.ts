@@ -22,6 +22,11 @@ export const GUARDS: readonly string[] = [
   ...KEPT.map((table) => `${table}.${table}_kept`),
   'entries.entries_balance',
   'transactions.transactions_have_entries',
+  'batches.batches_continue',
+  'accounts.accounts_opened_true',
+  'accounts.accounts_updated_true',
+  'accounts.accounts_identity',
+  'wanted_postings.wanted_postings_identity',
 ];
 
 /** Guards that are missing or not enabled always; empty when all stand. */

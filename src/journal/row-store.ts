@@ -15,11 +15,19 @@ export function operationColumns(sql: Sql) {
     o.settled_at, o.ambiguous, o.postings, o.in_books`;
 }
 
+/** Our name of each column, worked out once: a batch reads thousands of rows. */
+const NAMES = new Map<string, string>();
+
+function nameOf(column: string): string {
+  const known = NAMES.get(column);
+  if (known !== undefined) return known;
+  const name = column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  NAMES.set(column, name);
+  return name;
+}
+
 /** The row with our names: snake_case becomes camelCase, values stay as the driver parsed them. */
 export function toOperation(row: OperationRow): Operation {
-  const named = Object.entries(row).map(([column, value]) => [
-    column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-    value,
-  ]);
+  const named = Object.keys(row).map((column) => [nameOf(column), row[column]]);
   return Object.fromEntries(named) as Operation;
 }
