@@ -7,6 +7,7 @@ import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler, TypedResponse } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { JSONParsed } from 'hono/utils/types';
 import { must } from '../kernel/assert.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
@@ -48,7 +49,12 @@ function asking(keys: Keys, scope: Scope): MiddlewareHandler<ApiEnv> {
 
 /** Answers a document in JSON that loses no digit. */
 export function reply<T, S extends ContentfulStatusCode>(c: Context, body: T, status: S) {
+  return replyText<T, S>(c, jsonText(body), status);
+}
+
+/** Answers a document that is JSON text already; the type says what is in it. */
+export function replyText<T, S extends ContentfulStatusCode>(c: Context, text: string, status: S) {
   c.header('content-type', 'application/json');
   c.header('cache-control', 'no-store');
-  return c.body(jsonText(body), status) as Response as Response & TypedResponse<T, S, 'json'>;
+  return c.body(text, status) as Response as Response & TypedResponse<JSONParsed<T>, S, 'json'>;
 }

@@ -5,14 +5,37 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { KEY_SCHEME } from './access.ts';
+import { addDeliveries } from './deliveries.ts';
 import type { Api, ApiDoors, ApiEnv } from './doors.ts';
+import { addDrifts } from './drifts.ts';
+import { addEndpoints } from './endpoints.ts';
+import { addEvents } from './events.ts';
 import { addHealth } from './health.ts';
+import { addKeys } from './keys.ts';
+import { addLedger } from './ledger.ts';
 import { addOperations } from './operations.ts';
 import { answerProblems, refuseInvalid } from './problems.ts';
+import { addStatus } from './status.ts';
+import { addTokens } from './tokens.ts';
+import { addWallets } from './wallets.ts';
+import { addWatches } from './watches.ts';
 
 export type { Api, ApiDoors } from './doors.ts';
 
-const RESOURCES = [addHealth, addOperations];
+const RESOURCES = [
+  addHealth,
+  addStatus,
+  addOperations,
+  addWatches,
+  addWallets,
+  addTokens,
+  addLedger,
+  addDrifts,
+  addEvents,
+  addEndpoints,
+  addDeliveries,
+  addKeys,
+];
 
 const DOCUMENT = {
   openapi: '3.1.0',

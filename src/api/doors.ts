@@ -9,9 +9,9 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Caller, Keys } from '../keys/keys.ts';
-import type { Books } from '../ledger/ledger.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
 
 export interface ApiDoors {
   db: Db;
@@ -19,13 +19,15 @@ export interface ApiDoors {
   log: Log;
   metrics: Metrics;
   keys: Keys;
-  books: Books;
   observer: Pick<Observer, 'watch' | 'unwatch' | 'lookAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
+  webhooks: Webhooks;
   /** The migrations of this program, for the question whether the database has them all. */
   migrations: Awaited<ReturnType<typeof readMigrations>>;
   /** Resolves when the feed has something new, after `ms`, or when the signal aborts. */
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
+  /** Aborts when the daemon stops: nobody is kept waiting then. */
+  stopping: AbortSignal;
   /** The longest that a pull of events may wait, in milliseconds. */
   feedWaitMaxMs: number;
   /** The largest body that is read, in bytes. */

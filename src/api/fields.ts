@@ -25,7 +25,7 @@ export const numberIn = z
   .transform((text) => BigInt(text));
 
 /** A document of any form on its way out, such as evidence. */
-export const anyJson = z.unknown() as z.ZodType<JSONValue>;
+export const anyJson = z.unknown() as z.ZodType<JSONValue, JSONValue>;
 
 /** A document that we keep, for an answer; `reply` writes its whole numbers as digits. */
 export function asJson(document: Json): JSONValue {
@@ -59,8 +59,14 @@ export function textIn(max: number) {
     .refine((text) => !text.includes('\0'), 'must not hold NUL');
 }
 
-export const addressIn = z.string().length(42).refine(isAddress, 'must be 42 printable characters');
-export const txHashIn = z.string().length(66).refine(isTxHash, 'must be 66 printable characters');
+export const addressIn = z
+  .string()
+  .refine(isAddress, 'must be 42 printable characters')
+  .openapi({ minLength: 42, maxLength: 42 });
+export const txHashIn = z
+  .string()
+  .refine(isTxHash, 'must be 66 printable characters')
+  .openapi({ minLength: 66, maxLength: 66 });
 
 /** An id of ours. In a path, another shape means that there is nothing here. */
 export function idIn(prefix: IdPrefix) {

@@ -43,16 +43,37 @@ const metricsRoute = createRoute({
   },
 });
 
+const keysRoute = createRoute({
+  method: 'get',
+  path: '/.well-known/webhook-keys',
+  tags: ['operating'],
+  summary: 'The public keys that verify v1a signatures, one for each endpoint that has one',
+  responses: {
+    200: json(
+      'The keys',
+      z.object({ keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })) }),
+    ),
+    503: refusals[503],
+  },
+});
+
 export function addHealth(app: Api, doors: ApiDoors): void {
   app.openapi(healthRoute, (c) => reply(c, { status: 'ok' as const }, 200));
   app.openapi(readyRoute, async (c) => {
     await insistOnReady(doors);
     return reply(c, { status: 'ok' as const }, 200);
   });
+  app.openapi(keysRoute, async (c) => {
+    const found = await doors.webhooks.publicKeys();
+    const keys = found.map(({ endpointId, publicKey }) => ({
+      endpoint_id: endpointId,
+      public_key: publicKey,
+    }));
+    return reply(c, { keys }, 200);
+  });
   app.openapi(metricsRoute, async (c) => {
-    c.header('content-type', doors.metrics.contentType);
-    c.header('cache-control', 'no-store');
-    return c.text(await doors.metrics.text(), 200);
+    const headers = { 'content-type': doors.metrics.contentType, 'cache-control': 'no-store' };
+    return c.text(await doors.metrics.text(), 200, headers);
   });
 }
 

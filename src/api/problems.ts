@@ -65,17 +65,29 @@ export function jsonBody<S extends z.ZodType>(schema: S) {
 export const refuseInvalid: Hook<unknown, ApiEnv, string, void> = (result) => {
   if (result.success) return;
   if (result.target === 'param') throw new Failure('not_found');
-  const errors = result.error.issues.flatMap((issue) => {
-    const unknown = issue.code === 'unrecognized_keys' ? issue.keys : undefined;
-    const places = unknown?.map((key) => [...issue.path, key]) ?? [issue.path];
-    return places.map((path) => ({
-      path: path.map(String).join('.'),
-      message: unknown ? 'is not known here' : issue.message,
-    }));
-  });
+  const errors = result.error.issues.flatMap((issue) => placesOf(issue, []));
   const detail = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ');
   throw new Failure('invalid_request', detail.slice(0, 500), { errors: errors.slice(0, 50) });
 };
+
+type Issue = z.core.$ZodIssue;
+
+/** Where an issue lies and what it says. Of a choice only the form counts that the value has. */
+function placesOf(issue: Issue, above: PropertyKey[]): { path: string; message: string }[] {
+  const path = [...above, ...issue.path];
+  const at = (places: PropertyKey[], message: string) => ({
+    path: places.map(String).join('.'),
+    message,
+  });
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => at([...path, key], 'is not known here'));
+  if (issue.code === 'invalid_union') {
+    const isInside = (i: Issue) => i.path.length > 0 || i.code === 'unrecognized_keys';
+    const form = issue.errors.find((issues) => issues.length > 0 && issues.every(isInside));
+    if (form) return form.flatMap((inner) => placesOf(inner, path));
+  }
+  return [at(path, issue.message)];
+}
 
 /** Answers every refusal, path and method that the app does not serve. */
 export function answerProblems(app: Api, log: Log): void {

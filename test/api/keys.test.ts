@@ -1,0 +1,51 @@
+/** Keys: made once, shown once, revoked for good. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openApi, type TestApi } from './harness.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+});
+afterAll(() => database.drop());
+
+const wish = { name: 'reports', owner: 'finance', scopes: ['read'] };
+
+test('A key works from the moment it is made until it is revoked', async () => {
+  const { status, body } = await api.ask('POST', '/api/keys', { body: wish });
+  expect(status).toBe(201);
+  expect(body).toMatchObject({ ...wish, revoked_at: null });
+  const key = body.key as string;
+  expect((await api.ask('GET', '/api/status', { key })).status).toBe(200);
+  expect((await api.ask('DELETE', `/api/keys/${body.id}`)).status).toBe(204);
+  expect((await api.ask('GET', '/api/status', { key })).status).toBe(401);
+});
+
+test('A list of keys shows each once and no secret', async () => {
+  const { body } = await api.ask('POST', '/api/keys', { body: wish });
+  const ids: string[] = [];
+  let cursor = '';
+  do {
+    const { text, body: list } = await api.ask('GET', `/api/keys?limit=1${cursor}`);
+    expect(text).not.toContain('thk_');
+    ids.push(...list.data.map(({ id }) => id));
+    cursor = list.next_cursor === null ? '' : `&cursor=${list.next_cursor}`;
+  } while (cursor !== '');
+  expect(ids).toContain(body.id);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test.each([
+  [{ ...wish, scopes: [] }, 'scopes'],
+  [{ ...wish, scopes: ['read', 'read'] }, 'scopes'],
+  [{ ...wish, scopes: ['root'] }, 'scopes.0'],
+  [{ ...wish, owner: '' }, 'owner'],
+  [{ ...wish, name: 'a\0b' }, 'name'],
+])('A key of %j is refused and names %s', async (body, path) => {
+  const answer = await api.ask('POST', '/api/keys', { body });
+  expect(answer.status).toBe(400);
+  expect(answer.body.errors.map((error) => error.path)).toEqual([path]);
+});

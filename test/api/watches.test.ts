@@ -1,0 +1,124 @@
+/** Watches: they put objects on the due list and take them off again, never from under an operation. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openApi, type TestApi } from './harness.ts';
+import { ADDR_A, ADDR_B, aWrite } from './writes.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+});
+beforeEach(async () => {
+  await database.owner.sql`delete from tallyhook.watches`;
+  await database.owner.sql`delete from tallyhook.objects`;
+});
+afterAll(() => database.drop());
+
+async function objects(): Promise<{ name: string; weight: number }[]> {
+  const rows = await database.db.sql<{ name: string; weight: number }[]>`
+    select name, weight from tallyhook.objects order by name`;
+  return [...rows];
+}
+
+const post = (body: unknown, key?: string) =>
+  api.ask('POST', '/api/watches', key === undefined ? { body } : { body, key });
+
+describe('A watch', () => {
+  test('of a wallet puts it on the due list, by its owner and in its first spelling', async () => {
+    const { status, body } = await post(
+      { kind: 'wallet', addr: ADDR_A },
+      await api.keyFor('manage'),
+    );
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      kind: 'wallet',
+      addr: ADDR_A,
+      contract_id: null,
+      weight: 1,
+      created_by: 'owner of manage',
+    });
+    expect(body.look_age_max_ms).toBeGreaterThanOrEqual(60_000);
+    expect(await objects()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}`, weight: 1 }]);
+  });
+
+  test('asked for again keeps its id and takes the new weight', async () => {
+    const first = await post({ kind: 'token', contract_id: '1', token_id: '90071992547409930001' });
+    const again = await post({
+      kind: 'token',
+      contract_id: '1',
+      token_id: '90071992547409930001',
+      weight: 3,
+    });
+    expect(again.body).toMatchObject({ id: first.body.id, weight: 3 });
+    expect(await objects()).toEqual([{ name: 'token:1:90071992547409930001', weight: 3 }]);
+  });
+
+  test('of an array answers each object once, in the order asked', async () => {
+    const { body } = await post([
+      { kind: 'wallet', addr: ADDR_B },
+      { kind: 'contract', contract_id: '5' },
+      { kind: 'wallet', addr: ADDR_B.toLowerCase(), weight: 2 },
+      { kind: 'wallet', addr: ADDR_A },
+    ]);
+    expect(body.data.map((w) => [w.addr, w.weight])).toEqual([
+      [ADDR_B.toLowerCase(), 2],
+      [null, 1],
+      [ADDR_A, 1],
+    ]);
+    const { body: list } = await api.ask('GET', '/api/watches?limit=2');
+    expect(list.data).toHaveLength(2);
+    const { body: rest } = await api.ask('GET', `/api/watches?cursor=${list.next_cursor}`);
+    expect({ rows: rest.data.length, next: rest.next_cursor }).toEqual({ rows: 1, next: null });
+  });
+
+  test('that ends takes its object off the due list', async () => {
+    const { body } = await post({ kind: 'wallet', addr: ADDR_A });
+    const { status } = await api.ask('DELETE', `/api/watches/${body.id}`);
+    expect(status).toBe(204);
+    expect(await objects()).toEqual([]);
+    expect((await api.ask('DELETE', `/api/watches/${body.id}`)).status).toBe(404);
+  });
+
+  test('that ends leaves the object if an operation of ours touches it', async () => {
+    await api.journal.record(aWrite({ fields: { fromAddr: ADDR_B, toAddr: ADDR_B } }));
+    await api.journal.record(
+      aWrite({ kind: 'burn', fields: { contractId: 8n, tokenId: 9n, amount: null } }),
+    );
+    for (const wish of [
+      { kind: 'wallet', addr: ADDR_B.toLowerCase() },
+      { kind: 'token', contract_id: '8', token_id: '9' },
+      { kind: 'token', contract_id: '8', token_id: '10' },
+      { kind: 'contract', contract_id: '8' },
+    ]) {
+      const { body } = await post(wish);
+      await api.ask('DELETE', `/api/watches/${body.id}`);
+    }
+    expect((await objects()).map(({ name }) => name)).toEqual([
+      'token:8:9',
+      `wallet:${ADDR_B.toLowerCase()}`,
+    ]);
+  });
+
+  test.each([
+    [{ kind: 'wallet' }, 'addr'],
+    [{ kind: 'wallet', addr: '0x' }, 'addr'],
+    [{ kind: 'token', contract_id: '1' }, 'token_id'],
+    [{ kind: 'token', contract_id: 1, token_id: '2' }, 'contract_id'],
+    [{ kind: 'planet' }, 'kind'],
+    [{ kind: 'wallet', addr: ADDR_A, colour: 'red' }, 'colour'],
+    [{ kind: 'wallet', addr: ADDR_A, weight: 0 }, 'weight'],
+    [[], ''],
+    [[{ kind: 'wallet', addr: ADDR_A }, { kind: 'wallet' }], '1.addr'],
+  ])('of %j is refused and names %j', async (body, path) => {
+    const answer = await post(body);
+    expect({ status: answer.status, code: answer.body.code }).toEqual({
+      status: 400,
+      code: 'invalid_request',
+    });
+    expect(answer.body.errors.map((error) => error.path)).toContain(path);
+    expect(await objects()).toEqual([]);
+  });
+});
