@@ -17,8 +17,8 @@ export interface Config extends Settings {
   /** Undefined: the sandbox in the same process. */
   service: ServiceAddress | undefined;
   adminKey: string | undefined;
-  /** 32 bytes. */
-  masterKey: Uint8Array | undefined;
+  /** 32 bytes in base64. */
+  masterKey: string | undefined;
 }
 
 export interface ServiceAddress {
@@ -226,12 +226,12 @@ function adminKeyOf(env: Environment): string | undefined {
   return value;
 }
 
-function masterKeyOf(env: Environment): Uint8Array | undefined {
+function masterKeyOf(env: Environment): string | undefined {
   const value = text(env, 'MASTER_KEY');
-  if (value === undefined) return undefined;
-  const key = Buffer.from(value, 'base64');
-  if (key.length !== 32) throw bad('MASTER_KEY', '32 bytes in base64 (openssl rand -base64 32)');
-  return key;
+  if (value !== undefined && Buffer.from(value, 'base64').length !== 32) {
+    throw bad('MASTER_KEY', '32 bytes in base64 (openssl rand -base64 32)');
+  }
+  return value;
 }
 
 /** The later one wins, section by section; a list or a plain value is replaced whole. */

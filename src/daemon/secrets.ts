@@ -9,7 +9,7 @@ import type { Config } from './config.ts';
 
 /** The master key: the environment's, or with the embedded database one generated beside it. */
 export async function masterKeyOf(config: Config, chance: Chance): Promise<Uint8Array> {
-  if (config.masterKey) return config.masterKey;
+  if (config.masterKey) return Buffer.from(config.masterKey, 'base64');
   const path = join(config.dataDir, 'master.key');
   const fresh = Buffer.from(chance.bytes(32)).toString('base64');
   await writeFile(path, `${fresh}\n`, { flag: 'wx', mode: 0o600 }).catch(() => {});
