@@ -15,6 +15,7 @@ import { addKeys } from './keys.ts';
 import { addLedger } from './ledger.ts';
 import { addOperations } from './operations.ts';
 import { answerProblems, refuseInvalid } from './problems.ts';
+import { addReports } from './reports.ts';
 import { addStatus } from './status.ts';
 import { addTokens } from './tokens.ts';
 import { addWallets } from './wallets.ts';
@@ -34,6 +35,7 @@ const RESOURCES = [
   addEvents,
   addEndpoints,
   addDeliveries,
+  addReports,
   addKeys,
 ];
 

@@ -10,6 +10,7 @@ import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Caller, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
+import type { Reports } from '../reports/reports.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
@@ -22,6 +23,7 @@ export interface ApiDoors {
   observer: Pick<Observer, 'watch' | 'unwatch' | 'lookAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
   webhooks: Webhooks;
+  reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
   /** The migrations of this program, for the question whether the database has them all. */
   migrations: Awaited<ReturnType<typeof readMigrations>>;
   /** Resolves when the feed has something new, after `ms`, or when the signal aborts. */

@@ -21,6 +21,7 @@ import { makeSeal } from '../../src/kernel/seal.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
 import { makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 
@@ -93,6 +94,7 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
   const doors = change({
     ...{ db, clock, log, metrics, keys, observer, upstream },
     webhooks,
+    reports: makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS }),
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.next,

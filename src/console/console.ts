@@ -1,0 +1,52 @@
+/**
+ * Pages for people: a start page that says how things stand, and a page that shows a report. The pages
+ * hold no data and need no key; their script asks the API with the key that a person types in, which
+ * stays in the tab. Nothing is loaded from elsewhere, and nothing runs but the one script by its hash.
+ */
+import { createHash } from 'node:crypto';
+import { Hono } from 'hono';
+import { isId } from '../kernel/ids.ts';
+import { REPORT_PAGE, START_PAGE } from './pages.ts';
+import { REPORT_SCRIPT } from './report-script.ts';
+import { START_SCRIPT } from './start-script.ts';
+import { STYLE } from './style.ts';
+
+/** The pages under `/` and `/reports/{id}`, to be mounted beside the API. */
+export function makeConsole(): Hono {
+  const app = new Hono();
+  const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
+  // A report brings its own style into its frame, which inherits this policy; scripts stay shut out.
+  const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
+  app.get('/', (c) => c.body(start.body, 200, start.headers));
+  app.get('/reports/:id', (c) =>
+    isId('rep', c.req.param('id')) ? c.body(report.body, 200, report.headers) : c.notFound(),
+  );
+  return app;
+}
+
+function pageOf(markup: string, script: string, styles: string) {
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src ${styles}`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    body: markup.replace('{{style}}', () => STYLE).replace('{{script}}', () => script),
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy.join('; '),
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-cache',
+    },
+  };
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}

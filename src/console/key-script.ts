@@ -1,0 +1,55 @@
+/**
+ * The part that both scripts share: it asks for a key, keeps it in the tab, and asks the API with it.
+ * `connect(show)` calls `show` once there is a key, and again after another was typed in.
+ */
+export const KEY_SCRIPT = `
+const at = (id) => document.getElementById(id);
+const KEY = 'tallyhook_key';
+const ask = async (path) => {
+  const key = sessionStorage.getItem(KEY);
+  const answer = await fetch(path, { headers: { authorization: 'Bearer ' + key } });
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  const error = new Error(problem.detail || problem.title || 'The daemon answered ' + answer.status);
+  error.status = answer.status;
+  throw error;
+};
+const askForKey = (why) => {
+  sessionStorage.removeItem(KEY);
+  at('key-form').hidden = false;
+  at('key-problem').textContent = why;
+  at('key').focus();
+};
+const say = (text) => {
+  at('problem').hidden = text === '';
+  at('problem').textContent = text;
+};
+const pill = (text, mood) => {
+  at('state').textContent = text;
+  at('state').className = 'pill ' + mood;
+};
+const connect = (show) => {
+  const attempt = async () => {
+    try {
+      await show();
+      at('key-form').hidden = true;
+      say('');
+    } catch (error) {
+      if (error.status === 401 || error.status === 403) askForKey(error.message);
+      else {
+        pill('not connected', 'bad');
+        say(error.status ? error.message : 'The daemon does not answer.');
+      }
+    }
+  };
+  at('key-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(KEY, at('key').value.trim());
+    at('key').value = '';
+    attempt();
+  });
+  if (sessionStorage.getItem(KEY)) attempt();
+  else askForKey('');
+  return attempt;
+};
+`;
