@@ -9,6 +9,7 @@ export type Amount = bigint;
 /** The longest number that is read, in digits: a bound, not an assumption about the service. */
 export const DIGITS_MAX = 1000;
 
+const LIMIT = 10n ** BigInt(DIGITS_MAX);
 const WHOLE = /^-?(0|[1-9]\d*)$/;
 
 /** The whole number that a decimal text writes, or undefined: no signs but '-', no spaces, no leading zeros. */
@@ -18,7 +19,7 @@ export function parseWhole(text: string): bigint | undefined {
 
 /** The whole number in a value read from JSON (number, bigint or decimal text), or undefined. */
 export function wholeOf(value: unknown): bigint | undefined {
-  if (typeof value === 'bigint') return value;
+  if (typeof value === 'bigint') return value < LIMIT && value > -LIMIT ? value : undefined;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined;
   return typeof value === 'string' ? parseWhole(value) : undefined;
 }

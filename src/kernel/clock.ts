@@ -27,15 +27,23 @@ export function isoText(at: Instant): string {
   return new Date(at).toISOString();
 }
 
+const RFC_3339 = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;
+
 /** The instant that an RFC 3339 text names, or undefined when it names none. */
 export function parseInstant(text: string): Instant | undefined {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i.test(text))
-    return undefined;
-  const at = Date.parse(text);
+  const day = RFC_3339.exec(text)?.[1];
+  if (day === undefined) return undefined;
+  // Date.parse takes 30 February for 2 March, and 24:00 for the next day: neither is named here.
+  const midnight = Date.parse(`${day}T00:00Z`);
+  if (Number.isNaN(midnight) || !isoText(midnight).startsWith(day)) return undefined;
+  const at = /T24/i.test(text) ? Number.NaN : Date.parse(text);
   return Number.isNaN(at) ? undefined : at;
 }
 
-/** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+/** Longer timers overflow and would fire at once; a wait that long ends early instead. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Resolves after `ms` (24 days at most), or at once when the signal aborts. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -44,14 +52,14 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener('abort', done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(done, Math.min(ms, TIMER_MAX_MS));
     signal?.addEventListener('abort', done, { once: true });
   });
 }
 
-/** Calls `act` once after `ms`; the answer cancels it. The timer does not keep the process alive. */
+/** Calls `act` once after `ms` (24 days at most); the answer cancels it. The timer does not keep the process alive. */
 export function after(ms: number, act: () => void): () => void {
-  const timer = setTimeout(act, ms);
+  const timer = setTimeout(act, Math.min(ms, TIMER_MAX_MS));
   timer.unref();
   return () => clearTimeout(timer);
 }

@@ -55,16 +55,24 @@ export function jsonText(value: unknown): string {
 /**
  * The canonical form: keys sorted by code unit, no spaces, whole numbers as digits. Two values that
  * are equal give the same bytes, whatever the order of their members. After RFC 8785, with exact integers.
+ * @throws RangeError for a value nested deeper than the stack
  */
 export function canonicalJson(value: unknown): string {
-  return jsonText(sorted(value));
+  return canonical(value) ?? 'null';
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (value === null || typeof value !== 'object') return value;
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return Object.fromEntries(members.map(([key, item]) => [key, sorted(item)]));
+/** Written and not rebuilt, because an object would put keys such as "10" in an order of its own. */
+function canonical(value: unknown): string | undefined {
+  if (typeof value === 'bigint') return value.toString();
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([key, item]) => {
+      const text = canonical(item);
+      return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
+    });
+  return `{${members.join(',')}}`;
 }
 
 /** SHA-256 in lower-case hex. */

@@ -1,6 +1,7 @@
 /**
- * The log: JSON lines by pino on standard error, constant messages with fields, secrets redacted by path. The only
- * importer of pino. An error is logged by name, code and stack; never with its parameters.
+ * The log: JSON lines by pino on standard error, constant messages with fields. Secrets are redacted by the
+ * name of their field, and once more in the finished line by their shape. The only importer of pino. An
+ * error is logged by name, code and stack; never with its parameters.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 
@@ -27,6 +28,7 @@ const PATHS = SECRET_FIELDS.flatMap((field) => [
   field,
   `*.${field}`,
   `*.*.${field}`,
+  `*.*.*.${field}`,
   `headers["${field}"]`,
 ]);
 
@@ -37,30 +39,40 @@ export function makeLog(level: string, destination?: DestinationStream): Log {
     base: null,
     redact: { paths: PATHS, censor: '[secret]' },
     serializers: { err: errorFields },
+    hooks: { streamWrite: maskSecrets },
     formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   };
   return pino(options, destination ?? pino.destination({ dest: 2, sync: true }));
 }
 
+const CAUSES_MAX = 4;
+
 /** What of an error may be written: no detail that could hold a parameter, a body or a header. */
-export function errorFields(error: unknown): Record<string, unknown> {
+export function errorFields(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { name: typeof error };
   const { code } = error as { code?: unknown };
-  const cause = error.cause instanceof Error ? errorFields(error.cause) : undefined;
+  const inner = depth < CAUSES_MAX && error.cause instanceof Error ? error.cause : undefined;
+  const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? [];
   return {
     name: error.name,
-    message: maskSecrets(error.message),
+    message: holdsValues(error) ? 'a statement failed' : maskSecrets(error.message),
     ...(typeof code === 'string' ? { errorCode: code } : {}),
-    stack: maskSecrets(error.stack?.split('\n').slice(1, 8).join('\n') ?? ''),
-    ...(cause ? { cause } : {}),
+    stack: maskSecrets(frames.slice(0, 7).join('\n')),
+    ...(inner ? { cause: errorFields(inner, depth + 1) } : {}),
   };
 }
 
-/** Replaces what looks like one of our secrets, a bearer token or a password in a URL. */
+/** Database drivers write the statement and its parameters into their messages. */
+function holdsValues(error: Error): boolean {
+  return error.name === 'PostgresError' || 'query' in error || 'parameters' in error;
+}
+
+/** Replaces what looks like one of our secrets, a token of the service or a password in a URL. */
 export function maskSecrets(text: string): string {
   return text
     .replace(/\b(thk|whsec|whsk)_[A-Za-z0-9+/=_-]+/g, '$1_[secret]')
     .replace(/\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]+/gi, '$1 [secret]')
-    .replace(/(:\/\/[^:/@\s]+:)[^@\s]+@/g, '$1[secret]@');
+    .replace(/\b((?:access_|refresh_)?token|client_secret|password)=[^&\s"]+/gi, '$1=[secret]')
+    .replace(/(:\/\/[^:/@\s"]*:)[^\s"]+@/g, '$1[secret]@');
 }

@@ -22,9 +22,13 @@ export function makeSeal(masterKey: Uint8Array, chance: Chance): Seal {
       return `s1.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;
     },
     open(sealed, place) {
+      if (!sealed.startsWith('s1.')) throw new Failure('seal_broken');
       try {
-        const raw = Buffer.from(sealed.replace(/^s1\./, ''), 'base64url');
-        const decipher = createDecipheriv('aes-256-gcm', masterKey, raw.subarray(0, 12));
+        const raw = Buffer.from(sealed.slice(3), 'base64url');
+        const nonce = raw.subarray(0, 12);
+        // A text that was cut must not open by a shorter tag.
+        const whole = { authTagLength: 16 };
+        const decipher = createDecipheriv('aes-256-gcm', masterKey, nonce, whole);
         decipher.setAAD(Buffer.from(place)).setAuthTag(raw.subarray(12, 28));
         return Buffer.concat([decipher.update(raw.subarray(28)), decipher.final()]).toString(
           'utf8',
