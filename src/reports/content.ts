@@ -1,7 +1,7 @@
 /**
- * The content of a reconciliation report: what is stored, hashed and rendered. Everything in it follows
- * from the database and the question alone: the same cut-off gives the same bytes. Amounts are decimal
- * text of any size, counts are numbers, instants RFC 3339 UTC. Types only.
+ * The content of a reconciliation report: what is stored, hashed and rendered. Everything in it
+ * follows from the database and the question alone: the same cut-off gives the same bytes. Amounts
+ * are decimal text of any size, counts are numbers, instants RFC 3339 UTC. Types only.
  */
 import type { FindingList } from './findings.ts';
 
@@ -83,7 +83,9 @@ export type ReconciliationContent = {
   headline: string;
   verdict: 'balanced' | 'breaks';
   period: { from: string; to: string };
-  /** The instant that ages are counted to: the end of the period, or the cut-off when that is later. */
+  /**
+   * The instant that ages are counted to: the end of the period, or the cut-off when that is later.
+   */
   as_of: string;
   cut_off: {
     known_at: string | null;

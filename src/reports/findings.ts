@@ -1,13 +1,14 @@
 /**
- * What a report finds: breaks and open items, each with its kind, subject, amount, age and what to do.
+ * What a report finds: breaks and open items, each with its kind, subject, amount, age and what to
+ * do.
  *
- * A **break** is something that is wrong, or that people must end: a confirmed open drift; a lost answer
- * that is older than its quiescence, or undecided; a posting that was set aside or is overdue; an NFT
- * write that never ended; and any figure that does not tie: operations and ledger, the ledger and
- * itself, the ledger and what was observed, booked tokens and held ones. An **open item** is something
- * that still has time, or is only shown: writes on their way, postings that are due, a difference that
- * waits for its second look, wallets that are unopened, stale or inconclusive. One report with no break
- * is balanced, whatever items are open. Pure.
+ * A **break** is something that is wrong, or that people must end: a confirmed open drift; a lost
+ * answer that is older than its quiescence, or undecided; a posting that was set aside or is
+ * overdue; an NFT write that never ended; and any figure that does not tie: operations and ledger,
+ * the ledger and itself, the ledger and what was observed, booked tokens and held ones. An **open
+ * item** is something that still has time, or is only shown: writes on their way, postings that are
+ * due, a difference that waits for its second look, wallets that are unopened, stale or
+ * inconclusive. One report with no break is balanced, whatever items are open. Pure.
  */
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -59,7 +60,9 @@ export type FindingKind = BreakKind | ItemKind;
 /** One line of a report; amounts are decimal text, instants RFC 3339 UTC. */
 export type Finding = {
   kind: FindingKind;
-  /** An operation, a drift, `wallet:<addr>`, `token:<contract>:<id>`, a transaction or an account. */
+  /**
+   * An operation, a drift, `wallet:<addr>`, `token:<contract>:<id>`, a transaction or an account.
+   */
   subject: string;
   amount: string | null;
   since: string | null;

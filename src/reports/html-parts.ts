@@ -67,7 +67,8 @@ export function table<Row>(
     const cells = columns.map((c) => html`<td class="${kind(c)}">${c.of(row)}</td>`);
     return html`<tr>${cells}</tr>\n`;
   });
-  return html`<div class="wide"><table><thead><tr>${heads}</tr></thead>\n<tbody>${lines}</tbody></table></div>`;
+  return html`<div class="wide"><table><thead><tr>${heads}</tr></thead>
+<tbody>${lines}</tbody></table></div>`;
 }
 
 /** Says how much of a bounded list is shown; nothing when all of it is. */

@@ -42,7 +42,10 @@ export async function listIncompleteBatches(q: Question): Promise<FoundRow[]> {
 
 /** Sums of one kind of account, or of one account. */
 export interface SumsRow {
-  /** `kind`, or `house` for an operator, the fees, the collection or a wallet that stands behind one. */
+  /**
+   * `kind`, or `house` for an operator, the fees, the collection or a wallet that stands behind
+   * one.
+   */
   part: 'kind' | 'house' | 'off';
   name: string;
   accounts: number;
@@ -96,11 +99,12 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
     ), account as (
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
         h.name is not null or a.kind in ('operator', 'fees', 'collection') as house, a.balance,
-        a.version, last.balance_after, coalesce(s.entries, 0) as entries, coalesce(s.last, 0) as last,
+        a.version, last.balance_after, coalesce(s.entries, 0) as entries,
+        coalesce(s.last, 0) as last,
         coalesce(s.total, 0) as total, coalesce(s.opening, 0) as opening,
         coalesce(s.prior_period, 0) as prior_period, coalesce(s.closing, 0) as closing,
-        coalesce(f.incoming, 0) as incoming, coalesce(f.outgoing, 0) - coalesce(f.fees, 0) as outgoing,
-        coalesce(f.fees, 0) as fees
+        coalesce(f.incoming, 0) as incoming, coalesce(f.fees, 0) as fees,
+        coalesce(f.outgoing, 0) - coalesce(f.fees, 0) as outgoing
       from tallyhook.accounts a
       left join standing s on s.account_id = a.id
       left join tallyhook.entries last on last.account_id = a.id and last.version = a.version
@@ -114,8 +118,8 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       null::timestamptz as since, null as evidence, 0 as total
     from account group by kind
     union all
-    (select 'house', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing, 0, 0,
-      null, null, (count(*) over ())::int
+    (select 'house', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
+      0, 0, null, null, (count(*) over ())::int
     from account where house order by name limit ${limits.listMax})
     union all
     (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
@@ -123,7 +127,8 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       format('balance %s, sum %s, last entry %s, version %s of %s entries', balance, total,
         coalesce(balance_after, 0), version, entries), (count(*) over ())::int
     from account
-    where balance <> total or version <> entries or last <> entries or balance <> coalesce(balance_after, 0)
+    where balance <> total or version <> entries or last <> entries
+      or balance <> coalesce(balance_after, 0)
     order by name limit ${limits.listMax})
     order by part, name`;
 }

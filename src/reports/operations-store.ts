@@ -1,4 +1,7 @@
-/** SQL of the operations' side: what is open, overdue or set aside, and whether the books say the same. */
+/**
+ * SQL of the operations' side: what is open, overdue or set aside, and whether the books say the
+ * same.
+ */
 import type { FoundRow } from './findings.ts';
 import { before, type Question } from './question.ts';
 
@@ -72,22 +75,24 @@ export async function listUnmapped(q: Question): Promise<FoundRow[]> {
 }
 
 /**
- * Every transaction against its entries and its write, in one pass. Entries are compared as one number
- * per transaction, the sum of amount times hash of account: equal when every account moves by the same
- * amount, and different otherwise but for a chance of one in 2^64.
+ * Every transaction against its entries and its write, in one pass. Entries are compared as one
+ * number per transaction, the sum of amount times hash of account: equal when every account moves
+ * by the same amount, and different otherwise but for a chance of one in 2^64.
  */
 export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
   return q.tx.sql<FoundRow[]>`
     with posted as (
       select e.transaction_id, count(*) as entries, sum(e.amount) as total,
-        sum(greatest(e.amount, 0)) as moved, sum(e.amount * hashtextextended(lower(a.name), 0)) as sign
+        sum(greatest(e.amount, 0)) as moved,
+        sum(e.amount * hashtextextended(lower(a.name), 0)) as sign
       from tallyhook.entries e join tallyhook.accounts a on a.id = e.account_id
       group by e.transaction_id
     ), compared as (
       select t.id, t.operation_id, t.posting, t.effective_at, p.moved, p.entries, p.total,
         case when p.transaction_id is null or p.total <> 0 or p.entries <> t.entry_count
             then 'transaction_unbalanced'
-          when t.operation_id is not null and l.operation_id is null then 'posting_without_operation'
+          when t.operation_id is not null and l.operation_id is null
+            then 'posting_without_operation'
           when t.posting > l.postings then 'posted_too_often'
           when t.posting = l.postings and t.posting % 2 = 1 and p.sign <>
             l.received * hashtextextended(lower(l.receiver), 0)
@@ -122,8 +127,8 @@ export async function listReversalsThatDiffer(q: Question): Promise<FoundRow[]> 
 }
 
 /**
- * Token and NFT writes whose count of postings is not in the books. While no posting is surplus, equal
- * sums mean that none is missing; only otherwise each write is counted.
+ * Token and NFT writes whose count of postings is not in the books. While no posting is surplus,
+ * equal sums mean that none is missing; only otherwise each write is counted.
  */
 export async function listMissingPostings(q: Question, surplus: boolean): Promise<FoundRow[]> {
   const sums = await q.tx.sql<{ equal: boolean }[]>`

@@ -1,10 +1,13 @@
-/** The style of a printed report: dark on light, figures under each other, no more than paper needs. */
+/**
+ * The style of a printed report: dark on light, figures under each other, no more than paper needs.
+ */
 export const PAGE_STYLE = `
 :root { color-scheme: light; }
 body { margin: 2rem auto; max-width: 66rem; padding: 0 1.25rem; color: #1a1a1a; background: #fff;
   font: 15px/1.45 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.35rem; margin: 0 0 .25rem; }
-h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #1a1a1a; padding-bottom: .2rem; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; padding-bottom: .2rem;
+  border-bottom: 1px solid #1a1a1a; }
 h3 { font-size: .95rem; margin: 1.1rem 0 .35rem; }
 p { margin: .35rem 0; }
 .verdict { font-size: 1.6rem; font-weight: 650; margin: .9rem 0 .6rem; padding: .5rem .8rem;
@@ -30,7 +33,8 @@ code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wra
 @media print {
   body { margin: 0; max-width: none; padding: 0; font-size: 10.5pt; }
   .wide { overflow: visible; }
-  h2, h3 { break-after: avoid; } tr, .sign { break-inside: avoid; } thead { display: table-header-group; }
+  h2, h3 { break-after: avoid; } tr, .sign { break-inside: avoid; }
+  thead { display: table-header-group; }
   .verdict { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 @page { margin: 16mm 14mm; }

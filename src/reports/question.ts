@@ -1,4 +1,7 @@
-/** What a reconciliation is asked: a period, an instant to count ages to, and the limits it judges by. */
+/**
+ * What a reconciliation is asked: a period, an instant to count ages to, and the limits it judges
+ * by.
+ */
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 

@@ -1,8 +1,8 @@
 /**
- * The reconciliation itself: everything read in one snapshot, tied together four ways. Operations and
- * ledger, the ledger and itself, the ledger and what was observed, operations and tokens. What counts as
- * a break and what as an open item is said in findings.ts. It only reads, and keeps sums and bounded
- * lists in memory, whatever the size of the books.
+ * The reconciliation itself: everything read in one snapshot, tied together four ways. Operations
+ * and ledger, the ledger and itself, the ledger and what was observed, operations and tokens. What
+ * counts as a break and what as an open item is said in findings.ts. It only reads, and keeps sums
+ * and bounded lists in memory, whatever the size of the books.
  */
 import type { Tx } from '../db/connect.ts';
 import { decimalText, sumOf } from '../kernel/amounts.ts';

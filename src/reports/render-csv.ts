@@ -1,7 +1,8 @@
 /**
- * A report as CSV (RFC 4180): one table with fixed columns, one line per figure, finding or account, so
- * that a spreadsheet can filter it by section. Text that a spreadsheet would take for a formula gets a
- * leading apostrophe; numbers keep their sign. Spreadsheets round beyond 15 digits: the file does not.
+ * A report as CSV (RFC 4180): one table with fixed columns, one line per figure, finding or
+ * account, so that a spreadsheet can filter it by section. Text that a spreadsheet would take for a
+ * formula gets a leading apostrophe; numbers keep their sign. Spreadsheets round beyond 15 digits:
+ * the file does not.
  */
 import { isoText } from '../kernel/clock.ts';
 import { jsonText } from '../kernel/json.ts';
@@ -152,7 +153,9 @@ function lineText(line: Line): string {
   return COLUMNS.map((column) => cellText(line[column] ?? null)).join(',');
 }
 
-/** One cell: quoted where the format asks for it, made harmless where a spreadsheet would run it. */
+/**
+ * One cell: quoted where the format asks for it, made harmless where a spreadsheet would run it.
+ */
 export function cellText(value: string | number | null): string {
   if (value === null) return '';
   const text = String(value);

@@ -1,4 +1,7 @@
-/** The parts of the printed report that compare the books with the service: wallets, tokens, coverage. */
+/**
+ * The parts of the printed report that compare the books with the service: wallets, tokens,
+ * coverage.
+ */
 import type { Coverage, ReconciliationContent, WalletStatement } from './content.ts';
 import { bounded, grouped, type Html, html, shortInstant, table } from './html-parts.ts';
 
@@ -20,7 +23,8 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
   const lines = STATEMENT.map(([name, text]) => {
     const kind = name === 'observed' ? 'total' : 'line';
     const amount = grouped(String(statement[name]));
-    return html`<tr class="${kind}"><td class="text">${text}</td><td class="number">${amount}</td></tr>\n`;
+    return html`<tr class="${kind}"><td class="text">${text}</td>
+<td class="number">${amount}</td></tr>`;
   });
   const shown = table(
     in_transit.listed,
@@ -70,7 +74,8 @@ export function tokensPart({ tokens }: ReconciliationContent): Html {
   return html`<h2>Tokens</h2>
 ${rows}
 ${bounded(supply.listed.length, supply.total)}
-<p>Writes with a hash: ${writes.settled} settled, ${writes.failed} failed, ${writes.pending} pending.</p>`;
+<p>Writes with a hash: ${writes.settled} settled, ${writes.failed} failed,
+${writes.pending} pending.</p>`;
 }
 
 /** How much was looked at, and why the rest was not. */

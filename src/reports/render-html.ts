@@ -1,6 +1,7 @@
 /**
- * A report as one page for accountants: verdict first, then breaks, movements, roll-forward, wallets,
- * tokens, coverage and lines to sign. It needs nothing but itself: no script, no image, no other file.
+ * A report as one page for accountants: verdict first, then breaks, movements, roll-forward,
+ * wallets, tokens, coverage and lines to sign. It needs nothing but itself: no script, no image, no
+ * other file.
  */
 import { isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -62,7 +63,8 @@ function headPart({ content, id, requestedBy }: Report, title: string): Html {
   return html`<h1>${title}</h1>
 <p class="${mark}">${capital(content.headline)}${also}</p>
 <dl>
-<dt>Period</dt><dd>${shortInstant(content.period.from)} up to, not including, ${shortInstant(content.period.to)} UTC</dd>
+<dt>Period</dt><dd>${shortInstant(content.period.from)} up to, not including,
+${shortInstant(content.period.to)} UTC</dd>
 <dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
 ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
 <dt>Ages counted to</dt><dd>${shortInstant(content.as_of)} UTC</dd>
@@ -179,8 +181,8 @@ function rollForwardPart(content: ReconciliationContent): Html {
   );
   return html`<h2>Roll-forward</h2>
 ${kinds}
-<p class="note">Prior period: the part of the opening that was recorded only after the period had begun.
-A reversal lowers the side that it takes back.</p>
+<p class="note">Prior period: the part of the opening that was recorded only after the period
+had begun. A reversal lowers the side that it takes back.</p>
 <p>Trial balance: debit <strong class="number">${grouped(trial.debit)}</strong>, credit
 <strong class="number">${grouped(trial.credit)}</strong>.</p>
 <h3>Operators, fees and collection</h3>
@@ -190,7 +192,8 @@ ${bounded(house.listed.length, house.total)}`;
 
 function signaturePart({ hash, id, createdAt }: Report): Html {
   return html`<h2>Sign-off</h2>
-<p>Report <code>${id}</code>, made ${shortInstant(isoText(createdAt))} UTC. SHA-256 of its content:</p>
+<p>Report <code>${id}</code>, made ${shortInstant(isoText(createdAt))} UTC.
+SHA-256 of its content:</p>
 <p><code>${hash}</code></p>
 <div class="sign"><div>Prepared by, date</div><div>Approved by, date</div></div>`;
 }

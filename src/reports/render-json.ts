@@ -1,4 +1,6 @@
-/** A report as JSON: its head and its content, canonical, so that the same report is the same bytes. */
+/**
+ * A report as JSON: its head and its content, canonical, so that the same report is the same bytes.
+ */
 import { isoText } from '../kernel/clock.ts';
 import { canonicalJson } from '../kernel/json.ts';
 import type { Report } from './store.ts';

@@ -1,11 +1,12 @@
 /**
- * Read-only questions over everything. A reconciliation is read in one snapshot, stored as a row with the
- * hash of its content, and announced in the same commit. Scheduled ones exist once per period, whoever
- * makes them, and periods that were missed are caught up. Nothing here ever changes what it reports on.
+ * Read-only questions over everything. A reconciliation is read in one snapshot, stored as a row
+ * with the hash of its content, and announced in the same commit. Scheduled ones exist once per
+ * period, whoever makes them, and periods that were missed are caught up. Nothing here ever changes
+ * what it reports on.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
-import { isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/assert.ts';
+import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
@@ -85,77 +86,34 @@ function hashOf(content: ReconciliationContent): string {
   return sha256Hex(canonicalJson(content));
 }
 
-/** The reports of one daemon. */
-export function makeReports(given: {
+interface Given {
   db: Db;
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
   settings: ReportSettings;
-}): Reports {
-  const { db, clock, ids, outbox, settings } = given;
+}
 
-  function read(tx: Tx, { from, to }: Period): Promise<ReconciliationContent> {
-    return reconcile(tx, { from, to, now: clock.now(), limits: settings });
-  }
-
-  /** Stores and announces in one commit; answers the one that stands. */
-  async function keep(
-    content: ReconciliationContent,
-    { from, to }: Period,
-    requestedBy: string,
-  ): Promise<store.Report> {
-    const { known_at } = content.cut_off;
-    const report: store.Report = {
-      id: ids.next('rep'),
-      kind: RECONCILIATION,
-      periodFrom: from,
-      periodTo: to,
-      knownAt: known_at === null ? from : Date.parse(known_at),
-      requestedBy,
-      verdict: content.verdict,
-      breaks: content.breaks.total,
-      content,
-      hash: hashOf(content),
-      createdAt: clock.now(),
-    };
-    return db.begin(async (tx) => {
-      if (await store.insertReport(tx, report)) {
-        await outbox.emit(tx, [completedEvent(report)]);
-        return report;
-      }
-      const period = { kind: RECONCILIATION, from, to };
-      return (await store.findScheduled(tx, period)) ?? report;
-    });
-  }
-
-  /** Undefined while another daemon makes scheduled reports. */
-  function readScheduled(period: Period): Promise<ReconciliationContent | undefined> {
-    return db.begin(async (tx) => {
-      await store.onlyRead(tx);
-      return (await store.lockSchedule(tx, RECONCILIATION)) ? read(tx, period) : undefined;
-    }, 'snapshot');
-  }
-
+/** The reports of one daemon. */
+export function makeReports(given: Given): Reports {
+  const { db, settings } = given;
   return {
     async makeReconciliation({ from, to, requestedBy }) {
       if (!(from < to)) throw new Failure('invalid_request', 'the period must end after it begins');
       if (requestedBy === store.SCHEDULE)
         throw new Failure('invalid_request', `nobody may be called ${store.SCHEDULE}`);
-      const content = await db.begin(async (tx) => {
-        await store.onlyRead(tx);
-        return read(tx, { from, to });
-      }, 'snapshot');
-      return keep(content, { from, to }, requestedBy);
+      const content = await read(given, { from, to });
+      return keep(given, content, { from, to }, requestedBy);
     },
     async runDue(now) {
       if (!settings.schedule) return { made: 0, more: false };
       const due = await listDue(db, RECONCILIATION, settings.schedule, now, DUE_MAX);
       let made = 0;
       for (const period of due) {
-        const content = await readScheduled(period);
+        const mayMake = (tx: Tx) => store.lockSchedule(tx, RECONCILIATION);
+        const content = await readIf(given, period, mayMake);
         if (!content) return { made, more: false };
-        await keep(content, period, store.SCHEDULE);
+        await keep(given, content, period, store.SCHEDULE);
         made += 1;
       }
       return { made, more: due.length === DUE_MAX };
@@ -167,6 +125,54 @@ export function makeReports(given: {
       return report;
     },
   };
+}
+
+async function read(given: Given, period: Period): Promise<ReconciliationContent> {
+  return must(await readIf(given, period, async () => true), 'content');
+}
+
+/** Reads in one snapshot that cannot write; undefined when `mayRead` says no. */
+function readIf(
+  { db, clock, settings: limits }: Given,
+  { from, to }: Period,
+  mayRead: (tx: Tx) => Promise<boolean>,
+): Promise<ReconciliationContent | undefined> {
+  return db.begin(async (tx) => {
+    await store.onlyRead(tx);
+    if (!(await mayRead(tx))) return undefined;
+    return reconcile(tx, { from, to, now: clock.now(), limits });
+  }, 'snapshot');
+}
+
+/** Stores and announces in one commit; answers the report that stands. */
+function keep(
+  { db, clock, ids, outbox }: Given,
+  content: ReconciliationContent,
+  { from, to }: Period,
+  requestedBy: string,
+): Promise<store.Report> {
+  const { known_at } = content.cut_off;
+  const report: store.Report = {
+    id: ids.next('rep'),
+    kind: RECONCILIATION,
+    periodFrom: from,
+    periodTo: to,
+    knownAt: known_at === null ? from : Date.parse(known_at),
+    requestedBy,
+    verdict: content.verdict,
+    breaks: content.breaks.total,
+    content,
+    hash: hashOf(content),
+    createdAt: clock.now(),
+  };
+  return db.begin(async (tx) => {
+    if (await store.insertReport(tx, report)) {
+      await outbox.emit(tx, [completedEvent(report)]);
+      return report;
+    }
+    const period = { kind: RECONCILIATION, from, to };
+    return must(await store.findScheduled(tx, period), 'report of the schedule');
+  });
 }
 
 function completedEvent(report: store.Report) {

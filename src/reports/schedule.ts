@@ -1,6 +1,6 @@
 /**
- * Which periods are due. The database says where the last scheduled report ended; every whole period
- * from there to the present is due, also after days of silence. A timer only nudges.
+ * Which periods are due. The database says where the last scheduled report ended; every whole
+ * period from there to the present is due, also after days of silence. A timer only nudges.
  */
 import type { Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';

@@ -34,11 +34,12 @@ function headColumns(sql: Sql) {
 /** Adds a report; false when the schedule has made one of this kind and period already. */
 export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
   const rows = await tx.sql`
-    insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by, verdict,
-      breaks, content, hash, created_at)
-    values (${report.id}, ${report.kind}, ${isoText(report.periodFrom)}, ${isoText(report.periodTo)},
-      ${isoText(report.knownAt)}, ${report.requestedBy}, ${report.verdict}, ${report.breaks},
-      ${asJson(report.content)}::jsonb, ${report.hash}, ${isoText(report.createdAt)})
+    insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by,
+      verdict, breaks, content, hash, created_at)
+    values (${report.id}, ${report.kind}, ${isoText(report.periodFrom)},
+      ${isoText(report.periodTo)}, ${isoText(report.knownAt)}, ${report.requestedBy},
+      ${report.verdict}, ${report.breaks}, ${asJson(report.content)}::jsonb,
+      ${report.hash}, ${isoText(report.createdAt)})
     on conflict (kind, period_from, period_to) where requested_by = 'schedule' do nothing
     returning 1 as one`;
   return rows.length === 1;
@@ -76,7 +77,9 @@ export async function listHeads(
     order by id desc limit ${page.limit}`;
 }
 
-/** Where the last scheduled period ended, or else when the first fact was recorded; null before it. */
+/**
+ * Where the last scheduled period ended, or else when the first fact was recorded; null before it.
+ */
 export async function findScheduleStart(
   db: Queryable,
   kind: string,
@@ -104,7 +107,9 @@ export async function dayAround(
   return rows[0] ?? { from: at, to: at };
 }
 
-/** Takes the right to make scheduled reports until the transaction ends; false when another has it. */
+/**
+ * Takes the right to make scheduled reports until the transaction ends; false when another has it.
+ */
 export async function lockSchedule(tx: Tx, kind: string): Promise<boolean> {
   const rows = await tx.sql<{ held: boolean }[]>`
     select pg_try_advisory_xact_lock(hashtextextended(${`tallyhook report ${kind}`}, 0)) as held`;

@@ -3,8 +3,9 @@ import type { FoundRow } from './findings.ts';
 import { before, type Question } from './question.ts';
 
 /**
- * NFT writes that were executed and have no end yet, and settled ones whose token nobody ever saw. A
- * write without an end is a break when it is older than the limit, or failed to get a token at all.
+ * NFT writes that were executed and have no end yet, and settled ones whose token nobody ever saw.
+ * A write without an end is a break when it is older than the limit, or failed to get a token at
+ * all.
  */
 export async function listTokenWrites(q: Question): Promise<FoundRow[]> {
   return q.tx.sql<FoundRow[]>`
@@ -60,14 +61,15 @@ export interface SupplyRow {
 }
 
 /**
- * Supply per contract from two sides: what was booked, and which tokens exist. A reversal takes back
- * what its write had booked.
+ * Supply per contract from two sides: what was booked, and which tokens exist. A reversal takes
+ * back what its write had booked.
  */
 export async function listSupply(q: Question): Promise<SupplyRow[]> {
   return q.tx.sql<SupplyRow[]>`
     with booked as (${bookedTokens(q)}), both_sides as (
-      select coalesce(b.contract_id, t.contract_id) as contract_id, coalesce(b.opening, 0) as opening,
-        coalesce(b.minted, 0) as minted, coalesce(b.burned, 0) as burned,
+      select coalesce(b.contract_id, t.contract_id) as contract_id,
+        coalesce(b.opening, 0) as opening, coalesce(b.minted, 0) as minted,
+        coalesce(b.burned, 0) as burned,
         b.contract_id is not null as is_booked,
         coalesce(b.opening + b.minted - b.burned, 0) as net,
         (coalesce(t.presence, 'absent') = 'present')::int as held
@@ -96,7 +98,8 @@ export async function listTokensThatDiffer(q: Question): Promise<FoundRow[]> {
       full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
     ), found as (
       select case when net > held then 'nft_missing' else 'nft_surplus' end as kind,
-        'token:' || contract_id || ':' || token_id as subject, coalesce(absent_since, moved_at) as since,
+        'token:' || contract_id || ':' || token_id as subject,
+        coalesce(absent_since, moved_at) as since,
         jsonb_build_object('owner', owner, 'last_tx_hash', last_tx_hash, 'booked', net) as evidence
       from both_sides where net > held or held > net and is_booked
       union all
@@ -118,7 +121,8 @@ function bookedTokens({ tx }: Question) {
     select m.contract_id, m.token_id, max(m.effective_at) as moved_at,
       count(*) filter (where m.kind = 'opening') as opening,
       count(*) filter (where m.kind = 'mint')
-        - count(*) filter (where m.kind = 'reversal' and o.kind in ('mint', 'mint_sequential')) as minted,
+        - count(*) filter (where m.kind = 'reversal' and o.kind in ('mint', 'mint_sequential'))
+        as minted,
       count(*) filter (where m.kind = 'burn')
         - count(*) filter (where m.kind = 'reversal' and o.kind = 'burn') as burned
     from tallyhook.nft_movements m

@@ -1,4 +1,6 @@
-/** SQL of the ledger against what was observed: per wallet what its newest look should have shown. */
+/**
+ * SQL of the ledger against what was observed: per wallet what its newest look should have shown.
+ */
 import type { Instant } from '../kernel/clock.ts';
 import type { FoundRow } from './findings.ts';
 import { before, type Question } from './question.ts';
@@ -14,7 +16,9 @@ export interface WalletTotals {
   observed: bigint;
 }
 
-/** A wallet whose balance is not its posted balance alone: what is missing, and what may explain it. */
+/**
+ * A wallet whose balance is not its posted balance alone: what is missing, and what may explain it.
+ */
 export interface WalletRow extends WalletTotals {
   addr: string | null;
   verdict: string;
@@ -30,86 +34,98 @@ export interface WalletRow extends WalletTotals {
 const PAGE = 500;
 
 /**
- * Promise 5 as one query. The ledger as it stands is taken back to the look: writes that took effect
- * after the read lag before it began are optional when they were sent before it ended, and left out
- * otherwise; executed writes that are not yet posted count when they are older; open writes that were
- * sent before it ended are optional. Gives the rows page by page; there is always at least one, whose
- * `addr` is null when no wallet needs a closer look.
+ * Promise 5 as one query. The ledger as it stands is taken back to the look: writes that took
+ * effect after the read lag before it began are optional when they were sent before it ended, and
+ * left out otherwise; executed writes that are not yet posted count when they are older; open
+ * writes that were sent before it ended are optional. Gives the rows page by page; there is always
+ * at least one, whose `addr` is null when no wallet needs a closer look.
  */
 export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
-  const lag = q.limits.readLagMs;
   return q.tx.sql<WalletRow[]>`
-    with pending as materialized (
-      select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
-        e.postings % 2 = 1 as posted, e.outcome, coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at,
-        coalesce(e.sent_at, e.recorded_at) as sent_at
-      from tallyhook.effects e
-      where (e.settled_at is null and e.state in ('sending', 'unknown')
-          or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
-          or e.state = 'undecided' or e.posting_problem is not null)
-        and not (e.in_books and e.postings % 2 = 1) and e.account like 'wallet:%'
-      group by 1, 2, 4, 5, 6, 7, 8
-    ), wanted as materialized (
-      select lower(account) as account, sum(amount) as amount from tallyhook.wanted_postings
-      where posted_at is null and problem is null group by 1
-    ), drifting as materialized (
-      select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down
-      from tallyhook.drifts where closed_at is null group by 1
-    ), opened as (
-      select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.look_id,
-        'wallet:' || w.key as account
-      from tallyhook.wallets w where w.opened_at is not null and w.observed_balance is not null
-    ), held as (
-      select o.key, o.addr, o.verdict, o.cause, o.observed_at, o.observed_balance, o.look_id, o.account,
-        coalesce(a.balance, 0) + coalesce(n.amount, 0) as ledger,
-        coalesce(d.up, 0) as up, coalesce(d.down, 0) as down, l.late, l.optional as late_optional
-      from opened o
-      left join tallyhook.accounts a on lower(a.name) = o.account and a.asset = 'service_token'
-      left join wanted n on n.account = o.account
-      left join drifting d on d.wallet_key = o.key
-      left join lateral (
-        select sum(m.amount) as late, jsonb_object_agg(m.id, m.amount::text) filter (
-          where m.sent_at < coalesce((select k.ended_at from tallyhook.looks k
-            where k.started_at = o.observed_at and k.id = o.look_id), o.observed_at)) as optional
-        from (
-          select p.id, sum(e.amount) as amount, coalesce(p.sent_at, p.recorded_at) as sent_at
-          from tallyhook.entries e
-          join tallyhook.transactions t on t.id = e.transaction_id
-          join tallyhook.operations p on p.id = t.operation_id
-          where e.account_id = a.id and p.in_books
-            and e.effective_at >= o.observed_at - make_interval(secs => ${lag}::float8 / 1000)
-          group by p.id having sum(e.amount) <> 0) m) l on true
-    ), waiting as (
-      select h.key,
-        sum(case when p.in_books and p.took_effect_at < c.since then p.amount
-          when p.posted then -p.amount else 0 end) as due,
-        jsonb_object_agg(p.operation_id, p.amount::text) filter (
-          where p.outcome <> 'not_executed' and not (p.in_books and p.took_effect_at < c.since)
-            and p.sent_at < c.ended_at and p.amount <> 0) as optional
-      from pending p
-      join held h on h.account = p.account
-      cross join lateral (select h.observed_at - make_interval(secs => ${lag}::float8 / 1000) as since,
-        coalesce((select k.ended_at from tallyhook.looks k where k.started_at = h.observed_at
-          and k.id = h.look_id), h.observed_at) as ended_at) c
-      group by h.key
-    ), judged as materialized (
+    with pending as materialized (${pendingWrites(q)}),
+    held as (${heldWallets(q)}),
+    waiting as (${waitingWrites(q)}),
+    judged as materialized (
       select h.addr, h.verdict, h.cause, h.observed_at, h.look_id, h.ledger, h.up, h.down,
         h.observed_balance as observed, coalesce(h.late, 0) as late, coalesce(w.due, 0) as due,
         nullif(coalesce(h.late_optional, '{}') || coalesce(w.optional, '{}'), '{}') as optional
       from held h left join waiting w on w.key = h.key
     ), totals as (
       select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
-        coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due, coalesce(sum(up), 0) as drift_up,
-        coalesce(sum(down), 0) as drift_down, coalesce(sum(observed), 0) as observed
+        coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due,
+        coalesce(sum(up), 0) as drift_up, coalesce(sum(down), 0) as drift_down,
+        coalesce(sum(observed), 0) as observed
       from judged
     )
-    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr, j.verdict,
-      j.cause, j.observed_at, j.look_id, j.optional,
+    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
+      j.verdict, j.cause, j.observed_at, j.look_id, j.optional,
       j.observed - (j.ledger - j.late + j.due + j.up + j.down) as residual
     from totals t
     left join judged j on j.optional is not null
       or j.observed <> j.ledger - j.late + j.due + j.up + j.down
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
+}
+
+/** What each write that the books do not show yet, or no longer should, does to each wallet. */
+function pendingWrites({ tx }: Question) {
+  return tx.sql`
+    select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
+      e.postings % 2 = 1 as posted, e.outcome, coalesce(e.sent_at, e.recorded_at) as sent_at,
+      coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at
+    from tallyhook.effects e
+    where (e.settled_at is null and e.state in ('sending', 'unknown')
+        or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
+        or e.state = 'undecided' or e.posting_problem is not null)
+      and not (e.in_books and e.postings % 2 = 1) and e.account like 'wallet:%'
+    group by 1, 2, 4, 5, 6, 7, 8`;
+}
+
+/** Opened wallets with their ledger, their drifts, and what was posted too late for their look. */
+function heldWallets({ tx, limits }: Question) {
+  return tx.sql`
+    select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.look_id,
+      coalesce(a.balance, 0) + coalesce(n.amount, 0) as ledger,
+      coalesce(d.up, 0) as up, coalesce(d.down, 0) as down, l.late, l.optional as late_optional
+    from tallyhook.wallets w
+    left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+      and a.asset = 'service_token'
+    left join (
+      select lower(account) as account, sum(amount) as amount from tallyhook.wanted_postings
+      where posted_at is null and problem is null group by 1) n on n.account = 'wallet:' || w.key
+    left join (
+      select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down
+      from tallyhook.drifts where closed_at is null group by 1) d on d.wallet_key = w.key
+    left join lateral (
+      select sum(m.amount) as late, jsonb_object_agg(m.id, m.amount::text) filter (
+        where m.sent_at < coalesce((select k.ended_at from tallyhook.looks k
+          where k.started_at = w.observed_at and k.id = w.look_id), w.observed_at)) as optional
+      from (
+        select p.id, sum(e.amount) as amount, coalesce(p.sent_at, p.recorded_at) as sent_at
+        from tallyhook.entries e
+        join tallyhook.transactions t on t.id = e.transaction_id
+        join tallyhook.operations p on p.id = t.operation_id
+        where e.account_id = a.id and p.in_books
+          and e.effective_at >= w.observed_at - make_interval(secs => ${limits.readLagMs / 1000})
+        group by p.id having sum(e.amount) <> 0) m) l on true
+    where w.opened_at is not null and w.observed_balance is not null`;
+}
+
+/** Per wallet: pending writes that its look must show, and those that it may. */
+function waitingWrites({ tx, limits }: Question) {
+  return tx.sql`
+    select h.key,
+      sum(case when p.in_books and p.took_effect_at < c.since then p.amount
+        when p.posted then -p.amount else 0 end) as due,
+      jsonb_object_agg(p.operation_id, p.amount::text) filter (
+        where p.outcome <> 'not_executed' and not (p.in_books and p.took_effect_at < c.since)
+          and p.sent_at < c.ended_at and p.amount <> 0) as optional
+    from pending p
+    join held h on p.account = 'wallet:' || h.key
+    cross join lateral (
+      select h.observed_at - make_interval(secs => ${limits.readLagMs / 1000}) as since,
+        coalesce((select k.ended_at from tallyhook.looks k where k.started_at = h.observed_at
+          and k.id = h.look_id), h.observed_at) as ended_at) c
+    group by h.key`;
 }
 
 /** Every drift that is open, one line each. */
@@ -165,11 +181,13 @@ export async function countScope(q: Question): Promise<ScopeRow[]> {
       select w.observed_at, case when w.observed_at is null then 'never_seen'
           when w.opened_at is null then 'unopened'
           when w.observed_at < ${before(q, q.limits.staleMs)} then 'stale'
-          when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing, w.cause
+          when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
+        w.cause
       from scope s left join tallyhook.wallets w on w.key = s.key
     )
     select standing, case when standing in ('unopened', 'inconclusive')
-        then coalesce(cause, 'not said') end as cause, count(*)::int as count, min(observed_at) as oldest
+        then coalesce(cause, 'not said') end as cause, count(*)::int as count,
+      min(observed_at) as oldest
     from placed group by 1, 2 order by 1, 2`;
 }
 

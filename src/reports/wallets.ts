@@ -1,7 +1,7 @@
 /**
- * The ledger against the service, wallet by wallet, with a name for every difference: what was posted
- * after the look, what is executed and not yet posted, which open writes the look shows, which drift is
- * open. What then remains is a break, unless a look could not tell yet.
+ * The ledger against the service, wallet by wallet, with a name for every difference: what was
+ * posted after the look, what is executed and not yet posted, which open writes the look shows,
+ * which drift is open. What then remains is a break, unless a look could not tell yet.
  */
 import { sumOf } from '../kernel/amounts.ts';
 import type { InTransit, WalletStatement } from './content.ts';

@@ -1,8 +1,11 @@
-/** A small world for reports: writes as rows, posted by the real ledger; wallets and drifts by hand. */
+/**
+ * A small world for reports: writes as rows, posted by the real ledger; wallets and drifts by hand.
+ */
+import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import { seededChance } from '../../src/kernel/chance.ts';
-import { isoText } from '../../src/kernel/clock.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
+import { type Clock, isoText } from '../../src/kernel/clock.ts';
+import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { accountOfWallet, type Books, makeLedger, want } from '../../src/ledger/ledger.ts';
@@ -31,8 +34,69 @@ export function addr(n: number): string {
   return `0x${n.toString(16).padStart(40, '0')}`;
 }
 
-export type Columns = Record<string, string | number | boolean | bigint | null>;
+export type Columns = Record<string, string | number | boolean | bigint | null | object>;
 export type World = Awaited<ReturnType<typeof makeWorld>>;
+
+/** Adds a row with these columns. */
+type Insert = (table: string, columns: Columns) => Promise<void>;
+
+function insertAs(owner: Db): Insert {
+  return async (table, columns) => {
+    const names = Object.keys(columns).map((name) => `"${name}"`);
+    const places = names.map((_, i) => `$${i + 1}`);
+    const values = Object.values(columns).map((v) => (typeof v === 'bigint' ? v.toString() : v));
+    const text = `insert into tallyhook.${table} (${names}) values (${places})`;
+    await owner.sql.unsafe(text, values as never[]);
+  };
+}
+
+/** Rows of the stages before the reports, as those stages leave them. */
+function makeRows(insert: Insert, ids: Ids, clock: Clock) {
+  return {
+    /** By default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
+    async operation(columns: Columns = {}): Promise<string> {
+      const id = ids.next('op');
+      const at = isoText(START + HOUR);
+      const base = { kind: 'give', state: 'accepted', amount: 100, to_addr: addr(1) };
+      const times = { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
+      const rest = { method: 'POST', path: '/', request_body: '', key_held: false, key_id: 'key' };
+      const said = { source: 'gateway', owner: 'app', fingerprint: 'f', effective_basis: 'answer' };
+      const row = { id, ...rest, ...said, ...base, operation_no: 7, ...times, ...columns };
+      await insert('operations', row);
+      return id;
+    },
+    /** As the reconciler leaves it after a clean look at the present. */
+    async wallet(address: string, balance: bigint, columns: Columns = {}): Promise<void> {
+      const at = isoText(clock.now());
+      const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
+      const seen = { observed_balance: balance, ledger_at_look: balance };
+      const look = { look_id: 'look_1', observed_at: at, clean_at: at, opened_at: at };
+      await insert('wallets', { ...base, ...seen, ...look, ...columns });
+    },
+    async drift(address: string, amount: bigint, columns: Columns = {}): Promise<string> {
+      const id = ids.next('drf');
+      const at = isoText(clock.now());
+      const times = { suspected_at: at, opened_at: at, window_to: at };
+      const base = { id, wallet_key: address.toLowerCase(), addr: address, state: 'open' };
+      await insert('drifts', { ...base, amount, evidence: {}, ...times, ...columns });
+      return id;
+    },
+  };
+}
+
+/** An opening balance that took effect before START. */
+function opening(wallet: string, amount: bigint) {
+  return {
+    id: `opening:${wallet.toLowerCase()}`,
+    kind: 'opening' as const,
+    account: accountOfWallet(wallet),
+    counter: 'opening',
+    amount,
+    effectiveAt: START - DAY,
+    effectiveBasis: 'observed',
+    requestedBy: 'reconciler',
+  };
+}
 
 /** A database with a ledger and reports, at noon of the first day. */
 export async function makeWorld(given: { books?: Books; settings?: Partial<ReportSettings> } = {}) {
@@ -47,95 +111,33 @@ export async function makeWorld(given: { books?: Books; settings?: Partial<Repor
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const settings = { ...DEFAULT_LIMITS, ...given.settings };
   const reports = makeReports({ db, clock, ids, outbox, settings });
-
-  /** Adds a row with these columns; values are text, and Postgres reads them. */
-  async function insert(table: string, columns: Columns): Promise<void> {
-    const names = Object.keys(columns).map((name) => `"${name}"`);
-    const places = names.map((_, i) => `$${i + 1}`);
-    const values = Object.values(columns).map((v) => (typeof v === 'bigint' ? v.toString() : v));
-    const text = `insert into tallyhook.${table} (${names}) values (${places})`;
-    await owner.sql.unsafe(text, values as never[]);
-  }
-  await insert('installation', {
-    name: BOOKS_FACT,
-    value: booksFact(books),
-    set_at: isoText(START),
-  });
-
+  const insert = insertAs(owner);
+  const value = booksFact(books);
+  await insert('installation', { name: BOOKS_FACT, value, set_at: isoText(START) });
   return {
     ...database,
+    ...makeRows(insert, ids, clock),
     clock,
     ids,
     outbox,
-    ledger,
     reports,
     settings,
     insert,
     /** Runs what people or faults do behind the daemon's back, as the owner. */
     sql: (text: string) => owner.sql.unsafe(text),
-    /** A write, by default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
-    async operation(columns: Columns = {}): Promise<string> {
-      const id = ids.next('op');
-      const at = isoText(START + HOUR);
-      const base = {
-        kind: 'give',
-        state: 'accepted',
-        amount: 100,
-        to_addr: addr(1),
-        operation_no: 7,
-      };
-      const times = { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
-      const rest = { method: 'POST', path: '/', request_body: '', key_held: false, key_id: 'key' };
-      const said = { source: 'gateway', owner: 'app', fingerprint: 'f', effective_basis: 'answer' };
-      await insert('operations', { id, ...rest, ...said, ...base, ...times, ...columns });
-      return id;
-    },
     /** Lets the ledger post everything that is due. */
     async post(): Promise<void> {
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
-    /** An opening balance, taken at START. */
-    async open(wallet: string, amount: bigint): Promise<void> {
-      const opening = {
-        id: `opening:${wallet.toLowerCase()}`,
-        kind: 'opening' as const,
-        account: accountOfWallet(wallet),
-        counter: 'opening',
-        amount,
-        effectiveAt: START - DAY,
-        effectiveBasis: 'observed',
-        requestedBy: 'reconciler',
-      };
-      await db.begin((tx) => want(tx, opening, clock.now()));
-    },
-    /** A wallet as the reconciler leaves it after a clean look at the present. */
-    async wallet(address: string, balance: bigint, columns: Columns = {}): Promise<void> {
-      const at = isoText(clock.now());
-      const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
-      const look = { look_id: 'look_1', observed_at: at, clean_at: at, opened_at: at };
-      await insert('wallets', {
-        ...base,
-        observed_balance: balance,
-        ledger_at_look: balance,
-        ...look,
-        ...columns,
-      });
-    },
-    async drift(address: string, amount: bigint, columns: Columns = {}): Promise<string> {
-      const id = ids.next('drf');
-      const at = isoText(clock.now());
-      const times = { suspected_at: at, opened_at: at, window_to: at };
-      const base = { id, wallet_key: address.toLowerCase(), addr: address, state: 'open' };
-      await insert('drifts', { ...base, amount, evidence: '{}', ...times, ...columns });
-      return id;
-    },
+    open: (wallet: string, amount: bigint) =>
+      db.begin((tx) => want(tx, opening(wallet, amount), clock.now())),
     /** The reconciliation of the first day, asked at the present. */
     report: () =>
       reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),
   };
 }
 
-/** A world in which everything ties: openings, a give, a deduction with fee, a transfer with fee. */
+/** A world in which everything ties: openings, a give, a deduction and a transfer with fees. */
 export async function balancedWorld(given: Parameters<typeof makeWorld>[0] = {}) {
   const world = await makeWorld(given);
   await world.open(addr(1), 0n);

@@ -1,0 +1,156 @@
+/** finance_v1 as promised: names, columns, types, a comment on each, and who may read what. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
+import { FINANCE } from '../../src/db/roles.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+
+let database: TestDatabase;
+let finance: Db;
+beforeAll(async () => {
+  database = await createDatabase();
+  finance = connect({ url: database.url, role: FINANCE, max: 2 });
+});
+afterAll(async () => {
+  await finance.end();
+  await database.drop();
+});
+
+const TIME = 'timestamp with time zone';
+const OPERATIONS =
+  'operation_id text, kind text, state text, outcome text, tx_app_no numeric, ' +
+  'tx_log_no numeric, tx_hash text, from_addr text, to_addr text, operation_no numeric, ' +
+  'contract_id numeric, token_id numeric, amount numeric, fee_amount numeric, reason_type text, ' +
+  `reference text, sent_at ${TIME}, answered_at ${TIME}, settled_at ${TIME}`;
+const DRIFTS =
+  `drift_id text, addr text, amount numeric, state text, opened_at ${TIME}, age interval, ` +
+  `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}`;
+
+const VIEWS: Record<string, string> = {
+  accounts: `account text, kind text, asset text, opened_at ${TIME}`,
+  journal:
+    'seq bigint, transaction_id bigint, account text, asset text, amount numeric, ' +
+    'balance_after numeric, kind text, reason_type text, reference text, operation_id text, ' +
+    `tx_app_no numeric, tx_log_no numeric, effective_at ${TIME}, effective_basis text, ` +
+    `recorded_at ${TIME}, reverses bigint, requested_by text`,
+  balances: 'account text, asset text, balance numeric, last_seq bigint',
+  wallet_positions:
+    'addr text, status integer, opened boolean, ledger_balance numeric, unposted numeric, ' +
+    'in_flight numeric, unknown numeric, best_case numeric, worst_case numeric, ' +
+    `observed_balance numeric, observed_at ${TIME}, ledger_at_look numeric, drift numeric`,
+  operations: OPERATIONS,
+  operations_without_tx_number: OPERATIONS,
+  drifts: DRIFTS,
+  drifts_ageing: DRIFTS,
+  nft_movements:
+    'contract_id numeric, token_id numeric, kind text, from_addr text, to_addr text, ' +
+    `tx_hash text, effective_at ${TIME}`,
+  nft_holdings: 'contract_id numeric, token_id numeric, owner text, locked boolean, status integer',
+  reports:
+    `report_id text, kind text, period_from ${TIME}, period_to ${TIME}, known_at ${TIME}, ` +
+    'verdict text, breaks integer, chain_head text',
+  coverage: `in_scope bigint, checked bigint, stale bigint, oldest_check_at ${TIME}`,
+};
+
+const FUNCTIONS: Record<string, string> = {
+  balances_as_of: 'account text, asset text, balance numeric',
+  trial_balance: 'account text, asset text, debit numeric, credit numeric',
+  wallet_statement:
+    `seq bigint, effective_at ${TIME}, kind text, reason_type text, tx_log_no numeric, ` +
+    'counterparty text, amount numeric, balance_after numeric',
+  movements_daily:
+    'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
+};
+
+test('The views are these, with these columns and types', async () => {
+  const rows = await database.owner.sql<{ name: string; columns: string }[]>`
+    select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod),
+      ', ' order by a.attnum) as columns
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+    where c.relnamespace = 'finance_v1'::regnamespace group by c.relname`;
+  expect(Object.fromEntries(rows.map(({ name, columns }) => [name, columns]))).toEqual(VIEWS);
+});
+
+test('The functions are these, with these columns, as their owner, on a fixed path', async () => {
+  const rows = await database.owner.sql<
+    { name: string; result: string; definer: boolean; config: string[] }[]
+  >`
+    select proname as name, pg_get_function_result(oid) as result, prosecdef as definer,
+      proconfig as config
+    from pg_proc where pronamespace = 'finance_v1'::regnamespace`;
+  const results = rows.map(({ name, result }) => [name, result.replace(/^TABLE\((.*)\)$/, '$1')]);
+  expect(Object.fromEntries(results)).toEqual(FUNCTIONS);
+  for (const { definer, config } of rows) {
+    expect(definer).toBe(true);
+    expect(config).toEqual(['search_path=pg_catalog, pg_temp']);
+  }
+});
+
+test('Every view, every column and every function has a comment', async () => {
+  const rows = await database.owner.sql<{ bare: string }[]>`
+    select c.relname || coalesce('.' || a.attname, '') as bare
+    from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+    where c.relnamespace = 'finance_v1'::regnamespace
+      and (obj_description(c.oid, 'pg_class') is null or col_description(c.oid, a.attnum) is null)
+    union all
+    select proname from pg_proc
+    where pronamespace = 'finance_v1'::regnamespace and obj_description(oid, 'pg_proc') is null`;
+  expect(rows).toEqual([]);
+});
+
+test("A function's comment says what each of its columns is", async () => {
+  for (const [name, columns] of Object.entries(FUNCTIONS)) {
+    const rows = await database.owner.sql<{ text: string }[]>`
+      select obj_description(oid, 'pg_proc') as text from pg_proc
+      where pronamespace = 'finance_v1'::regnamespace and proname = ${name}`;
+    const said = rows[0]?.text ?? '';
+    const missing = columns
+      .split(', ')
+      .map((column) => column.split(' ')[0] ?? '')
+      .filter((column) => !said.includes(column));
+    expect({ name, missing }).toEqual({ name, missing: [] });
+  }
+});
+
+const CALLS = [
+  'balances_as_of()',
+  'trial_balance()',
+  "wallet_statement('x', null, null)",
+  'movements_daily(null, null)',
+];
+
+test('The finance role reads every view and calls every function', async () => {
+  for (const name of [...Object.keys(VIEWS), ...CALLS]) {
+    await expect(
+      finance.sql.unsafe(`select count(*) from finance_v1.${name}`),
+    ).resolves.toBeDefined();
+  }
+});
+
+test('The finance role is refused every table and function of the daemon', async () => {
+  const tables = await database.owner.sql<{ name: string }[]>`
+    select relname as name from pg_class
+    where relnamespace = 'tallyhook'::regnamespace and relkind in ('r', 'p', 'v', 'S')`;
+  expect(tables.length).toBeGreaterThan(30);
+  for (const { name } of tables) {
+    const read = finance.sql.unsafe(`select 1 from tallyhook."${name}"`);
+    await expect(read, name).rejects.toMatchObject({ code: '42501' });
+  }
+  const made = finance.sql`select tallyhook.make_partitions(current_date, 1)`;
+  await expect(made).rejects.toMatchObject({ code: '42501' });
+  const held = await database.owner.sql<{ name: string }[]>`
+    select table_schema || '.' || table_name as name from information_schema.role_table_grants
+    where grantee = ${FINANCE} and (table_schema <> 'finance_v1' or privilege_type <> 'SELECT')`;
+  expect(held).toEqual([]);
+});
+
+test.each([
+  "insert into finance_v1.accounts (account) values ('x')",
+  "update finance_v1.operations set state = 'settled'",
+  'delete from finance_v1.nft_movements',
+  'create table finance_v1.mine (a int)',
+  'create view finance_v1.mine as select 1 as one',
+  'comment on view finance_v1.accounts is null',
+  'drop view finance_v1.coverage',
+])('The finance role cannot change anything: %s', async (text) => {
+  await expect(finance.sql.unsafe(text)).rejects.toMatchObject({ code: '42501' });
+});

@@ -1,0 +1,187 @@
+/** The views of finance_v1 over a small world: they agree with the ledger and with each other. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
+import { FINANCE } from '../../src/db/roles.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+import { listTransactions, trialBalance } from '../../src/ledger/ledger.ts';
+import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from '../reports/world.ts';
+
+let world: World;
+let finance: Db;
+beforeAll(async () => {
+  world = await balancedWorld();
+  finance = connect({ url: world.url, role: FINANCE, max: 2 });
+});
+afterAll(async () => {
+  await finance.end();
+  await world.drop();
+});
+
+type Row = Record<string, unknown>;
+const read = (text: string) =>
+  finance.sql.unsafe(`select * from finance_v1.${text}`) as Promise<Row[]>;
+
+describe('Balances', () => {
+  test('The trial balance is the one that the ledger gives, for any two times', async () => {
+    const times = [undefined, START - 2 * DAY, START, START + HOUR, START + DAY];
+    for (const asOf of times) {
+      for (const knownAt of times) {
+        const text = (at: number | undefined) => (at === undefined ? 'null' : `'${isoText(at)}'`);
+        const rows = await read(`trial_balance(${text(asOf)}, ${text(knownAt)})`);
+        const own = await trialBalance(world.db, {
+          ...(asOf === undefined ? {} : { asOf }),
+          ...(knownAt === undefined ? {} : { knownAt }),
+        });
+        expect(rows).toEqual(own);
+      }
+    }
+  });
+
+  test('Positive balances stand under debit, and both sides are equal', async () => {
+    const rows = await read('trial_balance()');
+    const own = rows.find(({ account }) => account === `wallet:${addr(1)}`);
+    expect(own).toMatchObject({ debit: 150n, credit: 0n });
+    const sum = (side: string) =>
+      rows.reduce((total, row) => total + BigInt(String(row[side])), 0n);
+    expect(sum('debit')).toBe(sum('credit'));
+  });
+
+  test('The journal sums to the balances, and the last entry shows them', async () => {
+    const balances = await read('balances');
+    const journal = await read('journal');
+    expect(balances).toHaveLength(6);
+    for (const { account, balance, last_seq } of balances) {
+      const own = journal.filter((row) => row.account === account);
+      expect(own.reduce((total, row) => total + BigInt(String(row.amount)), 0n)).toBe(balance);
+      const last = own.find(({ seq }) => seq === last_seq);
+      expect(last ? last.balance_after : 0n).toBe(balance);
+    }
+    const transactions = await listTransactions(world.db, { limit: 100 });
+    expect(journal).toHaveLength(transactions.flatMap(({ entries }) => entries).length);
+    expect(journal).toContainEqual(
+      expect.objectContaining({ kind: 'give', tx_log_no: HUGE, reason_type: 'welcome' }),
+    );
+  });
+});
+
+test('A statement runs from opening to closing in the order of effect', async () => {
+  const rows = await read(
+    `wallet_statement('${addr(2).toUpperCase()}', '${isoText(START)}', null)`,
+  );
+  expect(
+    rows.map(({ kind, amount, balance_after, counterparty }) => [
+      kind,
+      amount,
+      balance_after,
+      counterparty,
+    ]),
+  ).toEqual([
+    ['receive_from', -32n, HUGE - 32n, 'collection, fees'],
+    ['transfer', -53n, HUGE - 85n, `wallet:${addr(1)}, fees`],
+  ]);
+});
+
+test('Movements are counted on the day of the time zone', async () => {
+  const late = isoText(START + 23 * HOUR + 1_800_000);
+  const times = { recorded_at: late, answered_at: late, effective_at: late };
+  const id = await world.operation({ ...times, reason_type: 'late', to_addr: addr(8), amount: 5 });
+  await world.post();
+  const daily = async (zone: string) =>
+    (
+      await finance.sql<Row[]>`
+      select day::text, kind, operations, amount, fees
+      from finance_v1.movements_daily(null, null, ${zone}) where reason_type = 'late'`
+    )[0];
+  const row = { kind: 'give', operations: 1n, amount: 5n, fees: 0n };
+  expect(await daily('UTC')).toEqual({ day: '2026-01-01', ...row });
+  expect(await daily('Europe/Berlin')).toEqual({ day: '2026-01-02', ...row });
+  await world.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
+  await world.post();
+  expect(await daily('UTC')).toMatchObject({ operations: 0n, amount: 0n });
+});
+
+test('A position shows what is unposted, in flight, unknown and adrift', async () => {
+  const lost = { answered_at: null, effective_at: null, operation_no: null };
+  const pay = { kind: 'transfer', from_addr: addr(1), to_addr: addr(6), ...lost };
+  await world.operation({ amount: 10, posting_problem: 'kept back' });
+  await world.operation({ ...pay, state: 'sending', amount: 20, fee_amount: 1 });
+  await world.operation({ ...pay, state: 'unknown', amount: 3 });
+  await world.operation({ ...lost, operation_no: 7, state: 'undecided', amount: 4 });
+  await world.operation({ state: 'rejected', amount: 1_000 });
+  await world.operation({ state: 'queued', amount: 1_000 });
+  await world.drift(addr(1), 5n);
+  await world.drift(addr(1), -7n);
+  const rows = await read('wallet_positions');
+  expect(rows.find((row) => row.addr === addr(1))).toEqual({
+    addr: addr(1),
+    status: 1,
+    opened: true,
+    ledger_balance: 150n,
+    unposted: 10n,
+    in_flight: -21n,
+    unknown: 1n,
+    best_case: 164n,
+    worst_case: 136n,
+    observed_balance: 150n,
+    observed_at: START + 12 * HOUR + 1,
+    ledger_at_look: 150n,
+    drift: -2n,
+  });
+  expect(rows.find((row) => row.addr === addr(6))).toMatchObject({
+    opened: false,
+    ledger_balance: 0n,
+    in_flight: 20n,
+    unknown: 3n,
+    observed_balance: null,
+  });
+});
+
+test('Executed writes without a number are listed, others are not', async () => {
+  const id = await world.operation({ state: 'executed', to_addr: addr(6) });
+  const rows = await read('operations_without_tx_number');
+  const mine = rows.map(({ operation_id }) => operation_id);
+  expect(mine).toContain(id);
+  const all = await read('operations');
+  const numbered = all.filter((row) => row.tx_log_no !== null || row.outcome !== 'executed');
+  expect(numbered.filter(({ operation_id }) => mine.includes(operation_id))).toEqual([]);
+});
+
+test.each([
+  [1, '<15 min'],
+  [16, '<2 h'],
+  [121, '<24 h'],
+  [24 * 60 + 1, '1–3 d'],
+  [3 * 24 * 60 + 1, '3–30 d'],
+  [31 * 24 * 60, '>30 d'],
+])('A drift of %i minutes stands in bucket %s', async (minutes, bucket) => {
+  const now = await world.owner.sql<{ now: number }[]>`select now() as now`;
+  const since = isoText((now[0]?.now ?? 0) - minutes * 60_000);
+  const id = await world.drift(addr(9), 1n, { suspected_at: since });
+  const gone = await world.drift(addr(9), 1n, {
+    suspected_at: since,
+    state: 'returned',
+    closed_at: since,
+  });
+  const ageing = await read('drifts_ageing');
+  expect(ageing.find(({ drift_id }) => drift_id === id)).toMatchObject({ bucket, closed_at: null });
+  expect(ageing.some(({ drift_id }) => drift_id === gone)).toBe(false);
+  const all = await read('drifts');
+  expect(all.find(({ drift_id }) => drift_id === gone)).toMatchObject({ bucket: '<15 min' });
+});
+
+test('Coverage counts every wallet in scope once', async () => {
+  const [row] = await read('coverage');
+  // Wallets 1 and 2 were looked at long ago; 8 has entries and was never looked at.
+  expect(row).toMatchObject({ in_scope: 3n, checked: 0n, stale: 3n });
+  const now = 'observed_at = now()';
+  await world.sql(`update tallyhook.wallets set ${now} where addr = '${addr(1)}'`);
+  expect((await read('coverage'))[0]).toMatchObject({ in_scope: 3n, checked: 1n, stale: 2n });
+});
+
+test('Reports are listed with their verdict', async () => {
+  const { id, breaks } = await world.report();
+  const rows = await read('reports');
+  expect(rows).toEqual([
+    expect.objectContaining({ report_id: id, verdict: 'breaks', breaks, chain_head: null }),
+  ]);
+});

@@ -1,0 +1,98 @@
+/** Promise 5 in the report: whatever lies between the ledger and a look has a name. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+
+let world: World | undefined;
+afterEach(async () => {
+  await world?.drop();
+  world = undefined;
+});
+
+describe('What lies between the ledger and a look has a name', () => {
+  /** A world with one wallet of 100 that was looked at in an hour of its own. */
+  async function looked(balance: bigint) {
+    world = await makeWorld();
+    await world.open(addr(1), 100n);
+    await world.post();
+    await world.wallet(addr(1), balance);
+    const at = world.clock.now();
+    await world.insert('looks', {
+      id: 'look_1',
+      object: `wallet:${addr(1)}`,
+      kind: 'wallet',
+      started_at: isoText(at),
+      ended_at: isoText(at + 500),
+      result: 'seen',
+    });
+    return { world, at };
+  }
+  const later = (at: number) => {
+    const text = isoText(at);
+    return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text, amount: 7 };
+  };
+
+  test('A write that was posted after the look is taken out again', async () => {
+    const { world: w, at } = await looked(100n);
+    await w.operation(later(at + 1_000));
+    w.clock.advance(2_000);
+    await w.post();
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.wallets.statement).toMatchObject({ ledger: '107', posted_after_look: '-7' });
+  });
+
+  test.each([100n, 107n])(
+    'A write that overlapped the look may show or not: %s',
+    async (balance) => {
+      const { world: w, at } = await looked(balance);
+      const id = await w.operation(later(at + 100));
+      w.clock.advance(2_000);
+      await w.post();
+      const { content } = await w.report();
+      expect(content.headline).toBe('balanced');
+      expect(content.wallets.in_transit.listed).toEqual(
+        balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
+      );
+    },
+  );
+
+  test('A write that is executed and not yet posted is counted', async () => {
+    const { world: w, at } = await looked(107n);
+    await w.operation({ ...later(at - HOUR), posting_problem: 'kept back' });
+    const { content } = await w.report();
+    expect(content.wallets.statement).toMatchObject({ ledger: '100', not_yet_posted: '7' });
+    expect(content.breaks.by_kind).toEqual([{ kind: 'posting_set_aside', count: 1 }]);
+  });
+
+  test('Lost answers explain a balance only as a named subset', async () => {
+    const { world: w, at } = await looked(111n);
+    const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
+    const own = await Promise.all(
+      [7, 4, 90].map((amount) =>
+        w.operation({ ...lost, amount, send_deadline_at: isoText(START + 3 * DAY) }),
+      ),
+    );
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    const [shown] = content.wallets.in_transit.listed;
+    expect(shown?.operations).toEqual(own.slice(0, 2).sort());
+    expect(content.wallets.statement).toMatchObject({ in_transit: '11', observed: '111' });
+    await w.sql('update tallyhook.wallets set observed_balance = 112');
+    expect((await w.report()).content.breaks.by_kind).toEqual([
+      { kind: 'observed_not_explained', count: 1 },
+    ]);
+  });
+
+  test('A write that was reversed explains nothing and breaks nothing', async () => {
+    const { world: w, at } = await looked(100n);
+    const id = await w.operation(later(at - HOUR));
+    await w.post();
+    await w.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
+    expect((await w.report()).content.wallets.statement).toMatchObject({ not_yet_posted: '-7' });
+    await w.post();
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.movements.listed).toMatchObject([{ operations: 0, amount: '0' }]);
+  });
+});

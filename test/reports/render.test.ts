@@ -1,0 +1,84 @@
+/** What people get: JSON that proves its hash, CSV that opens anywhere, HTML that runs nothing. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
+import { type Report, renderCsv, renderHtml, renderJson } from '../../src/reports/reports.ts';
+import { addr, balancedWorld, HUGE, type World } from './world.ts';
+
+let world: World;
+let report: Report;
+beforeAll(async () => {
+  world = await balancedWorld();
+  await world.operation({ reason_type: '=cmd|"/c calc"!A1', to_addr: addr(3), amount: 1 });
+  await world.operation({
+    reason_type: '<script>alert(1)</script>, "x"\n',
+    to_addr: addr(3),
+    amount: 2,
+  });
+  await world.post();
+  await world.drift(addr(1), -5n, { assignee: '@ann' });
+  await world.sql(`update tallyhook.wallets set observed_balance = 145, verdict = 'drifting'
+    where addr = '${addr(1)}'`);
+  const { id } = await world.report();
+  report = await world.reports.getReport(id);
+});
+afterAll(() => world.drop());
+
+/** RFC 4180, read back. */
+function readCsv(text: string): string[][] {
+  const cells = [...text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)];
+  const rows: string[][] = [[]];
+  for (const [, quoted, plain, end] of cells) {
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
+    if (end === '\r\n') rows.push([]);
+  }
+  return rows.slice(0, -1);
+}
+
+test('The JSON holds the content whose hash it names', () => {
+  const read = parseJson(renderJson(report)) as { hash: string; content: unknown };
+  expect(sha256Hex(canonicalJson(read.content))).toBe(read.hash);
+  expect(renderJson(report)).toContain(`"${HUGE + 60n}"`);
+});
+
+describe('CSV', () => {
+  test('has one width, every finding, and every figure exactly', () => {
+    const [head = [], ...rows] = readCsv(renderCsv(report));
+    expect(new Set(rows.map((row) => row.length))).toEqual(new Set([head.length]));
+    const at = (row: string[], column: string) => row[head.indexOf(column)];
+    const drift = rows.find((row) => at(row, 'section') === 'break');
+    expect(drift && at(drift, 'item')).toBe('drift_open');
+    expect(drift && at(drift, 'amount')).toBe('-5');
+    const observed = rows.find((row) => at(row, 'item') === 'observed');
+    expect(observed && at(observed, 'amount')).toBe(`${HUGE + 60n}`);
+  });
+
+  test('runs no formula, quotes what needs it, and leaves negative numbers alone', () => {
+    const text = renderCsv(report);
+    expect(text).toContain(`"'=cmd|""/c calc""!A1"`);
+    expect(text).toContain('"<script>alert(1)</script>, ""x""\n"');
+    expect(text).toContain(",'@ann,");
+    const cells = readCsv(text).flat();
+    expect(cells.filter((cell) => /^[=+@\t\r]|^-(?!\d+$)/.test(cell))).toEqual([]);
+  });
+});
+
+describe('HTML', () => {
+  test('escapes what people wrote, and needs no script and no other file', () => {
+    const page = renderHtml(report);
+    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+    expect(page).not.toMatch(/<script|<link|<img|<iframe|src=|href=|url\(|@import|\son\w+=/i);
+  });
+
+  test('says the verdict first, and its hash last', () => {
+    const page = renderHtml(report);
+    const at = ['1 break', 'Breaks', 'Movements', 'Roll-forward', 'Coverage', report.hash];
+    const places = at.map((text) => page.indexOf(text));
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+  });
+
+  test('shows amounts in groups, without losing a digit', () => {
+    const digits = `${HUGE + 60n}`;
+    expect(renderHtml(report).replaceAll('\u202f', '')).toContain(digits);
+  });
+});

@@ -1,0 +1,112 @@
+/** The tokens of a reconciliation: every hash accounted for, and the supply of each contract. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await makeWorld();
+});
+afterEach(() => world.drop());
+
+const HASH = `0x${'a'.repeat(64)}`;
+
+/** An NFT write of contract 5, settled unless told otherwise. */
+function write(kind: string, token: number, columns: Columns = {}) {
+  const nothing = { amount: null, operation_no: null, to_addr: addr(1) };
+  const token_columns = { contract_id: 5, token_id: token, tx_hash: HASH };
+  return world.operation({ kind, state: 'settled', ...nothing, ...token_columns, ...columns });
+}
+
+/** A token of contract 5 as the reconciler saw it last. */
+function seen(token: number, columns: Columns = {}) {
+  const id = { contract_id: 5, token_id: token, owner: addr(1), status: 1, locked: 0 };
+  const look = { observed_at: isoText(world.clock.now()), presence: 'present' };
+  return world.insert('tokens', { ...id, ...look, ...columns });
+}
+
+async function report() {
+  const { content } = await world.report();
+  const listed = [...content.breaks.listed, ...content.open_items.listed];
+  return { content, found: listed.map(({ kind, subject }) => `${kind} ${subject}`) };
+}
+
+describe('Supply', () => {
+  test('opening + minted − burned = held', async () => {
+    await write('mint', 1);
+    await write('mint_sequential', 2);
+    await write('mint', 3);
+    await write('transfer_from', 1, { from_addr: addr(1), to_addr: addr(2) });
+    await write('burn', 3);
+    await world.post();
+    await seen(1);
+    await seen(2);
+    await seen(3, { presence: 'absent', absent_since: isoText(START) });
+    const { content, found } = await report();
+    expect(found).toEqual([]);
+    expect(content.headline).toBe('balanced');
+    const none = { opening: 0, found: 0, missing: 0, surplus: 0 };
+    expect(content.tokens.supply).toEqual({
+      total: 1,
+      listed: [{ contract_id: '5', minted: 3, burned: 1, held: 2, ...none }],
+    });
+    expect(content.tokens.writes).toEqual({ settled: 5, failed: 0, pending: 0 });
+  });
+
+  test('A mint that was taken back counts no longer', async () => {
+    const id = await write('mint', 1);
+    await world.post();
+    await seen(1, { presence: 'absent' });
+    await world.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
+    await world.post();
+    const { content, found } = await report();
+    expect(found).toEqual([]);
+    expect(content.tokens.supply.listed).toMatchObject([{ minted: 0, held: 0 }]);
+  });
+
+  test('A token booked and gone is missing, one burned and held is surplus', async () => {
+    await write('mint', 1);
+    await write('mint', 2);
+    await write('burn', 2);
+    await world.post();
+    await seen(1, { presence: 'absent', absent_since: isoText(START) });
+    await seen(2);
+    const { content, found } = await report();
+    expect(found).toEqual(['nft_missing token:5:1', 'nft_surplus token:5:2']);
+    expect(content.tokens.supply.listed).toMatchObject([
+      { minted: 2, burned: 1, missing: 1, surplus: 1, held: 1 },
+    ]);
+  });
+
+  test('Tokens that were never booked are one open item per contract', async () => {
+    await seen(1);
+    await seen(2);
+    const { content, found } = await report();
+    expect(content.headline).toBe('balanced');
+    expect(found).toEqual(['nft_not_booked contract:5']);
+    expect(content.tokens.supply.listed).toMatchObject([{ found: 2, held: 2 }]);
+  });
+});
+
+describe('Hashes', () => {
+  test('A write that the chain has not ended is open, and a break after the limit', async () => {
+    await seen(1, { presence: 'absent' });
+    const id = await write('burn', 1, { state: 'accepted' });
+    expect((await report()).found).toEqual([`nft_write_pending ${id}`]);
+    world.clock.advance(3 * DAY);
+    const later = await world.reports.makeReconciliation({
+      from: START,
+      to: START + 3 * DAY,
+      requestedBy: 'finance',
+    });
+    expect(later.content.breaks.listed).toMatchObject([
+      { kind: 'nft_write_without_end', subject: id, age_s: (3 * DAY - HOUR) / 1000 },
+    ]);
+  });
+
+  test('A settled write whose token nobody saw is a break', async () => {
+    const id = await write('set_extra_data', 1);
+    await world.post();
+    expect((await report()).found).toEqual([`token_never_seen ${id}`]);
+  });
+});
