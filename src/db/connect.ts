@@ -74,6 +74,7 @@ export function connect(options: ConnectOptions): Db {
         try {
           return await withDeadline(
             pool.begin(level, (sql) => work(txOver(sql))) as ReturnType<typeof work>,
+            Math.max(TRANSACTION_DEADLINE_MS, options.statementTimeoutMs ?? 0),
           );
         } catch (raw) {
           const error = toDatabaseError(raw);
@@ -139,10 +140,21 @@ const VALUE_TYPES = {
   json: {
     to: 3802,
     from: [114, 3802],
-    serialize: (value: unknown) => jsonText(value),
+    serialize: (value: unknown) => storable(jsonText(value)),
     parse: (text: string): Json => parseJson(text),
   },
 };
+
+/**
+ * JSON text as jsonb takes it: NUL and halves of surrogate pairs, which callers and the service may well
+ * send, become the replacement character instead of an error that repeats for ever.
+ */
+function storable(text: string): string {
+  if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
+  return text.replace(/\\(?:u[0-9a-f]{4}|.)/g, (written) =>
+    /^\\u(?:0000|d[89a-f])/.test(written) ? '\ufffd' : written,
+  );
+}
 
 function ormOver(client: postgres.Sql | postgres.TransactionSql): Orm {
   const dialect = new PgDialect();
@@ -163,11 +175,9 @@ function txOver(client: postgres.TransactionSql): Tx {
 }
 
 /** A connection that was lost without a word leaves its query pending for ever; this ends the wait. */
-function withDeadline<T>(work: Promise<T>): Promise<T> {
+function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const cancel = after(TRANSACTION_DEADLINE_MS, () =>
-      reject(new DatabaseError('DEADLINE', undefined, undefined)),
-    );
+    const cancel = after(ms, () => reject(new DatabaseError('DEADLINE', undefined, undefined)));
     work.then(resolve, reject).finally(cancel);
   });
 }

@@ -55,12 +55,13 @@ export async function daemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise
     throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
-/** Says goodbye: leases are free at once for the others. */
+/** Says goodbye: leases are free at once for the others. They stay as rows, so that their fences rise. */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
     with gone as (
       update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id} returning id)
-    delete from tallyhook.leases where daemon_id in (select id from gone)`;
+    update tallyhook.leases set until = ${isoText(now)}
+    where daemon_id in (select id from gone) and until > ${isoText(now)}`;
 }
 
 /**

@@ -29,6 +29,11 @@ const AWAY = new Set([
   'CONNECT_TIMEOUT',
   'ECONNREFUSED',
   'ECONNRESET',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
   'EPIPE',
   '57P01',
   '57P02',
@@ -36,6 +41,10 @@ const AWAY = new Set([
   '08006',
   '08003',
   '08001',
+  // Ended from outside while it ran, or no connection left: the server is there, but not for us.
+  '25P03',
+  '25P04',
+  '53300',
   'DEADLINE',
 ]);
 
