@@ -173,7 +173,7 @@ export interface OutboxEvent {
 
 /** True for an exact type of the list, `group.*` with a known group, or `*`. */
 export function isEventPattern(pattern: string): boolean {
-  if (pattern === '*' || pattern in EVENTS) return true;
-  const [group, rest] = pattern.split('.', 2);
-  return rest === '*' && Object.keys(EVENTS).some((type) => type.startsWith(`${group}.`));
+  if (pattern === '*' || Object.hasOwn(EVENTS, pattern)) return true;
+  const group = /^([a-z]+\.)\*$/.exec(pattern)?.[1];
+  return group !== undefined && Object.keys(EVENTS).some((type) => type.startsWith(group));
 }

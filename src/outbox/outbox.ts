@@ -88,8 +88,9 @@ export async function readFeed(
   const after = BigInt(cursor || '0');
   const { oldest, newest } = await store.feedBounds(db);
   if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
-  if (cursor !== '' && oldest !== undefined && after + 1n < oldest) {
-    throw new Failure('cursor_expired', `the oldest kept event has cursor ${oldest}`);
+  // With nothing kept at all, everything up to the newest number is gone.
+  if (cursor !== '' && after + 1n < (oldest ?? newest + 1n)) {
+    throw new Failure('cursor_expired', `events up to ${(oldest ?? newest + 1n) - 1n} are gone`);
   }
   const rows = await store.listFeed(db, { after, upTo: newest, types, limit });
   const last = rows.at(-1);

@@ -40,15 +40,22 @@ export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Prom
       subject_seq bigint, occurred_at timestamptz, recorded_at timestamptz, body text)`;
 }
 
-/** Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. */
+/**
+ * Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. The feed is
+ * locked by a statement of its own: one that locks and reads at once could still see events as unnumbered
+ * that another daemon numbered just before it let go.
+ */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
   await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
+  const locked = await tx.sql`
+    select last_seq from tallyhook.feed where name = 'events' for update skip locked`;
+  if (locked.length === 0) return 0;
   const rows = await tx.sql<{ numbered: number }[]>`
     with head as (
-      select last_seq from tallyhook.feed where name = 'events' for update skip locked
+      select last_seq from tallyhook.feed where name = 'events'
     ), fresh as (
       select recorded_at, id, subject, subject_seq from tallyhook.events
-      where seq is null and exists (select from head)
+      where seq is null
       order by recorded_at, id limit ${limit}
     ), numbered as (
       update tallyhook.events e set seq = head.last_seq + f.n
