@@ -1,17 +1,17 @@
 /**
- * Who may call what. The scope that a route names in the OpenAPI document is the one that is asked for,
- * so the document cannot say anything else than what happens. A key is asked for before anything of the
- * request is read.
+ * Who may call what. The scope that a route names in the OpenAPI document is the one that is asked
+ * for, so the document cannot say anything else than what happens. A key is asked for before
+ * anything of the request is read.
  */
 import type { RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler, TypedResponse } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { JSONParsed } from 'hono/utils/types';
 import { must } from '../kernel/assert.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { insistOnScope, type Keys, SCOPES, type Scope } from '../keys/keys.ts';
+import { boundedBody } from './body.ts';
 import type { ApiDoors, ApiEnv } from './doors.ts';
 
 /** The name of our one security scheme in the document. */
@@ -29,11 +29,9 @@ export function guarded<R extends RouteConfig>(doors: ApiDoors, route: R): R {
     SCOPES.find((s) => s === named),
     `scope of ${route.path}`,
   );
-  const tooLarge = () => {
-    throw new Failure('body_too_large', `at most ${doors.bodyBytesMax} bytes`);
-  };
-  const limit = bodyLimit({ maxSize: doors.bodyBytesMax, onError: tooLarge });
-  return { ...route, middleware: [asking(doors.keys, scope), limit] };
+  const { body } = route.request ?? {};
+  const reading = body ? [boundedBody(doors.bodyBytesMax)] : [];
+  return { ...route, middleware: [asking(doors.keys, scope), ...reading] };
 }
 
 function asking(keys: Keys, scope: Scope): MiddlewareHandler<ApiEnv> {

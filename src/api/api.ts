@@ -1,7 +1,7 @@
 /**
- * Our own HTTP API, from one definition with its OpenAPI document: what is not described there answers
- * 404. It reads through the doors of the stages and writes only what they offer; it never speaks to the
- * service, and it knows nothing of how it is served.
+ * Our own HTTP API, from one definition with its OpenAPI document: what is not described there
+ * answers 404. It reads through the doors of the stages and writes only what they offer; it never
+ * speaks to the service, and it knows nothing of how it is served.
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { KEY_SCHEME } from './access.ts';

@@ -1,6 +1,6 @@
 /**
- * What the API is made of: the doors of the stages and what comes in from outside. Nothing of the API
- * holds state of its own, so any number of daemons answer alike.
+ * What the API is made of: the doors of the stages and what comes in from outside. Nothing of the
+ * API holds state of its own, so any number of daemons answer alike.
  */
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Db } from '../db/connect.ts';

@@ -1,4 +1,7 @@
-/** An example of every event type, as its webhook would carry it. Pure; the compiler holds them complete. */
+/**
+ * An example of every event type, as its webhook would carry it. Pure; the compiler holds them
+ * complete.
+ */
 import type { JSONValue } from 'hono/utils/types';
 import type { EventData, EventType } from '../outbox/events.ts';
 

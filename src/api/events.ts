@@ -1,6 +1,7 @@
 /**
- * `/api/events`: the pull feed, gap-free, by long poll; and the list of event types. The bodies of the
- * feed are the bytes that webhooks carry: they are put into the answer as text, so no digit changes.
+ * `/api/events`: the pull feed, gap-free, by long poll; and the list of event types. The bodies of
+ * the feed are the bytes that webhooks carry: they are put into the answer as text, so no digit
+ * changes.
  */
 import { createRoute, z } from '@hono/zod-openapi';
 import { monotonicMs } from '../kernel/clock.ts';

@@ -1,6 +1,7 @@
 /**
- * The words of our own JSON: how numbers, instants, ids, pages and cursors are written and read. Every
- * text from outside is bounded and holds no NUL, because Postgres refuses that and would make it ours.
+ * The words of our own JSON: how numbers, instants, ids, pages and cursors are written and read.
+ * Every text from outside is bounded and holds no NUL, because Postgres refuses that and would
+ * make it ours.
  */
 import { z } from '@hono/zod-openapi';
 import type { JSONValue } from 'hono/utils/types';
@@ -37,7 +38,10 @@ export const instantOut = z
   .string()
   .openapi({ format: 'date-time', example: '2026-01-31T09:00:00.000Z' });
 
-/** An instant on its way in, as epoch milliseconds. Postgres knows no year 0 and JSON no year 10000. */
+/**
+ * An instant on its way in, as epoch milliseconds. Postgres knows no year 0 and JSON no year
+ * 10000.
+ */
 export const instantIn = z
   .string()
   .openapi({ format: 'date-time' })
@@ -108,7 +112,8 @@ export function pageOf<S extends z.ZodType>(item: S) {
 }
 
 /**
- * The page of rows, asked for with one row more than the limit: that one says whether anything follows.
+ * The page of rows, asked for with one row more than the limit: that one says whether anything
+ * follows.
  * @param placeOf where a row stands, as text; hidden in the cursor
  */
 export function page<T, U>(

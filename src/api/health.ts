@@ -1,6 +1,6 @@
 /**
- * Whether this daemon lives and may be sent to, and its measurements. Open without a key, so nothing here
- * says more than that; the database is asked with a deadline.
+ * Whether this daemon lives and may be sent to, and its measurements. Open without a key, so
+ * nothing here says more than that; the database is asked with a deadline.
  */
 import { createRoute, z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../db/guards.ts';

@@ -1,4 +1,7 @@
-/** `/api/ledger`: accounts, transactions with their entries, and the trial balance. Changes nothing. */
+/**
+ * `/api/ledger`: accounts, transactions with their entries, and the trial balance. Changes
+ * nothing.
+ */
 import { createRoute, z } from '@hono/zod-openapi';
 import { decimalText } from '../kernel/amounts.ts';
 import {

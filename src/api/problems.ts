@@ -1,6 +1,6 @@
 /**
- * How the API refuses: RFC 9457 problem documents with a stable code. What is not a refusal of ours is
- * logged and answers 500 with nothing inside; a database that is away answers 503.
+ * How the API refuses: RFC 9457 problem documents with a stable code. What is not a refusal of
+ * ours is logged and answers 500 with nothing inside; a database that is away answers 503.
  */
 import { type Hook, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -124,6 +124,8 @@ function problemResponse(c: Context, failure: Failure): Response {
   if (code === 'forbidden')
     c.header('www-authenticate', 'Bearer realm="tallyhook", error="insufficient_scope"');
   if (status === 429 || status === 503) c.header('retry-after', RETRY_AFTER_S);
+  // What is left of the body is not read, so the connection is of no more use.
+  if (status === 413) c.header('connection', 'close');
   c.header('cache-control', 'no-store');
   c.header('content-type', 'application/problem+json');
   return c.body(jsonText(problemOf(failure)), status as ContentfulStatusCode);

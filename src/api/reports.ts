@@ -116,9 +116,10 @@ export function addReports(app: Api, doors: ApiDoors): void {
     const format = c.req.valid('query').format ?? acceptedFormat(c.req.header('accept'));
     if (format === 'json') return replyText(c, renderJson(report), 200);
     const text = format === 'csv' ? renderCsv(report) : renderHtml(report);
+    const shownAs = format === 'csv' ? 'attachment' : 'inline';
     return c.body(text, 200, {
       'content-type': `${MEDIA_TYPES[format]}; charset=utf-8`,
-      'content-disposition': `${format === 'csv' ? 'attachment' : 'inline'}; filename="${report.id}.${format}"`,
+      'content-disposition': `${shownAs}; filename="${report.id}.${format}"`,
       // Opened by itself a report runs nothing and asks nobody.
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
       'x-content-type-options': 'nosniff',

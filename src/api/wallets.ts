@@ -1,6 +1,6 @@
 /**
- * `/api/wallets`: what the books hold of a wallet, what is open on it, what the service showed, and what
- * nothing explains; its statement, and the looks at it. Changes nothing.
+ * `/api/wallets`: what the books hold of a wallet, what is open on it, what the service showed,
+ * and what nothing explains; its statement, and the looks at it. Changes nothing.
  */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Queryable } from '../db/connect.ts';

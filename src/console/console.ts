@@ -1,7 +1,8 @@
 /**
- * Pages for people: a start page that says how things stand, and a page that shows a report. The pages
- * hold no data and need no key; their script asks the API with the key that a person types in, which
- * stays in the tab. Nothing is loaded from elsewhere, and nothing runs but the one script by its hash.
+ * Pages for people: a start page that says how things stand, and a page that shows a report. The
+ * pages hold no data and need no key; their script asks the API with the key that a person types
+ * in, which stays in the tab. Nothing is loaded from elsewhere, and nothing runs but the one
+ * script by its hash.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
@@ -15,7 +16,7 @@ import { STYLE } from './style.ts';
 export function makeConsole(): Hono {
   const app = new Hono();
   const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
-  // A report brings its own style into its frame, which inherits this policy; scripts stay shut out.
+  // A report brings its own style into its frame, which inherits this policy; scripts do not get in.
   const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
   app.get('/', (c) => c.body(start.body, 200, start.headers));
   app.get('/reports/:id', (c) =>

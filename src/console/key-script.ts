@@ -1,6 +1,6 @@
 /**
- * The part that both scripts share: it asks for a key, keeps it in the tab, and asks the API with it.
- * `connect(show)` calls `show` once there is a key, and again after another was typed in.
+ * The part that both scripts share: it asks for a key, keeps it in the tab, and asks the API with
+ * it. `connect(show)` calls `show` once there is a key, and again after another was typed in.
  */
 export const KEY_SCRIPT = `
 const at = (id) => document.getElementById(id);
@@ -10,7 +10,8 @@ const ask = async (path) => {
   const answer = await fetch(path, { headers: { authorization: 'Bearer ' + key } });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  const error = new Error(problem.detail || problem.title || 'The daemon answered ' + answer.status);
+  const said = problem.detail || problem.title || 'The daemon answered ' + answer.status;
+  const error = new Error(said);
   error.status = answer.status;
   throw error;
 };

@@ -9,7 +9,8 @@ const HEAD = `<meta charset="utf-8">
 const KEY_FORM = `<form id="key-form" class="card" hidden>
   <label for="key">A key with the scope <b>read</b></label>
   <div class="row">
-    <input id="key" type="password" autocomplete="off" spellcheck="false" placeholder="thk_…" required>
+    <input id="key" type="password" autocomplete="off" spellcheck="false" placeholder="thk_…"
+      required>
     <button type="submit">Show</button>
   </div>
   <p class="muted">It stays in this tab and is forgotten when the tab closes.</p>

@@ -1,6 +1,6 @@
 /**
- * The script of the report page: fetches the report with the key and shows it in a frame that may run
- * nothing. The other forms are handed over as files.
+ * The script of the report page: fetches the report with the key and shows it in a frame that may
+ * run nothing. The other forms are handed over as files.
  */
 import { KEY_SCRIPT } from './key-script.ts';
 

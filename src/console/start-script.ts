@@ -1,4 +1,6 @@
-/** The script of the start page: reads the status and the latest reports, and shows them as text. */
+/**
+ * The script of the start page: reads the status and the latest reports, and shows them as text.
+ */
 import { KEY_SCRIPT } from './key-script.ts';
 
 export const START_SCRIPT = `'use strict';${KEY_SCRIPT}
@@ -53,12 +55,12 @@ const showStatus = (status) => {
     tile(backlog, 'backlog of all stages'),
     tile(objects, 'objects observed'),
   );
-  const { announced } = service;
+  const { start, end, message } = service.announced || {};
+  const announced = [start, end, message].filter(Boolean).join(' – ');
+  const since = service.since ? ' since ' + time(service.since) : '';
   facts([
-    ['State', service.state.replace('_', ' ') + (service.since ? ' since ' + time(service.since) : '')],
-    ...(announced
-      ? [['Announced', [announced.start, announced.end, announced.message].filter(Boolean).join(' – ')]]
-      : []),
+    ['State', service.state.replace('_', ' ') + since],
+    ...(announced ? [['Announced', announced]] : []),
     ['Looks allowed', budget.rate_per_s.toFixed(2) + ' per second'],
     ['Looks waiting', String(budget.waiting)],
     ['Looked at at least every', age(status.look_age_max_ms)],
@@ -72,7 +74,8 @@ const showReports = ({ data }) => {
     const link = element('a', time(report.period_from) + ' – ' + time(report.period_to));
     link.href = '/reports/' + encodeURIComponent(report.id);
     const verdict = report.breaks > 0 ? report.breaks + ' breaks' : report.verdict;
-    return row(link, element('span', verdict, report.breaks > 0 ? 'bad' : ''), time(report.created_at));
+    const mood = report.breaks > 0 ? 'bad' : '';
+    return row(link, element('span', verdict, mood), time(report.created_at));
   });
   fill('reports', rows, 3, 'None yet.');
 };

@@ -1,4 +1,6 @@
-/** SQL that reads the books page by page, for people: token movements, trial balance, what waits. */
+/**
+ * SQL that reads the books page by page, for people: token movements, trial balance, what waits.
+ */
 import type { Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { TrialLine } from './balance-store.ts';
@@ -51,14 +53,15 @@ export async function trialBalancePage(
   page: { after?: string | undefined; limit: number },
 ): Promise<TrialPage> {
   const { sql } = db;
+  const at = (instant: Instant) => sql`${isoText(instant)}::timestamptz`;
   const rows = await sql<(Partial<TrialLine> & { debits: bigint; credits: bigint })[]>`
     with line as (
       select a.name as account, a.asset, greatest(s.total, 0) as debit,
         greatest(-s.total, 0) as credit
       from (
         select account_id, sum(amount) as total from tallyhook.entries where true
-          ${asOf === undefined ? sql`` : sql`and effective_at <= ${isoText(asOf)}::timestamptz`}
-          ${knownAt === undefined ? sql`` : sql`and recorded_at <= ${isoText(knownAt)}::timestamptz`}
+          ${asOf === undefined ? sql`` : sql`and effective_at <= ${at(asOf)}`}
+          ${knownAt === undefined ? sql`` : sql`and recorded_at <= ${at(knownAt)}`}
         group by account_id) s
       join tallyhook.accounts a on a.id = s.account_id
     ), page as (

@@ -36,8 +36,8 @@ const COLUMNS = {
 };
 
 /**
- * Inserts watches of different objects; one that is already watched keeps its row and takes the weight.
- * Answers the rows as they stand, in no order.
+ * Inserts watches of different objects; one that is already watched keeps its row and takes the
+ * weight. Answers the rows as they stand, in no order.
  */
 export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Watch[]> {
   if (rows.length === 0) return [];
@@ -72,7 +72,8 @@ export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined
 export async function weighObjects(tx: Tx, names: readonly string[]): Promise<void> {
   await tx.sql`
     update tallyhook.objects o set weight = w.weight from tallyhook.watches w
-    where w.object = o.name and o.name = any(${names as string[]}::text[]) and o.weight <> w.weight`;
+    where w.object = o.name and o.weight <> w.weight
+      and o.name = any(${names as string[]}::text[])`;
 }
 
 /** Takes an object off the due list, unless an operation of ours touches it. */

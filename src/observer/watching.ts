@@ -1,6 +1,6 @@
 /**
- * What people asked us to watch. A watch puts its object on the due list in the same commit; ending it
- * takes the object off again, unless an operation of ours needs it.
+ * What people asked us to watch. A watch puts its object on the due list in the same commit;
+ * ending it takes the object off again, unless an operation of ours needs it.
  */
 import type { Db } from '../db/connect.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -19,8 +19,8 @@ export interface WatchWish {
 
 export interface Watching {
   /**
-   * Watches these objects; one that is already watched takes the new weight. Answers each watch once, in
-   * the order of the wishes.
+   * Watches these objects; one that is already watched takes the new weight. Answers each watch
+   * once, in the order of the wishes.
    * @param owner who asks
    */
   watch(wishes: readonly WatchWish[], owner: string): Promise<store.Watch[]>;

@@ -1,6 +1,6 @@
 /**
- * SQL of where wallets stand: what the books hold, what is open on them, and their drifts, read in one
- * statement and so in one snapshot. The rule of a write's legs is the view `effects`.
+ * SQL of where wallets stand: what the books hold, what is open on them, and their drifts, read in
+ * one statement and so in one snapshot. The rule of a write's legs is the view `effects`.
  */
 import type { Queryable } from '../db/connect.ts';
 

@@ -51,7 +51,7 @@ describe('The OpenAPI document', () => {
 });
 
 describe('A key', () => {
-  test('is asked for on every path of /api, before anything else of the request is judged', async () => {
+  test('is asked for on every path of /api, before the request is judged', async () => {
     for (const { method, path } of await routes()) {
       if (OPEN.includes(path)) continue;
       const { status, headers, body } = await api.ask(method, `${path}?limit=`, {

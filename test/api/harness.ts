@@ -1,6 +1,7 @@
 /**
- * The API over real doors and a database of its own. Every answer that passes through `ask` is held
- * against the OpenAPI definition of its route: status, content type, and the document member by member.
+ * The API over real doors and a database of its own. Every answer that passes through `ask` is
+ * held against the OpenAPI definition of its route: status, content type, and the document member
+ * by member.
  */
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { expect } from 'vitest';
@@ -19,8 +20,10 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { makeSeal } from '../../src/kernel/seal.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
+import { type Books, makeLedger } from '../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
@@ -90,6 +93,12 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     ...{ db, clock, chance, ids, upstream, outbox, metrics },
     settings: OBSERVER,
   });
+  const books: Books = { feeMode: 'on_top', operators: new Map() };
+  const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
+  const reconciler = makeReconciler({
+    ...{ db, daemon, ids, journal, books, outbox },
+    settings: RECONCILER,
+  });
   const notifier = makeNotifier();
   const doors = change({
     ...{ db, clock, log, metrics, keys, observer, upstream },
@@ -116,7 +125,22 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     const response = await api.request(path, requestOf(method, { ...call, key }));
     return heldAgainst(api, method, path, response);
   };
-  return { api, ask, keyFor, doors, ids, journal, outbox, observer, notifier, lines, stopping };
+  return {
+    api,
+    ask,
+    keyFor,
+    doors,
+    ids,
+    journal,
+    outbox,
+    observer,
+    notifier,
+    lines,
+    stopping,
+    ledger,
+    reconciler,
+    webhooks,
+  };
 }
 
 const UPSTREAM = {
@@ -130,6 +154,14 @@ const UPSTREAM = {
   waitingMax: 10,
   waitMs: 100,
   forwardsMax: 10,
+};
+const RECONCILER = {
+  steadyMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  readLagMs: 0,
+  quiescenceMs: 30_000,
+  undecidedAfterMs: 3_600_000,
 };
 const OBSERVER = {
   steadyMs: 60_000,

@@ -1,4 +1,7 @@
-/** Watches: they put objects on the due list and take them off again, never from under an operation. */
+/**
+ * Watches: they put objects on the due list and take them off again, never from under an
+ * operation.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { openApi, type TestApi } from './harness.ts';

@@ -1,0 +1,105 @@
+/** The API as the daemon serves it: over real HTTP, on a port of loopback. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeConsole } from '../../src/console/console.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { heldAgainst, openApi, requestOf, type TestApi } from './harness.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let server: Server;
+let url: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+  api.api.route('/', makeConsole());
+  const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
+  server = createServer((request, response) => void listener(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await database.drop();
+});
+
+const ask = async (method: string, path: string, call: Parameters<typeof requestOf>[1] = {}) => {
+  const key = await api.keyFor('admin');
+  const response = await fetch(`${url}${path}`, requestOf(method, { key, ...call }));
+  return heldAgainst(api.api, method, path, response);
+};
+
+test('A watch is made, listed and ended over HTTP', async () => {
+  const body = { kind: 'contract', contract_id: '90071992547409930001' };
+  const made = await ask('POST', '/api/watches', { body });
+  expect(made.body).toMatchObject({ ...body, addr: null });
+  expect((await ask('GET', '/api/watches')).body.data).toMatchObject([{ id: made.body.id }]);
+  const ended = await ask('DELETE', `/api/watches/${made.body.id}`);
+  expect({ status: ended.status, lines: api.lines }).toEqual({ status: 204, lines: [] });
+});
+
+test('A body whose length is not told is read like any other', async () => {
+  const key = await api.keyFor('admin');
+  const made = await fetch(`${url}/api/watches`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: new Blob(['{"kind":"contract",', '"contract_id":"5"}']).stream(),
+    duplex: 'half',
+  } as RequestInit);
+  expect((await heldAgainst(api.api, 'POST', '/api/watches', made)).status).toBe(201);
+});
+
+test('A body beyond the limit is refused, with its length told and without', async () => {
+  const body = 'x'.repeat(1_100_000);
+  const told = await ask('POST', '/api/watches', { raw: body });
+  expect(told.body.code).toBe('body_too_large');
+  const stream = new Blob([body]).stream();
+  const key = await api.keyFor('admin');
+  const untold = await fetch(`${url}/api/watches`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: stream,
+    duplex: 'half',
+  } as RequestInit);
+  const answer = await heldAgainst(api.api, 'POST', '/api/watches', untold);
+  expect(answer.body.code).toBe('body_too_large');
+});
+
+test('A puller that goes away leaves nothing waiting', async () => {
+  const gone = new AbortController();
+  const key = await api.keyFor('read');
+  let waiting = 0;
+  const { nextEvent } = api.doors;
+  const heard = new Promise<void>((resolve) => {
+    api.doors.nextEvent = async (signal, ms) => {
+      waiting += 1;
+      resolve();
+      await nextEvent(signal, ms);
+      waiting -= 1;
+    };
+  });
+  const pull = fetch(`${url}/api/events?wait=30`, {
+    headers: { authorization: `Bearer ${key}` },
+    signal: gone.signal,
+  });
+  await heard;
+  gone.abort();
+  await expect(pull).rejects.toThrow();
+  await expect.poll(() => waiting).toBe(0);
+});
+
+test('The pages stand beside the API', async () => {
+  const page = await fetch(`${url}/`);
+  expect(page.headers.get('content-type')).toContain('text/html');
+  const missing = await fetch(`${url}/reports/rep_1`);
+  expect(missing.headers.get('content-type')).toContain('application/problem+json');
+  const wrong = await fetch(`${url}/`, { method: 'POST' });
+  expect({ status: wrong.status, allow: wrong.headers.get('allow') }).toEqual({
+    status: 405,
+    allow: 'GET, HEAD',
+  });
+});

@@ -1,0 +1,159 @@
+/**
+ * Whatever is asked, in path, query, headers or body: the answer is one of the document's, and never
+ * an error of ours.
+ */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openApi, type TestApi } from './harness.ts';
+import { ADDR_A, HASH } from './writes.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let admin: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+  admin = await api.keyFor('admin');
+});
+afterAll(() => database.drop());
+
+const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+/** What is nearly right is more dangerous than what is plainly wrong. */
+const value = fc.oneof(
+  fc.constantFrom(
+    ...['', '0', '-1', '1', '500', '1e9', '00', '1.5', '\0', 'a\0b', '\ud800', '%', '%zz', '../..'],
+    ...['9'.repeat(30), '9'.repeat(999), '9223372036854775808', 'null', 'true', '*', 'wallet.*'],
+    ...['1970-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00Z', '2026-02-30'],
+    ...['op', 'evt', 'ep', 'dlv', 'drf', 'rep', 'key', 'wat'].map((prefix) => `${prefix}_${UUID}`),
+    ...[ADDR_A, HASH, "' or 1=1 --", '__proto__', 'constructor', 'accepted', 'reconciliation'],
+    ...['op_', '9', ADDR_A, '\0', `1 look_${UUID}`].map((place) =>
+      Buffer.from(place).toString('base64url'),
+    ),
+  ),
+  fc.string({ unit: 'binary', maxLength: 60 }),
+);
+const PARAMETERS = [
+  ...[
+    'limit',
+    'cursor',
+    'state',
+    'kind',
+    'addr',
+    'contract_id',
+    'token_id',
+    'tx_log_no',
+    'tx_hash',
+  ],
+  ...['idempotency_key', 'reference', 'since', 'until', 'as_of', 'known_at', 'account', 'types'],
+  ...['operation_id', 'endpoint_id', 'event_id', 'event_type', 'format', '__proto__'],
+];
+const query = fc.array(fc.tuple(fc.constantFrom(...PARAMETERS), value), { maxLength: 3 });
+
+const MEMBERS = [
+  ...[
+    'kind',
+    'addr',
+    'contract_id',
+    'token_id',
+    'weight',
+    'name',
+    'owner',
+    'scopes',
+    'url',
+    'from',
+  ],
+  ...[
+    'to',
+    'event_types',
+    'ordering',
+    'signing',
+    'rate_per_s',
+    'headers',
+    'description',
+    'overlap_s',
+  ],
+];
+const { body } = fc.letrec<{ body: unknown }>((tie) => ({
+  body: fc.oneof(
+    { depthSize: 'small' },
+    value,
+    fc.constantFrom(
+      'wallet',
+      'token',
+      'contract',
+      'read',
+      'v1',
+      'http://127.0.0.1:4567/',
+      'subject',
+    ),
+    fc.double(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('body'), { maxLength: 3 }),
+    fc.dictionary(fc.constantFrom(...MEMBERS), tie('body'), { maxKeys: 5 }),
+  ),
+}));
+
+/** The bodies that are taken, so that the members of one are tried in good company. */
+const WHOLE: object[] = [
+  { kind: 'wallet', addr: ADDR_A, weight: 1 },
+  { kind: 'token', contract_id: '1', token_id: '2' },
+  { name: 'n', owner: 'o', scopes: ['read'] },
+  { url: 'http://127.0.0.1:4567/', event_types: ['*'], ordering: 'none', headers: { a: 'b' } },
+  { kind: 'reconciliation', from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+];
+const nearlyWhole = fc
+  .tuple(fc.constantFrom(...WHOLE), fc.constantFrom(...MEMBERS), body)
+  .map(([whole, member, wrong]) => ({ ...whole, [member]: wrong }));
+
+function routes(): { method: string; path: string }[] {
+  return api.api.routes.filter(({ method, path }) => method !== 'ALL' && path.startsWith('/api'));
+}
+
+test('No path and no query makes an error of ours', async () => {
+  const path = fc.nat().map((n) => routes()[n % routes().length]?.path ?? '');
+  await fc.assert(
+    fc.asyncProperty(
+      path,
+      fc.array(value, { maxLength: 2 }),
+      query,
+      async (route, parts, asked) => {
+        const [first = '1', second = first] = parts;
+        let n = 0;
+        const place = route.replace(/:\w+/g, () => encoded(n++ === 0 ? first : second));
+        const text = asked.map(([name, text]) => `${name}=${encoded(text)}`).join('&');
+        const { status } = await api.ask('GET', `${place}?${text}`, { key: admin });
+        expect(status).toBeLessThan(500);
+      },
+    ),
+    { numRuns: 600 },
+  );
+  expect(api.lines.filter((line) => line.includes('failed'))).toEqual([]);
+});
+
+test('No body makes an error of ours', async () => {
+  const write = fc.nat().map((n) => {
+    const writes = routes().filter(({ method }) => method === 'POST' || method === 'PATCH');
+    return writes[n % writes.length] ?? { method: 'POST', path: '/api/watches' };
+  });
+  await fc.assert(
+    fc.asyncProperty(write, fc.oneof(body, nearlyWhole), async ({ method, path }, sent) => {
+      const place = path.replace(/:\w+/g, `ep_${UUID}`);
+      const { status } = await api.ask(method, place, { key: admin, body: sent });
+      expect(status).toBeLessThan(500);
+    }),
+    { numRuns: 400 },
+  );
+  expect(api.lines.filter((line) => line.includes('failed'))).toEqual([]);
+});
+
+/** As it stands in a URL; what has no encoding goes as it is. */
+function encoded(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    return text.replace(/[#?&/]/g, '');
+  }
+}

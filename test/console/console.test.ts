@@ -1,0 +1,60 @@
+/** The pages: nothing runs in them but their own script, and nothing is loaded from elsewhere. */
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { makeConsole } from '../../src/console/console.ts';
+
+const REPORT = '/reports/rep_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+describe.each(['/', REPORT])('The page %s', (path) => {
+  const load = async () => {
+    const answer = await makeConsole().request(path);
+    expect(answer.status).toBe(200);
+    const policy = answer.headers.get('content-security-policy') ?? '';
+    return { page: await answer.text(), policy: policy.split('; ') };
+  };
+
+  test('allows its one script by hash, and shuts everything else out', async () => {
+    const { page, policy } = await load();
+    const scripts = [...page.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g)];
+    expect(scripts).toHaveLength(1);
+    expect(policy).toContain(`script-src ${hashOf(scripts[0]?.[2] ?? '')}`);
+    for (const rule of [
+      "default-src 'none'",
+      "connect-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ])
+      expect(policy).toContain(rule);
+  });
+
+  test('loads nothing from elsewhere and has no handler in its markup', async () => {
+    const { page } = await load();
+    expect(page).not.toMatch(/https?:\/\//);
+    expect(page).not.toMatch(/\son\w+=|javascript:/i);
+    expect(page).not.toContain('{{');
+  });
+
+  test('has a script that parses and writes no markup', async () => {
+    const { page } = await load();
+    const script = /<script>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '';
+    expect(() => new Function(script)).not.toThrow();
+    expect(script).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval/);
+  });
+});
+
+test('The start page allows its style by hash', async () => {
+  const answer = await makeConsole().request('/');
+  const style = /<style>([\s\S]*?)<\/style>/.exec(await answer.text())?.[1] ?? '';
+  expect(answer.headers.get('content-security-policy')).toContain(`style-src ${hashOf(style)}`);
+});
+
+test('The report is framed so that it can run nothing', async () => {
+  const page = await (await makeConsole().request(REPORT)).text();
+  expect(page).toMatch(/<iframe[^>]* sandbox=""/);
+});
+
+test('A report page needs an id of the right shape', async () => {
+  expect((await makeConsole().request('/reports/rep_1')).status).toBe(404);
+});
