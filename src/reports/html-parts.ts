@@ -27,15 +27,31 @@ function escaped(text: string): string {
 
 const THIN_SPACE = '\u202f';
 
-/** Decimal text with a narrow space between groups of three and a true minus sign; exact. */
-export function grouped(digits: string): string {
-  const minus = digits.startsWith('-') ? '−' : '';
-  return minus + digits.replace('-', '').replace(/\B(?=(\d{3})+$)/g, THIN_SPACE);
+/** Groups of three after which a very long number may be broken. */
+const GROUPS_PER_LINE = 5;
+
+/**
+ * A whole number, exact: a narrow space between groups of three and a true minus sign. It stays on
+ * one line unless it is very long.
+ */
+export function grouped(number: string | number): Html {
+  const digits = String(number);
+  const groups = digits.replace('-', '').split(/(?=(?:\d{3})+$)/);
+  const text = groups.map((group, i) => {
+    const fromEnd = groups.length - i;
+    return i > 0 && fromEnd % GROUPS_PER_LINE === 0 ? `<wbr>${group}` : group;
+  });
+  return { html: (digits.startsWith('-') ? '−' : '') + text.join(THIN_SPACE) };
 }
 
 /** `2026-01-31 09:15:02` in UTC, of an RFC 3339 text. */
 export function shortInstant(iso: string | null): string {
   return iso === null ? '–' : iso.slice(0, 19).replace('T', ' ');
+}
+
+/** A name of ours as words. */
+export function words(name: string): string {
+  return name.replaceAll('_', ' ');
 }
 
 /** Seconds as people say them. */
@@ -51,6 +67,8 @@ export function ageText(seconds: number | null): string {
 export interface Column<Row> {
   head: string;
   number?: true;
+  /** Never broken into lines. */
+  whole?: true;
   of: (row: Row) => Part;
 }
 
@@ -61,7 +79,8 @@ export function table<Row>(
   nothing: string,
 ): Html {
   if (rows.length === 0) return html`<p class="nothing">${nothing}</p>`;
-  const kind = (column: Column<Row>) => (column.number ? 'number' : 'text');
+  const kind = (column: Column<Row>) =>
+    column.number ? 'number' : column.whole ? 'whole' : 'text';
   const heads = columns.map((c) => html`<th scope="col" class="${kind(c)}">${c.head}</th>`);
   const lines = rows.map((row) => {
     const cells = columns.map((c) => html`<td class="${kind(c)}">${c.of(row)}</td>`);

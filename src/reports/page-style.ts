@@ -23,11 +23,15 @@ th { text-align: left; font-weight: 600; border-bottom: 1px solid #777; vertical
 th, td { padding: .28rem .9rem .28rem 0; }
 th:last-child, td:last-child { padding-right: 0; }
 td { border-bottom: 1px solid #ddd; vertical-align: top; }
-td.text { overflow-wrap: anywhere; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.text { overflow-wrap: break-word; }
+td.text { min-width: 9rem; }
+td.text:first-child { min-width: 10rem; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+.whole { white-space: nowrap; }
+.short { width: auto; min-width: 20rem; }
 tr.total td { font-weight: 650; border-top: 1px solid #777; }
 code { font: .86em/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-.small { font-size: .82rem; color: #4a4a4a; }
+.small { font-size: .82rem; color: #4a4a4a; overflow-wrap: anywhere; }
 .sign { display: grid; grid-template-columns: 1fr 1fr; gap: 2.5rem; margin-top: 3.2rem; }
 .sign div { border-top: 1px solid #1a1a1a; padding-top: .3rem; font-size: .88rem; }
 @media print {

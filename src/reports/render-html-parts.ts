@@ -2,8 +2,8 @@
  * The parts of the printed report that compare the books with the service: wallets, tokens,
  * coverage.
  */
-import type { Coverage, ReconciliationContent, WalletStatement } from './content.ts';
-import { bounded, grouped, type Html, html, shortInstant, table } from './html-parts.ts';
+import type { ReconciliationContent, WalletStatement } from './content.ts';
+import { bounded, grouped, type Html, html, shortInstant, table, words } from './html-parts.ts';
 
 const STATEMENT: [keyof WalletStatement, string][] = [
   ['ledger', 'Balance of the ledger'],
@@ -22,7 +22,7 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
   const { statement, drift, drifts_closed: closed, in_transit } = wallets;
   const lines = STATEMENT.map(([name, text]) => {
     const kind = name === 'observed' ? 'total' : 'line';
-    const amount = grouped(String(statement[name]));
+    const amount = grouped(statement[name]);
     return html`<tr class="${kind}"><td class="text">${text}</td>
 <td class="number">${amount}</td></tr>`;
   });
@@ -40,8 +40,8 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
   );
   const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
   return html`<h2>Ledger and service</h2>
-<p>Over ${grouped(String(statement.wallets))} opened wallets:</p>
-<table>${lines}</table>
+<p>Over ${grouped(statement.wallets)} opened wallets:</p>
+<table class="short">${lines}</table>
 <p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)}, ${drift.down.count} down by
 ${grouped(drift.down.amount)}; never netted. Ended in the period: ${ended || 'none'}.</p>
 <h3>Open writes already shown</h3>
@@ -55,7 +55,7 @@ export function tokensPart({ tokens }: ReconciliationContent): Html {
   const count = (head: string, of: (row: (typeof supply.listed)[number]) => number) => ({
     head,
     number: true as const,
-    of: (row: (typeof supply.listed)[number]) => grouped(String(of(row))),
+    of: (row: (typeof supply.listed)[number]) => grouped(of(row)),
   });
   const rows = table(
     supply.listed,
@@ -80,22 +80,21 @@ ${writes.pending} pending.</p>`;
 
 /** How much was looked at, and why the rest was not. */
 export function coveragePart({ coverage }: ReconciliationContent): Html {
-  const { in_scope, checked, stale, never_seen } = coverage;
+  const { inconclusive, unopened } = coverage;
+  const lines: { name: string; count: number }[] = [
+    { name: 'Checked', count: coverage.checked },
+    { name: 'Stale', count: coverage.stale },
+    { name: 'Never seen', count: coverage.never_seen },
+    ...inconclusive.map(({ cause, count }) => ({ name: `Inconclusive: ${words(cause)}`, count })),
+    ...unopened.map(({ cause, count }) => ({ name: `Unopened: ${words(cause)}`, count })),
+  ];
+  const rows = lines.map(
+    ({ name, count }) =>
+      html`<tr><td class="text">${name}</td><td class="number">${grouped(count)}</td></tr>`,
+  );
   return html`<h2>Coverage</h2>
-<dl>
-<dt>Wallets in scope</dt><dd>${grouped(String(in_scope))}</dd>
-<dt>Checked</dt><dd>${grouped(String(checked))}</dd>
-<dt>Stale</dt><dd>${grouped(String(stale))}</dd>
-<dt>Never seen</dt><dd>${grouped(String(never_seen))}</dd>
-<dt>Inconclusive</dt><dd>${causesText(coverage.inconclusive)}</dd>
-<dt>Unopened</dt><dd>${causesText(coverage.unopened)}</dd>
-<dt>Oldest check</dt><dd>${shortInstant(coverage.oldest_check_at)}</dd>
-</dl>`;
-}
-
-function causesText(causes: Coverage['inconclusive']): string {
-  if (causes.length === 0) return '0';
-  return causes
-    .map(({ cause, count }) => `${grouped(String(count))}: ${cause.replaceAll('_', ' ')}`)
-    .join('; ');
+<table class="short">${rows}
+<tr class="total"><td class="text">Wallets in scope</td>
+<td class="number">${grouped(coverage.in_scope)}</td></tr></table>
+<p>Start of the oldest check: ${shortInstant(coverage.oldest_check_at)} UTC.</p>`;
 }

@@ -17,6 +17,7 @@ import {
   html,
   shortInstant,
   table,
+  words,
 } from './html-parts.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { coveragePart, tokensPart, walletsPart } from './render-html-parts.ts';
@@ -88,19 +89,15 @@ const FINDING_COLUMNS: Column<Finding>[] = [
       html`<code>${subject}</code><div class="small">${evidenceText(evidence)}</div>`,
   },
   { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
-  { head: 'Since', of: ({ since }) => shortInstant(since) },
-  { head: 'Age', number: true, of: ({ age_s }) => ageText(age_s) },
-  { head: 'Assigned to', of: ({ assignee }) => assignee ?? '–' },
+  { head: 'Since', whole: true, of: ({ since }) => shortInstant(since) },
+  { head: 'Age', whole: true, of: ({ age_s }) => ageText(age_s) },
+  { head: 'Assignee', of: ({ assignee }) => assignee ?? '–' },
 ];
 
 function findingsPart(title: string, list: FindingList, nothing: string): Html {
   return html`<h2>${title}</h2>
 ${table(list.listed, FINDING_COLUMNS, nothing)}
 ${bounded(list.listed.length, list.total)}`;
-}
-
-function words(name: string): string {
-  return name.replaceAll('_', ' ');
 }
 
 /** What is known, as `name: value` pairs; empty members are left out. */
@@ -132,7 +129,7 @@ function movementsPart({ movements, fees }: ReconciliationContent): Html {
     [
       { head: 'Kind', of: ({ kind }) => words(kind) },
       { head: 'Reason', of: ({ reason_type }) => reason_type ?? '–' },
-      { head: 'Writes', number: true, of: ({ operations }) => grouped(String(operations)) },
+      { head: 'Writes', number: true, of: ({ operations }) => grouped(operations) },
       { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
       { head: 'Fees', number: true, of: (row) => grouped(row.fees) },
     ],
@@ -154,10 +151,10 @@ function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Colu
     ...first,
     figure('Opening', (row) => row.opening),
     figure('of it prior period', (row) => row.prior_period),
-    figure('+ In', (row) => row.incoming),
-    figure('− Out', (row) => row.outgoing),
-    figure('− Fees', (row) => row.fees),
-    figure('= Closing', (row) => row.closing),
+    figure('+\u00a0In', (row) => row.incoming),
+    figure('−\u00a0Out', (row) => row.outgoing),
+    figure('−\u00a0Fees', (row) => row.fees),
+    figure('=\u00a0Closing', (row) => row.closing),
   ];
 }
 
@@ -167,7 +164,7 @@ function rollForwardPart(content: ReconciliationContent): Html {
     roll_forward,
     rollForwardColumns<RollForward>([
       { head: 'Accounts', of: ({ name }) => words(name) },
-      { head: 'Number', number: true, of: ({ accounts }) => grouped(String(accounts)) },
+      { head: 'Number', number: true, of: ({ accounts }) => grouped(accounts) },
     ]),
     'The books are empty.',
   );
