@@ -1,7 +1,7 @@
 /**
- * Reads a request body, bounded, before anything parses it. The framework's own limit makes a second
- * request of the first, which the server's light requests do not allow; here the text is read once
- * and left where the framework looks for it.
+ * Reads a request body, bounded, before anybody parses it. The framework's own limit makes a
+ * second request of the first, which the server's light requests do not allow; here the text is
+ * read once and left where the framework looks for it.
  */
 import type { MiddlewareHandler } from 'hono';
 import { Failure } from '../kernel/errors.ts';

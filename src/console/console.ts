@@ -16,7 +16,7 @@ import { STYLE } from './style.ts';
 export function makeConsole(): Hono {
   const app = new Hono();
   const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
-  // A report brings its own style into its frame, which inherits this policy; scripts do not get in.
+  // A report brings its own style into its frame, which inherits this policy; scripts stay out.
   const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
   app.get('/', (c) => c.body(start.body, 200, start.headers));
   app.get('/reports/:id', (c) =>

@@ -31,7 +31,7 @@ const tile = (count, name, bad) => {
   made.append(element('b', count), element('span', name, 'muted'));
   return made;
 };
-const time = (text) => (text ? new Date(text).toLocaleString() : '–');
+const time = (text) => (text ? text.slice(0, 16).replace('T', ' ') + ' UTC' : '–');
 const age = (ms) => {
   if (ms < 1000) return ms + ' ms';
   if (ms < 120000) return Math.round(ms / 1000) + ' s';
@@ -71,7 +71,7 @@ const showStatus = (status) => {
 };
 const showReports = ({ data }) => {
   const rows = data.map((report) => {
-    const link = element('a', time(report.period_from) + ' – ' + time(report.period_to));
+    const link = element('a', time(report.period_from) + ' to ' + time(report.period_to));
     link.href = '/reports/' + encodeURIComponent(report.id);
     const verdict = report.breaks > 0 ? report.breaks + ' breaks' : report.verdict;
     const mood = report.breaks > 0 ? 'bad' : '';

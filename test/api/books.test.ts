@@ -46,7 +46,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe('A wallet', () => {
-  test('shows what is posted, what is unknown, and the best and worst of it, digit by digit', async () => {
+  test('shows what is posted, unknown, and the best and worst of it, digit by digit', async () => {
     const paid = await recorded();
     await api.journal.conclude(accepted(paid, HUGE, api.doors.clock.now()));
     const unposted = await api.ask('GET', `/api/wallets/${ADDR_A}`);

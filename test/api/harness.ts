@@ -56,15 +56,14 @@ export interface Body {
 
 export type TestApi = Awaited<ReturnType<typeof openApi>>;
 
-/** The API of one daemon; what happens in it is real, only the service is not there. */
-export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (doors) => doors) {
+/** The stages of one daemon, real ones; only the service is not there. */
+async function openStages(db: Db) {
   const clock = systemClock;
   const chance = systemChance;
   const ids = makeIds(clock, chance);
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
   const metrics = makeMetrics();
-  const keys = makeKeys({ db, clock, chance, ids });
   const seal = makeSeal(chance.bytes(32), chance);
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
@@ -72,18 +71,10 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
   const outbox = makeOutbox({ clock, ids, fanOut });
-  const stopping = new AbortController();
   const nowhere = 'http://127.0.0.1:9';
   const upstream = await openUpstream({
-    baseUrl: nowhere,
-    authUrl: nowhere,
-    txUrl: nowhere,
-    clientId: 'client',
-    clientSecret: 'secret',
-    clock,
-    chance,
-    log,
-    metrics,
+    ...{ baseUrl: nowhere, authUrl: nowhere, txUrl: nowhere },
+    ...{ clientId: 'client', clientSecret: 'secret', clock, chance, log, metrics },
     quota: makeQuotaKeeper(db, clock),
     settings: UPSTREAM,
   });
@@ -99,11 +90,20 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     ...{ db, daemon, ids, journal, books, outbox },
     settings: RECONCILER,
   });
+  const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
+  const keys = makeKeys({ db, clock, chance, ids });
+  const told = { db, clock, ids, log, lines, metrics, keys };
+  return { ...told, outbox, webhooks, upstream, journal, observer, ledger, reconciler, reports };
+}
+
+/** The API of one daemon. */
+export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (doors) => doors) {
+  const stages = await openStages(db);
+  const { clock, log, metrics, keys, observer, upstream, webhooks, reports } = stages;
+  const stopping = new AbortController();
   const notifier = makeNotifier();
   const doors = change({
-    ...{ db, clock, log, metrics, keys, observer, upstream },
-    webhooks,
-    reports: makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS }),
+    ...{ db, clock, log, metrics, keys, observer, upstream, webhooks, reports },
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.next,
@@ -125,22 +125,7 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     const response = await api.request(path, requestOf(method, { ...call, key }));
     return heldAgainst(api, method, path, response);
   };
-  return {
-    api,
-    ask,
-    keyFor,
-    doors,
-    ids,
-    journal,
-    outbox,
-    observer,
-    notifier,
-    lines,
-    stopping,
-    ledger,
-    reconciler,
-    webhooks,
-  };
+  return { ...stages, api, ask, keyFor, doors, notifier, stopping };
 }
 
 const UPSTREAM = {

@@ -1,6 +1,6 @@
 /**
- * Whatever is asked, in path, query, headers or body: the answer is one of the document's, and never
- * an error of ours.
+ * Whatever is asked, in path, query, headers or body: the answer is one of the document's, and
+ * never an error of ours.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
