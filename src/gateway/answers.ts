@@ -123,7 +123,8 @@ export function replayAnswer(held: KeyedOperation, fingerprint: string): Answer 
 function recoveredData({ kind, txHash, tokenId, txLogNo, txAppNo }: Operation) {
   if (txLogNo !== null && txAppNo !== null) return { tx_app_no: txAppNo, tx_log_no: txLogNo };
   if (txHash === null) return undefined;
-  return kind === 'mint_sequential' ? { tx_hash: txHash, tokenId } : { tx_hash: txHash };
+  if (kind !== 'mint_sequential') return { tx_hash: txHash };
+  return tokenId === null ? undefined : { tx_hash: txHash, tokenId };
 }
 
 function pairs(headers: Json): [string, string][] {

@@ -126,12 +126,15 @@ export const WRITES: readonly WriteRow[] = [
   },
 ];
 
+/** Methods that change nothing (RFC 9110, section 9.2.1), as far as they can be forwarded. */
+const SAFE = ['GET', 'HEAD', 'OPTIONS'];
+
 /** Says what a request is. Never fails: fields that cannot be read are null, and the service judges them. */
 export function describe(request: Request): Description {
   const { method, path } = request;
   const host = hostOf(path);
   if (host === 'auth') return { what: 'private', host };
-  if (method === 'GET' || method === 'HEAD') return { what: 'read', host };
+  if (SAFE.includes(method)) return { what: 'read', host };
   for (const row of WRITES) {
     const match = row.method === method ? row.path.exec(path) : null;
     if (!match) continue;
@@ -149,9 +152,18 @@ export function hostOf(path: string): Host {
 
 /** What makes two requests the same for an idempotency key: method, path with query, canonical body. */
 export function fingerprintOf(request: Request, query: string): string {
-  const parsed = isJson(request) ? tryParseJson(textOf(request.body)) : undefined;
-  const body = parsed === undefined ? sha256Hex(request.body) : canonicalJson(parsed);
+  const body = canonicalBody(request) ?? sha256Hex(request.body);
   return sha256Hex(`${request.method}\n${request.path}${query}\n${body}`);
+}
+
+/** Undefined for what is not JSON, or nested so deeply that it has no canonical form. */
+function canonicalBody(request: Request): string | undefined {
+  const parsed = isJson(request) ? tryParseJson(textOf(request.body)) : undefined;
+  try {
+    return parsed === undefined ? undefined : canonicalJson(parsed);
+  } catch {
+    return undefined;
+  }
 }
 
 function valuesOf(request: Request): Values {
@@ -162,7 +174,7 @@ function valuesOf(request: Request): Values {
 
 /** The content type of transaction bodies is not shown, so the body itself also counts. */
 function isJson({ contentType, body }: Request): boolean {
-  return /\bjson\b/i.test(contentType ?? '') || body[0] === 0x7b;
+  return /\bjson\b/i.test(contentType ?? '') || /^\s*\{/.test(textOf(body.subarray(0, 64)));
 }
 
 function textOf(body: Uint8Array): string {
@@ -171,8 +183,12 @@ function textOf(body: Uint8Array): string {
 
 /** Texts are kept as they came, up to the size that a column is worth; NUL cannot be stored. */
 function text(value: unknown): string | null {
-  return typeof value === 'string' ? value.slice(0, 4_000).replaceAll('\0', '�') : null;
+  if (typeof value !== 'string') return null;
+  return value.slice(0, TEXT_MAX).toWellFormed().replaceAll('\0', '\ufffd');
 }
+
+/** In UTF-16 units; more than the interface allows wherever it names a length. */
+const TEXT_MAX = 4_000;
 
 function whole(value: unknown): bigint | null {
   return wholeOf(value) ?? null;

@@ -5,7 +5,7 @@
  * merge headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isAway } from '../db/sqlstate.ts';
+import { isAway, toDatabaseError } from '../db/sqlstate.ts';
 import { type Clock, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -36,7 +36,7 @@ export interface GatewayParts extends WriteParts {
   observed: (seen: ObservedRead) => void;
   bodyBytesMax: number;
   readTimeoutMs: number;
-  /** Requests under way at most; more are answered 503. */
+  /** Requests under way at most; more are answered 429. */
   concurrencyMax: number;
 }
 
@@ -96,7 +96,8 @@ async function answer(
     const kind = description.what === 'write' ? description.kind : description.what;
     return { ...(await route(parts, incoming, { request, query, description })), kind };
   } catch (raw) {
-    const error = isAway(raw) ? new Failure('database_unavailable') : raw;
+    const known = toDatabaseError(raw);
+    const error = isAway(known) ? new Failure('database_unavailable') : known;
     if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
     return { ...problemAnswer(error), kind: 'refused' };
   }
@@ -113,7 +114,9 @@ async function route(
   const headers = forwardedHeaders(incoming);
   const { host } = description;
   if (description.what === 'private') {
-    const asCame = authorization === undefined ? ('none' as const) : { own: authorization };
+    // A key of ours is nobody else's business, even where no key is needed.
+    const own = isSecret(bearerOf(authorization) ?? '') ? undefined : authorization;
+    const asCame = own === undefined ? ('none' as const) : { own };
     return passRead(parts, { request, query, host, headers, authorization: asCame });
   }
   const identity = await identify(parts.keys, incoming, authorization);
@@ -142,7 +145,7 @@ async function identify(
   incoming: IncomingMessage,
   authorization: string | undefined,
 ): Promise<{ caller: Caller; ownToken: string | undefined } | undefined> {
-  const bearer = /^Bearer\s+(\S+)$/i.exec(authorization ?? '')?.[1];
+  const bearer = bearerOf(authorization);
   if (bearer && isSecret(bearer)) {
     const caller = await keys.authenticate(bearer);
     return caller && { caller, ownToken: undefined };
@@ -150,6 +153,10 @@ async function identify(
   const key = headerOf(incoming, 'tallyhook-key');
   const caller = key ? await keys.authenticate(key) : undefined;
   return caller && { caller, ownToken: authorization };
+}
+
+function bearerOf(authorization: string | undefined): string | undefined {
+  return /^Bearer\s+(\S+)$/i.exec(authorization ?? '')?.[1];
 }
 
 /** The service asked this class of traffic to wait: we answer for it, and send nothing. */
@@ -208,9 +215,11 @@ function forwardedHeaders(incoming: IncomingMessage): [string, string][] {
 const HEADER_TEXT_MAX = 255;
 
 function idempotencyKeyOf(incoming: IncomingMessage): string | undefined {
-  const key = boundedHeader(incoming, 'idempotency-key');
+  const written = boundedHeader(incoming, 'idempotency-key');
   // The draft writes a quoted string (structured field); clients send it bare as well: both are one key.
-  return key?.replace(/^"(.*)"$/, '$1');
+  const key = written?.replace(/^"(.*)"$/, '$1');
+  if (key === '') throw new Failure('invalid_request', 'idempotency-key must not be empty');
+  return key;
 }
 
 function boundedHeader(incoming: IncomingMessage, name: string): string | undefined {

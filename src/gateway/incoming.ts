@@ -11,7 +11,8 @@ export interface Target {
 
 /**
  * The raw path and query of a request. @throws Failure `not_found` when a normalising server would read
- * another path in it (`..`, encoded dots, backslashes), because then two readers would disagree.
+ * another path in it (`..`, encoded dots, letters or slashes, backslashes, a fragment), because then two
+ * readers would disagree.
  */
 export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
@@ -19,10 +20,20 @@ export function targetOf(url: string): Target {
   const query = mark < 0 ? '' : url.slice(mark);
   if (!URL.canParse(url, 'http://host.invalid')) throw new Failure('not_found');
   const normal = new URL(url, 'http://host.invalid');
-  if (normal.host !== 'host.invalid' || normal.pathname !== path || path.includes('//')) {
+  const same = normal.host === 'host.invalid' && normal.pathname === path && encodedOnce(path);
+  if (!same || path.includes('//') || url.includes('#')) {
     throw new Failure('not_found', 'the path is not in its normal form');
   }
   return { path, query };
+}
+
+/** True when what is percent-encoded has to be: `%67ive` is `give` to a server, and must not pass as another. */
+function encodedOnce(path: string): boolean {
+  try {
+    return encodeURI(decodeURIComponent(path)) === path;
+  } catch {
+    return false;
+  }
 }
 
 /** One header as text; several of a name are joined, as Node does. */
@@ -31,20 +42,27 @@ export function headerOf(request: IncomingMessage, name: string): string | undef
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
+/** How much more than the bound is read and dropped, so that a caller hears why it is refused. */
+const DROPPED_TIMES = 8;
+
 /** The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut off */
 export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
-  const chunks: Buffer[] = [];
+  const droppedMax = bytesMax * DROPPED_TIMES;
+  if (Number(request.headers['content-length'] ?? 0) > droppedMax) throw tooLarge(bytesMax);
+  let chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    // Left early it is not destroyed: the refusal goes out on this connection.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += chunk.length;
-      if (size > bytesMax) throw tooLarge(bytesMax);
-      chunks.push(chunk);
+      if (size > droppedMax) throw tooLarge(bytesMax);
+      if (size > bytesMax) chunks = [];
+      else chunks.push(chunk);
     }
   } catch (error) {
     throw error instanceof Failure ? error : new Failure('invalid_request', 'the body ended early');
   }
+  if (size > bytesMax) throw tooLarge(bytesMax);
   return Buffer.concat(chunks);
 }
 
@@ -67,8 +85,10 @@ export function writeAnswer(
   for (const [name, values] of named) {
     response.setHeader(name, values.length === 1 ? (values[0] as string) : values);
   }
-  response.setHeader('content-length', answer.body.length);
+  // An answer that has no body by its nature is not given a length of its own.
+  const bodiless = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
+  if (!bodiless) response.setHeader('content-length', answer.body.length);
   // What was not read of a refused body must not be taken for the next request.
   if (!request.complete) response.setHeader('connection', 'close');
-  response.end(request.method === 'HEAD' ? undefined : answer.body);
+  response.end(bodiless ? undefined : answer.body);
 }
