@@ -88,8 +88,10 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids
     },
     list: () => store.listKeys(db.orm),
     async revoke(id) {
+      const known = await store.revokeKey(db.orm, id, clock.now());
+      // After it stands: what is believed from now on was read behind it.
       believed.clear();
-      if (!(await store.revokeKey(db.orm, id, clock.now()))) throw new Failure('not_found');
+      if (!known) throw new Failure('not_found');
     },
   };
 }
