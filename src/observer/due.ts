@@ -24,9 +24,14 @@ export function steadyGapMs(rhythm: Rhythm, objects: number, steadyPerS: number)
   );
 }
 
+/** What stays pending for ever costs less and less: the gap is at least this part of its age. */
+const AGE_SHARE = 1 / 120;
+
 /** The gap for something that became pending at `since`: a quarter of its age, within bounds. */
 export function pendingGapMs(rhythm: Rhythm, since: Instant, now: Instant): number {
-  return Math.min(rhythm.pendingMaxMs, Math.max(rhythm.pendingMinMs, (now - since) / 4));
+  const age = now - since;
+  const gap = Math.min(rhythm.pendingMaxMs, Math.max(rhythm.pendingMinMs, age / 4));
+  return Math.max(gap, age * AGE_SHARE);
 }
 
 /** Up to a twentieth more or less, so that objects added together do not stay together. */

@@ -73,6 +73,26 @@ export interface Observer extends Watching {
 const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
 
+/**
+ * Since when the service answers, as far as known: the beginning before the first probe, and infinite
+ * while it is down. Waiting for something that the service may still do counts from there.
+ */
+export async function availableSince(db: Queryable): Promise<Instant> {
+  const service = await store.findService(db);
+  if (!service) return 0;
+  return mayLook(service.state) ? service.since : Number.POSITIVE_INFINITY;
+}
+
+/** Puts wallets under observation, without a watch. */
+export async function addWallets(
+  db: Queryable,
+  addrs: readonly string[],
+  now: Instant,
+): Promise<void> {
+  const refs = addrs.map((addr) => toObject({ kind: 'wallet', addr }));
+  if (refs.length > 0) await store.addObjects(db, refs, now);
+}
+
 /** Where the service's deadlines are kept, for the upstream stage. */
 export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   return {
@@ -114,7 +134,12 @@ export function makeObserver(parts: Parts): Observer {
       const before = await store.findService(db);
       if (before && before.nextProbeAt > now) return before.nextProbeAt;
       const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.lookTimeoutMs)));
-      return db.begin((tx) => takeSign(tx, outbox, settings, sign, clock.now()));
+      return db.begin(async (tx) => {
+        const dueAt = await store.lockService(tx);
+        // Another daemon's probe was taken meanwhile: this turn is over.
+        if (dueAt !== undefined && dueAt !== before?.nextProbeAt) return dueAt;
+        return takeSign(tx, outbox, settings, sign, clock.now());
+      });
     },
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),

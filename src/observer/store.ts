@@ -222,7 +222,18 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
       updated_at = excluded.updated_at`;
 }
 
-/** The state of the service, locked for the change that follows; undefined before the first probe. */
+/**
+ * Locks the state of the service for the change that follows, and answers when the next probe was due;
+ * undefined before the first one. Probes that two daemons make at once so follow each other.
+ */
+export async function lockService(tx: Tx): Promise<Instant | undefined> {
+  await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
+  const rows = await tx.sql<{ next_probe_at: Instant }[]>`
+    select next_probe_at from tallyhook.service_state where name = 'upstream'`;
+  return rows[0]?.next_probe_at;
+}
+
+/** The state of the service; undefined before the first probe. */
 export async function findService(
   db: Queryable,
 ): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
