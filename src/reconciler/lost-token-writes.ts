@@ -6,37 +6,72 @@ import type { LookToJudge } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
 import { isQuiet, takeEvidence } from './resolution.ts';
+import { dropCandidates, type Token } from './store.ts';
 import type { TokenState } from './token-rule.ts';
-import { tokenEvidence } from './unknown-rule.ts';
+import { hashChange, preImageOf, tokenEvidence } from './unknown-rule.ts';
 
-/** Judges every unknown operation of one token by one look at it. */
+/**
+ * Judges every unknown operation of one token by one look at it.
+ * @param held the token as it was held before this look
+ */
 export async function judgeLostTokenWrites(
   tx: Tx,
   context: Context,
-  operations: readonly Operation[],
-  token: TokenState | 'absent',
-  look: LookToJudge,
-  now: Instant,
+  given: {
+    operations: readonly Operation[];
+    held: Token | undefined;
+    seen: TokenState | 'absent';
+    look: LookToJudge;
+    now: Instant;
+  },
 ): Promise<EventDraft[]> {
+  const { operations, held, seen, look, now } = given;
   const unknown = operations.filter((operation) => operation.state === 'unknown');
+  const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];
   for (const operation of unknown) {
+    // A look that began before the write was sent says nothing of it.
+    if (look.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
     // Two lost writes of one kind on one token cannot be told apart by the token alone.
     if (unknown.some((other) => other !== operation && other.kind === operation.kind)) continue;
-    const hash = token === 'absent' ? null : token.lastTxHash;
-    const foreign = operations.some(
-      (o) => o !== operation && o.txHash !== null && o.txHash === hash,
+    const others = operations.filter((other) => other !== operation);
+    const said = tokenEvidence(
+      operation,
+      seen,
+      hashChange(operation, hash, others),
+      existedBefore(operation, others, held),
     );
-    const said = tokenEvidence(operation, token, foreign);
     if (!said) continue;
-    const quiet = isQuiet(operation, look.started_at, context.settings.quiescenceMs);
-    if (said.outcome === 'not_executed' && !quiet) continue;
-    const evidence = { look: look.id, cause: said.cause };
-    const { outcome } = said;
+    if (said.outcome === 'not_executed' && !isQuiet(operation, look.started_at, context)) {
+      await dropCandidates(tx, [operation]);
+      continue;
+    }
+    const { outcome, cause } = said;
+    // Of several lost writes on one token, which one the hash belongs to is not known.
+    const txHash = outcome === 'executed' && unknown.length === 1 ? hash : null;
     const [startedAt, endedAt] = [look.started_at, look.ended_at];
-    const txHash = outcome === 'executed' ? hash : null;
-    const given = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt, txHash };
-    events.push(...(await takeEvidence(tx, context, operation, given, now)));
+    const evidence = { look: look.id, cause };
+    const statement = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt };
+    events.push(...(await takeEvidence(tx, context, operation, { ...statement, txHash }, now)));
   }
   return events;
+}
+
+/** Whether the token was there when the write was sent: seen, or made by another write of ours. */
+function existedBefore(
+  operation: Operation,
+  others: readonly Operation[],
+  held: Token | undefined,
+): boolean {
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  return (
+    preImageOf(operation) !== undefined ||
+    (held?.presence === 'present' && held.observedAt < sentAt) ||
+    others.some(
+      ({ kind, outcome, recordedAt }) =>
+        (kind === 'mint' || kind === 'mint_sequential') &&
+        outcome === 'executed' &&
+        recordedAt < sentAt,
+    )
+  );
 }

@@ -6,6 +6,7 @@
 
 import type { Operation } from '../journal/journal.ts';
 import { addressKey } from '../kernel/addresses.ts';
+import type { Instant } from '../kernel/clock.ts';
 import type { EventType } from '../outbox/events.ts';
 
 export const COMPLETE = 1;
@@ -23,13 +24,16 @@ export interface TokenState {
   lastTxHash: string | null;
 }
 
-/** The events of a change, in the order in which a reader expects them. */
+/**
+ * The events of a change, in the order in which a reader expects them.
+ * @param minted whether a token that was not there before is one that was just made
+ */
 export function changesOf(
   before: TokenState | undefined,
   now: TokenState,
-  mintedByUs: boolean,
+  minted: boolean,
 ): EventType[] {
-  if (!before) return mintedByUs ? ['token.minted'] : [];
+  if (!before) return minted ? ['token.minted'] : [];
   const events: EventType[] = [];
   if (before.status !== now.status) events.push('token.status_changed');
   if (!sameAddress(before.owner, now.owner)) events.push('token.transferred');
@@ -43,25 +47,40 @@ export function isMoving(state: TokenState): boolean {
   return state.status !== COMPLETE && state.status !== FAILED;
 }
 
+/** What is known of the look beside the token itself. */
+export interface TokenSight {
+  startedAt: Instant;
+  readLagMs: number;
+  /** Whether it is still the token that was held before, not another one made under its number. */
+  sameToken: boolean;
+}
+
 /**
  * How a token ends an operation of ours that was accepted or found executed; undefined while it does not.
- * The hash decides; an operation whose hash was replaced by a later one ends by its effect.
+ * The hash decides; an operation whose hash was replaced by a later one ends by its effect. Another hash
+ * is known to be a later one only when the look began so late that it must show ours.
  */
 export function endingOf(
   operation: Operation,
   token: TokenState | 'absent',
+  sight: TokenSight,
 ): { to: 'settled' | 'failed'; cause: string } | undefined {
+  const { txHash, kind } = operation;
+  const tookEffectBy = operation.effectiveAt ?? operation.answeredAt ?? operation.recordedAt;
+  const isLate = sight.startedAt - sight.readLagMs > tookEffectBy;
   if (token === 'absent') {
-    return operation.kind === 'burn' ? { to: 'settled', cause: 'the token is gone' } : undefined;
+    return kind === 'burn' && isLate ? { to: 'settled', cause: 'the token is gone' } : undefined;
   }
-  if (operation.txHash !== null && operation.txHash === token.lastTxHash) {
+  if (txHash !== null && txHash === token.lastTxHash) {
     if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
     if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
     return undefined;
   }
-  if (operation.txHash === null || token.status !== COMPLETE) return undefined;
-  return hasEffect(operation, token)
-    ? { to: 'settled', cause: 'a later hash completed and its effect shows' }
+  if (token.status !== COMPLETE || !isLate) return undefined;
+  if (hasEffect(operation, token))
+    return { to: 'settled', cause: 'a later hash completed and its effect shows' };
+  return kind === 'burn' && sight.sameToken
+    ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
     : undefined;
 }
 

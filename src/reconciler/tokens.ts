@@ -3,16 +3,16 @@
  * says about lost answers, and the events. A token is gone only when two looks in a row say so.
  */
 import type { Tx } from '../db/connect.ts';
-import { listForToken, type Operation, operationFields } from '../journal/journal.ts';
+import { listForToken, type Operation, operationFields, type State } from '../journal/journal.ts';
 import { decimalText, wholeOf } from '../kernel/amounts.ts';
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { hurry, type LookToJudge, pendingGapMs } from '../observer/observer.ts';
+import { hurry, type LookToJudge, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft, EventType } from '../outbox/events.ts';
 import { judgeLostTokenWrites } from './lost-token-writes.ts';
 import type { Context } from './reconciler.ts';
 import { findToken, saveToken, type Token } from './store.ts';
-import { changesOf, endingOf, isMoving, type TokenState } from './token-rule.ts';
+import { changesOf, endingOf, isMoving, type TokenSight, type TokenState } from './token-rule.ts';
 
 const OPERATIONS_MAX = 100;
 
@@ -36,11 +36,18 @@ export async function judgeToken(
   const gone = !seen && before?.absentSince != null;
   if (gone && before?.presence === 'present')
     events.push(burnedEvent(token, before, operations, look));
-  if (seen || gone)
-    events.push(...(await endOperations(tx, context, operations, seen ?? 'absent', now)));
-  events.push(
-    ...(await judgeLostTokenWrites(tx, context, operations, seen ?? 'absent', look, now)),
-  );
+  const state: TokenState | 'absent' = seen ?? 'absent';
+  if (seen || gone) {
+    const sameToken = before?.presence === 'present' && before.createdText === seen?.createdText;
+    const sight = {
+      startedAt: look.started_at,
+      readLagMs: context.settings.readLagMs,
+      sameToken,
+    };
+    events.push(...(await endOperations(tx, context, operations, { state, sight, now })));
+  }
+  const given = { operations, held: before, seen: state, look, now };
+  events.push(...(await judgeLostTokenWrites(tx, context, given)));
   await saveToken(tx, token);
   await lookAgain(tx, context, look, { token, gone, operations, now });
   return events;
@@ -54,15 +61,33 @@ async function lookAgain(
   given: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
 ): Promise<void> {
   const { token, gone, operations, now } = given;
-  const open = operations.filter(
-    (o) =>
-      o.settledAt === null &&
-      (o.outcome === 'open' || o.state === 'accepted' || o.state === 'executed'),
-  );
   const unsure = token.absentSince !== null && !gone;
-  if (!unsure && open.length === 0 && !(token.presence === 'present' && isMoving(token))) return;
-  const since = open.at(-1)?.recordedAt ?? now;
+  const newest = operations.find(({ state, settledAt }) => settledAt === null && ENDS.has(state));
+  let since: Instant;
+  if (unsure) since = now;
+  else if (newest) since = newest.recordedAt;
+  else if (token.presence === 'present' && isMoving(token)) since = await movingSince(tx, look);
+  else return;
   await hurry(tx, look.object, now + pendingGapMs(settings, since, now));
+}
+
+/** States that a look at the token may end. What people have to decide is not waited for. */
+const ENDS: ReadonlySet<State> = new Set<State>(['sending', 'unknown', 'accepted', 'executed']);
+const STILL_LOOKS_MAX = 16;
+
+/** Since when, at least, the token has stood as this look shows it. */
+async function movingSince(tx: Tx, look: LookToJudge): Promise<Instant> {
+  const stands = (other: LookToJudge) => {
+    const [a, b] = [other, look].map(({ record }) => record as Record<string, unknown> | null);
+    return a?.lastTxHash === b?.lastTxHash && a?.status === b?.status;
+  };
+  let since = look.started_at;
+  for (const other of await listLooks(tx, look.object, STILL_LOOKS_MAX)) {
+    if (other.started_at > look.started_at) continue;
+    if (!stands(other)) break;
+    since = other.started_at;
+  }
+  return since;
 }
 
 function tokenOf(object: string): { contractId: bigint; tokenId: bigint } {
@@ -142,8 +167,12 @@ function changeEvents(
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
   const cause = causeOf(token.lastTxHash, operations);
-  const mintedByUs = operations.some((o) => o.kind === 'mint' || o.kind === 'mint_sequential');
-  return changesOf(known, token, mintedByUs).map((type) =>
+  const mintedByUs = operations.some(
+    (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
+  );
+  // One that was looked for in vain before was made meanwhile, or made again.
+  const minted = mintedByUs || before?.presence === 'absent';
+  return changesOf(known, token, minted).map((type) =>
     tokenEvent(type, token, known, cause, look.ended_at),
   );
 }
@@ -195,12 +224,12 @@ async function endOperations(
   tx: Tx,
   { journal }: Context,
   operations: readonly Operation[],
-  seen: TokenState | 'absent',
-  now: Instant,
+  given: { state: TokenState | 'absent'; sight: TokenSight; now: Instant },
 ): Promise<EventDraft[]> {
+  const { state, sight, now } = given;
   const moves = operations.flatMap((operation) => {
     if (operation.state !== 'accepted' && operation.state !== 'executed') return [];
-    const ending = endingOf(operation, seen);
+    const ending = endingOf(operation, state, sight);
     return ending ? [{ id: operation.id, at: now, settledAt: now, ...ending }] : [];
   });
   const moved = await journal.move(tx, moves);
