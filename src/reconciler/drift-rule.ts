@@ -60,6 +60,7 @@ function returnedDrifts(residual: bigint, open: readonly OpenDrift[]): OpenDrift
     [-residual],
     64,
   );
+  if (subsets === 'too_many') return [];
   const smallest = subsets.sort((a, b) => a.length - b.length)[0] ?? [];
   return smallest.flatMap((i) => few[i] ?? []);
 }

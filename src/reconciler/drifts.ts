@@ -22,6 +22,18 @@ interface Residual {
   now: Instant;
 }
 
+/** Each look that decides nothing makes the next one wait longer, up to the steady gap. */
+export async function lookAgain(
+  tx: Tx,
+  { settings: { pendingMinMs, steadyMs } }: Context,
+  wallet: Wallet,
+  now: Instant,
+): Promise<void> {
+  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unclean_looks, 30));
+  wallet.unclean_looks += 1;
+  await hurry(tx, `wallet:${wallet.key}`, now + gapMs);
+}
+
 /** Takes one clean residual through the rule and changes the wallet row accordingly. */
 export async function stepDrift(
   tx: Tx,
@@ -40,16 +52,18 @@ export async function stepDrift(
   if (next.step === 'none') return [];
   if (next.step === 'suspect') {
     const { amount, at } = next.suspicion;
+    // A first suspicion is looked into soon; a balance that never stands still is not chased for ever.
+    if (!suspicion) wallet.unclean_looks = 0;
     Object.assign(wallet, {
       verdict: 'drifting',
       cause: 'suspected',
       suspected_amount: amount,
       suspected_at: at,
     });
-    await hurry(tx, `wallet:${wallet.key}`, now + context.settings.pendingMinMs);
+    await lookAgain(tx, context, wallet, now);
     return [];
   }
-  Object.assign(wallet, { suspected_amount: null, suspected_at: null });
+  Object.assign(wallet, { suspected_amount: null, suspected_at: null, unclean_looks: 0 });
   if (next.step === 'open') {
     Object.assign(wallet, { verdict: 'drifting', cause: null });
     const drift = newDrift(context, wallet, {

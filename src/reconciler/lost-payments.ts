@@ -1,15 +1,17 @@
 /**
  * Lost answers of token writes, solved jointly over all wallets that they connect. It reads the newest
- * looks and the books in one snapshot, and decides nothing while anything else is in flight there.
+ * looks and the books in one snapshot; whatever else is open or under way there takes part in the
+ * solution, and nothing is said of it.
  */
 import type { Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { accountOfWallet, effectOn, walletKeysOf } from '../ledger/ledger.ts';
+import { walletKeysOf } from '../ledger/ledger.ts';
 import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
-import { giveToPeople, isQuiet, type Said, takeEvidence } from './resolution.ts';
+import { giveToPeople, isQuiet, quietAfter, type Said, takeEvidence } from './resolution.ts';
+import { dropCandidates } from './store.ts';
 import {
   COINCIDENCE_MAX,
   chanceOfCoincidence,
@@ -47,24 +49,28 @@ export function componentsOf(operations: readonly Operation[], context: Context)
 export async function judgeComponent(
   tx: Tx,
   context: Context,
-  component: Component,
+  { operations, keys }: Component,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const { operations, keys } = component;
   const wallets: WalletEvidence[] = [];
   for (const key of keys) {
-    const evidence = await evidenceOf(tx, context, key, operations);
+    await lookSoon(tx, context, key, operations, now);
+    const evidence = await evidenceOf(tx, context, key);
     if (evidence) wallets.push(evidence);
   }
-  for (const key of keys) await lookSoon(tx, context, key, operations, now);
   if (wallets.length < keys.length || keys.length === 0)
-    return overdue(tx, context, operations, now, 'no clean look');
-  const solved = solveJointly(operations.length, wallets);
+    return overdue(tx, context, operations, now, 'a wallet has not been seen since');
+  const solved = solveJointly(wallets);
+  if (solved === 'none') await dropCandidates(tx, operations);
   if (typeof solved === 'string') return overdue(tx, context, operations, now, solved);
   const events: EventDraft[] = [];
-  for (const [i, operation] of operations.entries()) {
-    const said = await saidOf(tx, context, { operation, index: i, solved, wallets, now });
-    if (said) events.push(...(await takeEvidence(tx, context, operation, said, now)));
+  for (const operation of operations) {
+    const said = await saidOf(tx, context, { operation, solved, wallets, now });
+    events.push(
+      ...(said
+        ? await takeEvidence(tx, context, operation, said, now)
+        : await overdue(tx, context, [operation], now, 'the looks do not tell')),
+    );
   }
   return events;
 }
@@ -72,37 +78,31 @@ export async function judgeComponent(
 /** One wallet of the component at its newest look, or undefined while it cannot speak. */
 async function evidenceOf(
   tx: Tx,
-  { books, settings }: Context,
+  context: Context,
   key: string,
-  operations: readonly Operation[],
 ): Promise<WalletEvidence | undefined> {
+  const { readLagMs } = context.settings;
   const wallet = await findWallet(tx, key);
   if (!wallet?.opened_at || wallet.observed_balance === null || !wallet.look_id) return undefined;
   const [look] = (await listLooks(tx, `wallet:${key}`, 8)).filter((l) => l.id === wallet.look_id);
-  if (!look || operations.some((o) => look.started_at <= (o.sendDeadlineAt ?? o.recordedAt)))
-    return undefined;
-  const sight = {
-    balance: wallet.observed_balance,
-    startedAt: look.started_at,
-    endedAt: look.ended_at,
-  };
-  const { standing } = await readStanding(
-    tx,
-    wallet.addr,
-    books,
-    sight.startedAt - settings.readLagMs,
-  );
-  const { base, optional } = expectationOf(sight, standing, settings.readLagMs);
-  const ids = new Set(operations.map((o) => o.id));
-  if (optional.some((part) => !ids.has(part.operation.id))) return undefined;
-  const account = accountOfWallet(wallet.addr);
+  if (!look) return undefined;
+  const balance = wallet.observed_balance;
+  const { started_at: startedAt, ended_at: endedAt } = look;
+  const { standing } = await readStanding(tx, wallet.addr, context.books, startedAt - readLagMs);
+  const sight = { balance, startedAt, endedAt };
+  const { base, optional, complete } = expectationOf(sight, standing, readLagMs);
+  if (!complete) return undefined;
   return {
     key,
-    residual: wallet.observed_balance - base,
-    effects: operations.map((operation) => effectOn(operation, account, books)),
+    residual: balance - base,
+    optional: optional.map(({ operation, effect }) => ({
+      id: operation.id,
+      effect,
+      settled: operation.outcome === 'open' && isQuiet(operation, startedAt, context),
+    })),
     lookId: look.id,
-    startedAt: look.started_at,
-    endedAt: look.ended_at,
+    startedAt,
+    endedAt,
   };
 }
 
@@ -118,27 +118,32 @@ async function lookSoon(
   await hurry(tx, `wallet:${key}`, Math.max(now, since) + pendingGapMs(settings, since, now));
 }
 
+/** What the explanation says of one operation, or undefined while it says nothing of it. */
 async function saidOf(
   tx: Tx,
-  { settings }: Context,
+  context: Context,
   given: {
     operation: Operation;
-    index: number;
     solved: Explanation;
     wallets: readonly WalletEvidence[];
     now: Instant;
   },
 ): Promise<Said | undefined> {
-  const { operation, index, solved, wallets, now } = given;
-  const outcome = solved.executed[index] ? 'executed' : 'not_executed';
-  const quiet = isQuiet(operation, solved.startedAt, settings.quiescenceMs);
-  // An explanation that needs something not to have happened waits until it could have.
-  if (solved.executed.includes(false) && !quiet) return undefined;
-  const sides = wallets.filter((wallet) => wallet.effects[index] !== 0n);
-  const chance = await coincidence(tx, sides, operation, now);
+  const { operation, solved, wallets, now } = given;
+  const shown = solved.shown.get(operation.id);
+  const sides = wallets.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
+  const parties = walletKeysOf(operation, context.books);
+  if (!parties.every((key) => sides.some((side) => side.key === key))) return undefined;
+  if (shown === undefined || shown === 'some') return undefined;
+  // What is not shown may still come, until it has become quiet.
+  if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) {
+    await dropCandidates(tx, [operation]);
+    return undefined;
+  }
   const twoSided = sides.length >= 2;
+  const chance = twoSided ? 0 : await coincidence(tx, sides, operation, now);
   return {
-    outcome,
+    outcome: shown === 'all' ? 'executed' : 'not_executed',
     basis: twoSided ? 'two_sided' : 'one_sided',
     enough: twoSided || chance < COINCIDENCE_MAX,
     evidence: {
@@ -152,7 +157,10 @@ async function saidOf(
   };
 }
 
-/** The chance that an equal outside change explains the one wallet that we can see. */
+/**
+ * The chance that an equal outside change explains the one wallet that we can see. It may have happened
+ * at any time since the balance was last explained, so also before the write was sent.
+ */
 async function coincidence(
   tx: Tx,
   sides: readonly WalletEvidence[],
@@ -164,7 +172,8 @@ async function coincidence(
     const wallet = await findWallet(tx, key);
     const changes = await countDrifts(tx, key);
     const observedMs = now - (wallet?.opened_at ?? now);
-    const windowMs = now - (operation.sentAt ?? operation.recordedAt);
+    const sentAt = operation.sentAt ?? operation.recordedAt;
+    const windowMs = now - Math.min(sentAt, wallet?.clean_at ?? sentAt);
     chance = Math.min(chance, chanceOfCoincidence(changes, observedMs, windowMs));
   }
   return chance;
@@ -180,9 +189,7 @@ async function overdue(
 ): Promise<EventDraft[]> {
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    const deadline = operation.sendDeadlineAt ?? operation.recordedAt;
-    if (now < deadline + context.settings.quiescenceMs + context.settings.undecidedAfterMs)
-      continue;
+    if (now < quietAfter(operation, context) + context.settings.undecidedAfterMs) continue;
     events.push(...(await giveToPeople(tx, context, operation, { explanations: why }, now)));
   }
   return events;

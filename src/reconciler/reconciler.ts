@@ -5,17 +5,26 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
+import { isAway } from '../db/sqlstate.ts';
 import { type Journal, listInStates, NFT_KINDS, TOKEN_KINDS } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Books } from '../ledger/ledger.ts';
-import { type LookToJudge, listUnjudged, markJudged, type Rhythm } from '../observer/observer.ts';
+import {
+  addWallets,
+  availableSince,
+  type LookToJudge,
+  listUnjudged,
+  markJudged,
+  type Rhythm,
+} from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { componentsOf, judgeComponent } from './lost-payments.ts';
-import { giveToPeople } from './resolution.ts';
+import { giveToPeople, quietAfter } from './resolution.ts';
 import { judgeToken } from './tokens.ts';
+import { walletsOfBooks } from './wallet-books.ts';
 import { judgeWallet } from './wallets.ts';
 
 export { countOpenDrifts, type Position, positionsOf } from './position-store.ts';
@@ -46,6 +55,8 @@ export interface Context {
   journal: Journal;
   books: Books;
   settings: ReconcilerSettings;
+  /** Since when the service answers, as far as known; infinite while it is down. */
+  availableSince: Instant;
 }
 
 export interface Reconciler {
@@ -60,7 +71,7 @@ const UNKNOWN_MAX = 200;
 
 /** The reconciler of one daemon. */
 export function makeReconciler(
-  given: Context & { db: Db; daemon: Daemon; outbox: Outbox },
+  given: Omit<Context, 'availableSince'> & { db: Db; daemon: Daemon; outbox: Outbox },
 ): Reconciler {
   const { db, daemon, outbox } = given;
 
@@ -72,27 +83,37 @@ export function makeReconciler(
     }, 'snapshot');
   }
 
-  const judgeLook = (fence: bigint, look: LookToJudge, now: Instant) =>
+  const judgeLook = (fence: bigint, context: Context, look: LookToJudge, now: Instant) =>
     judge(fence, async (tx) => {
       if (!(await markJudged(tx, look, now)) || look.result === 'inconclusive') return [];
-      if (look.kind === 'token') return judgeToken(tx, given, look, now);
-      return look.result === 'seen' ? judgeWallet(tx, given, look, now) : [];
+      if (look.kind === 'token') return judgeToken(tx, context, look, now);
+      return look.result === 'seen' ? judgeWallet(tx, context, look, now) : [];
     });
 
-  async function judgeUnknown(fence: bigint, now: Instant): Promise<void> {
-    const unknown = await listInStates(db, ['unknown'], UNKNOWN_MAX);
-    const payments = unknown.filter((operation) => TOKEN_KINDS.includes(operation.kind));
-    for (const component of componentsOf(payments, given)) {
-      await judge(fence, (tx) => judgeComponent(tx, given, component, now));
-    }
-    const { quiescenceMs, undecidedAfterMs } = given.settings;
-    for (const operation of unknown.filter((o) => !TOKEN_KINDS.includes(o.kind))) {
-      const deadline = operation.sendDeadlineAt ?? operation.recordedAt;
-      const waitMs = NFT_KINDS.includes(operation.kind) ? undecidedAfterMs : 0;
-      if (now < deadline + quiescenceMs + waitMs) continue;
-      const evidence = { explanations: 'no evidence within the time set' };
-      await judge(fence, (tx) => giveToPeople(tx, given, operation, evidence, now));
-    }
+  let booksObserved = false;
+  /** Wallets of our own books are looked at even if nobody watches them. */
+  async function observeBooks(now: Instant): Promise<void> {
+    if (booksObserved) return;
+    await addWallets(db, walletsOfBooks(given.books), now);
+    booksObserved = true;
+  }
+
+  async function pass(fence: bigint, now: Instant) {
+    await observeBooks(now);
+    const context = { ...given, availableSince: await availableSince(db) };
+    const looks = await listUnjudged(db, LOOKS_MAX);
+    // One that cannot be judged does not hold up the others; the pass fails when all are done.
+    const failures: unknown[] = [];
+    const attempt = async (work: Promise<void>) => {
+      await work.catch((error: unknown) => {
+        if (isAway(error) || isLeaseLost(error)) throw error;
+        failures.push(error);
+      });
+    };
+    for (const look of looks) await attempt(judgeLook(fence, context, look, now));
+    for (const work of await unknownWork(db, context, now)) await attempt(judge(fence, work));
+    if (failures.length > 0) throw failures[0];
+    return { judged: looks.length, more: looks.length === LOOKS_MAX };
   }
 
   return {
@@ -100,15 +121,34 @@ export function makeReconciler(
       const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
       if (fence === undefined) return { judged: 0, more: false };
       try {
-        const looks = await listUnjudged(db, LOOKS_MAX);
-        for (const look of looks) await judgeLook(fence, look, now);
-        await judgeUnknown(fence, now);
-        return { judged: looks.length, more: looks.length === LOOKS_MAX };
+        return await pass(fence, now);
       } catch (error) {
-        if (error instanceof Failure && error.code === 'lease_lost')
-          return { judged: 0, more: false };
+        if (isLeaseLost(error)) return { judged: 0, more: false };
         throw error;
       }
     },
   };
+}
+
+/** What is to be judged about lost answers, one piece of work for each component. */
+async function unknownWork(db: Db, context: Context, now: Instant) {
+  const unknown = await listInStates(db, ['unknown'], UNKNOWN_MAX);
+  const payments = unknown.filter((operation) => TOKEN_KINDS.includes(operation.kind));
+  const components = componentsOf(payments, context).map(
+    (component) => (tx: Tx) => judgeComponent(tx, context, component, now),
+  );
+  const overdue = unknown.filter((operation) => {
+    if (TOKEN_KINDS.includes(operation.kind)) return false;
+    const waitMs = NFT_KINDS.includes(operation.kind) ? context.settings.undecidedAfterMs : 0;
+    return now >= quietAfter(operation, context) + waitMs;
+  });
+  const evidence = { explanations: 'no evidence within the time set' };
+  const forPeople = overdue.map(
+    (operation) => (tx: Tx) => giveToPeople(tx, context, operation, evidence, now),
+  );
+  return [...components, ...forPeople];
+}
+
+function isLeaseLost(error: unknown): boolean {
+  return error instanceof Failure && error.code === 'lease_lost';
 }

@@ -9,7 +9,7 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
-import { dropCandidate, findCandidate, saveCandidate } from './store.ts';
+import { dropCandidates, findCandidate, saveCandidate } from './store.ts';
 
 /** What one look, or several together, say about one lost answer. */
 export interface Said {
@@ -25,9 +25,26 @@ export interface Said {
   txHash?: string | null;
 }
 
+/**
+ * From when on a look proves that a write was not executed: the service may apply it for the quiescence
+ * after its deadline, and reads may hide it for the read lag after that. While the service is down the
+ * clock stands still, and starts again when it is back.
+ */
+export function quietAfter(
+  operation: Operation,
+  { settings, availableSince }: Pick<Context, 'settings' | 'availableSince'>,
+): Instant {
+  const deadline = operation.sendDeadlineAt ?? operation.recordedAt;
+  return Math.max(deadline, availableSince) + settings.quiescenceMs + settings.readLagMs;
+}
+
 /** True when looks from `startedAt` on may prove that a write was not executed. */
-export function isQuiet(operation: Operation, startedAt: Instant, quiescenceMs: number): boolean {
-  return startedAt >= (operation.sendDeadlineAt ?? operation.recordedAt) + quiescenceMs;
+export function isQuiet(
+  operation: Operation,
+  startedAt: Instant,
+  context: Pick<Context, 'settings' | 'availableSince'>,
+): boolean {
+  return startedAt >= quietAfter(operation, context);
 }
 
 /** Takes one statement about an unknown operation. Answers the events of what it led to. */
@@ -55,7 +72,7 @@ export async function takeEvidence(
     return [];
   }
   const evidence = { basis: said.basis, first: earlier.evidence, second: said.evidence };
-  await dropCandidate(tx, operation.id);
+  await dropCandidates(tx, [operation]);
   if (!said.enough)
     return giveToPeople(tx, context, operation, { ...evidence, belief: said.outcome }, now);
   const moved = await context.journal.move(tx, [

@@ -132,6 +132,8 @@ export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void>
       look_started_at = excluded.look_started_at`;
 }
 
-export async function dropCandidate(tx: Tx, operationId: string): Promise<void> {
-  await tx.sql`delete from tallyhook.candidates where operation_id = ${operationId}`;
+/** Forgets what was said of these operations. */
+export async function dropCandidates(tx: Tx, operations: readonly { id: string }[]): Promise<void> {
+  const ids = operations.map(({ id }) => id);
+  await tx.sql`delete from tallyhook.candidates where operation_id = any(${ids}::text[])`;
 }

@@ -1,32 +1,92 @@
 /**
- * Which of several amounts make up a difference. Pure enumeration, for at most `OPEN_MAX` amounts; more
- * than that is not decided but called inconclusive by the callers.
+ * Which of several amounts make up a difference. Pure search over all subsets, cut off where a sum can
+ * no longer come right; what would take too long is not decided, and the callers call it inconclusive.
  */
 
-/** Open operations that are told apart at most: 2^8 subsets. */
-export const OPEN_MAX = 8;
+/** Subsets that are tried at most: all of 14 amounts, and far more amounts where wallets tell them apart. */
+const STEPS_MAX = 32_768;
+
+interface Item {
+  index: number;
+  vector: readonly bigint[];
+}
 
 /**
- * Every subset, as a list of indexes, whose vectors sum to the target in all dimensions, the empty one
- * included when the target is zero. Stops after `limit`, since two explanations are as bad as ten.
+ * Subsets, as lists of indexes, whose vectors sum to the target in all dimensions; the empty one first
+ * when the target is zero. Stops after `limit`, since two explanations are as bad as ten.
  * @param vectors one vector per item, all as long as `target`
+ * @returns `too_many` when the search was given up, whatever it had found
  */
 export function subsetsWithSum(
   vectors: readonly (readonly bigint[])[],
   target: readonly bigint[],
   limit: number,
-): number[][] {
+): number[][] | 'too_many' {
+  const items = inOrder(vectors, target.length);
+  const reach = reachOf(items, target.length);
   const found: number[][] = [];
-  for (let mask = 0; mask < 1 << vectors.length && found.length < limit; mask++) {
-    const left = [...target];
-    vectors.forEach((vector, i) => {
-      if (mask & (1 << i)) {
-        for (const [d, amount] of vector.entries()) left[d] = (left[d] ?? 0n) - amount;
-      }
-    });
-    if (left.every((rest) => rest === 0n)) {
-      found.push(vectors.flatMap((_, i) => (mask & (1 << i) ? [i] : [])));
+  const chosen: number[] = [];
+  let steps = 0;
+
+  /** False when the search was given up. */
+  function search(depth: number, left: readonly bigint[]): boolean {
+    if (++steps > STEPS_MAX) return false;
+    if (!within(left, reach[depth])) return true;
+    const item = items[depth];
+    if (!item) {
+      found.push(chosen.toSorted((a, b) => a - b));
+      return true;
     }
+    if (!search(depth + 1, left)) return false;
+    if (found.length >= limit) return true;
+    chosen.push(item.index);
+    const rest = left.map((amount, d) => amount - (item.vector[d] ?? 0n));
+    const finished = search(depth + 1, rest);
+    chosen.pop();
+    return finished;
   }
-  return found;
+
+  return search(0, target) ? found.slice(0, limit) : 'too_many';
+}
+
+/** Items of the dimension that has the fewest left come first, so that it is decided early. */
+function inOrder(vectors: readonly (readonly bigint[])[], dimensions: number): Item[] {
+  let left: Item[] = vectors.map((vector, index) => ({ index, vector }));
+  const ordered: Item[] = [];
+  const touches = (item: Item, d: number) => (item.vector[d] ?? 0n) !== 0n;
+  const open = new Set(Array.from({ length: dimensions }, (_, d) => d));
+  while (open.size > 0) {
+    let fewest = { d: -1, items: Number.POSITIVE_INFINITY };
+    for (const d of open) {
+      const items = left.filter((item) => touches(item, d)).length;
+      if (items < fewest.items) fewest = { d, items };
+    }
+    open.delete(fewest.d);
+    ordered.push(...left.filter((item) => touches(item, fewest.d)));
+    left = left.filter((item) => !touches(item, fewest.d));
+  }
+  return [...ordered, ...left];
+}
+
+/** By depth and dimension: the least and the most that the items from there on can sum to. */
+function reachOf(items: readonly Item[], dimensions: number): [bigint, bigint][][] {
+  const nothing = (): [bigint, bigint][] => Array.from({ length: dimensions }, () => [0n, 0n]);
+  const reach = [nothing()];
+  for (const { vector } of items.toReversed()) {
+    const before = reach[0] ?? nothing();
+    reach.unshift(
+      before.map(([least, most], d) => {
+        const amount = vector[d] ?? 0n;
+        return amount < 0n ? [least + amount, most] : [least, most + amount];
+      }),
+    );
+  }
+  return reach;
+}
+
+function within(left: readonly bigint[], reach: [bigint, bigint][] | undefined): boolean {
+  return left.every((rest, d) => {
+    const [least, most] = reach?.[d] ?? [0n, 0n];
+    return least <= rest && rest <= most;
+  });
 }

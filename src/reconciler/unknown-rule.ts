@@ -1,52 +1,72 @@
 /**
  * What the evidence says about lost answers. Pure.
  *
- * Token writes are solved jointly over all wallets that they connect: an explanation is a set of executed
+ * Token writes are solved jointly over all wallets that they connect: an explanation is a set of shown
  * writes that makes every wallet come out right. Exactly one explanation is a candidate; it settles when
  * a second, later look agrees. NFT writes follow the evidence table of the polling study, 3.4.
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { OPEN_MAX, subsetsWithSum } from './subsets.ts';
-import { hasEffect, sameAddress, type TokenState } from './token-rule.ts';
+import { subsetsWithSum } from './subsets.ts';
+import { FAILED, hasEffect, sameAddress, type TokenState } from './token-rule.ts';
 
-/** A wallet of a component at its newest look: how far it is off without the unknown writes. */
+/** A wallet of a component at its newest look. */
 export interface WalletEvidence {
   key: string;
+  /** How far it is off without the writes that the look may or may not show. */
   residual: bigint;
-  /** By how much each unknown write of the component would change it, in their order. */
-  effects: readonly bigint[];
+  /** Those writes: the component's own, and whatever else is open or under way on this wallet. */
+  optional: readonly { id: string; effect: bigint; settled: boolean }[];
   lookId: string;
   startedAt: Instant;
   endedAt: Instant;
 }
 
 export interface Explanation {
-  /** One per write, in order: true when executed. */
-  executed: boolean[];
+  /** By operation: shown by all of its wallets, by none, or by some only. */
+  shown: ReadonlyMap<string, 'all' | 'none' | 'some'>;
   lookIds: string[];
   /** The earliest start and the latest end among the looks: a later one must start after that end. */
   startedAt: Instant;
   endedAt: Instant;
 }
 
-/** The one explanation of a component, or why there is none. */
+/**
+ * The one explanation of a component, or why there is none. A write whose fate is settled, one way or the
+ * other, is shown by all of its wallets or by none; any other one may be shown by one and not yet by the
+ * next, so it counts once per wallet.
+ */
 export function solveJointly(
-  count: number,
   wallets: readonly WalletEvidence[],
 ): Explanation | 'none' | 'several' | 'too_many' {
-  if (count > OPEN_MAX) return 'too_many';
-  const vectors = Array.from({ length: count }, (_, i) => wallets.map((w) => w.effects[i] ?? 0n));
+  const vectors = new Map<string, { id: string; vector: bigint[] }>();
+  for (const [d, { key, optional }] of wallets.entries()) {
+    for (const { id, effect, settled } of optional) {
+      // What changes nothing here is neither shown nor missing.
+      if (effect === 0n) continue;
+      const name = settled ? id : `${id} ${key}`;
+      const entry = vectors.get(name) ?? { id, vector: wallets.map(() => 0n) };
+      entry.vector[d] = effect;
+      vectors.set(name, entry);
+    }
+  }
+  const items = [...vectors.values()];
   const found = subsetsWithSum(
-    vectors,
-    wallets.map((w) => w.residual),
+    items.map(({ vector }) => vector),
+    wallets.map(({ residual }) => residual),
     2,
   );
+  if (found === 'too_many') return found;
   const [only, second] = found;
   if (!only) return 'none';
   if (second) return 'several';
+  const shown = new Map<string, 'all' | 'none' | 'some'>();
+  for (const [i, { id }] of items.entries()) {
+    const here = only.includes(i) ? 'all' : 'none';
+    shown.set(id, (shown.get(id) ?? here) === here ? here : 'some');
+  }
   return {
-    executed: Array.from({ length: count }, (_, i) => only.includes(i)),
+    shown,
     lookIds: wallets.map((w) => w.lookId),
     startedAt: Math.min(...wallets.map((w) => w.startedAt)),
     endedAt: Math.max(...wallets.map((w) => w.endedAt)),
@@ -69,51 +89,68 @@ export function chanceOfCoincidence(
 /** One-sided evidence is enough below this chance (design, section 4, reconciler). */
 export const COINCIDENCE_MAX = 1e-4;
 
-/** What a token says about an NFT write whose answer was lost; undefined when it says nothing yet. */
+/** How the hash of a token stands to the write whose answer was lost. */
+export type HashChange =
+  /** The hash from before the write. */
+  | 'none'
+  /** The hash of another operation of ours that came later. */
+  | 'other'
+  /** A hash that nobody claims. */
+  | 'new';
+
+/**
+ * What a token says about an NFT write whose answer was lost; undefined when it says nothing yet.
+ * @param existed whether the token was seen, or made by us, before the write was sent
+ */
 export function tokenEvidence(
   operation: Operation,
   token: TokenState | 'absent',
-  foreignHash: boolean,
+  change: HashChange,
+  existed: boolean,
 ): { outcome: 'executed' | 'not_executed'; cause: string } | undefined {
-  const before = preImageOf(operation);
+  const { kind } = operation;
   if (token === 'absent') {
-    if (operation.kind === 'burn') return { outcome: 'executed', cause: 'the token is gone' };
-    if (operation.kind === 'mint')
-      return { outcome: 'not_executed', cause: 'there is no such token' };
+    if (kind === 'burn' && existed) return { outcome: 'executed', cause: 'the token is gone' };
+    if (kind === 'mint') return { outcome: 'not_executed', cause: 'there is no such token' };
     return undefined;
   }
-  switch (operation.kind) {
-    case 'mint': {
-      const ours = sameAddress(operation.toAddr, token.owner) && operation.tokenUri === token.uri;
-      if (before !== undefined)
-        return { outcome: 'not_executed', cause: 'the token existed before' };
-      return ours && !foreignHash
-        ? { outcome: 'executed', cause: 'the token exists as asked' }
-        : undefined;
-    }
-    case 'transfer_from':
-    case 'set_extra_data': {
-      const moved = token.lastTxHash !== before?.lastTxHash;
-      if (hasEffect(operation, token) && moved && !foreignHash && before) {
-        return { outcome: 'executed', cause: 'the token shows the effect under a new hash' };
-      }
-      if (before && !moved) return { outcome: 'not_executed', cause: 'the token did not change' };
-      return undefined;
-    }
-    case 'burn':
-      return before && token.lastTxHash === before.lastTxHash
-        ? { outcome: 'not_executed', cause: 'the token did not change' }
-        : undefined;
-    default:
-      return undefined;
+  if (change === 'none') return { outcome: 'not_executed', cause: 'the token did not change' };
+  if (change === 'other') return undefined;
+  if (kind === 'mint') {
+    // A number is free again after a mint that the chain failed.
+    const free = !existed || preImageOf(operation)?.status === FAILED;
+    const ours = sameAddress(operation.toAddr, token.owner) && operation.tokenUri === token.uri;
+    return free && ours ? { outcome: 'executed', cause: 'the token exists as asked' } : undefined;
   }
+  return kind !== 'burn' && existed && hasEffect(operation, token)
+    ? { outcome: 'executed', cause: 'the token shows the effect under a new hash' }
+    : undefined;
+}
+
+/** What a hash on the token means for a write, by what is known from before and of our other writes. */
+export function hashChange(
+  operation: Operation,
+  hash: string | null,
+  others: readonly Operation[],
+): HashChange {
+  if (hash !== null && hash === preImageOf(operation)?.lastTxHash) return 'none';
+  const owner = others.find(({ txHash }) => txHash !== null && txHash === hash);
+  if (!owner) return 'new';
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  return (owner.answeredAt ?? owner.recordedAt) <= sentAt ? 'none' : 'other';
 }
 
 /** The token as it was seen before the write was sent, if it was. */
-function preImageOf(operation: Operation): { lastTxHash: string | null } | undefined {
+export function preImageOf(
+  operation: Operation,
+): { lastTxHash: string | null; status: number | null } | undefined {
   const image = operation.preImage;
   if (!image || typeof image !== 'object' || Array.isArray(image)) return undefined;
   const token = image.token;
   if (!token || typeof token !== 'object' || Array.isArray(token)) return undefined;
-  return { lastTxHash: typeof token.lastTxHash === 'string' ? token.lastTxHash : null };
+  const { lastTxHash, status } = token;
+  return {
+    lastTxHash: typeof lastTxHash === 'string' ? lastTxHash : null,
+    status: status === undefined || status === null ? null : Number(status),
+  };
 }

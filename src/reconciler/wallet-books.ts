@@ -11,8 +11,8 @@ import { accountOfWallet, type Books, balancesOf, effectOn, wantedOf } from '../
 import type { Standing } from './wallet-rule.ts';
 import { type Drift, listOpenDrifts } from './wallet-store.ts';
 
-/** More open writes than that on one wallet are not read; the rule calls it `too_many_open`. */
-const PARTS_MAX = 500;
+/** More writes than that on one wallet are not read; the rule calls it `too_many_open`. */
+const PARTS_MAX = 2_000;
 
 /** The wallet's standing and its open drifts. */
 export async function readStanding(
@@ -25,13 +25,14 @@ export async function readStanding(
   const balance = (await balancesOf(tx, [account])).get(account)?.balance ?? 0n;
   const wanted = await wantedOf(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
-  const operations = await listTouching(tx, touchingOf(addr, books), since, PARTS_MAX);
+  const operations = await listTouching(tx, touchingOf(addr, books), since, PARTS_MAX + 1);
   const parts = operations.map((operation) => ({
     operation,
     effect: effectOn(operation, account, books),
   }));
   const drift = sumOf(drifts.map((open) => open.amount));
-  return { standing: { ledger: balance + wanted, drift, parts }, drifts };
+  const complete = parts.length <= PARTS_MAX;
+  return { standing: { ledger: balance + wanted, drift, parts, complete }, drifts };
 }
 
 /** Which writes touch a wallet: those that name it, and those of books that live in it. */
@@ -45,4 +46,9 @@ export function touchingOf(addr: string, books: Books): Touching {
     collection: lives(books.collectionAddr),
     fees: lives(books.feesAddr),
   };
+}
+
+/** The addresses of wallets that our own books live in. */
+export function walletsOfBooks({ operators, feesAddr, collectionAddr }: Books): string[] {
+  return [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr !== undefined);
 }

@@ -8,7 +8,7 @@
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { OPEN_MAX, subsetsWithSum } from './subsets.ts';
+import { subsetsWithSum } from './subsets.ts';
 
 /** A write as one wallet sees it. */
 export interface Part {
@@ -31,6 +31,8 @@ export interface Standing {
   drift: bigint;
   /** Writes that touch it and are open, not yet posted, or recent. */
   parts: readonly Part[];
+  /** False when there are more such writes than were read: then nothing can be said. */
+  complete: boolean;
 }
 
 export interface Expectation {
@@ -38,6 +40,7 @@ export interface Expectation {
   base: bigint;
   /** Writes that the look may or may not show. */
   optional: Part[];
+  complete: boolean;
 }
 
 /** Splits the writes by the look and sums what must be in it. */
@@ -52,7 +55,7 @@ export function expectationOf(sight: Sight, standing: Standing, lagMs: number): 
     if (need === 'must') base += effect;
     if (need === 'may') optional.push(part);
   }
-  return { base, optional };
+  return { base, optional, complete: standing.complete };
 }
 
 /** Whether a look must, may or cannot show a write. */
@@ -61,16 +64,20 @@ export function needOf(
   sight: Sight,
   lagMs: number,
 ): 'must' | 'may' | 'cannot' {
-  const { outcome, sentAt, recordedAt } = operation;
+  const { outcome, sentAt, effectiveAt, recordedAt } = operation;
   if (outcome === 'not_executed') return 'cannot';
-  if ((sentAt ?? recordedAt) >= sight.endedAt) return 'cannot';
+  // A write that was reported later has no time of sending. Within one millisecond either came first.
+  if ((sentAt ?? effectiveAt ?? recordedAt) > sight.endedAt) return 'cannot';
   if (outcome === 'open') return 'may';
-  const tookEffectBy = operation.effectiveAt ?? operation.answeredAt ?? recordedAt;
+  const tookEffectBy = effectiveAt ?? operation.answeredAt ?? recordedAt;
   return tookEffectBy < sight.startedAt - lagMs ? 'must' : 'may';
 }
 
 export type WalletVerdict =
-  /** The balance is explained; `clean` when nothing was optional; `shown` are the optional writes in it. */
+  /**
+   * The balance is explained; `clean` when nothing was optional, or nothing but what people have to
+   * decide and there is one explanation; `shown` are the optional writes in it.
+   */
   | { verdict: 'explained'; clean: boolean; unique: boolean; shown: Part[] }
   /** Nothing was optional, and the balance is off by this much. */
   | { verdict: 'off'; residual: bigint }
@@ -81,22 +88,19 @@ export type WalletVerdict =
  * Judges a balance against what was expected. Writes that people have to decide (`undecided`) explain if
  * they can; where they cannot, they count as not executed, so that they never hide a drift for ever.
  */
-export function judgeBalance(balance: bigint, { base, optional }: Expectation): WalletVerdict {
+export function judgeBalance(balance: bigint, expectation: Expectation): WalletVerdict {
+  const { base, optional, complete } = expectation;
   const residual = balance - base;
-  if (optional.length > OPEN_MAX) return { verdict: 'inconclusive', cause: 'too_many_open' };
   const vectors = optional.map((part) => [part.effect]);
-  const found = subsetsWithSum(vectors, [residual], 2);
+  const found = complete ? subsetsWithSum(vectors, [residual], 2) : 'too_many';
+  if (found === 'too_many') return { verdict: 'inconclusive', cause: 'too_many_open' };
+  const undecidedOnly = optional.every((part) => part.operation.state === 'undecided');
   const [first] = found;
   if (first) {
     const shown = first.flatMap((i) => optional[i] ?? []);
-    return {
-      verdict: 'explained',
-      clean: optional.length === 0,
-      unique: found.length === 1,
-      shown,
-    };
+    const unique = found.length === 1;
+    return { verdict: 'explained', clean: undecidedOnly && unique, unique, shown };
   }
-  const undecidedOnly = optional.every((part) => part.operation.state === 'undecided');
   if (undecidedOnly) return { verdict: 'off', residual };
   return { verdict: 'inconclusive', cause: 'no_subset_explains' };
 }

@@ -5,20 +5,21 @@
 import type { Tx } from '../db/connect.ts';
 import { type Journal, type Operation, operationFields } from '../journal/journal.ts';
 import { addressKey } from '../kernel/addresses.ts';
-import { decimalText, wholeOf } from '../kernel/amounts.ts';
+import { wholeOf } from '../kernel/amounts.ts';
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { accountOfWallet, walletKeysOf, want } from '../ledger/ledger.ts';
-import { hurry, type LookToJudge, type Rhythm } from '../observer/observer.ts';
+import type { LookToJudge } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import { stepDrift } from './drifts.ts';
+import { lookAgain, stepDrift } from './drifts.ts';
 import type { Context } from './reconciler.ts';
 import { readStanding } from './wallet-books.ts';
+import { explainedBy, observedEvents } from './wallet-events.ts';
 import {
+  type Expectation,
   expectationOf,
   judgeBalance,
   needOf,
-  type Part,
   type Sight,
   type Standing,
   type WalletVerdict,
@@ -59,13 +60,10 @@ export async function judgeWallet(
     look_id: look.id,
   };
   const opened = wallet.opened_at !== null;
-  const events = observedEvents(
-    before,
-    wallet,
-    verdict,
-    explainedBy(sight, standing, verdict, before),
-    look,
-  );
+  const events = observedEvents(before, wallet, verdict, {
+    operations: explainedBy(sight, standing, verdict, before),
+    at: look.ended_at,
+  });
   if (opened)
     events.push(...(await takeVerdict(tx, context, wallet, { verdict, drifts, look, now })));
   else await open(tx, context, wallet, { expectation, standing, sight, now });
@@ -113,16 +111,16 @@ async function open(
   context: Context,
   wallet: Wallet,
   given: {
-    expectation: { base: bigint; optional: Part[] };
+    expectation: Expectation;
     standing: Standing;
     sight: Sight;
     now: Instant;
   },
 ): Promise<void> {
   const { expectation, standing, sight, now } = given;
-  if (expectation.optional.length > 0) {
+  if (expectation.optional.length > 0 || !expectation.complete) {
     wallet.cause = 'writes are open on it';
-    await hurry(tx, `wallet:${wallet.key}`, now + context.settings.pendingMinMs);
+    await lookAgain(tx, context, wallet, now);
     return;
   }
   const earliest = Math.min(
@@ -149,6 +147,7 @@ async function open(
     clean_at: sight.startedAt,
     verdict: 'explained',
     cause: null,
+    unclean_looks: 0,
   });
 }
 
@@ -160,88 +159,22 @@ async function takeVerdict(
   given: { verdict: WalletVerdict; drifts: Drift[]; look: LookToJudge; now: Instant },
 ): Promise<EventDraft[]> {
   const { verdict, drifts, look, now } = given;
-  const again = () =>
-    hurry(tx, look.object, now + uncleanGapMs(context.settings, wallet.unclean_looks));
-  if (verdict.verdict === 'off') {
-    wallet.unclean_looks = 0;
+  if (verdict.verdict === 'off')
     return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, look, now });
-  }
   if (verdict.verdict === 'inconclusive') {
     Object.assign(wallet, { verdict: 'inconclusive', cause: verdict.cause });
-    wallet.unclean_looks += 1;
-    await again();
+    await lookAgain(tx, context, wallet, now);
     return [];
   }
-  const undetermined = !verdict.unique;
   Object.assign(wallet, {
     verdict: 'explained',
-    cause: undetermined ? 'several explanations' : null,
+    cause: verdict.unique ? null : 'several explanations',
+    suspected_amount: null,
+    suspected_at: null,
   });
-  Object.assign(wallet, { suspected_amount: null, suspected_at: null });
   if (verdict.clean) Object.assign(wallet, { clean_at: look.started_at, unclean_looks: 0 });
-  else {
-    wallet.unclean_looks += 1;
-    await again();
-  }
+  else await lookAgain(tx, context, wallet, now);
   return [];
-}
-
-/** Each look that was not clean waits longer than the one before, up to the steady gap. */
-function uncleanGapMs({ pendingMinMs, steadyMs }: Rhythm, uncleanLooks: number): number {
-  return Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(uncleanLooks, 30));
-}
-
-/** Which of our writes explain that the balance differs from what was last seen. */
-function explainedBy(
-  sight: Sight,
-  standing: Standing,
-  verdict: WalletVerdict,
-  before: Wallet | undefined,
-): string[] {
-  const shown = verdict.verdict === 'explained' ? verdict.shown.map((p) => p.operation.id) : [];
-  const since = before?.observed_at ?? sight.startedAt;
-  const mandatory = standing.parts.filter(
-    ({ operation, effect }) =>
-      effect !== 0n &&
-      needOf(operation, sight, 0) === 'must' &&
-      (operation.effectiveAt ?? operation.recordedAt) >= since,
-  );
-  return [...new Set([...mandatory.map((p) => p.operation.id), ...shown])];
-}
-
-function observedEvents(
-  before: Wallet | undefined,
-  now: Wallet,
-  verdict: WalletVerdict,
-  operations: string[],
-  look: LookToJudge,
-): EventDraft[] {
-  const common = { subject: `wallet:${now.key}`, occurredAt: look.ended_at };
-  const current = stateOf(now);
-  if (!before || before.observed_balance === null) {
-    return [{ ...common, type: 'wallet.observed', data: { addr: now.addr, current } }];
-  }
-  const previous = stateOf(before);
-  const events: EventDraft[] = [];
-  if (previous.balance !== current.balance) {
-    const data = { addr: now.addr, previous, current, explanation: wordOf(verdict), operations };
-    events.push({ ...common, type: 'wallet.balance_changed', data });
-  }
-  if (previous.status !== current.status) {
-    const data = { addr: now.addr, previous, current };
-    events.push({ ...common, type: 'wallet.status_changed', data });
-  }
-  return events;
-}
-
-function stateOf(wallet: Wallet): { balance: string; status: number } {
-  const balance = must(wallet.observed_balance, 'observed balance');
-  return { balance: decimalText(balance), status: wallet.status ?? 0 };
-}
-
-function wordOf(verdict: WalletVerdict): 'explained' | 'undetermined' | 'unexplained' {
-  if (verdict.verdict === 'off') return 'unexplained';
-  return verdict.verdict === 'explained' && verdict.unique ? 'explained' : 'undetermined';
 }
 
 /** Ends the writes that this clean look confirms, once every other wallet of theirs is confirmed too. */
