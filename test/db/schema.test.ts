@@ -1,0 +1,98 @@
+/**
+ * The schema that the migrations make: as it was looked at and committed (test/schema.sql), as the tables
+ * in the code say, and as drizzle-kit remembers it. After a change that is meant, look at what differs and
+ * run `npx vitest run test/db/schema.test.ts -u`.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
+import { is } from 'drizzle-orm';
+import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { dumpSchema } from './schema-dump.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const REMEMBERED = join(ROOT, 'drizzle/meta');
+
+let database: TestDatabase;
+let tables: Record<string, PgTable>;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const files = globSync('src/*/tables.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
+  const modules = await Promise.all(files.map((file): Promise<object> => import(file)));
+  const found = modules.flatMap((module) => Object.entries(module));
+  tables = Object.fromEntries(found.filter(([, value]) => is(value, PgTable)));
+});
+afterAll(() => database.drop());
+
+/** A column as both sides can say it: `name type[ not null]`. */
+const columnLine = (name: string, type: string, notNull: boolean) =>
+  `${name} ${type.replace(/\s/g, '')}${notNull ? ' not null' : ''}`;
+
+/** How the catalogue spells the types that drizzle abbreviates. */
+const SPELLED: Record<string, string> = { 'timestamptz(3)': 'timestamp(3) with time zone' };
+
+describe('The schema', () => {
+  test('Is the one that was committed', async () => {
+    await expect(await dumpSchema(database.owner)).toMatchFileSnapshot('../schema.sql');
+  });
+
+  test('Has the tables of the code, column for column', async () => {
+    const rows = await database.owner.sql<
+      { table: string; name: string; type: string; required: boolean }[]
+    >`
+      select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
+        a.attnotnull as required
+      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      where c.relnamespace = 'tallyhook'::regnamespace and c.relkind in ('r', 'p')
+        and not c.relispartition and c.relname <> 'migrations'`;
+    const standing: Record<string, string[]> = {};
+    for (const { table, name, type, required } of rows)
+      standing[table] = [...(standing[table] ?? []), columnLine(name, type, required)];
+    const written = Object.values(tables).map((table) => {
+      const { name, schema, columns } = getTableConfig(table);
+      expect(schema).toBe('tallyhook');
+      const lines = columns.map((column) => {
+        const type = column.getSQLType();
+        return columnLine(column.name, SPELLED[type] ?? type, column.notNull || column.primary);
+      });
+      return [name, lines.sort()] as const;
+    });
+    for (const lines of Object.values(standing)) lines.sort();
+    expect(standing).toEqual(Object.fromEntries(written));
+  });
+
+  test('Has the indexes and foreign keys of the code', async () => {
+    const indexes = await database.owner.sql<{ name: string; unique: boolean }[]>`
+      select c.relname as name, i.indisunique as unique
+      from pg_index i join pg_class c on c.oid = i.indexrelid
+      where c.relnamespace = 'tallyhook'::regnamespace and not c.relispartition`;
+    const references = await database.owner.sql<{ name: string }[]>`
+      select conname as name from pg_constraint
+      where connamespace = 'tallyhook'::regnamespace and contype = 'f'`;
+    const standing = new Map(indexes.map(({ name, unique }) => [name, unique]));
+    const keys = references.map(({ name }) => name);
+    for (const table of Object.values(tables)) {
+      const { indexes: written, foreignKeys } = getTableConfig(table);
+      for (const { config } of written)
+        expect([config.name, standing.get(config.name ?? '')]).toEqual([
+          config.name,
+          config.unique,
+        ]);
+      for (const key of foreignKeys) expect(keys).toContain(key.getName());
+    }
+  });
+
+  test('Is what drizzle-kit remembers, so that it would generate nothing', async () => {
+    const journal = JSON.parse(readFileSync(join(REMEMBERED, '_journal.json'), 'utf8'));
+    const last = String(journal.entries.at(-1).idx).padStart(4, '0');
+    const path = join(REMEMBERED, `${last}_snapshot.json`);
+    const { id, prevId } = JSON.parse(readFileSync(path, 'utf8'));
+    const now = generateDrizzleJson(tables, prevId, ['tallyhook']);
+    const text = JSON.stringify({ ...now, id, prevId }, null, 2);
+    await expect(text).toMatchFileSnapshot(path);
+    expect(await generateMigration(JSON.parse(text), now)).toEqual([]);
+  });
+});

@@ -1,0 +1,124 @@
+/** Ids: their shape, their order, and that a seed makes them again. Backoff: its bounds. */
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
+import { backoffMs } from '../../src/kernel/backoff.ts';
+import { seededChance, systemChance } from '../../src/kernel/chance.ts';
+import { isId, makeIds } from '../../src/kernel/ids.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe('Ids', () => {
+  test('Are a prefix and a UUIDv7 that holds the time', () => {
+    const clock = manualClock(Date.UTC(2026, 10, 20));
+    const id = makeIds(clock, systemChance).next('op');
+    expect(id).toMatch(/^op_/);
+    expect(id.slice(3)).toMatch(UUID_V7);
+    expect(Number.parseInt(id.slice(3).replace('-', '').slice(0, 12), 16)).toBe(clock.now());
+    expect(isId('op', id)).toBe(true);
+  });
+
+  test('Rise strictly, though a clock stands still, jumps back, or gives 5,000 in a millisecond', () => {
+    const clock = manualClock();
+    const ids = makeIds(clock, systemChance);
+    const made = Array.from({ length: 15_000 }, (_, i) => {
+      if (i === 5_000) clock.advance(-60_000);
+      if (i === 10_000) clock.advance(61_000);
+      return ids.next('evt');
+    });
+    expect(made.toSorted()).toEqual(made);
+    expect(new Set(made).size).toBe(made.length);
+    expect(made.every((id) => isId('evt', id))).toBe(true);
+  });
+
+  test('Rise for any steps of the clock', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -5, max: 5 })), fc.integer(), (steps, seed) => {
+        const clock = manualClock();
+        const ids = makeIds(clock, seededChance(seed));
+        const made = steps.map((step) => {
+          clock.advance(step);
+          return ids.next('dlv');
+        });
+        expect(made.toSorted()).toEqual(made);
+      }),
+    );
+  });
+
+  test('Of one seed and clock are the same again', () => {
+    const run = () => {
+      const ids = makeIds(manualClock(), seededChance(7));
+      return [ids.next('op'), ids.next('key'), ids.next('rep')];
+    };
+    expect(run()).toEqual(run());
+  });
+
+  it.each([
+    ['op', 'op_0190'],
+    ['op', 'evt_01900000-0000-7000-8000-000000000000'],
+    ['op', 'op_01900000-0000-4000-8000-000000000000'],
+    ['op', 'op_01900000-0000-7000-c000-000000000000'],
+    ['op', 'op_01900000-0000-7000-8000-00000000000G'],
+    ['op', "op_01900000-0000-7000-8000-000000000000' or 1=1"],
+    ['op', ''],
+  ] as const)('A %s id is not %j', (prefix, text) => {
+    expect(isId(prefix, text)).toBe(false);
+  });
+});
+
+describe('Backoff', () => {
+  test('Waits at least half of its step and at most all of it, and never beyond the cap', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 2_000 }),
+        fc.integer({ min: 1, max: 60_000 }),
+        fc.integer({ min: 1, max: 86_400_000 }),
+        fc.integer(),
+        (failures, baseMs, capMs, seed) => {
+          const wait = backoffMs(failures, baseMs, capMs, seededChance(seed));
+          const step = Math.min(capMs, baseMs * 2 ** Math.min(failures, 40));
+          expect(wait).toBeGreaterThanOrEqual(Math.floor(step / 2));
+          expect(wait).toBeLessThanOrEqual(step);
+        },
+      ),
+    );
+  });
+});
+
+describe('Chance', () => {
+  test('Of one seed gives the same stream, of another a different one', () => {
+    const stream = (seed: number) => {
+      const chance = seededChance(seed);
+      return Array.from({ length: 50 }, () => chance.unit());
+    };
+    expect(stream(3)).toEqual(stream(3));
+    expect(stream(3)).not.toEqual(stream(4));
+    expect(stream(3).every((unit) => unit >= 0 && unit < 1)).toBe(true);
+  });
+
+  test('Gives as many bytes as asked for', () => {
+    expect(seededChance(1).bytes(9)).toHaveLength(9);
+    expect(systemChance.bytes(32)).toHaveLength(32);
+    expect(systemChance.bytes(32)).not.toEqual(systemChance.bytes(32));
+  });
+});
+
+describe('Addresses', () => {
+  it.each([
+    ['0x'.padEnd(42, 'a'), true],
+    ['x'.repeat(42), true],
+    ['x'.repeat(41), false],
+    ['x'.repeat(43), false],
+    [' '.repeat(42), false],
+    [`${'x'.repeat(41)}\n`, false],
+    [`${'x'.repeat(41)}é`, false],
+  ])('%j is an address: %s', (text, is) => {
+    expect(isAddress(text)).toBe(is);
+    expect(isTxHash(text + 'f'.repeat(24))).toBe(is);
+  });
+
+  test('Share one key whatever their case', () => {
+    expect(addressKey(`0xAb${'C'.repeat(38)}`)).toBe(addressKey(`0XaB${'c'.repeat(38)}`));
+  });
+});

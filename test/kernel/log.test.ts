@@ -1,0 +1,132 @@
+/** Whatever place a secret gets into, the written log does not hold it. */
+import { describe, expect, it, test } from 'vitest';
+import { Failure } from '../../src/kernel/errors.ts';
+import { type Log, makeLog, maskSecrets } from '../../src/kernel/log.ts';
+
+const HUSH = 'Hush0123456789abcdefHush';
+
+function written(act: (log: Log) => void): string {
+  let text = '';
+  const log = makeLog('trace', {
+    write: (line: string) => {
+      text += line;
+    },
+  });
+  act(log);
+  return text;
+}
+
+/** As database drivers make them: statement and parameters in the message. */
+function driverError(name: string): Error {
+  const error = new Error(`Failed query: insert into x\nparams: ${HUSH}`);
+  error.name = name;
+  return Object.assign(error, { query: 'insert', params: [HUSH], parameters: [HUSH] });
+}
+
+const FIELDS = [
+  'authorization',
+  'access_token',
+  'refresh_token',
+  'client_secret',
+  'clientSecret',
+  'secret',
+  'password',
+  'token',
+  'code',
+  'key',
+  'adminKey',
+  'masterKey',
+  'databaseUrl',
+  'DATABASE_URL',
+];
+
+describe('The log', () => {
+  it.each(FIELDS)('Redacts the field %s at the top and up to three levels down', (field) => {
+    const secret = { [field]: HUSH };
+    const text = written((log) => {
+      log.info(secret, 'top');
+      log.info({ a: secret }, 'one');
+      log.info({ a: { b: secret } }, 'two');
+      log.info({ a: { b: { c: secret } } }, 'three');
+      log.info({ list: [secret] }, 'in a list');
+      log.child(secret).info('child');
+      log.info({ headers: secret }, 'headers');
+    });
+    expect(text.split('\n')).toHaveLength(8);
+    expect(text).not.toContain(HUSH);
+    expect(text).toContain('[secret]');
+  });
+
+  it.each<[string, (log: Log) => void]>([
+    ['a message', (log) => log.info(`sent Bearer ${HUSH}`)],
+    ['an error', (log) => log.error({ err: new Error(`key thk_${HUSH}`) }, 'x')],
+    ['a bare error', (log) => log.error(new Error(`Authorization: Basic ${HUSH}`))],
+    ['an error in a field', (log) => log.warn({ reason: new Error(`whsec_${HUSH}`) }, 'x')],
+    [
+      'the cause of a cause',
+      (log) => {
+        const inner = new Error('b', { cause: new Error(`Bearer ${HUSH}`) });
+        log.error({ err: new Error('a', { cause: inner }) }, 'x');
+      },
+    ],
+    ['an error of the driver', (log) => log.error({ err: driverError('PostgresError') }, 'x')],
+    ['an error of drizzle', (log) => log.error({ err: driverError('Error') }, 'x')],
+    [
+      'a driver error as cause',
+      (log) => log.error({ err: new Failure('internal'), more: driverError('Error').cause }, 'x'),
+    ],
+    [
+      'a wrapped driver error',
+      (log) => log.error({ err: new Error('x', { cause: driverError('Error') }) }, 'x'),
+    ],
+    ['the address of a database', (log) => log.info({ at: `postgres://me:${HUSH}@h/d` }, 'x')],
+    ['a password with an @', (log) => log.info({ at: `postgres://me:@${HUSH}@h/d` }, 'x')],
+    ['a password without a user', (log) => log.info({ at: `redis://:${HUSH}@h` }, 'x')],
+    ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${HUSH}&a=1` }, 'x')],
+    ['a form', (log) => log.info({ body: `a=1&client_secret=${HUSH}` }, 'x')],
+    ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${HUSH}`]]]] }, 'x')],
+  ])('Hides a secret in %s', (_place, act) => {
+    const text = written(act);
+    expect(text).not.toContain(HUSH);
+    expect(text).not.toBe('');
+    for (const line of text.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  });
+
+  test('Keeps what is no secret', () => {
+    const text = written((log) => {
+      log.info({ url: 'http://127.0.0.1:8080/x', at: 'a@b.c', errorCode: '40001', n: 1 }, 'ready');
+      log.error({ err: new Failure('lease_lost', 'sequencer') }, 'a pass failed');
+    });
+    const [first, second] = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(first).toMatchObject({
+      level: 'info',
+      url: 'http://127.0.0.1:8080/x',
+      at: 'a@b.c',
+      errorCode: '40001',
+      msg: 'ready',
+    });
+    expect(second.err).toMatchObject({ message: 'lease_lost: sequencer', errorCode: 'lease_lost' });
+    expect(second.err.stack).toMatch(/^\s+at /);
+  });
+
+  test('Survives an error that is its own cause, and what is no error', () => {
+    const ring = new Error('ring');
+    ring.cause = ring;
+    expect(() => written((log) => log.error({ err: ring }, 'x'))).not.toThrow();
+    expect(written((log) => log.error({ err: HUSH }, 'x'))).not.toContain(HUSH);
+  });
+
+  it.each([
+    ['no secret at all', 'no secret at all'],
+    ['http://host:80/path', 'http://host:80/path'],
+    ['mail a@b.c', 'mail a@b.c'],
+    ['x thk_abc y', 'x thk_[secret] y'],
+    ['bearer abc.def', 'bearer [secret]'],
+    ['postgres://u:p@h:5432/d', 'postgres://u:[secret]@h:5432/d'],
+  ])('Of %j it writes %j', (text, masked) => {
+    expect(maskSecrets(text)).toBe(masked);
+  });
+});

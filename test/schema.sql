@@ -1,0 +1,1317 @@
+-- tables
+
+create table tallyhook.accounts (
+  id bigint not null generated always as identity,
+  name text not null,
+  kind text not null,
+  asset text not null default 'service_token'::text,
+  balance numeric not null,
+  version bigint not null,
+  opened_at timestamp(3) with time zone not null
+) with (fillfactor=70);
+create table tallyhook.attempts (
+  delivery_id text not null,
+  n integer not null,
+  at timestamp(3) with time zone not null,
+  duration_ms integer not null,
+  verdict text not null,
+  status integer,
+  error text,
+  response_body text,
+  response_headers jsonb
+) partition by RANGE (at);
+create table tallyhook.batches (
+  id bigint not null,
+  recorded_at timestamp(3) with time zone not null,
+  transactions integer not null,
+  entries integer not null
+);
+create table tallyhook.candidates (
+  operation_id text not null,
+  outcome text not null,
+  basis text not null,
+  evidence jsonb not null,
+  seen_at timestamp(3) with time zone not null,
+  look_started_at timestamp(3) with time zone not null
+);
+create table tallyhook.daemons (
+  id text not null,
+  epoch bigint not null generated always as identity,
+  started_at timestamp(3) with time zone not null,
+  alive_until timestamp(3) with time zone not null
+);
+create table tallyhook.deliveries (
+  id text not null,
+  created_at timestamp(3) with time zone not null,
+  endpoint_id text not null,
+  event_id text not null,
+  event_type text not null,
+  subject text not null,
+  subject_seq bigint not null,
+  state text not null,
+  due_at timestamp(3) with time zone not null,
+  queued_at timestamp(3) with time zone not null,
+  attempts integer not null default 0,
+  tries integer not null default 0,
+  passed boolean not null default false,
+  lease_until timestamp(3) with time zone,
+  fence integer not null default 0,
+  finished_at timestamp(3) with time zone
+) partition by RANGE (created_at);
+create table tallyhook.drift_actions (
+  id bigint not null generated always as identity,
+  drift_id text not null,
+  action text not null,
+  at timestamp(3) with time zone not null,
+  by text not null,
+  detail jsonb
+);
+create table tallyhook.drifts (
+  id text not null,
+  wallet_key text not null,
+  addr text not null,
+  amount numeric not null,
+  state text not null,
+  suspected_at timestamp(3) with time zone not null,
+  opened_at timestamp(3) with time zone not null,
+  closed_at timestamp(3) with time zone,
+  window_from timestamp(3) with time zone,
+  window_to timestamp(3) with time zone not null,
+  evidence jsonb not null,
+  assignee text,
+  proposal jsonb,
+  approved_by text
+);
+create table tallyhook.endpoint_health (
+  endpoint_id text not null,
+  consecutive_failures integer not null,
+  failing_since timestamp(3) with time zone,
+  hold_until timestamp(3) with time zone,
+  last_success_at timestamp(3) with time zone,
+  paced_until timestamp(3) with time zone
+);
+create table tallyhook.endpoints (
+  id text not null,
+  url text not null,
+  description text,
+  event_types text[] not null,
+  ordering text not null,
+  signing text[] not null,
+  sealed_secrets text not null,
+  sealed_headers text,
+  public_key text,
+  rate_per_s double precision,
+  state text not null,
+  state_reason text,
+  state_at timestamp(3) with time zone not null,
+  created_by text not null,
+  created_at timestamp(3) with time zone not null,
+  deleted_at timestamp(3) with time zone
+);
+create table tallyhook.entries (
+  transaction_id bigint not null,
+  line smallint not null,
+  account_id bigint not null,
+  amount numeric not null,
+  balance_after numeric not null,
+  version bigint not null,
+  effective_at timestamp(3) with time zone not null,
+  recorded_at timestamp(3) with time zone not null
+);
+create table tallyhook.events (
+  id text not null,
+  type text not null,
+  subject text not null,
+  subject_seq bigint not null,
+  occurred_at timestamp(3) with time zone not null,
+  recorded_at timestamp(3) with time zone not null,
+  seq bigint,
+  body text not null
+) partition by RANGE (recorded_at);
+create table tallyhook.feed (
+  name text not null,
+  last_seq bigint not null
+);
+create table tallyhook.findings (
+  id bigint not null generated always as identity,
+  kind text not null,
+  subject text not null,
+  detail jsonb not null,
+  first_at timestamp(3) with time zone not null,
+  last_at timestamp(3) with time zone not null,
+  count integer not null
+);
+create table tallyhook.installation (
+  name text not null,
+  value text not null,
+  set_at timestamp(3) with time zone not null
+);
+create table tallyhook.keys (
+  id text not null,
+  hash text not null,
+  name text not null,
+  owner text not null,
+  scopes text[] not null,
+  limits jsonb,
+  created_at timestamp(3) with time zone not null,
+  revoked_at timestamp(3) with time zone
+);
+create table tallyhook.leases (
+  name text not null,
+  daemon_id text not null,
+  fence bigint not null,
+  until timestamp(3) with time zone not null
+);
+create table tallyhook.looks (
+  id text not null,
+  object text not null,
+  kind text not null,
+  started_at timestamp(3) with time zone not null,
+  ended_at timestamp(3) with time zone not null,
+  result text not null,
+  cause text,
+  record jsonb,
+  judged_at timestamp(3) with time zone
+) partition by RANGE (started_at);
+create table tallyhook.migrations (
+  idx integer not null,
+  tag text not null,
+  hash text not null,
+  applied_at timestamp with time zone not null default now()
+);
+create table tallyhook.nft_movements (
+  id bigint not null generated always as identity,
+  batch_id bigint not null,
+  kind text not null,
+  contract_id numeric not null,
+  token_id numeric not null,
+  from_addr text,
+  to_addr text,
+  tx_hash text,
+  operation_id text,
+  posting integer,
+  effective_at timestamp(3) with time zone not null,
+  recorded_at timestamp(3) with time zone not null
+);
+create table tallyhook.objects (
+  name text not null,
+  kind text not null,
+  addr text,
+  contract_id numeric,
+  token_id numeric,
+  weight double precision not null,
+  next_look_at timestamp(3) with time zone not null,
+  lease_until timestamp(3) with time zone,
+  failures integer not null default 0,
+  last_started_at timestamp(3) with time zone,
+  last_seen jsonb,
+  added_at timestamp(3) with time zone not null
+);
+create table tallyhook.operations (
+  id text not null,
+  kind text not null,
+  state text not null,
+  outcome text not null generated always as (
+CASE
+    WHEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text])) THEN 'executed'::text
+    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text])) THEN 'not_executed'::text
+    ELSE 'open'::text
+END) stored,
+  source text not null,
+  owner text not null,
+  key_id text not null,
+  idempotency_key text,
+  fingerprint text not null,
+  key_held boolean not null,
+  reference text,
+  method text not null,
+  path text not null,
+  content_type text,
+  request_body bytea not null,
+  from_addr text,
+  to_addr text,
+  from_key text generated always as (lower(from_addr)) stored,
+  to_key text generated always as (lower(to_addr)) stored,
+  operation_no numeric,
+  contract_id numeric,
+  token_id numeric,
+  amount numeric,
+  fee_amount numeric,
+  reason_type text,
+  token_uri text,
+  meta_data text,
+  extra_data text,
+  pre_image jsonb,
+  tx_app_no numeric,
+  tx_log_no numeric,
+  tx_hash text,
+  error_class text,
+  error_status integer,
+  error_code text,
+  error_message text,
+  answer_status integer,
+  answer_headers jsonb,
+  answer_body bytea,
+  evidence jsonb,
+  recorded_at timestamp(3) with time zone not null,
+  sent_at timestamp(3) with time zone,
+  send_deadline_at timestamp(3) with time zone,
+  daemon_id text,
+  answered_at timestamp(3) with time zone,
+  effective_at timestamp(3) with time zone,
+  effective_basis text,
+  settled_at timestamp(3) with time zone,
+  ambiguous boolean not null default false,
+  postings integer not null default 0,
+  posting_problem text,
+  in_books boolean not null generated always as (
+CASE
+    WHEN (kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text]))
+    WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
+    ELSE false
+END) stored
+);
+create table tallyhook.quota (
+  name text not null,
+  blocked_until timestamp(3) with time zone,
+  rate double precision not null,
+  last_max double precision,
+  throttled_at timestamp(3) with time zone,
+  updated_at timestamp(3) with time zone not null
+);
+create table tallyhook.reports (
+  id text not null,
+  kind text not null,
+  period_from timestamp(3) with time zone not null,
+  period_to timestamp(3) with time zone not null,
+  known_at timestamp(3) with time zone not null,
+  requested_by text not null,
+  verdict text not null,
+  breaks integer not null,
+  content jsonb not null,
+  hash text not null,
+  created_at timestamp(3) with time zone not null
+);
+create table tallyhook.sends (
+  operation_id text not null,
+  n smallint not null,
+  started_at timestamp(3) with time zone not null,
+  deadline_at timestamp(3) with time zone not null,
+  daemon_id text not null,
+  epoch bigint not null,
+  after text
+);
+create table tallyhook.service_state (
+  name text not null,
+  state text not null,
+  since timestamp(3) with time zone not null,
+  announced jsonb,
+  next_probe_at timestamp(3) with time zone not null,
+  frozen_ms bigint not null,
+  checked_at timestamp(3) with time zone not null,
+  failures integer not null
+);
+create table tallyhook.subjects (
+  subject text not null,
+  last_seq bigint not null
+);
+create table tallyhook.tokens (
+  contract_id numeric not null,
+  token_id numeric not null,
+  owner text,
+  creator text,
+  uri text,
+  metadata text,
+  extra_data text,
+  status integer,
+  locked integer,
+  last_tx_hash text,
+  created_text text,
+  owned_text text,
+  observed_at timestamp(3) with time zone not null,
+  presence text not null,
+  absent_since timestamp(3) with time zone
+);
+create table tallyhook.transactions (
+  id bigint not null,
+  batch_id bigint not null,
+  kind text not null,
+  operation_id text,
+  posting integer,
+  wanted_id text,
+  reverses bigint,
+  reason_type text,
+  reference text,
+  tx_app_no numeric,
+  tx_log_no numeric,
+  requested_by text,
+  effective_at timestamp(3) with time zone not null,
+  effective_basis text not null,
+  recorded_at timestamp(3) with time zone not null,
+  entry_count smallint not null
+);
+create table tallyhook.transitions (
+  id bigint not null generated always as identity,
+  operation_id text not null,
+  from_state text,
+  to_state text not null,
+  at timestamp(3) with time zone not null,
+  cause text not null,
+  evidence jsonb,
+  daemon_id text
+);
+create table tallyhook.wallets (
+  key text not null,
+  addr text not null,
+  status integer,
+  observed_balance numeric,
+  observed_at timestamp(3) with time zone,
+  opened_at timestamp(3) with time zone,
+  clean_at timestamp(3) with time zone,
+  ledger_at_look numeric,
+  look_id text,
+  verdict text not null,
+  cause text,
+  unclean_looks integer not null default 0,
+  suspected_amount numeric,
+  suspected_at timestamp(3) with time zone
+);
+create table tallyhook.wanted_postings (
+  id text not null,
+  kind text not null,
+  account text not null,
+  counter text not null,
+  amount numeric not null,
+  effective_at timestamp(3) with time zone not null,
+  effective_basis text not null,
+  requested_by text not null,
+  reason text,
+  reverses text,
+  wanted_at timestamp(3) with time zone not null,
+  posted_at timestamp(3) with time zone,
+  problem text
+);
+create table tallyhook.watches (
+  id text not null,
+  kind text not null,
+  object text not null,
+  addr text,
+  contract_id numeric,
+  token_id numeric,
+  weight double precision not null,
+  created_at timestamp(3) with time zone not null,
+  created_by text not null
+);
+
+-- constraints
+
+alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((scale(balance) = 0));
+alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
+alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
+alter table tallyhook.attempts add constraint attempts_at_delivery_id_n_pk PRIMARY KEY (at, delivery_id, n);
+alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
+alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
+alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
+alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
+alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
+alter table tallyhook.deliveries add constraint deliveries_id_created_at_pk PRIMARY KEY (id, created_at);
+alter table tallyhook.drift_actions add constraint drift_actions_drift_id_drifts_id_fk FOREIGN KEY (drift_id) REFERENCES tallyhook.drifts(id);
+alter table tallyhook.drift_actions add constraint drift_actions_pkey PRIMARY KEY (id);
+alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
+alter table tallyhook.endpoint_health add constraint endpoint_health_endpoint_id_endpoints_id_fk FOREIGN KEY (endpoint_id) REFERENCES tallyhook.endpoints(id);
+alter table tallyhook.endpoint_health add constraint endpoint_health_pkey PRIMARY KEY (endpoint_id);
+alter table tallyhook.endpoints add constraint endpoints_pkey PRIMARY KEY (id);
+alter table tallyhook.entries add constraint entries_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
+alter table tallyhook.entries add constraint entries_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.entries add constraint entries_balance_after_whole CHECK ((scale(balance_after) = 0));
+alter table tallyhook.entries add constraint entries_move_something CHECK ((amount <> (0)::numeric));
+alter table tallyhook.entries add constraint entries_transaction_id_line_pk PRIMARY KEY (transaction_id, line);
+alter table tallyhook.entries add constraint entries_transaction_id_transactions_id_fk FOREIGN KEY (transaction_id) REFERENCES tallyhook.transactions(id);
+alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY (recorded_at, id);
+alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
+alter table tallyhook.findings add constraint findings_pkey PRIMARY KEY (id);
+alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
+alter table tallyhook.keys add constraint keys_hash_unique UNIQUE (hash);
+alter table tallyhook.keys add constraint keys_pkey PRIMARY KEY (id);
+alter table tallyhook.leases add constraint leases_pkey PRIMARY KEY (name);
+alter table tallyhook.looks add constraint looks_started_at_id_pk PRIMARY KEY (started_at, id);
+alter table tallyhook.migrations add constraint migrations_pkey PRIMARY KEY (idx);
+alter table tallyhook.nft_movements add constraint nft_movements_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
+alter table tallyhook.nft_movements add constraint nft_movements_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.nft_movements add constraint nft_movements_pkey PRIMARY KEY (id);
+alter table tallyhook.nft_movements add constraint nft_movements_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.objects add constraint objects_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.objects add constraint objects_pkey PRIMARY KEY (name);
+alter table tallyhook.objects add constraint objects_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.operations add constraint operations_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.operations add constraint operations_fee_amount_whole CHECK ((scale(fee_amount) = 0));
+alter table tallyhook.operations add constraint operations_key_held_only_with_key CHECK (((idempotency_key IS NOT NULL) OR (NOT key_held)));
+alter table tallyhook.operations add constraint operations_kind_known CHECK ((kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'set_extra_data'::text, 'transfer_from'::text, 'give'::text, 'receive_from'::text, 'transfer'::text, 'other'::text])));
+alter table tallyhook.operations add constraint operations_operation_no_whole CHECK ((scale(operation_no) = 0));
+alter table tallyhook.operations add constraint operations_pkey PRIMARY KEY (id);
+alter table tallyhook.operations add constraint operations_state_known CHECK ((state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'accepted'::text, 'rejected'::text, 'unknown'::text, 'executed'::text, 'not_executed'::text, 'undecided'::text, 'settled'::text, 'failed'::text, 'cancelled'::text])));
+alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
+alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
+alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
+alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
+alter table tallyhook.sends add constraint sends_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
+alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
+alter table tallyhook.subjects add constraint subjects_pkey PRIMARY KEY (subject);
+alter table tallyhook.tokens add constraint tokens_contract_id_token_id_pk PRIMARY KEY (contract_id, token_id);
+alter table tallyhook.tokens add constraint tokens_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.tokens add constraint tokens_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.transactions add constraint transactions_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
+alter table tallyhook.transactions add constraint transactions_have_entries CHECK ((entry_count >= 2));
+alter table tallyhook.transactions add constraint transactions_have_one_origin CHECK ((((operation_id IS NULL) = (posting IS NULL)) AND ((operation_id IS NULL) <> (wanted_id IS NULL))));
+alter table tallyhook.transactions add constraint transactions_kind_known CHECK ((kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text, 'opening'::text, 'booking'::text, 'reversal'::text])));
+alter table tallyhook.transactions add constraint transactions_pkey PRIMARY KEY (id);
+alter table tallyhook.transactions add constraint transactions_posting_in_turn CHECK (((posting >= 1) AND (((posting % 2) = 0) = (kind = 'reversal'::text)) AND (((posting % 2) = 0) = (reverses IS NOT NULL))));
+alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
+alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
+alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.transactions add constraint transactions_wanted_id_unique UNIQUE (wanted_id);
+alter table tallyhook.transitions add constraint transitions_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
+alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
+alter table tallyhook.wallets add constraint wallets_ledger_at_look_whole CHECK ((scale(ledger_at_look) = 0));
+alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
+alter table tallyhook.wallets add constraint wallets_pkey PRIMARY KEY (key);
+alter table tallyhook.wallets add constraint wallets_suspected_amount_whole CHECK ((scale(suspected_amount) = 0));
+alter table tallyhook.wanted_postings add constraint wanted_postings_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.wanted_postings add constraint wanted_postings_pkey PRIMARY KEY (id);
+alter table tallyhook.watches add constraint watches_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.watches add constraint watches_object_unique UNIQUE (object);
+alter table tallyhook.watches add constraint watches_pkey PRIMARY KEY (id);
+alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scale(token_id) = 0));
+
+-- indexes
+
+CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
+CREATE INDEX attempts_by_delivery ON ONLY tallyhook.attempts USING btree (delivery_id, n);
+CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
+CREATE INDEX deliveries_by_subject ON ONLY tallyhook.deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (state = 'pending'::text);
+CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_id, due_at) WHERE (state = 'pending'::text);
+CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
+CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opened_at);
+CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
+CREATE INDEX entries_by_effective ON tallyhook.entries USING btree (account_id, effective_at);
+CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
+CREATE INDEX events_by_id ON ONLY tallyhook.events USING btree (id);
+CREATE INDEX events_by_seq ON ONLY tallyhook.events USING btree (seq);
+CREATE INDEX events_unsequenced ON ONLY tallyhook.events USING btree (recorded_at, id) WHERE (seq IS NULL);
+CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subject);
+CREATE INDEX looks_by_object ON ONLY tallyhook.looks USING btree (object, started_at);
+CREATE INDEX looks_unjudged ON ONLY tallyhook.looks USING btree (started_at) WHERE (judged_at IS NULL);
+CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
+CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
+CREATE INDEX objects_by_contract ON tallyhook.objects USING btree (contract_id);
+CREATE INDEX objects_due ON tallyhook.objects USING btree (next_look_at);
+CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at);
+CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash);
+CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at);
+CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference);
+CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at);
+CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id);
+CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no);
+CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (posting_problem IS NOT NULL));
+CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
+CREATE INDEX operations_open ON tallyhook.operations USING btree (recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
+CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
+CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (posting_problem IS NULL));
+CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
+CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
+CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (effective_at);
+CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
+CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
+CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
+CREATE INDEX wanted_unposted ON tallyhook.wanted_postings USING btree (wanted_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+
+-- partitions
+
+create table tallyhook.attempts_default partition of tallyhook.attempts DEFAULT;
+create table tallyhook.deliveries_default partition of tallyhook.deliveries DEFAULT;
+create table tallyhook.events_default partition of tallyhook.events DEFAULT;
+create table tallyhook.looks_default partition of tallyhook.looks DEFAULT;
+
+-- views
+
+create view finance_v1.accounts as
+ SELECT name AS account,
+    kind,
+    asset,
+    (opened_at)::timestamp with time zone AS opened_at
+   FROM tallyhook.accounts;
+create view finance_v1.balances as
+ SELECT name AS account,
+    asset,
+    balance,
+    ( SELECT ((e.transaction_id * 1000) + e.line)
+           FROM tallyhook.entries e
+          WHERE ((e.account_id = a.id) AND (e.version = a.version))) AS last_seq
+   FROM tallyhook.accounts a;
+create view finance_v1.coverage as
+ WITH scope AS (
+         SELECT wallets.key
+           FROM tallyhook.wallets
+        UNION
+         SELECT lower(substr(accounts.name, 8)) AS lower
+           FROM tallyhook.accounts
+          WHERE (accounts.kind = 'wallet'::text)
+        UNION
+         SELECT lower(objects.addr) AS lower
+           FROM tallyhook.objects
+          WHERE (objects.kind = 'wallet'::text)
+        ), fresh AS (
+         SELECT (now() - make_interval(secs => (COALESCE(( SELECT (installation.value)::double precision AS value
+                   FROM tallyhook.installation
+                  WHERE (installation.name = 'stale_after_ms'::text)), (86400000)::double precision) / (1000)::double precision))) AS since
+        )
+ SELECT count(*) AS in_scope,
+    count(*) FILTER (WHERE ((w.observed_at >= f.since) AND (w.verdict = ANY (ARRAY['explained'::text, 'drifting'::text])))) AS checked,
+    count(*) FILTER (WHERE ((w.observed_at IS NULL) OR (w.observed_at < f.since))) AS stale,
+    min(w.observed_at) AS oldest_check_at
+   FROM ((scope s
+     CROSS JOIN fresh f)
+     LEFT JOIN tallyhook.wallets w ON ((w.key = s.key)));
+create view finance_v1.drifts as
+ SELECT d.id AS drift_id,
+    d.addr,
+    d.amount,
+    d.state,
+    (d.opened_at)::timestamp with time zone AS opened_at,
+    a.age,
+        CASE
+            WHEN (a.age < '00:15:00'::interval) THEN '<15 min'::text
+            WHEN (a.age < '02:00:00'::interval) THEN '<2 h'::text
+            WHEN (a.age < '24:00:00'::interval) THEN '<24 h'::text
+            WHEN (a.age < '3 days'::interval) THEN '1–3 d'::text
+            WHEN (a.age < '30 days'::interval) THEN '3–30 d'::text
+            ELSE '>30 d'::text
+        END AS bucket,
+    d.assignee,
+    d.proposal,
+    d.approved_by,
+    (d.closed_at)::timestamp with time zone AS closed_at
+   FROM (tallyhook.drifts d
+     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, now()) - d.suspected_at)))::double precision) AS age) a);
+create view finance_v1.drifts_ageing as
+ SELECT d.id AS drift_id,
+    d.addr,
+    d.amount,
+    d.state,
+    (d.opened_at)::timestamp with time zone AS opened_at,
+    a.age,
+        CASE
+            WHEN (a.age < '00:15:00'::interval) THEN '<15 min'::text
+            WHEN (a.age < '02:00:00'::interval) THEN '<2 h'::text
+            WHEN (a.age < '24:00:00'::interval) THEN '<24 h'::text
+            WHEN (a.age < '3 days'::interval) THEN '1–3 d'::text
+            WHEN (a.age < '30 days'::interval) THEN '3–30 d'::text
+            ELSE '>30 d'::text
+        END AS bucket,
+    d.assignee,
+    d.proposal,
+    d.approved_by,
+    (d.closed_at)::timestamp with time zone AS closed_at
+   FROM (tallyhook.drifts d
+     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, now()) - d.suspected_at)))::double precision) AS age) a)
+  WHERE (d.closed_at IS NULL);
+create view finance_v1.journal as
+ SELECT ((t.id * 1000) + e.line) AS seq,
+    t.id AS transaction_id,
+    a.name AS account,
+    a.asset,
+    e.amount,
+    e.balance_after,
+    t.kind,
+    t.reason_type,
+    t.reference,
+    t.operation_id,
+    t.tx_app_no,
+    t.tx_log_no,
+    (e.effective_at)::timestamp with time zone AS effective_at,
+    t.effective_basis,
+    (e.recorded_at)::timestamp with time zone AS recorded_at,
+    t.reverses,
+    t.requested_by
+   FROM ((tallyhook.entries e
+     JOIN tallyhook.transactions t ON ((t.id = e.transaction_id)))
+     JOIN tallyhook.accounts a ON ((a.id = e.account_id)));
+create view finance_v1.nft_holdings as
+ SELECT contract_id,
+    token_id,
+    owner,
+    (locked = 1) AS locked,
+    status
+   FROM tallyhook.tokens
+  WHERE (presence = 'present'::text);
+create view finance_v1.nft_movements as
+ SELECT contract_id,
+    token_id,
+    kind,
+    from_addr,
+    to_addr,
+    tx_hash,
+    (effective_at)::timestamp with time zone AS effective_at
+   FROM tallyhook.nft_movements;
+create view finance_v1.operations as
+ SELECT id AS operation_id,
+    kind,
+    state,
+    outcome,
+    tx_app_no,
+    tx_log_no,
+    tx_hash,
+    from_addr,
+    to_addr,
+    operation_no,
+    contract_id,
+    token_id,
+    amount,
+    fee_amount,
+    reason_type,
+    reference,
+    (sent_at)::timestamp with time zone AS sent_at,
+    (answered_at)::timestamp with time zone AS answered_at,
+    (settled_at)::timestamp with time zone AS settled_at
+   FROM tallyhook.operations;
+create view finance_v1.operations_without_tx_number as
+ SELECT id AS operation_id,
+    kind,
+    state,
+    outcome,
+    tx_app_no,
+    tx_log_no,
+    tx_hash,
+    from_addr,
+    to_addr,
+    operation_no,
+    contract_id,
+    token_id,
+    amount,
+    fee_amount,
+    reason_type,
+    reference,
+    (sent_at)::timestamp with time zone AS sent_at,
+    (answered_at)::timestamp with time zone AS answered_at,
+    (settled_at)::timestamp with time zone AS settled_at
+   FROM tallyhook.operations
+  WHERE ((outcome = 'executed'::text) AND (((kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) AND (tx_log_no IS NULL)) OR ((kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'set_extra_data'::text, 'transfer_from'::text])) AND (tx_hash IS NULL))));
+create view finance_v1.reports as
+ SELECT id AS report_id,
+    kind,
+    (period_from)::timestamp with time zone AS period_from,
+    (period_to)::timestamp with time zone AS period_to,
+    (known_at)::timestamp with time zone AS known_at,
+    verdict,
+    breaks,
+    ((content -> 'cut_off'::text) ->> 'chain_head'::text) AS chain_head
+   FROM tallyhook.reports;
+create view finance_v1.wallet_positions as
+ WITH pending AS (
+         SELECT lower(substr(e.account, 8)) AS key,
+            min(substr(e.account, 8)) AS addr,
+            sum(
+                CASE
+                    WHEN (e.in_books AND ((e.postings % 2) = 0)) THEN e.amount
+                    WHEN ((NOT e.in_books) AND ((e.postings % 2) = 1)) THEN (- e.amount)
+                    ELSE (0)::numeric
+                END) AS unposted,
+            sum(
+                CASE
+                    WHEN (e.state = 'sending'::text) THEN e.amount
+                    ELSE (0)::numeric
+                END) AS in_flight,
+            sum(
+                CASE
+                    WHEN (e.state = ANY (ARRAY['unknown'::text, 'undecided'::text])) THEN e.amount
+                    ELSE (0)::numeric
+                END) AS unknown,
+            sum(
+                CASE
+                    WHEN (e.state = ANY (ARRAY['sending'::text, 'unknown'::text, 'undecided'::text])) THEN GREATEST(e.amount, (0)::numeric)
+                    ELSE (0)::numeric
+                END) AS open_up,
+            sum(
+                CASE
+                    WHEN (e.state = ANY (ARRAY['sending'::text, 'unknown'::text, 'undecided'::text])) THEN LEAST(e.amount, (0)::numeric)
+                    ELSE (0)::numeric
+                END) AS open_down
+           FROM tallyhook.effects e
+          WHERE ((((e.settled_at IS NULL) AND (e.state = ANY (ARRAY['sending'::text, 'unknown'::text]))) OR ((e.in_books <> ((e.postings % 2) = 1)) AND (e.posting_problem IS NULL)) OR (e.state = 'undecided'::text) OR (e.posting_problem IS NOT NULL)) AND (e.account ~~ 'wallet:%'::text))
+          GROUP BY (lower(substr(e.account, 8)))
+        ), wanted AS (
+         SELECT lower(substr(wanted_postings.account, 8)) AS key,
+            min(substr(wanted_postings.account, 8)) AS addr,
+            sum(wanted_postings.amount) AS amount
+           FROM tallyhook.wanted_postings
+          WHERE ((wanted_postings.posted_at IS NULL) AND (wanted_postings.problem IS NULL) AND (wanted_postings.account ~~ 'wallet:%'::text))
+          GROUP BY (lower(substr(wanted_postings.account, 8)))
+        ), drifting AS (
+         SELECT drifts.wallet_key AS key,
+            sum(drifts.amount) AS amount
+           FROM tallyhook.drifts
+          WHERE (drifts.closed_at IS NULL)
+          GROUP BY drifts.wallet_key
+        ), booked AS (
+         SELECT lower(substr(accounts.name, 8)) AS key,
+            substr(accounts.name, 8) AS addr,
+            accounts.balance
+           FROM tallyhook.accounts
+          WHERE (accounts.kind = 'wallet'::text)
+        ), summed AS (
+         SELECT COALESCE(w.addr, b.addr, p.addr, n.addr) AS addr,
+            w.status,
+            (w.opened_at IS NOT NULL) AS opened,
+            COALESCE(b.balance, (0)::numeric) AS ledger_balance,
+            (COALESCE(p.unposted, (0)::numeric) + COALESCE(n.amount, (0)::numeric)) AS unposted,
+            COALESCE(p.in_flight, (0)::numeric) AS in_flight,
+            COALESCE(p.unknown, (0)::numeric) AS unknown,
+            COALESCE(p.open_up, (0)::numeric) AS open_up,
+            COALESCE(p.open_down, (0)::numeric) AS open_down,
+            w.observed_balance,
+            w.observed_at,
+            w.ledger_at_look,
+            COALESCE(d.amount, (0)::numeric) AS drift
+           FROM ((((tallyhook.wallets w
+             FULL JOIN booked b ON ((b.key = w.key)))
+             FULL JOIN pending p ON ((p.key = COALESCE(w.key, b.key))))
+             FULL JOIN wanted n ON ((n.key = COALESCE(w.key, b.key, p.key))))
+             LEFT JOIN drifting d ON ((d.key = w.key)))
+        )
+ SELECT addr,
+    status,
+    opened,
+    ledger_balance,
+    unposted,
+    in_flight,
+    unknown,
+    ((ledger_balance + unposted) + open_up) AS best_case,
+    ((ledger_balance + unposted) + open_down) AS worst_case,
+    observed_balance,
+    (observed_at)::timestamp with time zone AS observed_at,
+    ledger_at_look,
+    drift
+   FROM summed;
+create view tallyhook.effects as
+ SELECT l.operation_id,
+    l.kind,
+    l.state,
+    l.outcome,
+    l.in_books,
+    l.postings,
+    l.posting_problem,
+    l.recorded_at,
+    l.sent_at,
+    l.answered_at,
+    l.effective_at,
+    l.settled_at,
+    leg.account,
+    leg.amount
+   FROM (tallyhook.legs l
+     CROSS JOIN LATERAL ( VALUES (l.payer,(- l.paid)), (l.receiver,l.received), (l.fee_account,l.fee)) leg(account, amount))
+  WHERE (leg.amount <> (0)::numeric);
+create view tallyhook.legs as
+ SELECT o.id AS operation_id,
+    o.kind,
+    o.state,
+    o.outcome,
+    o.in_books,
+    o.postings,
+    o.posting_problem,
+    o.recorded_at,
+    o.sent_at,
+    o.answered_at,
+    o.effective_at,
+    o.settled_at,
+        CASE o.kind
+            WHEN 'give'::text THEN COALESCE(('wallet:'::text || ((b.said -> 'operators'::text) ->> (o.operation_no)::text)), ('operator:'::text || (o.operation_no)::text))
+            ELSE ('wallet:'::text || o.from_addr)
+        END AS payer,
+    p.paid,
+        CASE o.kind
+            WHEN 'receive_from'::text THEN COALESCE(('wallet:'::text || (b.said ->> 'collection'::text)), 'collection'::text)
+            ELSE ('wallet:'::text || o.to_addr)
+        END AS receiver,
+    (p.paid - f.fee) AS received,
+    COALESCE(('wallet:'::text || (b.said ->> 'fees'::text)), 'fees'::text) AS fee_account,
+    f.fee
+   FROM (((tallyhook.operations o
+     CROSS JOIN ( SELECT ( SELECT (installation.value)::jsonb AS value
+                   FROM tallyhook.installation
+                  WHERE (installation.name = 'books'::text)) AS said) b)
+     CROSS JOIN LATERAL ( SELECT COALESCE(o.fee_amount, (0)::numeric) AS fee,
+            COALESCE(((b.said ->> 'fee_mode'::text) = 'deducted'::text), false) AS deducted) f)
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN f.deducted THEN o.amount
+                    ELSE (o.amount + f.fee)
+                END AS paid) p)
+  WHERE ((o.kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) AND (o.amount > (0)::numeric) AND (f.fee >= (0)::numeric) AND ((o.kind <> 'give'::text) OR ((f.fee = (0)::numeric) AND (o.operation_no >= (0)::numeric))) AND ((o.kind = 'give'::text) OR ((o.from_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((o.kind = 'receive_from'::text) OR ((o.to_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((NOT f.deducted) OR (f.fee <= o.amount)));
+
+-- functions
+
+CREATE OR REPLACE FUNCTION finance_v1.balances_as_of(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(account text, asset text, balance numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+select a.name, a.asset, s.total
+  from (
+    select e.account_id, sum(e.amount) as total from tallyhook.entries e
+    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    group by e.account_id) s
+  join tallyhook.accounts a on a.id = s.account_id
+  order by a.name
+$function$;
+CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text DEFAULT 'UTC'::text)
+ RETURNS TABLE(day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
+    sum(2 * (t.posting % 2) - 1)::bigint, sum((2 * (t.posting % 2) - 1) * o.amount),
+    sum((2 * (t.posting % 2) - 1) * coalesce(o.fee_amount, 0))
+  from tallyhook.transactions t
+  join tallyhook.operations o on o.id = t.operation_id
+  where t.effective_at >= coalesce($1, '-infinity') and t.effective_at < coalesce($2, 'infinity')
+  group by 1, 2, 3
+  order by 1, 2, 3
+$function$;
+CREATE OR REPLACE FUNCTION finance_v1.trial_balance(as_of timestamp with time zone DEFAULT NULL::timestamp with time zone, known_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS TABLE(account text, asset text, debit numeric, credit numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+select a.name, a.asset, greatest(s.total, 0), greatest(-s.total, 0)
+  from (
+    select e.account_id, sum(e.amount) as total from tallyhook.entries e
+    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    group by e.account_id) s
+  join tallyhook.accounts a on a.id = s.account_id
+  order by a.name
+$function$;
+CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timestamp with time zone, "to" timestamp with time zone)
+ RETURNS TABLE(seq bigint, effective_at timestamp with time zone, kind text, reason_type text, tx_log_no numeric, counterparty text, amount numeric, balance_after numeric)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
+    sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
+      select sum(b.amount) from tallyhook.entries b
+      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
+  from (
+    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type, t.tx_log_no,
+      (select string_agg(o.name, ', ' order by x.line) from tallyhook.entries x
+        join tallyhook.accounts o on o.id = x.account_id
+        where x.transaction_id = e.transaction_id and x.line <> e.line) as counterparty,
+      e.amount, e.account_id
+    from tallyhook.accounts a
+    join tallyhook.entries e on e.account_id = a.id
+    join tallyhook.transactions t on t.id = e.transaction_id
+    where lower(a.name) = 'wallet:' || lower($1) and a.asset = 'service_token'
+      and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
+  order by l.effective_at, l.seq
+$function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_accounts()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  perform from new_rows n
+    where n.balance is distinct from case n.version when 0 then 0 else (select e.balance_after
+        from tallyhook.entries e where e.account_id = n.id and e.version = n.version) end
+      or (select e.line from tallyhook.entries e
+        where e.account_id = n.id and e.version = n.version + 1) is not null
+    limit 1;
+  if found then
+    raise exception 'an account does not show its last entry' using errcode = 'TH003';
+  end if;
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_batches()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  perform from new_rows n
+    where n.id < 1 or n.id > 1 and coalesce((select p.recorded_at from tallyhook.batches p
+      where p.id = n.id - 1), 'infinity') >= n.recorded_at;
+  if found then
+    raise exception 'a batch does not continue the books' using errcode = 'TH004';
+  end if;
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_entries()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare broken bigint;
+begin
+  select n.transaction_id into broken
+    from (select transaction_id, sum(amount) as total, count(*) as found, min(line) as first,
+        max(line) as last, min(effective_at) as effective_at, max(effective_at) as effective_to,
+        min(recorded_at) as recorded_at, max(recorded_at) as recorded_to
+      from new_rows group by transaction_id) n
+    where n.total <> 0 or n.first <> 1 or n.last <> n.found
+      or n.effective_at <> n.effective_to or n.recorded_at <> n.recorded_to
+      or row(n.found, n.effective_at, n.recorded_at) is distinct from (
+        select row(t.entry_count::bigint, t.effective_at, t.recorded_at)
+        from tallyhook.transactions t where t.id = n.transaction_id)
+    limit 1;
+  if found then
+    raise exception 'transaction % does not balance or is not whole', broken using errcode = 'TH002';
+  end if;
+  perform from (select account_id, version, amount, balance_after, lag(version) over w as version_before,
+        lag(balance_after) over w as before, lead(version) over w is null as is_last
+      from new_rows window w as (partition by account_id order by version)) n
+    where n.version <> coalesce(n.version_before + 1, greatest(n.version, 1))
+      or n.balance_after is distinct from n.amount + coalesce(n.before, case n.version when 1 then 0 else (
+        select p.balance_after from tallyhook.entries p
+        where p.account_id = n.account_id and p.version = n.version - 1) end)
+      or n.is_last and row(n.version, n.balance_after) is distinct from (
+        select row(a.version, a.balance) from tallyhook.accounts a where a.id = n.account_id)
+    limit 1;
+  if found then
+    raise exception 'an entry does not continue its account' using errcode = 'TH003';
+  end if;
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_transactions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare bare bigint;
+begin
+  select n.id into bare from new_rows n
+    where (select e.line from tallyhook.entries e where e.transaction_id = n.id and e.line = 1) is null
+    limit 1;
+  if found then
+    raise exception 'transaction % has no entries', bare using errcode = 'TH002';
+  end if;
+  perform from (select min(id) as first, max(id) as last, count(*) as found from new_rows) n
+    where n.first < 1 or n.last - n.first + 1 <> n.found
+      or n.first > 1 and (select p.id from tallyhook.transactions p where p.id = n.first - 1) is null;
+  if found then
+    raise exception 'a transaction does not continue the books' using errcode = 'TH004';
+  end if;
+  perform from (select distinct batch_id, recorded_at from new_rows) n
+    where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
+      where b.id = n.batch_id);
+  if found then
+    raise exception 'a transaction was not recorded with its batch' using errcode = 'TH004';
+  end if;
+  select n.id into bare from new_rows n
+    where n.reverses is not null and exists (
+      select from tallyhook.entries e where e.transaction_id in (n.id, n.reverses)
+      group by e.account_id having sum(e.amount) <> 0)
+    limit 1;
+  if found then
+    raise exception 'transaction % does not negate what it reverses', bare using errcode = 'TH005';
+  end if;
+  return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.drop_partitions(of_table text, ended_before date)
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare p record;
+begin
+  if of_table <> all (array['events', 'looks', 'deliveries', 'attempts']) then
+    raise exception 'table % is never pruned', of_table using errcode = 'TH001';
+  end if;
+  perform pg_advisory_xact_lock(7240125);
+  for p in
+    select c.relname from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+      join pg_class parent on parent.oid = i.inhparent
+      join pg_namespace n on n.oid = parent.relnamespace
+      where n.nspname = 'tallyhook' and parent.relname = of_table
+        and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
+        and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before
+      order by c.relname
+  loop
+    execute format('drop table tallyhook.%I', p.relname);
+    return next p.relname;
+  end loop;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.make_partitions(first_month date, months integer)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare t text; m date;
+begin
+  perform pg_advisory_xact_lock(7240125);
+  foreach t in array array['events', 'looks', 'deliveries', 'attempts'] loop
+    for i in 0 .. months - 1 loop
+      m := (date_trunc('month', first_month) + make_interval(months => i))::date;
+      if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
+        execute format('create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
+          t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
+          (m + interval '1 month')::date::text || ' 00:00:00+00');
+      end if;
+    end loop;
+  end loop;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
+    using errcode = 'TH001';
+end $function$;
+
+-- triggers
+
+CREATE TRIGGER accounts_identity BEFORE UPDATE OF id, name, kind, asset, opened_at ON tallyhook.accounts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER accounts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.accounts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER accounts_opened_true AFTER INSERT ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
+CREATE TRIGGER accounts_updated_true AFTER UPDATE ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
+CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.batches FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
+CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER drifts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.entries FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_entries(); -- always
+CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.nft_movements FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.sends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
+CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER wanted_postings_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, wanted_at ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER wanted_postings_kept BEFORE DELETE OR TRUNCATE ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+
+-- comments
+
+comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (first sight of a wallet) or external (suspense: differences that nobody explained).';
+comment on column finance_v1.accounts.asset is 'Always service_token.';
+comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
+comment on column finance_v1.accounts.opened_at is 'When the account got into the books.';
+comment on column finance_v1.balances.account is 'The account.';
+comment on column finance_v1.balances.asset is 'Always service_token.';
+comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
+comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
+comment on column finance_v1.coverage.checked is 'Wallets whose newest look was conclusive and recent enough.';
+comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the books.';
+comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest judged looks.';
+comment on column finance_v1.coverage.stale is 'Wallets whose newest judged look is too old, or that were never looked at.';
+comment on column finance_v1.drifts.addr is 'Wallet that holds another balance than everything known explains.';
+comment on column finance_v1.drifts.age is 'From first sight until it closed, or until now.';
+comment on column finance_v1.drifts.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts.assignee is 'Who works on it.';
+comment on column finance_v1.drifts.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.drifts_ageing.addr is 'Wallet that holds another balance than everything known explains.';
+comment on column finance_v1.drifts_ageing.age is 'From first sight until it closed, or until now.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts_ageing.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
+comment on column finance_v1.drifts_ageing.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drifts_ageing.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts_ageing.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.journal.account is 'The account that moves.';
+comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
+comment on column finance_v1.journal.asset is 'Always service_token.';
+comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
+comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
+comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded or reported.';
+comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
+comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
+comment on column finance_v1.journal.reason_type is 'The reason that the write gave, word for word; empty for what is not a write.';
+comment on column finance_v1.journal.recorded_at is 'When it got into the books.';
+comment on column finance_v1.journal.reference is 'The app''s own name for the write.';
+comment on column finance_v1.journal.requested_by is 'Who asked: the owner of the key, or the stage that booked it.';
+comment on column finance_v1.journal.reverses is 'The transaction that this one takes back.';
+comment on column finance_v1.journal.seq is 'Place of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
+comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
+comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
+comment on column finance_v1.nft_holdings.contract_id is 'NFT contract.';
+comment on column finance_v1.nft_holdings.locked is 'True while a market has locked it.';
+comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
+comment on column finance_v1.nft_holdings.status is 'Status that the service showed: 0 pending, 1 complete, 2 in progress, 3 failed.';
+comment on column finance_v1.nft_holdings.token_id is 'NFT token.';
+comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
+comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known.';
+comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
+comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
+comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
+comment on column finance_v1.nft_movements.token_id is 'NFT token.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction.';
+comment on column finance_v1.operations.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations.answered_at is 'When the service answered.';
+comment on column finance_v1.operations.contract_id is 'NFT contract.';
+comment on column finance_v1.operations.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
+comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.operations.operation_id is 'Our id of the write.';
+comment on column finance_v1.operations.operation_no is 'Operator wallet that pays a give.';
+comment on column finance_v1.operations.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations.reason_type is 'Reason, word for word.';
+comment on column finance_v1.operations.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations.sent_at is 'When it was sent.';
+comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
+comment on column finance_v1.operations.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations.to_addr is 'Wallet that receives, or the owner after.';
+comment on column finance_v1.operations.token_id is 'NFT token.';
+comment on column finance_v1.operations.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
+comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
+comment on column finance_v1.operations_without_tx_number.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
+comment on column finance_v1.operations_without_tx_number.contract_id is 'NFT contract.';
+comment on column finance_v1.operations_without_tx_number.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.from_addr is 'Wallet that pays, or the owner before.';
+comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
+comment on column finance_v1.operations_without_tx_number.operation_no is 'Operator wallet that pays a give.';
+comment on column finance_v1.operations_without_tx_number.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason, word for word.';
+comment on column finance_v1.operations_without_tx_number.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
+comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
+comment on column finance_v1.operations_without_tx_number.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.to_addr is 'Wallet that receives, or the owner after.';
+comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token.';
+comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
+comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
+comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
+comment on column finance_v1.reports.breaks is 'How many breaks it found.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the books are not chained.';
+comment on column finance_v1.reports.kind is 'reconciliation.';
+comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
+comment on column finance_v1.reports.period_from is 'Start of its period, included.';
+comment on column finance_v1.reports.period_to is 'End of its period, excluded.';
+comment on column finance_v1.reports.report_id is 'Our id of the report.';
+comment on column finance_v1.reports.verdict is 'balanced or breaks.';
+comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
+comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
+comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
+comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on their way: sent, not answered yet, in service tokens.';
+comment on column finance_v1.wallet_positions.ledger_at_look is 'What the books held when that look was judged, wanted postings included.';
+comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
+comment on column finance_v1.wallet_positions.observed_at is 'When that look began.';
+comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest judged look.';
+comment on column finance_v1.wallet_positions.opened is 'Whether its opening balance was taken; before that it has no drift.';
+comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first look.';
+comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost, in service tokens: applied or not, nobody knows yet.';
+comment on column finance_v1.wallet_positions.unposted is 'What is executed or wanted and not posted yet, in service tokens; normally for less than a second.';
+comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
+comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts that had entries. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens.';
+comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A write that was taken back counts minus one on the day it was thought to have taken effect. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the amounts that were asked, in service tokens; fees: sum of the fees that were asked, in service tokens.';
+comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
+comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens.';
+comment on relation finance_v1.accounts is 'Every account of the books.';
+comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
+comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. A check counts when it ended with a conclusion; it is stale after the time that the fact ''stale_after_ms'' sets (24 h without it).';
+comment on relation finance_v1.drifts is 'Every confirmed difference between a wallet and everything that explains it, also those that ended. Never netted: one row each.';
+comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
+comment on relation finance_v1.journal is 'Every entry of the books, one row per account that a transaction moves. Entries of one transaction sum to zero. Nothing is ever changed: corrections are reversals.';
+comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
+comment on relation finance_v1.nft_movements is 'What happened to tokens, as booked; nothing is ever changed.';
+comment on relation finance_v1.operations is 'Every write that was asked of the service, whatever became of it.';
+comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
+comment on relation finance_v1.reports is 'Every report that was made.';
+comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: what the books hold, what is still open on it, and what the service showed.';
+comment on schema finance_v1 is 'The books for finance people: read-only, stable within v1. Amounts are whole service tokens; a positive entry increases its account.';
+
+-- grants
+
+grant select on finance_v1.accounts to tallyhook_finance;
+grant select on finance_v1.accounts to tallyhook_writer;
+grant select on finance_v1.balances to tallyhook_finance;
+grant select on finance_v1.balances to tallyhook_writer;
+grant select on finance_v1.coverage to tallyhook_finance;
+grant select on finance_v1.coverage to tallyhook_writer;
+grant select on finance_v1.drifts to tallyhook_finance;
+grant select on finance_v1.drifts to tallyhook_writer;
+grant select on finance_v1.drifts_ageing to tallyhook_finance;
+grant select on finance_v1.drifts_ageing to tallyhook_writer;
+grant select on finance_v1.journal to tallyhook_finance;
+grant select on finance_v1.journal to tallyhook_writer;
+grant select on finance_v1.nft_holdings to tallyhook_finance;
+grant select on finance_v1.nft_holdings to tallyhook_writer;
+grant select on finance_v1.nft_movements to tallyhook_finance;
+grant select on finance_v1.nft_movements to tallyhook_writer;
+grant select on finance_v1.operations to tallyhook_finance;
+grant select on finance_v1.operations to tallyhook_writer;
+grant select on finance_v1.operations_without_tx_number to tallyhook_finance;
+grant select on finance_v1.operations_without_tx_number to tallyhook_writer;
+grant select on finance_v1.reports to tallyhook_finance;
+grant select on finance_v1.reports to tallyhook_writer;
+grant select on finance_v1.wallet_positions to tallyhook_finance;
+grant select on finance_v1.wallet_positions to tallyhook_writer;
+grant execute on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
+grant execute on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_finance;
+grant execute on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) to tallyhook_writer;
+grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_finance;
+grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
+grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.drop_partitions(text,date) to tallyhook_writer;
+grant execute on function tallyhook.make_partitions(date,integer) to tallyhook_writer;
+grant usage on schema finance_v1 to tallyhook_finance;
+grant usage on schema finance_v1 to tallyhook_writer;
+grant usage on schema tallyhook to tallyhook_writer;
+grant insert, select, update on tallyhook.accounts to tallyhook_writer;
+grant insert, select on tallyhook.attempts to tallyhook_writer;
+grant insert, select on tallyhook.batches to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
+grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
+grant insert, select on tallyhook.drift_actions to tallyhook_writer;
+grant insert, select, update on tallyhook.drifts to tallyhook_writer;
+grant select on tallyhook.effects to tallyhook_writer;
+grant insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
+grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
+grant insert, select on tallyhook.entries to tallyhook_writer;
+grant insert, select, update on tallyhook.events to tallyhook_writer;
+grant insert, select, update on tallyhook.feed to tallyhook_writer;
+grant insert, select, update on tallyhook.findings to tallyhook_writer;
+grant insert, select, update on tallyhook.installation to tallyhook_writer;
+grant insert, select, update on tallyhook.keys to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
+grant select on tallyhook.legs to tallyhook_writer;
+grant insert, select, update on tallyhook.looks to tallyhook_writer;
+grant select on tallyhook.migrations to tallyhook_writer;
+grant insert, select on tallyhook.nft_movements to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.objects to tallyhook_writer;
+grant insert, select, update on tallyhook.operations to tallyhook_writer;
+grant insert, select, update on tallyhook.quota to tallyhook_writer;
+grant insert, select on tallyhook.reports to tallyhook_writer;
+grant insert, select on tallyhook.sends to tallyhook_writer;
+grant insert, select, update on tallyhook.service_state to tallyhook_writer;
+grant insert, select, update on tallyhook.subjects to tallyhook_writer;
+grant insert, select, update on tallyhook.tokens to tallyhook_writer;
+grant insert, select on tallyhook.transactions to tallyhook_writer;
+grant insert, select on tallyhook.transitions to tallyhook_writer;
+grant insert, select, update on tallyhook.wallets to tallyhook_writer;
+grant insert, select, update on tallyhook.wanted_postings to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;
