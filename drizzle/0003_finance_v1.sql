@@ -10,8 +10,8 @@ comment on schema finance_v1 is 'The books for finance people: read-only, stable
 create index operations_for_people on tallyhook.operations (recorded_at)
   where state = 'undecided' or posting_problem is not null;
 --> statement-breakpoint
--- What a token write means for the books: who pays what, who receives what, which fee goes where; no row
--- for a write that cannot be posted. The rule is legsOf in src/ledger/posting.ts; a property test holds the
+-- What a token write means for the books: who pays what, who receives what, which fee goes where, and
+-- whether it can be posted at all. The rule is legsOf in src/ledger/posting.ts; a property test holds the
 -- two equal. How fees are read and which wallet stands behind an operator, the fees and the collection is
 -- the fact 'books' of tallyhook.installation: {"fee_mode": "on_top" or "deducted",
 -- "operators": {"<no>": "<addr>"}, "fees": "<addr>", "collection": "<addr>"}; without it fees are on top
@@ -28,26 +28,26 @@ select o.id as operation_id, o.kind, o.state, o.outcome, o.in_books, o.postings,
     else 'wallet:' || o.to_addr end as receiver,
   p.paid - f.fee as received,
   coalesce('wallet:' || (b.said ->> 'fees'), 'fees') as fee_account,
-  f.fee
+  f.fee,
+  coalesce(o.amount > 0 and f.fee >= 0 and (not f.deducted or f.fee <= o.amount)
+    and (o.kind <> 'give' or f.fee = 0 and o.operation_no >= 0)
+    and (o.kind = 'give' or o.from_addr collate "C" ~ '^[!-~]{42}$')
+    and (o.kind = 'receive_from' or o.to_addr collate "C" ~ '^[!-~]{42}$'), false) as postable
 from tallyhook.operations o
 cross join (select (select value::jsonb from tallyhook.installation where name = 'books') as said) b
 cross join lateral (select coalesce(o.fee_amount, 0) as fee,
   coalesce(b.said ->> 'fee_mode' = 'deducted', false) as deducted) f
 cross join lateral (select case when f.deducted then o.amount else o.amount + f.fee end as paid) p
-where o.kind in ('give', 'receive_from', 'transfer') and o.amount > 0 and f.fee >= 0
-  and (o.kind <> 'give' or f.fee = 0 and o.operation_no >= 0)
-  and (o.kind = 'give' or o.from_addr collate "C" ~ '^[!-~]{42}$')
-  and (o.kind = 'receive_from' or o.to_addr collate "C" ~ '^[!-~]{42}$')
-  and (not f.deducted or f.fee <= o.amount);
+where o.kind in ('give', 'receive_from', 'transfer');
 --> statement-breakpoint
--- The same as one row per account that moves, without zeros.
+-- The same as one row per account that moves, without zeros; none for a write that cannot be posted.
 create view tallyhook.effects as
 select l.operation_id, l.kind, l.state, l.outcome, l.in_books, l.postings, l.posting_problem,
   l.recorded_at, l.sent_at, l.answered_at, l.effective_at, l.settled_at, leg.account, leg.amount
 from tallyhook.legs l
 cross join lateral (values (l.payer, -l.paid), (l.receiver, l.received), (l.fee_account, l.fee))
   as leg(account, amount)
-where leg.amount <> 0;
+where l.postable and leg.amount <> 0;
 --> statement-breakpoint
 create view finance_v1.accounts as
 select name as account, kind, asset, opened_at::timestamptz as opened_at from tallyhook.accounts;

@@ -99,7 +99,9 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
     ), account as (
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
         h.name is not null or a.kind in ('operator', 'fees', 'collection') as house, a.balance,
-        a.version, last.balance_after, coalesce(s.entries, 0) as entries,
+        a.version, coalesce(s.entries, 0) as entries, (
+          select e.balance_after from tallyhook.entries e
+          where e.account_id = a.id and e.version = a.version) as balance_after,
         coalesce(s.last, 0) as last,
         coalesce(s.total, 0) as total, coalesce(s.opening, 0) as opening,
         coalesce(s.prior_period, 0) as prior_period, coalesce(s.closing, 0) as closing,
@@ -107,7 +109,6 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
         coalesce(f.outgoing, 0) - coalesce(f.fees, 0) as outgoing
       from tallyhook.accounts a
       left join standing s on s.account_id = a.id
-      left join tallyhook.entries last on last.account_id = a.id and last.version = a.version
       left join flow f on f.account_id = a.id
       left join house h on h.name = lower(a.name)
     )

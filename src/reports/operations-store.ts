@@ -81,11 +81,12 @@ export async function listUnmapped(q: Question): Promise<FoundRow[]> {
  */
 export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
   return q.tx.sql<FoundRow[]>`
-    with posted as (
+    with named as materialized (
+      select id, hashtextextended(lower(name), 0)::numeric as sign from tallyhook.accounts
+    ), posted as (
       select e.transaction_id, count(*) as entries, sum(e.amount) as total,
-        sum(greatest(e.amount, 0)) as moved,
-        sum(e.amount * hashtextextended(lower(a.name), 0)) as sign
-      from tallyhook.entries e join tallyhook.accounts a on a.id = e.account_id
+        sum(e.amount) filter (where e.amount > 0) as moved, sum(e.amount * n.sign) as sign
+      from tallyhook.entries e join named n on n.id = e.account_id
       group by e.transaction_id
     ), compared as (
       select t.id, t.operation_id, t.posting, t.effective_at, p.moved, p.entries, p.total,
@@ -94,7 +95,7 @@ export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
           when t.operation_id is not null and l.operation_id is null
             then 'posting_without_operation'
           when t.posting > l.postings then 'posted_too_often'
-          when t.posting = l.postings and t.posting % 2 = 1 and p.sign <>
+          when t.posting = l.postings and t.posting % 2 = 1 and p.sign is distinct from
             l.received * hashtextextended(lower(l.receiver), 0)
             + l.fee * hashtextextended(lower(l.fee_account), 0)
             - l.paid * hashtextextended(lower(l.payer), 0) then 'posted_differently'

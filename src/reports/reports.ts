@@ -67,7 +67,10 @@ const DUE_MAX = 10;
 /** The fact of the installation under which the views of finance_v1 find the books' settings. */
 export const BOOKS_FACT = 'books';
 
-/** The value of that fact: how fees are read, and which wallets stand behind which accounts. */
+/** The fact that says after how many milliseconds the view `coverage` calls a wallet stale. */
+export const STALE_AFTER_FACT = 'stale_after_ms';
+
+/** The value of `books`: how fees are read, and which wallets stand behind which accounts. */
 export function booksFact(books: Books): string {
   return jsonText({
     fee_mode: books.feeMode,

@@ -116,7 +116,12 @@ export async function lockSchedule(tx: Tx, kind: string): Promise<boolean> {
   return rows[0]?.held ?? false;
 }
 
-/** From here on the transaction cannot write. */
+/**
+ * From here on the transaction cannot write, sorts and joins in memory, and keeps to one core: a
+ * report never takes the machine from the daemon.
+ */
 export async function onlyRead(tx: Tx): Promise<void> {
   await tx.sql`set transaction read only`;
+  await tx.sql`set local work_mem = '64MB'`;
+  await tx.sql`set local max_parallel_workers_per_gather = 0`;
 }

@@ -70,7 +70,8 @@ export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
 function pendingWrites({ tx }: Question) {
   return tx.sql`
     select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
-      e.postings % 2 = 1 as posted, e.outcome, coalesce(e.sent_at, e.recorded_at) as sent_at,
+      e.postings % 2 = 1 as posted, e.outcome, 
+      coalesce(e.sent_at, least(e.effective_at, e.recorded_at)) as sent_at,
       coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at
     from tallyhook.effects e
     where (e.settled_at is null and e.state in ('sending', 'unknown')
@@ -100,7 +101,8 @@ function heldWallets({ tx, limits }: Question) {
         where m.sent_at < coalesce((select k.ended_at from tallyhook.looks k
           where k.started_at = w.observed_at and k.id = w.look_id), w.observed_at)) as optional
       from (
-        select p.id, sum(e.amount) as amount, coalesce(p.sent_at, p.recorded_at) as sent_at
+        select p.id, sum(e.amount) as amount,
+          coalesce(p.sent_at, least(p.effective_at, p.recorded_at)) as sent_at
         from tallyhook.entries e
         join tallyhook.transactions t on t.id = e.transaction_id
         join tallyhook.operations p on p.id = t.operation_id

@@ -65,6 +65,14 @@ describe('What lies between the ledger and a look has a name', () => {
     expect(content.breaks.by_kind).toEqual([{ kind: 'posting_set_aside', count: 1 }]);
   });
 
+  test('A write made elsewhere and reported after the look may be in it', async () => {
+    const { world: w, at } = await looked(107n);
+    const reported = { source: 'report', sent_at: null, recorded_at: isoText(at + HOUR) };
+    await w.operation({ ...later(at - 1_000), ...reported });
+    await w.post();
+    expect((await w.report()).content.headline).toBe('balanced');
+  });
+
   test('Lost answers explain a balance only as a named subset', async () => {
     const { world: w, at } = await looked(111n);
     const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
