@@ -1,0 +1,33 @@
+/** Empty databases on the test server, for what must begin before the first migration. */
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { inject } from 'vitest';
+
+export interface EmptyDatabases {
+  /** Makes one more and answers its address, with the owner's login. */
+  make(): Promise<string>;
+  /** Runs one statement as the owner of the server. */
+  run(statement: string): Promise<unknown>;
+  drop(): Promise<void>;
+}
+
+export function emptyDatabases(): EmptyDatabases {
+  const serverUrl = inject('serverUrl');
+  const server = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  const made: string[] = [];
+  return {
+    async make() {
+      const name = `t_empty_${randomBytes(6).toString('hex')}`;
+      await server.unsafe(`create database ${name} template template0`);
+      made.push(name);
+      const at = new URL(serverUrl);
+      at.pathname = `/${name}`;
+      return at.href;
+    },
+    run: (statement) => server.unsafe(statement),
+    async drop() {
+      for (const name of made) await server.unsafe(`drop database if exists ${name} with (force)`);
+      await server.end();
+    },
+  };
+}

@@ -1,0 +1,117 @@
+/** A start insists on its guards and on a server that keeps what it confirms; a writer gets by neither. */
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
+import { findMissingGuards, GUARDS, insistOnGuards } from '../../src/db/guards.ts';
+import { WRITER } from '../../src/db/roles.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+/** Changes something inside a transaction, looks, and takes it back. */
+async function meanwhile<T>(change: string, look: (db: Db) => Promise<T>): Promise<T> {
+  let seen: T | undefined;
+  const undo = new Error('undo');
+  await database.owner
+    .begin(async (tx) => {
+      await tx.sql.unsafe(change);
+      seen = await look(tx as unknown as Db);
+      throw undo;
+    })
+    .catch((error: unknown) => {
+      if (error !== undo) throw error;
+    });
+  return seen as T;
+}
+
+describe('Guards', () => {
+  test('All stand after the migrations', async () => {
+    expect(await findMissingGuards(database.db)).toEqual([]);
+    await insistOnGuards(database.db);
+  });
+
+  test('Are every trigger of ours', async () => {
+    const rows = await database.owner.sql<{ name: string }[]>`
+      select c.relname || '.' || t.tgname as name
+      from pg_trigger t join pg_class c on c.oid = t.tgrelid
+      where not t.tgisinternal and c.relnamespace = 'tallyhook'::regnamespace`;
+    expect(rows.map(({ name }) => name).toSorted()).toEqual([...GUARDS].toSorted());
+  });
+
+  it.each(GUARDS)('A start without %s is refused by its name', async (guard) => {
+    const [table, trigger] = guard.split('.');
+    const changes = [
+      `drop trigger ${trigger} on tallyhook.${table}`,
+      `alter table tallyhook.${table} disable trigger ${trigger}`,
+      `alter table tallyhook.${table} enable trigger ${trigger}`,
+    ];
+    for (const change of changes) {
+      expect(await meanwhile(change, findMissingGuards)).toEqual([guard]);
+      const refused = meanwhile(change, insistOnGuards);
+      await expect(refused).rejects.toMatchObject({
+        code: 'bad_setting',
+        message: expect.stringContaining(guard),
+      });
+    }
+  });
+
+  test('A start is refused where a commit may be lost', async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await database.owner.sql.unsafe(`alter database ${name} set synchronous_commit = off`);
+    const db = connect({ url: database.url, role: WRITER, max: 1 });
+    try {
+      await expect(insistOnGuards(db)).rejects.toMatchObject({
+        code: 'bad_setting',
+        message: expect.stringMatching(/synchronous_commit off .*set synchronous_commit = on/),
+      });
+    } finally {
+      await db.end();
+      await database.owner.sql.unsafe(`alter database ${name} reset synchronous_commit`);
+    }
+  });
+});
+
+describe('The writer', () => {
+  /** insufficient_privilege, or "must be owner". */
+  const refused = { code: '42501' };
+  const month = 'tallyhook.events_default';
+
+  it.each([
+    'drop trigger entries_balance on tallyhook.entries',
+    'alter table tallyhook.entries disable trigger all',
+    "set session_replication_role = 'replica'",
+    'create or replace function tallyhook.refuse_change() returns trigger language sql as $$$$',
+    'update tallyhook.entries set amount = 0',
+    'delete from tallyhook.transitions',
+    'truncate tallyhook.sends',
+    'delete from tallyhook.operations',
+    'delete from tallyhook.events',
+    `insert into ${month} (id) values ('x')`,
+    `select id from ${month}`,
+    `drop table ${month}`,
+    `alter table tallyhook.events detach partition ${month}`,
+    'create table tallyhook.mine (a int)',
+    'update tallyhook.migrations set hash = null',
+    'create role t_more',
+  ])('May not: %s', async (statement) => {
+    await expect(database.db.begin(({ sql }) => sql.unsafe(statement))).rejects.toMatchObject(
+      refused,
+    );
+  });
+
+  it.each(['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends'])(
+    'And not even the owner changes or removes a row of %s',
+    async (table) => {
+      for (const statement of [
+        `delete from tallyhook.${table}`,
+        `truncate tallyhook.${table} cascade`,
+      ])
+        await expect(
+          database.owner.begin(({ sql }) => sql.unsafe(statement)),
+        ).rejects.toMatchObject({ code: 'TH001' });
+    },
+  );
+});

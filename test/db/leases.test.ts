@@ -1,0 +1,163 @@
+/** Who lives and who may: epochs, leases, fences, and facts that stand. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Daemon,
+  daemonAlive,
+  enrolDaemon,
+  findInstallationFact,
+  fixInstallationFact,
+  holdFence,
+  holdLease,
+  keepAlive,
+  retireDaemon,
+  setInstallationFact,
+} from '../../src/db/leases.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+
+const ALIVE_MS = 15_000;
+const TTL_MS = 10_000;
+
+let database: TestDatabase;
+let clock: ManualClock;
+let a: Daemon;
+let b: Daemon;
+let round = 0;
+
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  round++;
+  // Later than all that earlier tests left behind.
+  clock = manualClock(Date.UTC(2026, round, 1));
+  a = await enrolDaemon(database.db, `dmn_a${round}`, clock.now(), ALIVE_MS);
+  b = await enrolDaemon(database.db, `dmn_b${round}`, clock.now(), ALIVE_MS);
+});
+
+const hold = (daemon: Daemon, name = `work${round}`) =>
+  holdLease(database.db, name, daemon, clock.now(), TTL_MS);
+const fenced = (fence: bigint, name = `work${round}`) =>
+  database.db.begin((tx) => holdFence(tx, name, fence));
+const lost = { code: 'lease_lost' };
+
+describe('Daemons', () => {
+  test('Have epochs that rise with every start', async () => {
+    expect(b.epoch).toBeGreaterThan(a.epoch);
+    await expect(enrolDaemon(database.db, a.id, clock.now(), ALIVE_MS)).rejects.toThrow();
+  });
+
+  test('Are counted while they give signs, and not after', async () => {
+    const sign = (daemon: Daemon) => keepAlive(database.db, daemon, clock.now(), ALIVE_MS);
+    expect(await sign(a)).toBe(2);
+    clock.advance(ALIVE_MS - 1);
+    expect(await sign(a)).toBe(2);
+    clock.advance(1);
+    expect(await sign(a)).toBe(1);
+    expect(await sign(b)).toBe(2);
+  });
+
+  test('May promise only while they count as alive', async () => {
+    const alive = () => database.db.begin((tx) => daemonAlive(tx, a, clock.now()));
+    await alive();
+    clock.advance(ALIVE_MS);
+    await expect(alive()).rejects.toMatchObject(lost);
+    await keepAlive(database.db, a, clock.now(), ALIVE_MS);
+    await alive();
+    await retireDaemon(database.db, a, clock.now());
+    await expect(alive()).rejects.toMatchObject(lost);
+  });
+});
+
+describe('A lease', () => {
+  test('Is held by one, kept by the same, and by another only when it ran out', async () => {
+    expect(await hold(a)).toBe(1n);
+    expect(await hold(b)).toBeUndefined();
+    clock.advance(TTL_MS - 1);
+    expect(await hold(a)).toBe(1n);
+    clock.advance(TTL_MS - 1);
+    expect(await hold(b)).toBeUndefined();
+    clock.advance(1);
+    expect(await hold(b)).toBe(2n);
+    expect(await hold(a)).toBeUndefined();
+  });
+
+  test('Taken by another shows the first holder a fence that is gone', async () => {
+    expect(await hold(a)).toBe(1n);
+    await fenced(1n);
+    clock.advance(TTL_MS);
+    // Ran out, but nobody took it: what the holder does is still its own.
+    await fenced(1n);
+    expect(await hold(b)).toBe(2n);
+    await expect(fenced(1n)).rejects.toMatchObject(lost);
+    await fenced(2n);
+    await expect(fenced(1n, 'never')).rejects.toMatchObject(lost);
+  });
+
+  test('Is free at once after a goodbye, and the fence has risen all the same', async () => {
+    expect(await hold(a)).toBe(1n);
+    await retireDaemon(database.db, a, clock.now());
+    expect(await hold(b)).toBe(2n);
+    await expect(fenced(1n)).rejects.toMatchObject(lost);
+  });
+
+  test('Of another is untouched by a goodbye', async () => {
+    await hold(a);
+    await retireDaemon(database.db, b, clock.now());
+    expect(await hold(b)).toBeUndefined();
+  });
+
+  test('Wanted by twenty at once goes to one', async () => {
+    const daemons = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        enrolDaemon(database.db, `dmn_${round}_${i}`, clock.now(), ALIVE_MS),
+      ),
+    );
+    const fences = await Promise.all(daemons.map((daemon) => hold(daemon)));
+    expect(fences.filter((fence) => fence !== undefined)).toEqual([1n]);
+    clock.advance(TTL_MS);
+    const again = await Promise.all(daemons.map((daemon) => hold(daemon)));
+    expect(again.filter((fence) => fence !== undefined)).toHaveLength(1);
+  });
+
+  test('Cannot be taken while a transaction stands on its fence', async () => {
+    expect(await hold(a)).toBe(1n);
+    clock.advance(TTL_MS);
+    let taken: Promise<bigint | undefined> | undefined;
+    const order: string[] = [];
+    await database.db.begin(async (tx) => {
+      await holdFence(tx, `work${round}`, 1n);
+      taken = hold(b).then((fence) => {
+        order.push('taken');
+        return fence;
+      });
+      const waits = () => database.owner.sql<{ n: number }[]>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      await expect.poll(async () => (await waits())[0]?.n).toBe(1);
+      order.push('written');
+    });
+    expect(await taken).toBe(2n);
+    expect(order).toEqual(['written', 'taken']);
+  });
+});
+
+describe('Facts of the installation', () => {
+  test('Once fixed keep their first value, whoever asks at once', async () => {
+    const name = `service${round}`;
+    expect(await findInstallationFact(database.db, name)).toBeUndefined();
+    const told = await Promise.all(
+      ['one', 'two', 'three'].map((v) => fixInstallationFact(database.db, name, v, clock.now())),
+    );
+    expect(new Set(told).size).toBe(1);
+    expect(await findInstallationFact(database.db, name)).toBe(told[0]);
+  });
+
+  test('That follow the configuration keep their newest value', async () => {
+    const name = `books${round}`;
+    await setInstallationFact(database.db, name, 'old', clock.now());
+    await setInstallationFact(database.db, name, 'new', clock.now());
+    expect(await findInstallationFact(database.db, name)).toBe('new');
+  });
+});

@@ -1,0 +1,122 @@
+/** From nothing to this program's schema: once, however many begin, and never over what does not fit. */
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
+import { isMigrated, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
+import { FINANCE, WRITER } from '../../src/db/roles.ts';
+import { type EmptyDatabases, emptyDatabases } from './empty-database.ts';
+import { dumpSchema } from './schema-dump.ts';
+
+const DRIZZLE = join(import.meta.dirname, '../../drizzle');
+let databases: EmptyDatabases;
+let folder: string;
+let tags: string[];
+/** Migrated once, for all tests that only look at it. */
+let migrated: string;
+
+beforeAll(async () => {
+  databases = emptyDatabases();
+  folder = await mkdtemp(join(tmpdir(), 'tallyhook-migrations-'));
+  await cp(DRIZZLE, folder, { recursive: true });
+  tags = (await readMigrations()).map(({ tag }) => tag);
+});
+afterAll(async () => {
+  await databases.drop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
+  const db = connect({ url, max: 1 });
+  try {
+    return await work(db);
+  } finally {
+    await db.end();
+  }
+}
+
+/** Adds one more migration to the copied folder, as a newer program would have it. */
+async function addMigration(tag: string, text: string): Promise<void> {
+  const path = join(folder, 'meta/_journal.json');
+  const journal = JSON.parse(await readFile(path, 'utf8'));
+  journal.entries.push({ idx: journal.entries.length, tag });
+  await writeFile(path, JSON.stringify(journal));
+  await writeFile(join(folder, `${tag}.sql`), text);
+}
+
+describe('Migrating', () => {
+  test('An empty database gets every migration once, and nothing the second time', async () => {
+    const url = await databases.make();
+    migrated = url;
+    expect(await missingMigrations(url)).toEqual(tags);
+    expect(await migrate(url)).toEqual(tags);
+    expect(await migrate(url)).toEqual([]);
+    expect(await missingMigrations(url)).toEqual([]);
+    expect(await over(url, async (db) => isMigrated(db.sql, await readMigrations()))).toBe(true);
+  });
+
+  test('Eight at once on one database: one applies, all end well', async () => {
+    const url = await databases.make();
+    const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(url)));
+    expect(applied.filter((done) => done.length > 0)).toEqual([tags]);
+  });
+
+  test('Four databases of one cluster at once all get there, and come out the same', async () => {
+    const urls = await Promise.all(Array.from({ length: 4 }, () => databases.make()));
+    const applied = await Promise.all(urls.map((url) => migrate(url)));
+    expect(applied.flat().toSorted()).toEqual([...tags, ...tags, ...tags, ...tags].toSorted());
+    const [first, ...others] = await Promise.all(urls.map((url) => over(url, dumpSchema)));
+    for (const other of others) expect(other).toBe(first);
+  });
+
+  test('A login that may not create databases can own the schema', async () => {
+    const url = new URL(await databases.make());
+    const role = `owner_${url.pathname.slice(9)}`;
+    await databases.run(`create role ${role} login createrole password '${role}'`);
+    try {
+      await databases.run(`grant ${WRITER}, ${FINANCE} to ${role}`);
+      await databases.run(`alter database ${url.pathname.slice(1)} owner to ${role}`);
+      url.username = role;
+      url.password = role;
+      expect(await migrate(url.href)).toEqual(tags);
+    } finally {
+      await databases.run(`drop database ${url.pathname.slice(1)} with (force)`);
+      await databases.run(`drop role ${role}`);
+    }
+  });
+
+  test('A migration that fails leaves nothing of itself, nor of those before it', async () => {
+    const url = await databases.make();
+    await addMigration('0900_broken', 'create table tallyhook.half (a int);\nselect 1 / 0;');
+    await expect(migrate(url, folder)).rejects.toMatchObject({ code: '22012' });
+    await over(url, async ({ sql }) => {
+      expect(await sql`select to_regnamespace('tallyhook') as there`).toEqual([{ there: null }]);
+    });
+  });
+
+  test('A file that was edited after it was applied is refused, by its name', async () => {
+    const path = join(folder, '0001_guards.sql');
+    await writeFile(path, `${await readFile(path, 'utf8')}\n-- a thought`);
+    for (const act of [migrate, missingMigrations])
+      await expect(act(migrated, folder)).rejects.toMatchObject({
+        code: 'bad_setting',
+        message: expect.stringContaining('drizzle/0001_guards.sql'),
+      });
+  });
+
+  test('A database that is newer than the program is refused, and left alone', async () => {
+    await over(
+      migrated,
+      ({ sql }) =>
+        sql`insert into tallyhook.migrations (idx, tag, hash) values (99, '0099_x', 'h')`,
+    );
+    for (const act of [migrate, missingMigrations])
+      await expect(act(migrated)).rejects.toMatchObject({
+        code: 'bad_setting',
+        message: expect.stringContaining('newer'),
+      });
+    const known = await readMigrations();
+    expect(await over(migrated, ({ sql }) => isMigrated(sql, known))).toBe(false);
+  });
+});
