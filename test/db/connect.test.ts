@@ -1,0 +1,246 @@
+/** Values cross exactly, failures carry no values, transactions are whole, and the pool outlives a fault. */
+import { sql as drizzleSql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { asJson, connect, type Db } from '../../src/db/connect.ts';
+import {
+  DatabaseError,
+  isAway,
+  isDuplicate,
+  isRetryable,
+  toDatabaseError,
+} from '../../src/db/sqlstate.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+
+const HUSH = 'hush-9007199254740993';
+
+let database: TestDatabase;
+let owner: Db;
+beforeAll(async () => {
+  database = await createDatabase();
+  owner = connect({ url: database.url, max: 4 });
+  await owner.sql`create table public.kept (id int primary key, n numeric not null check (n >= 0))`;
+  await owner.sql`insert into public.kept select i, 0 from generate_series(1, 9) i`;
+});
+afterAll(async () => {
+  await owner.end();
+  await database.drop();
+});
+
+const first = async (rows: PromiseLike<readonly object[]>) =>
+  Object.values((await rows)[0] ?? {})[0] as unknown;
+
+/** The error that some work ends in. */
+async function errorOf(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('nothing failed');
+}
+
+describe('A failed statement', () => {
+  it.each<[string, () => Promise<unknown>, string]>([
+    [
+      'a parameter of the wrong type',
+      () => owner.begin(({ sql }) => sql`select ${HUSH}::numeric`),
+      '22P02',
+    ],
+    [
+      'a check',
+      () =>
+        owner.begin(
+          ({ sql }) => sql`insert into public.kept values (99, ${'-9007199254740993'}::numeric)`,
+        ),
+      '23514',
+    ],
+    [
+      'a duplicate',
+      () => owner.begin(({ sql }) => sql`insert into public.kept values (1, 9007199254740993)`),
+      '23505',
+    ],
+    [
+      'the text of the statement',
+      () => owner.begin(({ sql }) => sql.unsafe(`select '${HUSH}'::int`)),
+      '22P02',
+    ],
+    [
+      'drizzle',
+      () => owner.begin(({ orm }) => orm.execute(drizzleSql`select ${HUSH}::int`)),
+      '22P02',
+    ],
+    [
+      'a batch',
+      () =>
+        owner.begin(
+          ({ sql }) =>
+            sql`select n from jsonb_to_recordset(${asJson([{ n: HUSH }])}::jsonb) as r(n int)`,
+        ),
+      '22P02',
+    ],
+  ])('By %s has its SQLSTATE and none of its values, also in the log', async (_what, act, code) => {
+    const error = await errorOf(act);
+    expect(error).toBeInstanceOf(DatabaseError);
+    expect(error).toMatchObject({ code });
+    let text = '';
+    makeLog('trace', { write: (line: string) => (text += line) }).error({ err: error }, 'x');
+    const { stack, cause } = error as Error;
+    const all = `${text}${stack}${String(cause)}${JSON.stringify(error)}${String(error)}`;
+    expect(all).not.toMatch(/hush|9007199254740993/);
+    expect(all).not.toMatch(/select|insert/);
+  });
+
+  test('Outside of a transaction shows nothing in the log either', async () => {
+    const raw = await errorOf(() => Promise.resolve(owner.sql`select ${HUSH}::int`));
+    const wrapped = await errorOf(() => owner.orm.execute(drizzleSql`select ${HUSH}::int`));
+    let text = '';
+    const log = makeLog('trace', { write: (line: string) => (text += line) });
+    for (const err of [raw, wrapped]) {
+      log.error({ err }, 'x');
+      expect(toDatabaseError(err)).toMatchObject({ code: '22P02', name: 'DatabaseError' });
+    }
+    expect(text).not.toContain('hush');
+  });
+
+  test('Names the constraint that refused', async () => {
+    const error = await errorOf(() =>
+      owner.begin(({ sql }) => sql`insert into public.kept values (1, 1)`),
+    );
+    expect([isDuplicate(error), isDuplicate(error, 'kept_pkey'), isDuplicate(error, 'x')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it.each<[string, boolean, boolean]>([
+    ['40001', true, false],
+    ['40P01', true, false],
+    ['55P03', true, false],
+    ['23505', false, false],
+    ['57014', false, false],
+    ['57P01', false, true],
+    ['CONNECTION_CLOSED', false, true],
+    ['CONNECT_TIMEOUT', false, true],
+    ['ECONNREFUSED', false, true],
+    ['ENOTFOUND', false, true],
+    ['53300', false, true],
+    ['DEADLINE', false, true],
+  ])('%s may be tried again: %s; means that the database is away: %s', (code, again, away) => {
+    const error = new DatabaseError(code, undefined, undefined);
+    expect([isRetryable(error), isAway(error)]).toEqual([again, away]);
+  });
+
+  test('Of nobody is left as it is', () => {
+    const error = new TypeError('ours');
+    expect(toDatabaseError(error)).toBe(error);
+    expect([isAway(error), isRetryable(error), isDuplicate(error)]).toEqual([false, false, false]);
+  });
+
+  test('Against a server that is not there says that it is away', async () => {
+    const nowhere = connect({ url: 'postgres://postgres@127.0.0.1:1/x', max: 1 });
+    const error = await errorOf(() => nowhere.begin(({ sql }) => sql`select 1`));
+    expect(isAway(error)).toBe(true);
+    await nowhere.end(0);
+  });
+});
+
+describe('A transaction', () => {
+  test('That fails leaves nothing', async () => {
+    const boom = new Error('boom');
+    const error = await errorOf(() =>
+      owner.begin(async ({ sql }) => {
+        await sql`insert into public.kept values (50, 1)`;
+        throw boom;
+      }),
+    );
+    expect(error).toBe(boom);
+    expect(await owner.sql`select id from public.kept where id = 50`).toEqual([]);
+  });
+
+  test('Of one instant is run again when a row changed since, and then holds', async () => {
+    let runs = 0;
+    await owner.begin(async ({ sql }) => {
+      runs++;
+      const [row] = await sql<{ n: bigint }[]>`select n from public.kept where id = 2`;
+      if (runs === 1) await database.owner.sql`update public.kept set n = n + 10 where id = 2`;
+      await sql`update public.kept set n = ${((row?.n ?? 0n) + 1n).toString()}::numeric where id = 2`;
+    }, 'snapshot');
+    expect(runs).toBe(2);
+    expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
+  });
+
+  test('Is given up after five tries', async () => {
+    let runs = 0;
+    const error = await errorOf(() =>
+      owner.begin(async ({ sql }) => {
+        runs++;
+        await sql`select n from public.kept where id = 3`;
+        await database.owner.sql`update public.kept set n = n + 1 where id = 3`;
+        await sql`update public.kept set n = 0 where id = 3`;
+      }, 'snapshot'),
+    );
+    expect(runs).toBe(5);
+    expect(error).toMatchObject({ code: '40001' });
+  });
+
+  test('That deadlocks with another is run again, and both get through', async () => {
+    let met = 0;
+    let meet = () => {};
+    const both = new Promise<void>((resolve) => {
+      meet = resolve;
+    });
+    const cross = (one: number, other: number) =>
+      owner.begin(async ({ sql }) => {
+        await sql`update public.kept set n = n + 1 where id = ${one}`;
+        if (++met >= 2) meet();
+        await both;
+        await sql`update public.kept set n = n + 1 where id = ${other}`;
+      });
+    await Promise.all([cross(4, 5), cross(5, 4)]);
+    expect(await owner.sql`select n from public.kept where id in (4, 5)`).toEqual([
+      { n: 2n },
+      { n: 2n },
+    ]);
+  });
+
+  test('Works as the role that it was opened for', async () => {
+    expect(await first(database.db.sql`select current_user::text as x`)).toBe('tallyhook_writer');
+    await database.db.sql`reset role`;
+    expect(await first(database.db.sql`select current_user::text as x`)).toBe('tallyhook_writer');
+  });
+});
+
+describe('The pool', () => {
+  test("Is replaced after the driver's one known fault, and for nothing else", async () => {
+    const db = connect({ url: database.url, max: 2 });
+    const fault = new TypeError("Cannot read properties of null (reading 'write')");
+    fault.stack = `${fault}\n    at nextWrite (/x/node_modules/postgres/src/connection.js:255:22)`;
+    const others = [
+      new TypeError('x'),
+      new Error(fault.message),
+      Object.assign(new TypeError('x'), { stack: 'at write (/x/node_modules/postgres/src/a.js)' }),
+      Object.assign(new Error('x'), { stack: fault.stack }),
+      'nextWrite postgres/src/connection.js',
+      undefined,
+    ];
+    for (const other of others) expect(db.renewAfter(other)).toBe(false);
+    const before = await first(db.sql`select pg_backend_pid() as x`);
+    expect(db.renewAfter(fault)).toBe(true);
+    expect(await first(db.sql`select pg_backend_pid() as x`)).not.toBe(before);
+    expect(await db.begin(({ sql }) => first(sql`select 1 as x`))).toBe(1);
+    await db.end();
+    await db.end();
+  });
+
+  test('Goes on when the server ended an idle connection', async () => {
+    const db = connect({ url: database.url, max: 1 });
+    const pid = await first(db.sql`select pg_backend_pid() as x`);
+    await database.owner.sql`select pg_terminate_backend(${pid as number}, 5000)`;
+    // One query may still meet the dead connection; the next has a new one.
+    await db.sql`select 1`.catch(() => {});
+    expect(await first(db.sql`select pg_backend_pid() as x`)).not.toBe(pid);
+    await db.end();
+  });
+});

@@ -1,0 +1,127 @@
+/** Values cross between the program and Postgres exactly, both ways. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { databaseClock } from '../../src/db/clock.ts';
+import { asJson, type Db } from '../../src/db/connect.ts';
+import { installation } from '../../src/db/tables.ts';
+import { isoText } from '../../src/kernel/clock.ts';
+import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+
+let database: TestDatabase;
+let owner: Db;
+beforeAll(async () => {
+  database = await createDatabase();
+  owner = database.owner;
+});
+afterAll(() => database.drop());
+
+const first = async (rows: PromiseLike<readonly object[]>) =>
+  Object.values((await rows)[0] ?? {})[0] as unknown;
+
+describe('Values', () => {
+  const whole = fc
+    .tuple(fc.boolean(), fc.stringMatching(/^(0|[1-9]\d{0,59})$/))
+    .map(([minus, digits]) => BigInt(digits) * (minus ? -1n : 1n));
+
+  test('Whole numbers of up to 60 digits cross both ways', async () => {
+    await fc.assert(
+      fc.asyncProperty(whole, async (value) => {
+        const { sql } = owner;
+        expect(await first(sql`select ${value.toString()}::numeric as x`)).toBe(value);
+        const rows = asJson([{ x: value }]);
+        expect(
+          await first(sql`select x from jsonb_to_recordset(${rows}::jsonb) as r(x numeric)`),
+        ).toBe(value);
+        expect(await first(sql`select ${asJson({ x: value })}::jsonb as x`)).toEqual({
+          x: Number.isSafeInteger(Number(value)) ? Number(value) : value,
+        });
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('Instants cross to the millisecond, through parameters and through drizzle', async () => {
+    const at = fc.integer({ min: 0, max: Date.UTC(9999, 0, 1) });
+    await fc.assert(
+      fc.asyncProperty(at, async (instant) => {
+        expect(await first(owner.sql`select ${isoText(instant)}::timestamptz as x`)).toBe(instant);
+        const row = { name: 'x', value: 'y', setAt: instant };
+        const write = owner.orm.insert(installation).values(row);
+        await write.onConflictDoUpdate({ target: installation.name, set: row });
+        expect(await owner.orm.select().from(installation)).toEqual([row]);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it.each<[string, string, unknown]>([
+    ['a bigint', 'select 9007199254740993::bigint as x', 9007199254740993n],
+    ['a count', 'select count(*)::int as x from pg_class where false', 0],
+    ['a fraction', 'select 1.5::numeric as x', '1.5'],
+    [
+      'an instant with microseconds',
+      "select '2026-01-01 00:00:00.123456+00'::timestamptz as x",
+      Date.UTC(2026, 0, 1) + 123,
+    ],
+    [
+      'an instant of another zone',
+      "select '2026-01-01 02:00:00+02'::timestamptz as x",
+      Date.UTC(2026, 0, 1),
+    ],
+    ['a list of numbers', "select '{1,9007199254740993}'::numeric[] as x", [1n, 9007199254740993n]],
+    ['json text', `select '{"a":9007199254740993}'::json as x`, { a: 9007199254740993n }],
+    ['nothing', 'select null::numeric as x', null],
+  ])('Of %s read are what they are', async (_what, query, value) => {
+    expect(await first(owner.sql.unsafe(query))).toEqual(value);
+  });
+
+  it.each<[string, Json, Json]>([
+    ['NUL', 'a\0b', 'a\ufffdb'],
+    ['half of a pair', 'a\ud800b', 'a\ufffdb'],
+    ['the other half', '\udfff', '\ufffd'],
+    ['a whole pair', '😀', '😀'],
+    ['a backslash before u0000', '\\u0000', '\\u0000'],
+    ['NUL after a backslash', '\\\0', '\\\ufffd'],
+    ['a control character', '\u0001\u001f', '\u0001\u001f'],
+  ])('Of text with %s do not stop a batch', async (_what, given, kept) => {
+    const rows = asJson([{ x: given, y: { [String(given)]: 1 } }, { x: 'other' }]);
+    const { sql } = owner;
+    const read = await sql<{ x: string }[]>`
+      select x, y from jsonb_to_recordset(${rows}::jsonb) as r(x text, y jsonb)`;
+    expect(read).toEqual([
+      { x: kept, y: { [String(kept)]: 1 } },
+      { x: 'other', y: null },
+    ]);
+  });
+
+  test('Any JSON crosses as it is', async () => {
+    // Postgres writes out a double such as 1e21, which is a whole number of 22 digits then.
+    const anyJson = fc.jsonValue().filter((given) => !/\de\+/.test(jsonText(given)));
+    await fc.assert(
+      fc.asyncProperty(anyJson, async (value) => {
+        // The document as one member: a bare null would be SQL null.
+        const document = asJson({ value });
+        const read = await first(owner.sql`select ${document}::jsonb as x`);
+        expect(read).toEqual(parseJson(jsonText({ value })));
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("The database's clock", () => {
+  test('Gives whole milliseconds, never backwards, near the time of the server', async () => {
+    const clock = await databaseClock(owner);
+    const told = Array.from({ length: 1_000 }, () => clock.now());
+    expect(told.every(Number.isInteger)).toBe(true);
+    expect(told.toSorted((x, y) => x - y)).toEqual(told);
+    const before = (await first(owner.sql`select clock_timestamp() as x`)) as number;
+    await clock.follow();
+    const now = clock.now();
+    const later = (await first(owner.sql`select clock_timestamp() as x`)) as number;
+    // The offset is known to half a round trip; a second is room enough on a busy machine.
+    expect(now).toBeGreaterThan(before - 1_000);
+    expect(now).toBeLessThan(later + 1_000);
+  });
+});
