@@ -8,30 +8,40 @@
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
+export interface Armed {
+  direction: 'to' | 'from';
+  /** The n-th piece that fits, from 1. */
+  n: number;
+  /** Which pieces count; all when absent. `memory` lives as long as the connection and the arming. */
+  fits?: (text: string, memory: Set<string>) => boolean;
+  /** True: that piece, and all that follows, is not handed on. */
+  withhold: boolean;
+  trip: () => void;
+}
+
 export interface Tripwire {
   port: number;
-  /**
-   * Arms it for the n-th piece from now (from 1), in that direction. `withhold`: the piece and all that
-   * follows is not handed on.
-   */
-  arm(given: { n: number; direction: 'to' | 'from'; withhold: boolean; trip: () => void }): void;
+  /** Arms it for one piece from now on. */
+  arm(given: Armed): void;
   disarm(): void;
-  /** Pieces passed in each direction since it was armed last. */
-  passed(): { to: number; from: number };
   close(): Promise<void>;
 }
 
 export async function startTripwire(targetPort: number): Promise<Tripwire> {
   const sockets = new Set<Socket>();
-  let armed: Parameters<Tripwire['arm']>[0] | undefined;
-  let counts = { to: 0, from: 0 };
+  let armed: Armed | undefined;
+  let memories = new Map<Socket, Set<string>>();
+  let fitted = 0;
   let cut = false;
 
   /** True when the piece may pass. */
-  function piece(direction: 'to' | 'from'): boolean {
+  function passes(direction: 'to' | 'from', bytes: Buffer, near: Socket): boolean {
     if (cut) return false;
-    counts[direction]++;
-    if (!armed || armed.direction !== direction || counts[direction] !== armed.n) return true;
+    if (armed?.direction !== direction) return true;
+    const memory = memories.get(near) ?? new Set();
+    memories.set(near, memory);
+    if (armed.fits && !armed.fits(bytes.toString('latin1'), memory)) return true;
+    if (++fitted !== armed.n) return true;
     const { withhold, trip } = armed;
     armed = undefined;
     cut = withhold;
@@ -52,17 +62,18 @@ export async function startTripwire(targetPort: number): Promise<Tripwire> {
       });
     }
     near.on('data', (bytes) => {
-      if (piece('to')) far.write(bytes);
+      if (passes('to', bytes, near)) far.write(bytes);
     });
     far.on('data', (bytes) => {
-      if (piece('from')) near.write(bytes);
+      if (passes('from', bytes, near)) near.write(bytes);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,
     arm(given) {
-      counts = { to: 0, from: 0 };
+      memories = new Map();
+      fitted = 0;
       cut = false;
       armed = given;
     },
@@ -70,7 +81,6 @@ export async function startTripwire(targetPort: number): Promise<Tripwire> {
       armed = undefined;
       cut = false;
     },
-    passed: () => ({ ...counts }),
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

@@ -1,17 +1,20 @@
 /**
- * Promise 10. The daemon is killed (SIGKILL) at every await of one write of each kind, and started again
- * on the same database. Every await of the write path lies between two pieces on the wire: to Postgres
- * and back, to the service and back; so it is killed at each piece, once before the other side sees it and
- * once after. Then the service's own log and the journal must agree.
+ * Promise 10. The daemon is killed (SIGKILL) at every step of one write of each kind, and started again on
+ * the same database; a give also at every single await. Every await of the write path waits for a piece on
+ * the wire, from Postgres or from the service: so it is killed as it sends a piece, which the other side
+ * then sees or never sees. After that the service's own log and the journal must agree.
+ *
+ * The long form, every await of every kind: EVERY_AWAIT=1 npx vitest run test/promises/kill
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
-import { startTripwire, type Tripwire } from '../harness/tripwire.ts';
+import { type Armed, startTripwire, type Tripwire } from '../harness/tripwire.ts';
 
 /** Workers sleep, so that the pieces that pass are those of the write. */
 const ASLEEP = {
   daemon: { alive_ms: 1_500, poll_ms: 60_000, drain_ms: 5_000 },
+  database: { connections_max: 4 },
   observer: {
     steady_ms: 600_000,
     pending_min_ms: 60_000,
@@ -22,69 +25,102 @@ const ASLEEP = {
 };
 
 let world: World;
-let database: Tripwire;
-let service: Tripwire;
+let wires: { database: Tripwire; service: Tripwire };
 
 beforeAll(async () => {
   world = await createWorld();
-  database = await startTripwire(Number(new URL(world.database.url).port));
-  service = await startTripwire(world.sandbox.port);
+  wires = {
+    database: await startTripwire(Number(new URL(world.database.url).port)),
+    service: await startTripwire(world.sandbox.port),
+  };
 });
 
 afterAll(async () => {
-  await database?.close();
-  await service?.close();
+  await wires?.database.close();
+  await wires?.service.close();
   await world?.close();
 });
 
-/** Each kind of write, told apart by its number: the amount, or the token. */
+/** Each kind of write, told apart by its number (the amount, or the token) and by its reference. */
 const KINDS: Record<string, (app: App, n: number) => Promise<unknown>> = {
-  give: (app, n) => app.give(world.ada, 1_000 + n),
-  receive_from: (app, n) => app.receiveFrom(world.ada, 1 + n),
-  transfer: (app, n) => app.transfer(world.ada, world.ben, 1 + n),
-  mint: (app, n) => app.mint(world.ada, 1_000 + n),
+  give: (app, n) => app.give(world.ada, 1_000 + n, referenceOf(n)),
+  receive_from: (app, n) => app.receiveFrom(world.ada, 1 + n, referenceOf(n)),
+  transfer: (app, n) => app.transfer(world.ada, world.ben, 1 + n, referenceOf(n)),
+  mint: (app, n) => app.mint(world.ada, 1_000 + n, referenceOf(n)),
+};
+const referenceOf = (n: number) => ({ 'tallyhook-reference': `kill-${n}.` });
+
+/** Where a kill falls. */
+type Point = { wire: 'database' | 'service' } & Omit<Armed, 'trip'>;
+type Fits = NonNullable<Armed['fits']>;
+
+const intent: Fits = (text) => text.includes('"reference":"kill-');
+const outcome: Fits = (text) => text.includes('"to":"accepted"');
+/** The commit that follows on the same connection: the first piece too short to be a statement with values. */
+const commitOf =
+  (statement: Fits): Fits =>
+  (text, memory) => {
+    if (memory.has('written')) return text.length < 120;
+    if (statement(text, memory)) memory.add('written');
+    return false;
+  };
+const database = (fits: Fits, withhold: boolean): Point => {
+  return { wire: 'database', direction: 'to', n: 1, fits, withhold };
 };
 
-describe.each(Object.keys(KINDS))('a %s killed at every await', (kind) => {
-  it('loses nothing and doubles nothing', async () => {
-    const write = KINDS[kind] as (app: App, n: number) => Promise<unknown>;
-    let n = 0;
+/** The steps of a write, in their order. */
+const STEPS: Record<string, Point> = {
+  'before the intent is written': database(intent, true),
+  'after the intent is written, before its commit': database(commitOf(intent), true),
+  'after the intent is committed': database(commitOf(intent), false),
+  'before the service gets the write': { wire: 'service', direction: 'to', n: 1, withhold: true },
+  'after the service got the write': { wire: 'service', direction: 'to', n: 1, withhold: false },
+  'when the answer comes': { wire: 'service', direction: 'from', n: 1, withhold: true },
+  'before the outcome is written': database(outcome, true),
+  'after the outcome is written, before its commit': database(commitOf(outcome), true),
+  'after the outcome is committed': database(commitOf(outcome), false),
+};
+
+let written = 0;
+
+describe.each(Object.keys(KINDS))('a %s', (kind) => {
+  it('killed at each of its steps is neither lost nor doubled', async () => {
+    for (const [step, point] of Object.entries(STEPS)) {
+      expect(await killedAt(kind, point), `the kill ${step} did not happen`).toBe(true);
+    }
+    await expectAgreement(kind);
+  }, 120_000);
+
+  const everyAwait = kind === 'give' || process.env.EVERY_AWAIT !== undefined;
+  if (!everyAwait) return;
+  it('killed at every await is neither lost nor doubled', async () => {
     let kills = 0;
-    for (const wire of [database, service]) {
-      for (const direction of ['to', 'from'] as const) {
-        for (let piece = 1; ; piece++) {
-          const tripped = await killedAt(wire, { piece, direction }, (app) => write(app, ++n));
-          if (!tripped) break;
-          kills++;
-        }
-      }
+    for (const wire of ['database', 'service'] as const) {
+      let n = 1;
+      while (await killedAt(kind, { wire, direction: 'to', n, withhold: true })) n++;
+      kills += n - 1;
     }
     expect(kills).toBeGreaterThan(10);
     await expectAgreement(kind);
-  }, 120_000);
+  }, 300_000);
 });
 
-/** Starts a daemon, writes once, and kills it at that piece. False when the write had no such piece. */
-async function killedAt(
-  wire: Tripwire,
-  at: { piece: number; direction: 'to' | 'from' },
-  write: (app: App) => Promise<unknown>,
-): Promise<boolean> {
+/** Starts a daemon, writes once, and kills it at that point. False when the write had no such piece. */
+async function killedAt(kind: string, { wire, ...point }: Point): Promise<boolean> {
   const daemon = await startDaemon(throughTripwires(), ASLEEP);
   const app = makeApp(() => daemon.url);
   // The client token and the key are fetched before, so that the pieces are those of the write alone.
   await app.call('GET', `/v1/app/token/account?addr=${world.ada}`);
   let killed: Promise<void> | undefined;
-  wire.arm({
-    n: at.piece,
-    direction: at.direction,
-    withhold: at.direction === 'to' ? at.piece % 2 === 0 : true,
+  wires[wire].arm({
+    ...point,
     trip: () => {
       killed = daemon.kill();
     },
   });
-  await write(app).catch(() => 'the daemon is gone');
-  wire.disarm();
+  written++;
+  await KINDS[kind]?.(app, written).catch(() => 'the daemon is gone');
+  wires[wire].disarm();
   if (killed) await killed;
   else await daemon.kill();
   return killed !== undefined;
@@ -93,11 +129,11 @@ async function killedAt(
 /** The same world, reached through the tripwires. */
 function throughTripwires(): World {
   const url = new URL(world.database.url);
-  url.port = String(database.port);
+  url.port = String(wires.database.port);
   return {
     ...world,
     database: { ...world.database, url: url.href },
-    sandbox: { ...world.sandbox, url: `http://127.0.0.1:${service.port}` },
+    sandbox: { ...world.sandbox, url: `http://127.0.0.1:${wires.service.port}` },
   };
 }
 
