@@ -3,6 +3,7 @@
  * It reads like the tree. Nothing starts to work before `schedule.start()`.
  */
 import { makeApi } from '../api/api.ts';
+import { makeConsole } from '../console/console.ts';
 import { type Daemon, enrolDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
@@ -156,6 +157,7 @@ export async function build(config: Config, database: Database, service: Service
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
   });
+  api.route('/', makeConsole());
   return {
     daemon,
     metrics,

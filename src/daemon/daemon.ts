@@ -10,7 +10,7 @@ import { systemChance } from '../kernel/chance.ts';
 import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
-import { BOOKS_FACT, booksFact } from '../reports/reports.ts';
+import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database.ts';
@@ -45,7 +45,7 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     const service = await openService(config, { clock, chance: systemChance, log });
     undo.push(service.close);
     await insistOnService(database.db, service, clock);
-    await setInstallationFact(database.db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
+    await tellFinance(database, config);
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
     const adminKey = await ensureAdmin(built.keys, config);
@@ -68,6 +68,13 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     for (const step of undo.reverse()) await step().catch(() => {});
     throw error;
   }
+}
+
+/** The views of finance_v1 read settings too; they find them in the database. */
+async function tellFinance({ db, clock }: Database, config: Config): Promise<void> {
+  const staleAfterMs = String(config.reports.stale_after_ms);
+  await setInstallationFact(db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
+  await setInstallationFact(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
 }
 
 /** The service's own paths go to the gateway on Node's raw request; everything else is our API. */

@@ -13,6 +13,8 @@ export interface Worker {
   pass: (now: Instant) => Promise<Instant | undefined>;
   /** The longest wait between passes, in milliseconds. */
   pollMs: number;
+  /** How long one pass may take; absent: the schedule's own. */
+  deadlineMs?: number;
 }
 
 export interface Schedule {
@@ -47,7 +49,10 @@ export function makeSchedule(given: {
       const started = monotonicMs();
       let waitMs: number;
       try {
-        const next = await withDeadline(worker.pass(clock.now()), passDeadlineMs);
+        const next = await withDeadline(
+          worker.pass(clock.now()),
+          worker.deadlineMs ?? passDeadlineMs,
+        );
         waitMs = Math.min(worker.pollMs, next === undefined ? worker.pollMs : next - clock.now());
         failures = 0;
       } catch (error) {

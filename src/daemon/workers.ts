@@ -92,6 +92,7 @@ export function workersOf(given: {
     {
       name: 'reports',
       pollMs: 60_000,
+      deadlineMs: 3_600_000,
       pass: async (now) => {
         const { made, more } = await reports.runDue(now);
         if (made > 0) wake('sequencer', 'webhooks');

@@ -32,14 +32,21 @@ export interface Tx extends Queryable {
 
 export interface Db extends Queryable {
   /**
-   * Runs the work in one transaction, again (at most five times) when Postgres asks for it. With
-   * `snapshot` everything in it is read as of one instant, and a row that changed since is never written.
+   * Runs the work in one transaction, again (at most five times) when Postgres asks for it.
+   * @throws DatabaseError for what the database refuses, and whatever the work throws
    */
-  begin<T>(work: (tx: Tx) => Promise<T>, isolation?: 'snapshot'): Promise<T>;
+  begin<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Replaces the pool if this is the driver's known fault; false when it is something else. */
   renewAfter(error: unknown): boolean;
   /** Closes the pool, waiting at most `timeoutMs` for what runs. Harmless twice. */
   end(timeoutMs?: number): Promise<void>;
+}
+
+export interface TransactionOptions {
+  /** Everything in it is read as of one instant, and a row that changed since is never written. */
+  snapshot?: boolean;
+  /** For work known to be long, such as a report: how long it may take, in milliseconds. */
+  deadlineMs?: number;
 }
 
 export interface ConnectOptions {
@@ -68,14 +75,19 @@ export function connect(options: ConnectOptions): Db {
     get orm() {
       return now.orm;
     },
-    async begin(work, isolation) {
-      const level = isolation ? 'isolation level repeatable read' : '';
+    async begin(work, { snapshot = false, deadlineMs } = {}) {
+      const level = snapshot ? 'isolation level repeatable read' : '';
+      const usualMs = Math.max(TRANSACTION_DEADLINE_MS, options.statementTimeoutMs ?? 0);
+      const run = async (sql: postgres.TransactionSql) => {
+        // A long work's statements get its whole time.
+        if (deadlineMs)
+          await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
+        return work(txOver(sql));
+      };
       for (let attempt = 1; ; attempt++) {
         try {
-          return await withDeadline(
-            pool.begin(level, (sql) => work(txOver(sql))) as ReturnType<typeof work>,
-            Math.max(TRANSACTION_DEADLINE_MS, options.statementTimeoutMs ?? 0),
-          );
+          const running = pool.begin(level, run) as ReturnType<typeof work>;
+          return await withDeadline(running, deadlineMs ?? usualMs);
         } catch (raw) {
           const error = toDatabaseError(raw);
           if (attempt >= TRIES_MAX || !isRetryable(error)) throw error;

@@ -69,19 +69,22 @@ export function toDatabaseError(error: unknown): unknown {
 
 /** True when the transaction may be run again as it is (serialization failure, deadlock, lock timeout). */
 export function isRetryable(error: unknown): boolean {
-  return error instanceof DatabaseError && RETRYABLE.has(error.code);
+  const refusal = toDatabaseError(error);
+  return refusal instanceof DatabaseError && RETRYABLE.has(refusal.code);
 }
 
 /** True when the database could not be reached or went away; the outcome of a commit is then not known. */
 export function isAway(error: unknown): boolean {
-  return error instanceof DatabaseError && AWAY.has(error.code);
+  const refusal = toDatabaseError(error);
+  return refusal instanceof DatabaseError && AWAY.has(refusal.code);
 }
 
 /** True when a unique index (that one, when named) refused the row. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
+  const refusal = toDatabaseError(error);
   return (
-    error instanceof DatabaseError &&
-    error.code === '23505' &&
-    (constraint === undefined || error.constraint === constraint)
+    refusal instanceof DatabaseError &&
+    refusal.code === '23505' &&
+    (constraint === undefined || refusal.constraint === constraint)
   );
 }

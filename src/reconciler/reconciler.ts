@@ -80,7 +80,7 @@ export function makeReconciler(
     await db.begin(async (tx) => {
       await holdFence(tx, LEASE, fence);
       await outbox.emit(tx, await work(tx));
-    }, 'snapshot');
+    }, { snapshot: true });
   }
 
   const judgeLook = (fence: bigint, context: Context, look: LookToJudge, now: Instant) =>

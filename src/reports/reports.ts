@@ -61,6 +61,8 @@ export interface Reports {
 }
 
 const RECONCILIATION = 'reconciliation';
+/** A million wallets take a minute on a quiet machine; this is the end of patience. */
+const READ_DEADLINE_MS = 600_000;
 /** Scheduled reports of one pass at most. */
 const DUE_MAX = 10;
 
@@ -140,11 +142,14 @@ function readIf(
   { from, to }: Period,
   mayRead: (tx: Tx) => Promise<boolean>,
 ): Promise<ReconciliationContent | undefined> {
-  return db.begin(async (tx) => {
-    await store.onlyRead(tx);
-    if (!(await mayRead(tx))) return undefined;
-    return reconcile(tx, { from, to, now: clock.now(), limits });
-  }, 'snapshot');
+  return db.begin(
+    async (tx) => {
+      await store.onlyRead(tx);
+      if (!(await mayRead(tx))) return undefined;
+      return reconcile(tx, { from, to, now: clock.now(), limits });
+    },
+    { snapshot: true, deadlineMs: READ_DEADLINE_MS },
+  );
 }
 
 /** Stores and announces in one commit; answers the report that stands. */

@@ -166,7 +166,7 @@ describe('A transaction', () => {
       const [row] = await sql<{ n: bigint }[]>`select n from public.kept where id = 2`;
       if (runs === 1) await database.owner.sql`update public.kept set n = n + 10 where id = 2`;
       await sql`update public.kept set n = ${((row?.n ?? 0n) + 1n).toString()}::numeric where id = 2`;
-    }, 'snapshot');
+    }, { snapshot: true });
     expect(runs).toBe(2);
     expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
   });
@@ -179,7 +179,7 @@ describe('A transaction', () => {
         await sql`select n from public.kept where id = 3`;
         await database.owner.sql`update public.kept set n = n + 1 where id = 3`;
         await sql`update public.kept set n = 0 where id = 3`;
-      }, 'snapshot'),
+      }, { snapshot: true }),
     );
     expect(runs).toBe(5);
     expect(error).toMatchObject({ code: '40001' });
