@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { driftStep } from '../../src/reconciler/drift-rule.ts';
+import { at, sight } from './parts.ts';
+
+const look = sight(0n, 10_000);
+const before = { amount: 5n, at: at(9_000) };
+const drift = (id: string, amount: bigint) => ({ id, amount });
+
+describe('A residual that nothing explains', () => {
+  it.each([
+    ['Nothing off leads to nothing', 0n, before, [], { step: 'none' }],
+    [
+      'What is seen first is suspected',
+      5n,
+      undefined,
+      [],
+      { step: 'suspect', suspicion: { amount: 5n, at: at(10_010) } },
+    ],
+    [
+      'Another amount is a new suspicion',
+      6n,
+      before,
+      [],
+      { step: 'suspect', suspicion: { amount: 6n, at: at(10_010) } },
+    ],
+    [
+      'The same amount in a later look is a drift',
+      5n,
+      before,
+      [],
+      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+    ],
+    [
+      'The same amount in a look that overlaps the first is no second',
+      5n,
+      { amount: 5n, at: at(10_000) },
+      [],
+      { step: 'suspect', suspicion: { amount: 5n, at: at(10_000) } },
+    ],
+    [
+      'A further change beside an open drift is a drift of its own',
+      5n,
+      before,
+      [drift('a', 7n)],
+      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+    ],
+    [
+      'What takes back all of them returns all of them',
+      5n,
+      before,
+      [drift('a', -7n), drift('b', 2n)],
+      { step: 'return', drifts: [drift('a', -7n), drift('b', 2n)], suspectedAt: at(9_000) },
+    ],
+    [
+      'What takes back one of them returns that one',
+      5n,
+      before,
+      [drift('a', -5n), drift('b', 2n)],
+      { step: 'return', drifts: [drift('a', -5n)], suspectedAt: at(9_000) },
+    ],
+    [
+      'One drift that fits is preferred to two that fit together',
+      5n,
+      before,
+      [drift('a', -3n), drift('b', -2n), drift('c', -5n), drift('d', 1n)],
+      { step: 'return', drifts: [drift('c', -5n)], suspectedAt: at(9_000) },
+    ],
+    [
+      'A part of a drift that comes back is a drift of its own',
+      5n,
+      before,
+      [drift('a', -7n)],
+      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+    ],
+  ] as const)('%s', (_title, residual, suspicion, open, step) => {
+    expect(driftStep(residual, suspicion, [...open], look)).toEqual(step);
+  });
+});

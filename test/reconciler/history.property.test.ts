@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { driftStep, type OpenDrift, type Suspicion } from '../../src/reconciler/drift-rule.ts';
+import { solveJointly, type WalletEvidence } from '../../src/reconciler/unknown-rule.ts';
+import { expectationOf, judgeBalance } from '../../src/reconciler/wallet-rule.ts';
+import {
+  CALM,
+  type Glance,
+  glances,
+  type History,
+  histories,
+  LAG,
+  QUIESCENCE,
+  sightOf,
+  standingAt,
+} from './history.ts';
+import { at } from './parts.ts';
+
+const RUNS = { numRuns: 1_500 };
+const inOrder = (looks: readonly Glance[]) => looks.toSorted((a, b) => a.from - b.from);
+/** Posted or not yet, by a number drawn for the history. */
+const poster = (bits: number) => (id: string) => (bits >> Number(id.slice(3))) % 2 === 1;
+
+describe('Whatever happens on a wallet', () => {
+  test('A balance that only our own writes changed is always explained', () => {
+    const given = fc.tuple(
+      histories(1, false),
+      fc.array(glances(0, CALM), { maxLength: 8 }),
+      fc.nat(),
+    );
+    fc.assert(
+      fc.property(given, ([history, looks, bits]) => {
+        for (const look of looks) {
+          const judgedAt = look.from + look.takes + look.judgedAfter;
+          const standing = standingAt(history, 0, judgedAt, 0n, poster(bits));
+          const sight = sightOf(history, 0, look);
+          const { verdict } = judgeBalance(sight.balance, expectationOf(sight, standing, LAG));
+          expect(verdict).toBe('explained');
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test('Every outside change ends as drift or return, and every difference has a name', () => {
+    const given = fc.tuple(
+      histories(1, true),
+      fc.array(glances(0, CALM), { maxLength: 12 }),
+      // Once all is quiet: two looks, of which the second begins after the first ended.
+      fc.tuple(glances(CALM + 1_000, CALM + 1_000), glances(CALM + 2_000, CALM + 2_000)),
+      fc.nat(),
+    );
+    fc.assert(
+      fc.property(given, ([history, looks, last, bits]) => {
+        const calm = withoutUnknown(history);
+        const drifts = follow(calm, [...inOrder(looks), ...last], poster(bits));
+        const outside = history.outside.reduce((sum, { amount }) => sum + amount, 0n);
+        expect(drifts.reduce((sum, { amount }) => sum + amount, 0n)).toBe(outside);
+      }),
+      RUNS,
+    );
+  });
+});
+
+/** Lost writes end within the history, as evidence or people would end them. */
+function withoutUnknown(history: History): History {
+  const writes = history.writes.map((truth) =>
+    truth.end === 'unknown'
+      ? {
+          ...truth,
+          end: truth.applied === undefined ? ('rejected' as const) : ('accepted' as const),
+          answered: Math.max(truth.answered, truth.applied ?? 0),
+        }
+      : truth,
+  );
+  return { ...history, writes };
+}
+
+/** Takes looks one after the other through the rules; answers the drifts that are open at the end. */
+function follow(
+  history: History,
+  looks: readonly Glance[],
+  posted: (id: string) => boolean,
+): OpenDrift[] {
+  let drifts: OpenDrift[] = [];
+  let suspicion: Suspicion | undefined;
+  for (const [i, look] of looks.entries()) {
+    const sight = sightOf(history, 0, look);
+    const judgedAt = look.from + look.takes + look.judgedAfter;
+    const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
+    const expected = expectationOf(sight, standingAt(history, 0, judgedAt, drift, posted), LAG);
+    const verdict = judgeBalance(sight.balance, expected);
+    if (verdict.verdict === 'explained') {
+      const shown = verdict.shown.reduce((sum, { effect }) => sum + effect, 0n);
+      expect(sight.balance).toBe(expected.base + shown);
+      suspicion = undefined;
+    }
+    if (verdict.verdict !== 'off') continue;
+    const step = driftStep(verdict.residual, suspicion, drifts, sight);
+    suspicion = step.step === 'suspect' ? step.suspicion : undefined;
+    if (step.step === 'return')
+      drifts = drifts.filter(({ id }) => !step.drifts.some((returned) => returned.id === id));
+    if (step.step === 'open') drifts = [...drifts, { id: `drf_${i}`, amount: step.amount }];
+    if (step.step === 'suspect') continue;
+    const named = drifts.reduce((sum, { amount }) => sum + amount, 0n);
+    expect(sight.balance - (expected.base - drift)).toBe(named);
+  }
+  return drifts;
+}
+
+describe('Whatever happens to lost answers', () => {
+  test('An explanation is never wrong of what it speaks of, however the looks lie', () => {
+    const wallets = 3;
+    const given = fc.tuple(
+      histories(wallets, false),
+      fc.array(glances(0, CALM + 5_000), { minLength: wallets, maxLength: wallets }),
+      fc.nat(),
+    );
+    let spoken = 0;
+    fc.assert(
+      fc.property(given, ([history, looks, bits]) => {
+        const judgedAt = Math.max(...looks.map((l) => l.from + l.takes + l.judgedAfter));
+        const evidence = looks.map((look, i) =>
+          evidenceOf(history, i, look, judgedAt, poster(bits)),
+        );
+        const solved = solveJointly(evidence);
+        if (typeof solved === 'string') {
+          expect(solved).not.toBe('none');
+          return;
+        }
+        for (const truth of history.writes.filter(({ end }) => end === 'unknown')) {
+          const shown = solved.shown.get(truth.id);
+          const quiet = solved.startedAt >= at(truth.sent + 3_000 + QUIESCENCE + LAG);
+          if (shown === 'all') expect(truth.applied).toBeDefined();
+          if (shown === 'none' && quiet) expect(truth.applied).toBeUndefined();
+          if (shown === 'all' || (shown === 'none' && quiet)) spoken++;
+        }
+      }),
+      RUNS,
+    );
+    expect(spoken).toBeGreaterThan(0);
+  });
+});
+
+function evidenceOf(
+  history: History,
+  wallet: number,
+  look: Glance,
+  judgedAt: number,
+  posted: (id: string) => boolean,
+): WalletEvidence {
+  const sight = sightOf(history, wallet, look);
+  const standing = standingAt(history, wallet, judgedAt, 0n, posted);
+  const { base, optional } = expectationOf(sight, standing, LAG);
+  return {
+    key: `w${wallet}`,
+    residual: sight.balance - base,
+    optional: optional.map(({ operation, effect }) => ({
+      id: operation.id,
+      effect,
+      settled:
+        operation.outcome === 'open' &&
+        sight.startedAt >= (operation.sendDeadlineAt ?? 0) + QUIESCENCE + LAG,
+    })),
+    lookId: `look_${wallet}`,
+    startedAt: sight.startedAt,
+    endedAt: sight.endedAt,
+  };
+}

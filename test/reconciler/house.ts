@@ -1,0 +1,156 @@
+/**
+ * Journal, ledger, outbox and reconciler over a database of its own, a clock that moves by hand, and looks
+ * that are made by hand. Addresses are drawn anew for each story, so that stories share nothing.
+ */
+import type { Db } from '../../src/db/connect.ts';
+import { enrolDaemon } from '../../src/db/leases.ts';
+import type { Kind, WriteFields } from '../../src/journal/journal.ts';
+import { type Conclusion, findOperation, makeJournal } from '../../src/journal/journal.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { seededChance } from '../../src/kernel/chance.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { type Json, parseJson } from '../../src/kernel/json.ts';
+import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
+import { type ObjectRef, objectName, toObject } from '../../src/observer/objects.ts';
+import { addObjects, recordLook } from '../../src/observer/store.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
+import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
+
+export const SETTINGS: ReconcilerSettings = {
+  steadyMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  readLagMs: 1_000,
+  quiescenceMs: 30_000,
+  undecidedAfterMs: 600_000,
+};
+
+export type House = Awaited<ReturnType<typeof openHouse>>;
+
+interface EventRow {
+  type: string;
+  subject: string;
+  seq: number;
+  data: Record<string, Json>;
+}
+
+let houses = 0;
+
+export async function openHouse(db: Db, given: { books?: Books; name?: string } = {}) {
+  const { books = PLAIN, name = `dmn_${++houses}` } = given;
+  const clock = manualClock(START);
+  const ids = makeIds(clock, seededChance(houses * 7_919 + 1));
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const daemon = await enrolDaemon(db, name, clock.now(), 1e12);
+  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
+  const reconcilerOf = async (id: string) =>
+    makeReconciler({
+      ...{ db, ids, journal, books, outbox, settings: SETTINGS },
+      daemon: id === name ? daemon : await enrolDaemon(db, id, clock.now(), 1e12),
+    });
+  const reconciler = await reconcilerOf(name);
+  const watch = (ref: ObjectRef) => addObjects(db, [toObject(ref)], clock.now());
+
+  /** Records what a look at an object brought; it begins now and ends 10 ms later. */
+  async function put(ref: ObjectRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {
+    await watch(ref);
+    const startedAt = clock.now();
+    clock.advance(10);
+    const row = {
+      ...{ id: ids.next('look'), object: objectName(ref), kind: ref.kind, result, record },
+      ...{ startedAt, endedAt: clock.now(), cause: null },
+    };
+    await db.begin((tx) => recordLook(tx, row, clock.now() + SETTINGS.steadyMs));
+    return row;
+  }
+
+  const house = {
+    db,
+    books,
+    clock,
+    ids,
+    journal,
+    ledger,
+    reconciler,
+    reconcilerOf,
+    watch,
+    /** A look at a wallet that is not judged yet. */
+    putLook: (addr: string, balance: bigint, status = 1) =>
+      put({ kind: 'wallet', addr }, 'seen', { addr, balance, status }),
+    put,
+    async judge() {
+      let judged = 0;
+      for (;;) {
+        const pass = await reconciler.runOnce(clock.now());
+        judged += pass.judged;
+        if (!pass.more) return judged;
+      }
+    },
+    post: () => runDry(ledger, clock),
+    /** A second passes, a look is made and judged, and what it wants is posted. */
+    async look(addr: string, balance: bigint, afterMs = 2_000) {
+      clock.advance(afterMs);
+      const row = await house.putLook(addr, balance);
+      await house.judge();
+      return row;
+    },
+    /** Records a write as the gateway does; it is on its way then. */
+    async send(kind: Kind, fields: WriteFields, preImage: Json = null) {
+      clock.advance(10);
+      const recorded = await journal.record({
+        ...{ kind, fields, preImage, owner: 'app', keyId: 'key_1', idempotencyKey: null },
+        ...{ fingerprint: 'f', reference: null, method: 'POST', path: '/v1', contentType: null },
+        body: new Uint8Array(),
+        sendDeadlineAt: clock.now() + 5_000,
+      });
+      clock.advance(10);
+      return 'id' in recorded ? recorded.id : '';
+    },
+    conclude: (operationId: string, outcome: Conclusion['outcome']) =>
+      journal.conclude({ operationId, outcome, answer: undefined, endedAt: clock.now() }),
+    accept: (id: string, txLogNo = BigInt(++numbers)) =>
+      house.conclude(id, { class: 'accepted', txAppNo: 1n, txLogNo }),
+    acceptHash: (id: string, txHash: string) => house.conclude(id, { class: 'accepted', txHash }),
+    lose: (id: string) => house.conclude(id, { class: 'unknown', cause: 'reset' }),
+    stateOf: async (id: string) => (await findOperation(db, id))?.state,
+    operation: (id: string) => findOperation(db, id),
+    wallet: (addr: string) => findWallet(db, addressKey(addr)),
+    drifts: (addr: string) => listOpenDrifts(db, addressKey(addr)),
+    async balance(addr: string) {
+      const account = `wallet:${addr}`;
+      return (await balancesOf(db, [account])).get(account)?.balance;
+    },
+    /** When the next look at an object is due, from now. */
+    async dueInMs(ref: ObjectRef) {
+      const rows = await db.sql<{ at: number }[]>`
+        select next_look_at as at from tallyhook.objects where name = ${objectName(ref)}`;
+      return (rows[0]?.at ?? 0) - clock.now();
+    },
+    async events(subject: string): Promise<EventRow[]> {
+      const rows = await db.sql<{ type: string; subject: string; seq: bigint; body: string }[]>`
+        select type, subject, subject_seq as seq, body from tallyhook.events
+        where subject = ${subject} order by subject_seq`;
+      return rows.map(({ body, seq, ...row }) => {
+        const { data } = parseJson(body) as { data: Record<string, Json> };
+        return { ...row, seq: Number(seq), data };
+      });
+    },
+    eventsOf: (addr: string) => house.events(`wallet:${addressKey(addr)}`),
+    async typesOf(addr: string) {
+      return (await house.eventsOf(addr)).map(({ type }) => type);
+    },
+  };
+  return house;
+}
+
+let numbers = 0;
+let addresses = 0;
+
+/** An address that no other story has. */
+export function freshAddr(): string {
+  return `0xF${String(++addresses).padStart(39, '0')}`;
+}

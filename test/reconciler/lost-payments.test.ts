@@ -1,0 +1,345 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Books } from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { freshAddr, type House, openHouse } from './house.ts';
+
+const OPERATOR = freshAddr();
+const FEES = freshAddr();
+/** Operator 7 pays and collects from a wallet that can be read; fees go to another one. */
+const BOOKS: Books = {
+  feeMode: 'on_top',
+  operators: new Map([['7', OPERATOR]]),
+  feesAddr: FEES,
+  collectionAddr: OPERATOR,
+};
+const DAY_MS = 86_400_000;
+
+let database: TestDatabase;
+let house: House;
+/** What the service holds for the operator, as the stories change it. */
+let operator = 1_000_000n;
+beforeAll(async () => {
+  database = await createDatabase();
+  house = await openHouse(database.db, { books: BOOKS });
+  await house.look(OPERATOR, operator);
+  await house.look(FEES, 0n);
+  await house.post();
+});
+afterAll(() => database.drop());
+
+async function opened(balance: bigint): Promise<string> {
+  const addr = freshAddr();
+  await house.look(addr, balance);
+  await house.post();
+  return addr;
+}
+
+const transfer = (fromAddr: string, toAddr: string, amount: bigint) =>
+  house.send('transfer', { fromAddr, toAddr, amount, feeAmount: 0n });
+const give = (toAddr: string, amount: bigint, operationNo = 7n) =>
+  house.send('give', { operationNo, toAddr, amount });
+
+/** Looks at several wallets, one after the other, and judges them. */
+async function lookAtAll(...seen: [string, bigint][]) {
+  for (const [addr, balance] of seen) await house.look(addr, balance);
+}
+
+/** Passes the deadline of sending, the quiescence and the read lag. */
+const calm = () => house.clock.advance(5_000 + 30_000 + 1_000);
+
+async function endOf(id: string) {
+  const events = await house.events(`operation:${id}`);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
+  return { state: await house.stateOf(id), types: events.map(({ type }) => type.split('.')[1]) };
+}
+
+describe('A lost payment between two wallets that can be seen', () => {
+  it('Is executed when two looks at both agree, is posted once, and settles', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await lookAtAll([a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await lookAtAll([a, 90n], [b, 10n]);
+    expect(await endOf(id)).toMatchObject({ state: 'executed' });
+    expect(await house.operation(id)).toMatchObject({
+      evidence: { basis: 'two_sided' },
+      effectiveBasis: 'observed',
+    });
+    await house.post();
+    expect([await house.balance(a), await house.balance(b)]).toEqual([90n, 10n]);
+    await lookAtAll([a, 90n], [b, 10n], [a, 90n]);
+    expect(await endOf(id)).toEqual({
+      state: 'settled',
+      types: ['unknown', 'resolved', 'settled'],
+    });
+    expect([...(await house.drifts(a)), ...(await house.drifts(b))]).toEqual([]);
+  });
+
+  it('Is not executed only when both looks began after quiescence and read lag', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    for (let i = 0; i < 5; i++) await lookAtAll([a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    const sent = await house.operation(id);
+    const quiet = (sent?.sendDeadlineAt ?? 0) + 30_000 + 1_000;
+    house.clock.set(quiet - 6_000);
+    await lookAtAll([a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await lookAtAll([a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await endOf(id)).toEqual({ state: 'not_executed', types: ['unknown', 'resolved'] });
+  });
+
+  it('That is applied late, after looks that did not show it, is executed', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    house.clock.advance(20_000);
+    await lookAtAll([a, 90n], [b, 10n], [a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('That one wallet shows and the other not yet waits', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await lookAtAll([a, 90n], [b, 0n], [a, 90n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    // The first explanation rests on the older look at one of them, the second on none of its looks.
+    await lookAtAll([b, 10n], [a, 90n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await lookAtAll([b, 10n]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('A look that contradicts makes it begin again', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await lookAtAll([a, 90n], [b, 10n]);
+    await lookAtAll([a, 100n], [b, 0n]);
+    await lookAtAll([a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await lookAtAll([a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('Two equal ones in a row between the same wallets are given to people', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const ids = [await transfer(a, b, 10n), await transfer(a, b, 10n)];
+    for (const id of ids) await house.lose(id);
+    calm();
+    for (let i = 0; i < 13; i++) {
+      house.clock.advance(50_000);
+      await lookAtAll([a, 90n], [b, 10n]);
+    }
+    for (const id of ids)
+      expect(await endOf(id)).toEqual({ state: 'undecided', types: ['unknown', 'undecided'] });
+    expect([...(await house.drifts(a)), ...(await house.drifts(b))]).toEqual([]);
+  });
+
+  it('The answer that comes late wins over the waiting, and over what was concluded', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const [waiting, concluded] = [await transfer(a, b, 10n), await transfer(a, b, 3n)];
+    await house.lose(waiting);
+    await house.lose(concluded);
+    await lookAtAll([a, 87n], [b, 13n]);
+    await house.accept(waiting);
+    await lookAtAll([a, 87n], [b, 13n]);
+    expect(await house.stateOf(concluded)).toBe('executed');
+    const refused = { class: 'rejected', status: 406, code: '198', message: 'too low' } as const;
+    await house.conclude(concluded, refused);
+    await house.post();
+    await lookAtAll([a, 87n], [a, 87n], [b, 13n], [b, 13n]);
+    expect((await house.drifts(a)).map(({ amount }) => amount)).toEqual([-3n]);
+    expect((await house.drifts(b)).map(({ amount }) => amount)).toEqual([3n]);
+  });
+});
+
+describe('A lost payment beside others', () => {
+  it('Writes under way on the same wallets do not keep it from its end', async () => {
+    const [a, b, c] = [await opened(100n), await opened(0n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    for (let i = 1n; i <= 2n; i++) {
+      const other = await transfer(a, c, 7n);
+      await house.accept(other);
+      await house.look(a, 90n - 7n * i, 100);
+      await house.look(b, 10n, 100);
+    }
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('One that people have to decide does not keep others from their end', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const stuck = await transfer(a, b, 40n);
+    await house.lose(stuck);
+    house.clock.advance(700_000);
+    await house.judge();
+    expect(await house.stateOf(stuck)).toBe('undecided');
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await lookAtAll([a, 90n], [b, 10n], [a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('One that changes nothing goes to people alone', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const idle = await house.send('transfer', { fromAddr: a, toAddr: a, amount: 5n });
+    const id = await transfer(a, b, 10n);
+    await house.lose(idle);
+    await house.lose(id);
+    await lookAtAll([a, 90n], [b, 10n], [a, 90n], [b, 10n]);
+    expect(await house.stateOf(id)).toBe('executed');
+    house.clock.advance(700_000);
+    await house.judge();
+    expect(await house.stateOf(idle)).toBe('undecided');
+  });
+
+  it('Twelve lost gives of one operator come to their ends by their receivers', async () => {
+    const receivers: string[] = [];
+    for (let i = 0; i < 12; i++) receivers.push(await opened(0n));
+    const ids: string[] = [];
+    for (const addr of receivers) ids.push(await give(addr, 5n));
+    for (const id of ids) await house.lose(id);
+    calm();
+    operator -= 5n * 8n;
+    const shown = receivers.map((addr, i): [string, bigint] => [addr, i % 3 === 0 ? 0n : 5n]);
+    for (let i = 0; i < 2; i++) await lookAtAll(...shown, [OPERATOR, operator]);
+    const states = await Promise.all(ids.map((id) => house.stateOf(id)));
+    expect(states).toEqual(ids.map((_, i) => (i % 3 === 0 ? 'not_executed' : 'executed')));
+  });
+});
+
+describe('Books that live in wallets', () => {
+  it('Are put under observation without a watch', async () => {
+    expect(await house.dueInMs({ kind: 'wallet', addr: FEES })).toBeTypeOf('number');
+    const rows = await database.db.sql`
+      select name from tallyhook.objects where name = ${`wallet:${OPERATOR.toLowerCase()}`}`;
+    expect(rows).toHaveLength(1);
+  });
+
+  it('A lost transfer with a fee is told by sender, receiver and fees together', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await house.send('transfer', { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 2n });
+    await house.lose(id);
+    const seen: [string, bigint][] = [
+      [a, 88n],
+      [b, 10n],
+      [FEES, 2n],
+    ];
+    await lookAtAll(...seen, ...seen);
+    expect(await house.stateOf(id)).toBe('executed');
+    await house.post();
+    expect(await house.balance(FEES)).toBe(2n);
+  });
+
+  it('A lost deduction is told by the user and the collection', async () => {
+    const a = await opened(100n);
+    const id = await house.send('receive_from', { fromAddr: a, amount: 10n, feeAmount: 0n });
+    await house.lose(id);
+    operator += 10n;
+    await lookAtAll([a, 90n], [OPERATOR, operator], [a, 90n], [OPERATOR, operator]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('When the fee is deducted from the amount, the receiver shows what is left', async () => {
+    const [own, fees] = [freshAddr(), freshAddr()];
+    const books = { feeMode: 'deducted', operators: new Map(), feesAddr: fees } as const;
+    const other = await openHouse(database.db, { books, name: 'dmn_deducted' });
+    other.clock.set(house.clock.now() + 60_000);
+    const [a, b] = [own, freshAddr()];
+    for (const [addr, balance] of [
+      [a, 100n],
+      [b, 0n],
+      [fees, 0n],
+    ] as const)
+      await other.look(addr, balance);
+    await other.post();
+    const id = await other.send('transfer', { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 2n });
+    await other.lose(id);
+    for (let i = 0; i < 2; i++) {
+      await other.look(a, 90n);
+      await other.look(b, 8n);
+      await other.look(fees, 2n);
+    }
+    expect(await other.stateOf(id)).toBe('executed');
+    house.clock.set(other.clock.now() + 60_000);
+  });
+});
+
+describe('A lost give whose operator cannot be seen', () => {
+  const OTHER_OPERATOR = 9n;
+
+  it('Is given to people, with what was seen, while the wallet is not known well', async () => {
+    const a = await opened(0n);
+    const id = await give(a, 5n, OTHER_OPERATOR);
+    await house.lose(id);
+    await lookAtAll([a, 5n], [a, 5n]);
+    expect(await endOf(id)).toEqual({ state: 'undecided', types: ['unknown', 'undecided'] });
+    expect(await house.operation(id)).toMatchObject({
+      evidence: { basis: 'one_sided', belief: 'executed' },
+    });
+  });
+
+  it('Is executed on a wallet that stood still for long', async () => {
+    const a = await opened(0n);
+    house.clock.advance(30 * DAY_MS);
+    await house.look(a, 0n);
+    const id = await give(a, 5n, OTHER_OPERATOR);
+    await house.lose(id);
+    await lookAtAll([a, 5n], [a, 5n]);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
+  it('Is given to people when nobody had looked for a day before it was sent', async () => {
+    const a = await opened(0n);
+    house.clock.advance(30 * DAY_MS);
+    await house.look(a, 0n);
+    house.clock.advance(DAY_MS);
+    const id = await give(a, 5n, OTHER_OPERATOR);
+    await house.lose(id);
+    await lookAtAll([a, 5n], [a, 5n]);
+    expect(await house.stateOf(id)).toBe('undecided');
+  });
+
+  it('On a wallet that was never opened it waits, and then people are asked', async () => {
+    const a = freshAddr();
+    const id = await give(a, 5n, OTHER_OPERATOR);
+    await house.lose(id);
+    await lookAtAll([a, 5n], [a, 5n], [a, 5n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    house.clock.advance(700_000);
+    await house.judge();
+    expect(await house.stateOf(id)).toBe('undecided');
+  });
+});
+
+describe('While the service is down', () => {
+  const setState = (state: string) => database.owner.sql`
+    insert into tallyhook.service_state
+      (name, state, since, next_probe_at, frozen_ms, checked_at, failures)
+    values ('upstream', ${state}, ${house.clock.now()}, ${house.clock.now()}, 0,
+      ${house.clock.now()}, 0)
+    on conflict (name) do update set state = excluded.state, since = excluded.since`;
+
+  it('Nothing is called not executed or overdue, and quiescence begins anew after it', async () => {
+    const [a, b] = [await opened(100n), await opened(0n)];
+    const id = await transfer(a, b, 10n);
+    await house.lose(id);
+    await setState('maintenance');
+    house.clock.advance(DAY_MS);
+    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await setState('active');
+    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    calm();
+    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await house.stateOf(id)).toBe('not_executed');
+  });
+});

@@ -1,0 +1,68 @@
+/** Writes as a wallet or a token sees them, for tables of the pure rules. */
+import type { Operation } from '../../src/journal/journal.ts';
+import { outcomeOf, type State } from '../../src/journal/journal.ts';
+import type { TokenState } from '../../src/reconciler/token-rule.ts';
+import type { Part, Standing } from '../../src/reconciler/wallet-rule.ts';
+import { addr, operation, START } from '../ledger/fixture.ts';
+
+export { addr, operation, START };
+
+/** Instants of a story, in milliseconds after its start. */
+export const at = (ms: number) => START + ms;
+
+let count = 0;
+
+/** A write in that state; its times are milliseconds after the start. */
+export function write(
+  state: State,
+  given: Partial<Operation> & { sent?: number; answered?: number } = {},
+): Operation {
+  const { sent = 0, answered, ...rest } = given;
+  const answer = answered === undefined ? {} : { answeredAt: at(answered) };
+  const took = answered === undefined || state !== 'accepted' ? {} : { effectiveAt: at(answered) };
+  return operation({
+    id: `op_${++count}`,
+    state,
+    outcome: outcomeOf(state),
+    inBooks: outcomeOf(state) === 'executed',
+    recordedAt: at(sent),
+    sentAt: at(sent),
+    ...answer,
+    ...took,
+    ...rest,
+  });
+}
+
+/** A write with its effect on the wallet. */
+export function part(effect: bigint, state: State, given: Parameters<typeof write>[1] = {}): Part {
+  return { effect, operation: write(state, given) };
+}
+
+export function standing(ledger: bigint, parts: Part[] = [], drift = 0n): Standing {
+  return { ledger, drift, parts, complete: true };
+}
+
+/** A look from and to so many milliseconds after the start. */
+export const sight = (balance: bigint, from: number, to = from + 10) => ({
+  balance,
+  startedAt: at(from),
+  endedAt: at(to),
+});
+
+export const HASH_A = `0x${'a'.repeat(64)}`;
+export const HASH_B = `0x${'b'.repeat(64)}`;
+
+/** A token as seen: complete, of wallet 1, under hash A. */
+export function token(given: Partial<TokenState> = {}): TokenState {
+  return {
+    owner: addr(1),
+    creator: addr(9),
+    uri: 'ipfs://one',
+    metadata: '',
+    extraData: '',
+    status: 1,
+    locked: 0,
+    lastTxHash: HASH_A,
+    ...given,
+  };
+}

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { subsetsWithSum } from '../../src/reconciler/subsets.ts';
+
+/** Every subset, tried one by one. */
+function allSubsets(vectors: bigint[][], target: bigint[]): string[] {
+  const found: string[] = [];
+  for (let mask = 0; mask < 1 << vectors.length; mask++) {
+    const chosen = vectors.map((_, i) => i).filter((i) => mask & (1 << i));
+    const isRight = target.every(
+      (amount, d) => chosen.reduce((sum, i) => sum + (vectors[i]?.[d] ?? 0n), 0n) === amount,
+    );
+    if (isRight) found.push(chosen.join());
+  }
+  return found.sort();
+}
+
+describe('Subsets with a sum', () => {
+  it.each([
+    ['Nothing sums to nothing', [], [0n], [[]]],
+    ['Nothing does not sum to something', [], [1n], []],
+    ['The empty one comes first', [[5n], [-5n]], [0n], [[], [0, 1]]],
+    ['An item without effect is in and out', [[0n]], [0n], [[], [0]]],
+    [
+      'All dimensions must come right',
+      [
+        [5n, -5n],
+        [5n, 0n],
+      ],
+      [5n, -5n],
+      [[0]],
+    ],
+    ['A dimension that nothing touches must be right already', [[5n, 0n]], [5n, 1n], []],
+  ] as const)('%s', (_title, vectors, target, found) => {
+    expect(subsetsWithSum(vectors, target, 4)).toEqual(found);
+  });
+
+  test('They are exactly those that trying all of them finds', () => {
+    const amount = fc.bigInt({ min: -4n, max: 4n });
+    const given = fc.integer({ min: 1, max: 3 }).chain((dimensions) =>
+      fc.tuple(
+        fc.array(fc.array(amount, { minLength: dimensions, maxLength: dimensions }), {
+          maxLength: 7,
+        }),
+        fc.array(amount, { minLength: dimensions, maxLength: dimensions }),
+      ),
+    );
+    fc.assert(
+      fc.property(given, ([vectors, target]) => {
+        const found = subsetsWithSum(vectors, target, 1_000);
+        expect(found === 'too_many' ? found : found.map((s) => s.join()).sort()).toEqual(
+          allSubsets(vectors, target),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('Two hundred gives to different wallets are told apart', () => {
+    const wallets = 200;
+    // Dimension 0 is the operator; each give has a receiver of its own.
+    const vectors = Array.from({ length: wallets }, (_, i) =>
+      Array.from({ length: wallets + 1 }, (__, d) => (d === 0 ? -5n : d === i + 1 ? 5n : 0n)),
+    );
+    const shown = (d: number) => d > 0 && d % 3 === 0;
+    const target = vectors[0]?.map((_, d) => (shown(d) ? 5n : 0n)) ?? [];
+    const executed = target.flatMap((_, d) => (shown(d) ? [d - 1] : []));
+    const operator = -5n * BigInt(executed.length);
+    expect(subsetsWithSum(vectors, [operator, ...target.slice(1)], 2)).toEqual([executed]);
+  });
+
+  it('A search that would take too long is given up', () => {
+    const vectors = Array.from({ length: 60 }, (_, i) => [2n ** BigInt(i) * 3n]);
+    expect(subsetsWithSum(vectors, [2n ** 60n], 2)).toBe('too_many');
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, it } from 'vitest';
+import {
+  chanceOfCoincidence,
+  hashChange,
+  solveJointly,
+  tokenEvidence,
+  type WalletEvidence,
+} from '../../src/reconciler/unknown-rule.ts';
+import { addr, at, HASH_A, HASH_B, token, write } from './parts.ts';
+
+/** A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate. */
+function wallet(key: string, residual: bigint, ...optional: [string, bigint][]): WalletEvidence {
+  return {
+    key,
+    residual,
+    optional: optional.map(([id, effect]) => ({
+      id: id.replace('*', ''),
+      effect,
+      settled: id.endsWith('*'),
+    })),
+    lookId: `look_${key}`,
+    startedAt: at(key === 'w1' ? 1_000 : 2_000),
+    endedAt: at(key === 'w1' ? 1_010 : 2_010),
+  };
+}
+
+describe('Lost payments are solved jointly', () => {
+  it.each([
+    ['One that shows', [wallet('w1', 5n, ['a*', 5n])], { a: 'all' }],
+    ['One that does not show', [wallet('w1', 0n, ['a*', 5n])], { a: 'none' }],
+    ['What nothing explains', [wallet('w1', 3n, ['a*', 5n])], 'none'],
+    ['Two equal ones of which one shows', [wallet('w1', 5n, ['a*', 5n], ['b*', 5n])], 'several'],
+    [
+      'Two equal ones that the other wallets tell apart',
+      [
+        wallet('w1', -5n, ['a*', -5n], ['b*', -5n]),
+        wallet('w2', 5n, ['a*', 5n]),
+        wallet('w3', 0n, ['b*', 5n]),
+      ],
+      { a: 'all', b: 'none' },
+    ],
+    [
+      'A settled one that one wallet shows and the other does not',
+      [wallet('w1', -5n, ['a*', -5n]), wallet('w2', 0n, ['a*', 5n])],
+      'none',
+    ],
+    [
+      'A fresh one that one wallet shows and the other not yet',
+      [wallet('w1', -5n, ['a', -5n]), wallet('w2', 0n, ['a', 5n])],
+      { a: 'some' },
+    ],
+    [
+      'A settled one beside a fresh one that may have reached one wallet only',
+      [wallet('w1', 0n, ['d', -5n]), wallet('w2', 5n, ['d', 5n], ['e*', 5n])],
+      'several',
+    ],
+    [
+      'One beside a write under way that is told apart',
+      [wallet('w1', 5n, ['a*', 5n], ['b', 7n])],
+      { a: 'all', b: 'none' },
+    ],
+    [
+      'One that changes nothing beside one that shows',
+      [wallet('w1', 5n, ['z*', 0n], ['a*', 5n])],
+      { a: 'all' },
+    ],
+  ] as const)('%s', (_title, wallets, found) => {
+    const solved = solveJointly(wallets);
+    expect(typeof solved === 'string' ? solved : Object.fromEntries(solved.shown)).toEqual(found);
+  });
+
+  it('An explanation rests on the earliest start and the latest end of its looks', () => {
+    const solved = solveJointly([wallet('w2', 5n, ['a*', 5n]), wallet('w1', -5n, ['a*', -5n])]);
+    expect(solved).toMatchObject({
+      lookIds: ['look_w2', 'look_w1'],
+      startedAt: at(1_000),
+      endedAt: at(2_010),
+    });
+  });
+});
+
+describe('The chance of an equal outside change', () => {
+  it.each([
+    ['Without observation nothing is known', 0, 0, 1_000, 1],
+    ['A week without a change makes a window of a minute safe', 0, 700_000_000, 60_000, 8.57e-5],
+    ['One change in the week does not', 1, 700_000_000, 60_000, 1.714e-4],
+    ['It is never more than certain', 9, 1_000, 60_000, 1],
+  ])('%s', (_title, changes, observedMs, windowMs, chance) => {
+    expect(chanceOfCoincidence(changes, observedMs, windowMs)).toBeCloseTo(chance, 6);
+  });
+});
+
+describe('What a token says about a lost write', () => {
+  const image = { token: { lastTxHash: HASH_A, status: 1 } };
+  const failedImage = { token: { lastTxHash: HASH_A, status: 3 } };
+  const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', extraData: '{}' };
+  const there = token({ lastTxHash: HASH_B });
+  const changed = token({ lastTxHash: HASH_B, extraData: '{}' });
+  it.each([
+    ['No token: a mint was not executed', 'mint', null, 'absent', 'new', false, 'not_executed'],
+    [
+      'No token where one was: a burn was executed',
+      'burn',
+      image,
+      'absent',
+      'new',
+      true,
+      'executed',
+    ],
+    [
+      'No token where none was ever seen: a burn is open',
+      'burn',
+      null,
+      'absent',
+      'new',
+      false,
+      undefined,
+    ],
+    ['No token: a transfer is open', 'transfer_from', image, 'absent', 'new', true, undefined],
+    ['A token as asked: a mint was executed', 'mint', null, there, 'new', false, 'executed'],
+    [
+      'A token of another URI: a mint is open',
+      'mint',
+      null,
+      { ...there, uri: 'x' },
+      'new',
+      false,
+      undefined,
+    ],
+    [
+      'A token of another owner: a mint is open',
+      'mint',
+      null,
+      { ...there, owner: addr(3) },
+      'new',
+      false,
+      undefined,
+    ],
+    [
+      'A token under a hash of another write: a mint is open',
+      'mint',
+      null,
+      there,
+      'other',
+      false,
+      undefined,
+    ],
+    [
+      'A token that was there before: a mint was not executed',
+      'mint',
+      image,
+      token(),
+      'none',
+      true,
+      'not_executed',
+    ],
+    [
+      'A token that was there and changed: a mint is open',
+      'mint',
+      image,
+      there,
+      'new',
+      true,
+      undefined,
+    ],
+    [
+      'A number that a failed mint had left: a mint was executed',
+      'mint',
+      failedImage,
+      there,
+      'new',
+      true,
+      'executed',
+    ],
+    [
+      'The new owner under a new hash: a transfer was executed',
+      'transfer_from',
+      image,
+      there,
+      'new',
+      true,
+      'executed',
+    ],
+    [
+      'The new owner under our other hash: a transfer is open',
+      'transfer_from',
+      image,
+      there,
+      'other',
+      true,
+      undefined,
+    ],
+    [
+      'The old hash: a transfer was not executed',
+      'transfer_from',
+      image,
+      token(),
+      'none',
+      true,
+      'not_executed',
+    ],
+    ['The old hash: a burn was not executed', 'burn', image, token(), 'none', true, 'not_executed'],
+    ['A new hash: a burn is open', 'burn', image, there, 'new', true, undefined],
+    [
+      'The data under a new hash: a data change was executed',
+      'set_extra_data',
+      image,
+      changed,
+      'new',
+      true,
+      'executed',
+    ],
+    [
+      'Other data under a new hash: a data change is open',
+      'set_extra_data',
+      image,
+      there,
+      'new',
+      true,
+      undefined,
+    ],
+    [
+      'The data of a token never seen before: a data change is open',
+      'set_extra_data',
+      null,
+      changed,
+      'new',
+      false,
+      undefined,
+    ],
+  ] as const)('%s', (_title, kind, preImage, seen, change, existed, outcome) => {
+    const lost = write('unknown', { kind, ...asked, preImage });
+    expect(tokenEvidence(lost, seen, change, existed)?.outcome).toBe(outcome);
+  });
+
+  it.each([
+    ['The hash from before is no change', HASH_A, [], 'none'],
+    ['A hash that nobody claims is new', HASH_B, [], 'new'],
+    ['The hash of a write of ours from before is no change', HASH_B, [500], 'none'],
+    ['The hash of a write of ours from after is of another', HASH_B, [1_500], 'other'],
+    ['An empty hash is new', null, [], 'new'],
+  ] as const)('%s', (_title, hash, answers, change) => {
+    const lost = write('unknown', { sent: 1_000, preImage: image });
+    const others = answers.map((answered) =>
+      write('accepted', { sent: 0, answered, txHash: HASH_B }),
+    );
+    expect(hashChange(lost, hash, others)).toBe(change);
+  });
+});

@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { expectationOf, judgeBalance, needOf } from '../../src/reconciler/wallet-rule.ts';
+import { at, part, sight, standing, write } from './parts.ts';
+
+const LAG = 1_000;
+
+describe('What a look shows of a write (look from 10,000 to 10,010, read lag 1,000)', () => {
+  const look = sight(0n, 10_000);
+  it.each([
+    ['An answered write from long before must be in it', 'accepted', 0, 8_999, 'must'],
+    ['One answered just a read lag before may be in it', 'accepted', 0, 9_000, 'may'],
+    ['One answered while it ran may be in it', 'accepted', 9_990, 10_005, 'may'],
+    ['One sent in its last millisecond may be in it', 'accepted', 10_010, 10_020, 'may'],
+    ['One sent after it cannot be in it', 'accepted', 10_011, 10_020, 'cannot'],
+    ['One under way may be in it', 'sending', 9_000, undefined, 'may'],
+    ['A lost one may be in it, however old', 'unknown', 0, 100, 'may'],
+    ['One that people have to decide may be in it', 'undecided', 0, 100, 'may'],
+    ['A lost one that was sent after it cannot be in it', 'unknown', 10_011, 10_020, 'cannot'],
+    ['A refused one cannot be in it', 'rejected', 0, 100, 'cannot'],
+    ['One found not executed cannot be in it', 'not_executed', 0, 100, 'cannot'],
+    ['One that failed cannot be in it', 'failed', 0, 100, 'cannot'],
+    ['A settled one from before must be in it', 'settled', 0, 100, 'must'],
+  ] as const)('%s', (_title, state, sent, answered, need) => {
+    const times = answered === undefined ? { sent } : { sent, answered };
+    expect(needOf(write(state, times), look, LAG)).toBe(need);
+  });
+
+  it('A write found executed must be in it only a read lag after the look that found it', () => {
+    const found = (ms: number) => write('executed', { sent: 0, answered: 50, effectiveAt: at(ms) });
+    expect(needOf(found(8_999), look, LAG)).toBe('must');
+    expect(needOf(found(9_500), look, LAG)).toBe('may');
+  });
+
+  it('A write reported later counts from when it happened, not from when it was told', () => {
+    const told = write('accepted', { sent: 20_000, sentAt: null, effectiveAt: at(2_000) });
+    expect(needOf(told, look, LAG)).toBe('must');
+  });
+});
+
+describe('What a balance is compared with (look from 10,000 to 10,010, read lag 1,000)', () => {
+  const old = { sent: 0, answered: 100 };
+  const late = { sent: 11_000, answered: 11_100 };
+  it.each([
+    ['An empty wallet is compared with its books and its drifts', [], 107n, 0],
+    ['An executed write that is not posted yet counts', [part(5n, 'accepted', old)], 112n, 0],
+    ['A posted one does not count twice', [part(5n, 'accepted', { ...old, postings: 1 })], 107n, 0],
+    [
+      'One that was posted but came after the look is taken out',
+      [part(5n, 'accepted', { ...late, postings: 1 })],
+      102n,
+      0,
+    ],
+    [
+      'One that failed after it was posted is taken out before its reversal',
+      [part(5n, 'failed', { ...old, postings: 1 })],
+      102n,
+      0,
+    ],
+    [
+      'One posted and taken back counts no more',
+      [part(5n, 'not_executed', { ...old, postings: 2 })],
+      107n,
+      0,
+    ],
+    [
+      'A posted one that the look may not show yet is optional',
+      [part(5n, 'accepted', { sent: 9_000, answered: 9_900, postings: 1 })],
+      102n,
+      1,
+    ],
+    ['A write without effect is neither', [part(0n, 'unknown', old)], 107n, 0],
+  ] as const)('%s', (_title, parts, base, optional) => {
+    const found = expectationOf(sight(0n, 10_000), standing(100n, [...parts], 7n), LAG);
+    expect(found).toMatchObject({ base, complete: true });
+    expect(found.optional).toHaveLength(optional);
+  });
+});
+
+describe('The verdict on a balance of 100 expected', () => {
+  const unknown = (effect: bigint) => part(effect, 'unknown');
+  const undecided = (effect: bigint) => part(effect, 'undecided');
+  const moving = (effect: bigint) => part(effect, 'sending');
+  const clean = { verdict: 'explained', clean: true, unique: true };
+  const unclean = { verdict: 'explained', clean: false, unique: true };
+  it.each([
+    ['Nothing optional and nothing off is clean', 100n, [], clean],
+    ['Nothing optional and 5 more is off by 5', 105n, [], { verdict: 'off', residual: 5n }],
+    ['A lost write that shows explains', 105n, [unknown(5n)], unclean],
+    ['A lost write that does not show explains', 100n, [unknown(5n)], unclean],
+    [
+      'Two equal lost writes of which one shows have two explanations',
+      105n,
+      [unknown(5n), unknown(5n)],
+      { verdict: 'explained', clean: false, unique: false },
+    ],
+    [
+      'What no subset explains waits while something is under way',
+      103n,
+      [unknown(5n), moving(-1n)],
+      { verdict: 'inconclusive', cause: 'no_subset_explains' },
+    ],
+    ['What people have to decide explains where it can', 105n, [undecided(5n)], clean],
+    [
+      'What people have to decide never hides a drift',
+      103n,
+      [undecided(5n)],
+      { verdict: 'off', residual: 3n },
+    ],
+    [
+      'Two equal ones that people have to decide leave it open which one shows',
+      105n,
+      [undecided(5n), undecided(5n)],
+      { verdict: 'explained', clean: false, unique: false },
+    ],
+    [
+      'Beside a lost write, what people have to decide does not make it off',
+      103n,
+      [undecided(5n), unknown(7n)],
+      { verdict: 'inconclusive', cause: 'no_subset_explains' },
+    ],
+    [
+      'Amounts that cancel have two explanations of nothing',
+      100n,
+      [moving(5n), moving(-5n)],
+      { verdict: 'explained', clean: false, unique: false },
+    ],
+  ] as const)('%s', (_title, balance, optional, verdict) => {
+    const parts = [...optional];
+    expect(judgeBalance(balance, { base: 100n, optional: parts, complete: true })).toMatchObject(
+      verdict,
+    );
+  });
+
+  it('More writes than were read say nothing, even if the sum comes right', () => {
+    const verdict = judgeBalance(100n, { base: 100n, optional: [], complete: false });
+    expect(verdict).toEqual({ verdict: 'inconclusive', cause: 'too_many_open' });
+  });
+
+  it('More subsets than can be tried say nothing', () => {
+    const many = Array.from({ length: 40 }, (_, i) => moving(2n ** BigInt(i) * 3n));
+    const verdict = judgeBalance(100n + 2n ** 40n, { base: 100n, optional: many, complete: true });
+    expect(verdict).toEqual({ verdict: 'inconclusive', cause: 'too_many_open' });
+  });
+});
