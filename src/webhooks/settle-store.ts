@@ -1,7 +1,8 @@
 /**
  * SQL of the end of an attempt. A group of attempts is settled in one statement: the attempts are
  * logged whatever happened, and a delivery changes only for the holder of its latest claim (the
- * fence).
+ * fence). That it is still pending is asked by `finished_at`: asked by `state`, the planner may
+ * walk through the index of all that is pending instead of finding each row by its key.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -73,7 +74,7 @@ export async function settle(
         else ${isoText(now)}::timestamptz end
     from given
     where d.created_at = given.created_at and d.id = given.id and d.fence = given.fence
-      and d.state = 'pending'
+      and d.finished_at is null
     returning d.id`;
   return new Set(changed.map(({ id }) => id));
 }
@@ -92,7 +93,7 @@ export async function release(
     update tallyhook.deliveries d set lease_until = null
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz, fence int)
     where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
-      and d.state = 'pending'`;
+      and d.finished_at is null`;
 }
 
 /**

@@ -1,9 +1,8 @@
 /**
  * What finished sends make of deliveries and endpoints. Answers are collected and settled in
- * groups: while one group commits, the next one gathers. A group whose endpoints are well is one
- * statement; where an endpoint fails, heals or wants order, one transaction settles, judges its
- * health, and emits the events of it. A group that cannot be written is tried again until its
- * leases end; then its deliveries repeat.
+ * groups, one transaction each: while one group commits, the next one gathers. Where an endpoint
+ * fails, heals or wants order, the same transaction judges its health and emits the events of it. A
+ * group that cannot be written is tried again until its leases end; then its deliveries repeat.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
@@ -14,6 +13,7 @@ import type { EventDraft, OutboxEvent } from '../outbox/events.ts';
 import type { Job } from './courier.ts';
 import { disabledEvent, exhaustedEvent, recoveredEvent } from './endpoint-events.ts';
 import { foldHealth, type Health, type Sign } from './health.ts';
+import { planByIndex } from './plan-store.ts';
 import type { Sent } from './send.ts';
 import type { WebhookSettings } from './settings.ts';
 import * as store from './settle-store.ts';
@@ -100,7 +100,7 @@ export class Settler {
       const outcomes = this.outcomes.splice(0, GROUP_MAX);
       const unsent = this.unsent.splice(0, GROUP_MAX);
       try {
-        if (unsent.length > 0) await store.release(this.given.db, unsent.map(claimOf));
+        if (unsent.length > 0) await this.releaseGroup(unsent);
         unsent.length = 0;
         if (outcomes.length > 0) await this.settleGroup(outcomes);
       } catch (err) {
@@ -113,13 +113,24 @@ export class Settler {
     }
   }
 
+  private async releaseGroup(jobs: readonly Job[]): Promise<void> {
+    await this.given.db.begin(async (tx) => {
+      await planByIndex(tx);
+      await store.release(tx, jobs.map(claimOf));
+    });
+  }
+
   private async settleGroup(outcomes: readonly Outcome[]): Promise<void> {
     const { db, clock, metrics } = this.given;
     const now = clock.now();
     const judged = outcomes.map((outcome) => this.judged(outcome));
     const settlements = judged.map(({ settlement }) => settlement);
-    if (judged.every((j) => isPlain(j, now))) await store.settle(db, settlements, now);
-    else await db.begin((tx) => this.settleAndJudge(tx, judged, now));
+    const plain = judged.every((j) => isPlain(j, now));
+    await db.begin(async (tx) => {
+      await planByIndex(tx);
+      if (plain) await store.settle(tx, settlements, now);
+      else await this.settleAndJudge(tx, judged, now);
+    });
     if (judged.some(({ job }) => job.endpoint.ordered)) this.given.woken();
     for (const { verdict, job, endedAt } of judged) {
       if (verdict) metrics.attempts.inc({ verdict: verdict.verdict });

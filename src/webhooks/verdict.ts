@@ -61,13 +61,14 @@ export function judge(
     return { verdict: 'delivered', tries: progress.tries + 1 };
   const pauseMs = retryAfterMs(answer.retryAfter, now, policy.retryAfterMaxMs);
   const throttled = (status === 429 || status === 503) && pauseMs !== undefined;
-  const deferred = throttled || answer.error === 'interrupted';
+  const gone = status === 410;
+  const deferred = throttled || gone || answer.error === 'interrupted';
   const tries = progress.tries + (deferred ? 0 : 1);
   const holdUntil = throttled ? now + (pauseMs ?? 0) : null;
   const step = policy.scheduleMs[Math.max(1, tries)];
   const wait = Math.max(withJitter(step ?? 0, policy.jitter, chance), pauseMs ?? 0);
   const dueAt = now + wait;
-  if (status === 410) return { verdict: 'gone', tries: progress.tries, dueAt, holdUntil: null };
+  if (gone) return { verdict: 'gone', tries, dueAt, holdUntil: null };
   if (step === undefined || dueAt > progress.queuedAt + policy.giveUpMs)
     return { verdict: 'exhausted', tries, holdUntil };
   return { verdict: 'retry', tries, dueAt, holdUntil };

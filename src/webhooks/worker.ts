@@ -3,7 +3,7 @@
  * sends. A pass never waits for a send to end, and no transaction is open while anything is sent.
  * Several daemons pass at the same time; each claims what no other holds.
  */
-import type { Db } from '../db/connect.ts';
+import type { Db, Tx } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -13,6 +13,7 @@ import { Courier, type Job } from './courier.ts';
 import * as store from './delivery-store.ts';
 import type { Envelopes } from './envelope.ts';
 import { fromRing, inFlightMax, rateAllowance, rateFreeAt, shareOut } from './pace.ts';
+import { planClaims } from './plan-store.ts';
 import { type Sender, type Sent, unsent } from './send.ts';
 import type { WebhookSettings } from './settings.ts';
 import { type Emit, Settler } from './settler.ts';
@@ -46,7 +47,7 @@ export interface Pass {
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
 /** When to look again for want of room, should nobody hear that there is some. */
-const RECHECK_MS = 20;
+const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
 /** How long a shutdown waits for the last settlement. */
 const LAST_SETTLE_MS = 2_000;
@@ -89,37 +90,39 @@ export class Worker {
       this.hungry = [];
       return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
-    const active = await store.listActive(this.given.db, now, this.page, EXAMINED_MAX);
-    const partial = active.length === EXAMINED_MAX;
-    this.page = (partial && active.at(-1)?.endpointId) || '';
-    const cancelled = await this.cancelDeleted(active, now);
-    const ready = active.filter((endpoint) => isReady(endpoint, now));
-    const wanted = ready.map((endpoint) => ({
-      ...endpoint,
-      n: this.courier.roomFor(endpoint.endpointId, endpoint.consecutiveFailures),
-    }));
-    const chosen = fromRing(
-      wanted.filter(({ n }) => n > 0),
-      this.served,
-      room,
-    );
-    if (chosen.length === 0) {
-      this.hungry = ready.length > 0 ? ready : undefined;
-      const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
-      const due = next === NEVER ? {} : { nextDueAt: next };
-      return { attempted: 0, more: cancelled || partial, ...due };
-    }
-    this.hungry = undefined;
-    const { jobs, parked } = await this.claim(chosen, room, now);
-    this.served = chosen.at(-1)?.endpointId ?? '';
+    const look = await this.given.db.begin((tx) => this.look(tx, room, now));
+    const { active, ready, jobs, parked } = look;
+    this.page = look.page;
+    this.hungry = look.chosen.length === 0 && ready.length > 0 ? ready : undefined;
+    this.served = look.chosen.at(-1)?.endpointId ?? this.served;
     this.courier.take(jobs.filter(({ claimed }) => claimed.body !== null));
     // The event is older than what is kept: there is nothing left to send.
     for (const job of jobs.filter(({ claimed }) => claimed.body === null))
       this.settler.add({ job, startedAt: now, endedAt: now, sent: undefined });
-    // Nothing to claim where something was due: another daemon is at it.
-    if (jobs.length + parked === 0)
-      return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
-    return { attempted: jobs.length, more: true };
+    const more = jobs.length + parked > 0 || look.cancelled || look.page !== '';
+    if (more) return { attempted: jobs.length, more };
+    // What is due and was not claimed had no room, or another daemon is at it.
+    const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
+    return { attempted: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
+  }
+
+  /** Looks who has work and claims a share of it, in one transaction; changes nothing here. */
+  private async look(tx: Tx, room: number, now: Instant) {
+    await planClaims(tx);
+    const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
+    const page = (active.length === EXAMINED_MAX && active.at(-1)?.endpointId) || '';
+    const deleted = active.filter(({ state }) => state === 'deleted');
+    for (const { endpointId } of deleted) await store.cancelOf(tx, endpointId, now, CANCELLED_MAX);
+    const ready = active.filter((endpoint) => isReady(endpoint, now));
+    const wanted = ready.map(({ endpointId, consecutiveFailures }) => ({
+      endpointId,
+      n: this.courier.roomFor(endpointId, consecutiveFailures),
+    }));
+    const fitting = wanted.filter(({ n }) => n > 0);
+    const chosen = fromRing(fitting, this.served, room);
+    const claimed =
+      chosen.length > 0 ? await this.claim(tx, chosen, room, now) : { jobs: [], parked: 0 };
+    return { active, page, ready, chosen, cancelled: deleted.length > 0, ...claimed };
   }
 
   /**
@@ -149,48 +152,38 @@ export class Worker {
     this.given.wake();
   }
 
-  private async cancelDeleted(active: readonly store.ActiveEndpoint[], now: Instant) {
-    const deleted = active.filter(({ state }) => state === 'deleted');
-    for (const { endpointId } of deleted)
-      await store.cancelOf(this.given.db, endpointId, now, CANCELLED_MAX);
-    return deleted.length > 0;
-  }
-
   private async claim(
+    tx: Tx,
     chosen: readonly { endpointId: string; n: number }[],
     room: number,
     now: Instant,
   ): Promise<{ jobs: Job[]; parked: number }> {
-    const { db, settings, daemons } = this.given;
+    const { settings, daemons } = this.given;
     const leaseUntil = now + settings.send.deadlineMs + settings.leaseMarginMs;
-    const shares = shareOut(
-      chosen.map(({ n }) => n),
-      room,
-    );
+    const rooms = chosen.map(({ n }) => n);
+    const shares = shareOut(rooms, room);
     const most = new Map(chosen.map(({ endpointId }, i) => [endpointId, shares[i] ?? 0]));
-    return db.begin(async (tx) => {
-      const endpoints = await store.lockEndpoints(tx, [...most.keys()], now);
-      const quotas = endpoints.map((endpoint) => {
-        const n = quotaOf(endpoint, most.get(endpoint.endpointId) ?? 0, now, settings, daemons());
-        return { endpointId: endpoint.endpointId, ordered: endpoint.ordered, n };
-      });
-      const plain = quotas.filter((q) => !q.ordered && q.n > 0);
-      const ordered = quotas.filter((q) => q.ordered && q.n > 0);
-      const claims = plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : [];
-      let parked = 0;
-      if (ordered.length > 0) {
-        const inOrder = await store.claimInOrder(tx, ordered, now, leaseUntil);
-        parked = inOrder.parked;
-        claims.push(...inOrder.claims);
-      }
-      await store.savePaces(tx, pacesAfter(endpoints, claims, now));
-      const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
-      const jobs = claims.flatMap((claimed) => {
-        const endpoint = byId.get(claimed.endpointId);
-        return endpoint ? [{ claimed, endpoint, leaseUntil }] : [];
-      });
-      return { jobs, parked };
+    const endpoints = await store.lockEndpoints(tx, [...most.keys()], now);
+    const quotas = endpoints.map((endpoint) => {
+      const n = quotaOf(endpoint, most.get(endpoint.endpointId) ?? 0, now, settings, daemons());
+      return { endpointId: endpoint.endpointId, ordered: endpoint.ordered, n };
     });
+    const plain = quotas.filter((q) => !q.ordered && q.n > 0);
+    const ordered = quotas.filter((q) => q.ordered && q.n > 0);
+    const claims = plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : [];
+    let parked = 0;
+    if (ordered.length > 0) {
+      const inOrder = await store.claimInOrder(tx, ordered, now, leaseUntil);
+      parked = inOrder.parked;
+      claims.push(...inOrder.claims);
+    }
+    await store.savePaces(tx, pacesAfter(endpoints, claims, now));
+    const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
+    const jobs = claims.flatMap((claimed) => {
+      const endpoint = byId.get(claimed.endpointId);
+      return endpoint ? [{ claimed, endpoint, leaseUntil }] : [];
+    });
+    return { jobs, parked };
   }
 
   private async send(job: Job, startedAt: Instant): Promise<Sent> {
