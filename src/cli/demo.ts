@@ -272,31 +272,37 @@ async function endOfLost(stage: Stage): Promise<string> {
 
 async function report(stage: Stage, from: number): Promise<string> {
   const { payee } = stage.service.objects;
-  let said = 'no report';
-  // The last looks and postings may still be under way: the report is asked for until it is complete.
+  let said = 'there is no report';
+  // The last looks and postings may still be under way: a report is asked for until it has them.
   for (const until = monotonicMs() + PATIENCE_MS; monotonicMs() < until; await pause(1_000)) {
-    const answer = await call(stage, 'POST', '/api/reports', {
-      kind: 'reconciliation',
-      from: isoText(from - 1_000),
-      to: isoText(systemClock.now() + 1_000),
-    });
-    const text = jsonText(answer.body);
-    const breaks = (answer.body.content as Record<string, Json> | undefined)?.breaks;
-    const list = (Array.isArray(breaks) ? breaks : []) as Record<string, Json>[];
-    const drifts = list.filter((row) => row.kind === 'drift');
-    const others = list.filter((row) => row.kind !== 'drift' && !text.includes(String(seen.lost)));
-    const named = seen.resolution === 'operation.resolved' || text.includes(String(seen.lost));
-    said = `${String(answer.body.verdict)}: ${drifts.length} drift, ${others.length} other`;
-    if (
-      drifts.length === 1 &&
-      jsonText(drifts).toLowerCase().includes(payee.toLowerCase()) &&
-      named &&
-      others.length === 0
-    ) {
-      return `${String(answer.body.id)}: ${said}, the drift of 7 on ${payee}`;
-    }
+    const { id, breaks } = await makeReport(stage, from);
+    const drifts = breaks.filter(({ kind }) => kind.startsWith('drift'));
+    const others = breaks.filter(({ kind }) => !kind.startsWith('drift'));
+    const lost = others.filter((row) => jsonText(row).includes(String(seen.lost)));
+    said = breaks.map(({ kind, amount }) => `${kind} ${amount ?? ''}`).join(', ') || 'balanced';
+    const right =
+      drifts.length === 1 && drifts[0]?.amount === '7' && jsonText(drifts).includes(payee);
+    const named =
+      seen.resolution === 'operation.resolved'
+        ? others.length === 0
+        : lost.length === others.length;
+    if (right && named) return `${id} has ${breaks.length} break: ${said}, on ${payee}`;
   }
-  throw new Error(`the report says ${said}`);
+  throw new Error(`the report says: ${said}`);
+}
+
+interface Break {
+  kind: string;
+  amount: string | null;
+}
+
+async function makeReport(stage: Stage, from: number): Promise<{ id: string; breaks: Break[] }> {
+  const period = { from: isoText(from - 1_000), to: isoText(systemClock.now() + 1_000) };
+  const made = await call(stage, 'POST', '/api/reports', { kind: 'reconciliation', ...period });
+  insist(made.status === 201, `the report answered ${made.status} ${jsonText(made.body)}`);
+  const whole = await call(stage, 'GET', `/api/reports/${String(made.body.id)}`);
+  const { content } = whole.body as unknown as { content: { breaks: { listed: Break[] } } };
+  return { id: String(made.body.id), breaks: content.breaks.listed };
 }
 
 async function genuine({ receiver }: Stage): Promise<string> {

@@ -76,6 +76,8 @@ export async function build(config: Config, database: Database, service: Service
     metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
+    wake: () => schedule.wake('webhooks'),
+    daemons: () => heartbeat.living(),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const journal = makeJournal({ db, clock, ids, daemon, outbox });

@@ -13,6 +13,8 @@ export interface Heartbeat {
   beat(): Promise<void>;
   /** False once the last sign is older than a daemon's life; then nothing may be sent. */
   isAlive: () => boolean;
+  /** How many daemons shared the work at the last sign, this one included. */
+  living: () => number;
 }
 
 export function makeHeartbeat(given: {
@@ -24,14 +26,15 @@ export function makeHeartbeat(given: {
 }): Heartbeat {
   const { database, daemon, upstream, log, aliveMs } = given;
   let last = monotonicMs();
+  let living = 1;
   return {
     async beat() {
       const sent = monotonicMs();
       try {
-        const alive = await keepAlive(database.db, daemon, database.clock.now(), aliveMs);
+        living = await keepAlive(database.db, daemon, database.clock.now(), aliveMs);
         // From when it was sent: the database may have counted from then.
         last = sent;
-        upstream.shareAmong(alive);
+        upstream.shareAmong(living);
         await upstream.syncQuota();
         await database.clock.follow();
       } catch (raw) {
@@ -42,5 +45,6 @@ export function makeHeartbeat(given: {
       }
     },
     isAlive: () => monotonicMs() - last < aliveMs,
+    living: () => living,
   };
 }
