@@ -43,7 +43,8 @@ export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Prom
 /**
  * Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. The feed is
  * locked by a statement of its own: one that locks and reads at once could still see events as unnumbered
- * that another daemon numbered just before it let go.
+ * that another daemon numbered just before it let go. Order is that of recording, and within a subject that
+ * of its own numbers, also where the clocks of two daemons differ.
  */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
   await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
@@ -59,8 +60,10 @@ export async function numberEvents(tx: Tx, limit: number): Promise<number> {
       order by recorded_at, id limit ${limit}
     ), numbered as (
       update tallyhook.events e set seq = head.last_seq + f.n
-      from (select recorded_at, id, row_number() over (order by recorded_at, subject_seq, id) as n
-            from fresh) f, head
+      from (select recorded_at, id, row_number() over (order by turn, subject_seq, id) as n
+            from (select recorded_at, id, subject_seq,
+                max(recorded_at) over (partition by subject order by subject_seq) as turn
+              from fresh) t) f, head
       where e.recorded_at = f.recorded_at and e.id = f.id
       returning e.seq
     ), moved as (
