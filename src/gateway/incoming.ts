@@ -30,7 +30,8 @@ export function targetOf(url: string): Target {
 /** True when what is percent-encoded has to be: `%67ive` is `give` to a server, and must not pass as another. */
 function encodedOnce(path: string): boolean {
   try {
-    return encodeURI(decodeURIComponent(path)) === path;
+    const decoded = decodeURIComponent(path);
+    return encodeURI(decoded) === path && !/[\\\p{Cc}]/u.test(decoded);
   } catch {
     return false;
   }
