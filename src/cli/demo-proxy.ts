@@ -1,6 +1,7 @@
 /**
- * A small proxy between the daemon and the service that loses one answer when it is asked to: the request
- * arrives and is applied, and the connection is cut before the answer comes back. Loopback only.
+ * A small proxy between the daemon and the service that loses one answer when it is asked to: the
+ * request arrives and is applied, and the connection is cut before the answer comes back. Loopback
+ * only.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * A receiver as an app would write it: it checks every webhook with the `standardwebhooks` library, which
- * is not ours, and keeps what it got by event id.
+ * A receiver as an app would write it: it checks every webhook with the `standardwebhooks` library,
+ * which is not ours, and keeps what it got by event id.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,9 +1,10 @@
 /**
- * The service under the demo: the one of the environment, or a sandbox of its own. Every host of it is put
- * behind a small proxy, and its objects (contract, operator, wallets) are found or taken from the options.
+ * The service under the demo: the one of the environment, or a sandbox of its own. Every host of it
+ * is put behind a small proxy, and its objects (contract, operator, wallets) are found or taken
+ * from the options.
  */
 import { request } from 'undici';
-import type { ServiceAddress } from '../daemon/config.ts';
+import type { ServiceAddress } from '../daemon/daemon.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Json, parseJson } from '../kernel/json.ts';

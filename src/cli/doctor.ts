@@ -1,11 +1,15 @@
 /**
- * `tallyhook doctor`: what a person checks first at night. Each line is one check with what was found; the
- * exit code is 0 when all are well. It changes nothing but migrations that a start would apply as well.
+ * `tallyhook doctor`: what a person checks first at night. Each line is one check with what was
+ * found; the exit code is 0 when all are well. It changes nothing but migrations that a start would
+ * apply as well.
  */
-import type { Config } from '../daemon/config.ts';
-import type { Database } from '../daemon/database.ts';
-import { insistOnService, openService } from '../daemon/service.ts';
-import { upstreamSettings } from '../daemon/stage-settings.ts';
+import {
+  type Config,
+  type Database,
+  insistOnService,
+  openService,
+  upstreamSettings,
+} from '../daemon/daemon.ts';
 import { findMissingGuards } from '../db/guards.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { isoText } from '../kernel/clock.ts';
@@ -61,7 +65,9 @@ async function clockOf({ clock }: Database): Promise<string> {
   return `the database says ${isoText(clock.now())}`;
 }
 
-/** Asks the real service for its maintenance status and a client token; the sandbox needs no doctor. */
+/**
+ * Asks the real service for its maintenance status and a client token; the sandbox needs no doctor.
+ */
 async function service({ db, clock }: Database, config: Config): Promise<string> {
   if (!config.service) return 'none configured: the sandbox runs inside the daemon';
   const log = makeLog('error');
@@ -83,7 +89,8 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
     const token = await upstream.checkToken();
     if (token.result !== 'seen')
       throw new Failure('upstream_unreadable', `client token: ${said(token)}`);
-    return `${opened.identity}: ${maintenance.record.status}, client token ${token.record.active === false ? 'inactive' : 'valid'}`;
+    const valid = token.record.active === false ? 'inactive' : 'valid';
+    return `${opened.identity}: ${maintenance.record.status}, client token ${valid}`;
   } finally {
     await upstream.close();
   }

@@ -1,8 +1,9 @@
-/** The database of this installation for a command: the same one that the daemon uses, adopted or started. */
+/**
+ * The database of this installation for a command: the same one that the daemon uses, adopted or
+ * started.
+ */
 
-import type { Config } from '../daemon/config.ts';
-import { loadConfig } from '../daemon/daemon.ts';
-import { type Database, openDatabase } from '../daemon/database.ts';
+import { type Config, type Database, loadConfig, openDatabase } from '../daemon/daemon.ts';
 import { makeLog } from '../kernel/log.ts';
 
 /** Runs the work on the installation's database and closes it again. */

@@ -13,8 +13,7 @@ export async function callDaemon(
   remote: Remote,
   call: { method: 'GET' | 'POST'; path: string; body?: unknown; accept?: string },
 ): Promise<string> {
-  const url = remote.url ?? process.env.TALLYHOOK_URL ?? 'http://127.0.0.1:8080';
-  const key = remote.key ?? process.env.TALLYHOOK_KEY;
+  const { url = 'http://127.0.0.1:8080', key } = remote;
   if (!key) throw new Failure('bad_setting', 'a key is needed: --key thk_… or TALLYHOOK_KEY');
   const answer = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,

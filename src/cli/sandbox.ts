@@ -28,9 +28,7 @@ export async function runSandbox(options: SandboxCommand): Promise<number> {
   printLine(`The service, simulated, is ready at ${sandbox.url}`);
   printLine(`  client  ${given.clientId} / ${given.clientSecret}`);
   printLine(`  control ${sandbox.url}/_sandbox`);
-  printLine(
-    `  use it  UPSTREAM_BASE_URL=${sandbox.url} UPSTREAM_AUTH_URL=${sandbox.url} UPSTREAM_TX_URL=${sandbox.url}`,
-  );
+  printLine(`  use it  as UPSTREAM_BASE_URL, UPSTREAM_AUTH_URL and UPSTREAM_TX_URL`);
   await untilSignal();
   await sandbox.close();
   return 0;

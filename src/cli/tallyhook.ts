@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-/** Commands for people. Every command has --help with an example, and --json where it prints data. */
-import { Command, InvalidArgumentError } from 'commander';
-import { runDaemon } from '../daemon/process.ts';
+/**
+ * Commands for people. Every command has --help with an example, and --json where it prints data.
+ */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { runDaemon } from '../daemon/daemon.ts';
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { runDemo } from './demo.ts';
@@ -74,8 +76,8 @@ example(
     .requiredOption('--from <instant>', 'beginning of the period, RFC 3339')
     .requiredOption('--to <instant>', 'end of the period, RFC 3339')
     .option('--format <format>', 'json, csv or html', 'json')
-    .option('--url <url>', 'the daemon (TALLYHOOK_URL)')
-    .option('--key <key>', 'a key with the scope manage (TALLYHOOK_KEY)'),
+    .addOption(new Option('--url <url>', 'the daemon').env('TALLYHOOK_URL'))
+    .addOption(new Option('--key <key>', 'a key with manage and read').env('TALLYHOOK_KEY')),
   'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --format html',
 ).action((options) => exits(makeReport(options)));
 
@@ -86,8 +88,8 @@ example(
     .argument('<kind>', 'wallet, contract or token')
     .argument('<name...>', 'an address; a contract id; a contract id and a token id')
     .option('--json', 'print JSON')
-    .option('--url <url>', 'the daemon (TALLYHOOK_URL)')
-    .option('--key <key>', 'a key with the scope manage (TALLYHOOK_KEY)'),
+    .addOption(new Option('--url <url>', 'the daemon').env('TALLYHOOK_URL'))
+    .addOption(new Option('--key <key>', 'a key with manage and read').env('TALLYHOOK_KEY')),
   'npx tallyhook watch wallet 0x…',
 ).action((kind, names, options) => exits(addWatch(kind, names, options)));
 

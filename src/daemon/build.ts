@@ -1,6 +1,6 @@
 /**
- * The composition root: every stage is made here, in the order of the pipeline, and given what it needs.
- * It reads like the tree. Nothing starts to work before `schedule.start()`.
+ * The composition root: every stage is made here, in the order of the pipeline, and given what it
+ * needs. It reads like the tree. Nothing starts to work before `schedule.start()`.
  */
 import { makeApi } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
@@ -42,19 +42,53 @@ import { workersOf } from './workers.ts';
 
 export type Built = Awaited<ReturnType<typeof build>>;
 
+type Wake = (...names: string[]) => void;
+
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
+  const base = await foundation(config, database, service, log);
+  let ring: Wake = () => {};
+  const wake: Wake = (...names) => ring(...names);
+  const stages = pipeline(config, base, service, wake);
+  const sequenced = makeNotifier();
+  const schedule = makeSchedule({
+    ...base,
+    workers: workersOf({ config, ...base, ...stages, sequenced, wake }),
+    passDeadlineMs: config.daemon.pass_deadline_ms,
+  });
+  ring = schedule.wake;
+  const stopping = new AbortController();
+  const gateway = makeGateway({
+    ...base,
+    ...stages,
+    ...gatewaySettings(config),
+    preImage: preImageFrom(base.db),
+    isAlive: base.heartbeat.isAlive,
+    concluded: () => wake('ledger', 'observer', 'sequencer', 'webhooks'),
+    observed: observedRead(stages.observer, log),
+  });
+  const api = makeApi({
+    ...base,
+    ...stages,
+    migrations: await readMigrations(),
+    nextEvent: sequenced.next,
+    stopping: stopping.signal,
+    feedWaitMaxMs: config.http.feed_wait_max_ms,
+    bodyBytesMax: config.http.body_bytes_max,
+  });
+  api.route('/', makeConsole());
+  return { ...base, ...stages, schedule, gateway, api, stopping };
+}
+
+/** What every stage stands on: time, chance, names, secrets, this daemon's life, the way to the service. */
+async function foundation(config: Config, database: Database, service: Service, log: Log) {
   const { db, clock } = database;
   const chance = systemChance;
   const ids = makeIds(clock, chance);
   const metrics = makeMetrics();
   const seal = makeSeal(await masterKeyOf(config, chance), chance);
-  const daemon: Daemon = await enrolDaemon(
-    db,
-    ids.next('dmn'),
-    clock.now(),
-    config.daemon.alive_ms,
-  );
+  const aliveMs = config.daemon.alive_ms;
+  const daemon: Daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
   const keys = makeKeys({ db, clock, chance, ids });
   const upstream = await openUpstream({
     ...service.address,
@@ -65,116 +99,30 @@ export async function build(config: Config, database: Database, service: Service
     quota: makeQuotaKeeper(db, clock),
     settings: upstreamSettings(config),
   });
-  const books = booksOf(config);
+  const heartbeat = makeHeartbeat({ database, daemon, upstream, log, aliveMs });
+  return { db, clock, chance, ids, metrics, seal, log, daemon, keys, upstream, heartbeat };
+}
+
+/** The stages, from what was asked to what is told. */
+function pipeline(
+  config: Config,
+  base: Awaited<ReturnType<typeof foundation>>,
+  service: Service,
+  wake: Wake,
+) {
   const webhooks = makeWebhooks({
-    db,
-    clock,
-    chance,
-    ids,
-    seal,
-    log,
-    metrics,
+    ...base,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
-    wake: () => schedule.wake('webhooks'),
-    daemons: () => heartbeat.living(),
+    wake: () => wake('webhooks'),
+    daemons: base.heartbeat.living,
   });
-  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
-  const journal = makeJournal({ db, clock, ids, daemon, outbox });
-  const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
-  const observer = makeObserver({
-    db,
-    clock,
-    chance,
-    ids,
-    upstream,
-    outbox,
-    metrics,
-    settings: observerSettings(config),
-  });
-  const reconciler = makeReconciler({
-    db,
-    daemon,
-    ids,
-    journal,
-    books,
-    outbox,
-    settings: reconcilerSettings(config),
-  });
-  const reports = makeReports({ db, clock, ids, outbox, settings: reportSettings(config) });
-  const heartbeat = makeHeartbeat({
-    database,
-    daemon,
-    upstream,
-    log,
-    aliveMs: config.daemon.alive_ms,
-  });
-  const sequenced = makeNotifier();
-  const schedule = makeSchedule({
-    workers: workersOf({
-      config,
-      db,
-      journal,
-      ledger,
-      observer,
-      reconciler,
-      webhooks,
-      reports,
-      heartbeat,
-      sequenced,
-      wake: (...names) => schedule.wake(...names),
-    }),
-    clock,
-    log,
-    metrics,
-    passDeadlineMs: config.daemon.pass_deadline_ms,
-  });
-  const gateway = makeGateway({
-    journal,
-    upstream,
-    keys,
-    clock,
-    log,
-    metrics,
-    ...gatewaySettings(config),
-    preImage: preImageFrom(db),
-    isAlive: heartbeat.isAlive,
-    concluded: () => schedule.wake('ledger', 'observer', 'sequencer', 'webhooks'),
-    observed: observedRead(observer, log),
-  });
-  const stopping = new AbortController();
-  const api = makeApi({
-    db,
-    clock,
-    log,
-    metrics,
-    keys,
-    observer,
-    upstream,
-    webhooks,
-    reports,
-    migrations: await readMigrations(),
-    nextEvent: sequenced.next,
-    stopping: stopping.signal,
-    feedWaitMaxMs: config.http.feed_wait_max_ms,
-    bodyBytesMax: config.http.body_bytes_max,
-  });
-  api.route('/', makeConsole());
-  return {
-    daemon,
-    metrics,
-    keys,
-    upstream,
-    webhooks,
-    journal,
-    ledger,
-    observer,
-    reconciler,
-    reports,
-    heartbeat,
-    schedule,
-    gateway,
-    api,
-    stopping,
-  };
+  const outbox = makeOutbox({ ...base, fanOut: webhooks.fanOut });
+  const given = { ...base, outbox, books: booksOf(config) };
+  const journal = makeJournal(given);
+  const ledger = makeLedger(given);
+  const observer = makeObserver({ ...given, settings: observerSettings(config) });
+  const reconciler = makeReconciler({ ...given, journal, settings: reconcilerSettings(config) });
+  const reports = makeReports({ ...given, settings: reportSettings(config) });
+  return { webhooks, outbox, journal, ledger, observer, reconciler, reports };
 }

@@ -1,6 +1,7 @@
 /**
- * The configuration: read once, checked whole, frozen. The only reader of the environment. A name that is
- * not known or a value that is not usable stops the start with one line that says what it should be.
+ * The configuration: read once, checked whole, frozen. The only reader of the environment. A name
+ * that is not known or a value that is not usable stops the start with one line that says what it
+ * should be.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

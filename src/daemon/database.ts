@@ -1,6 +1,7 @@
 /**
  * The database of this daemon, ready to work on: embedded or external, migrated, guarded, with its
- * partitions made and its clock followed. Everything that must hold before the first promise is given.
+ * partitions made and its clock followed. Everything that must hold before the first promise is
+ * given.
  */
 import { mkdir } from 'node:fs/promises';
 import { type DatabaseClock, databaseClock } from '../db/clock.ts';

@@ -1,6 +1,7 @@
 /**
- * The sign of life: as long as it gets through, this daemon may promise and send. It also follows the
- * database's clock, divides the budget among the living, and starts an embedded server that died.
+ * The sign of life: as long as it gets through, this daemon may promise and send. It also follows
+ * the database's clock, divides the budget among the living, and starts an embedded server that
+ * died.
  */
 import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';

@@ -1,4 +1,7 @@
-/** Tells those who wait that something new is there; nobody is kept waiting beyond a time or a signal. */
+/**
+ * Tells those who wait that something new is there; nobody is kept waiting beyond a time or a
+ * signal.
+ */
 import { pause } from '../kernel/clock.ts';
 
 export interface Notifier {

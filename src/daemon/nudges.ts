@@ -1,7 +1,7 @@
 /**
- * Nudges by the calendar. Cron only says "look now", in the time zone of the setting; what is due, and who
- * makes it, the database decides. So a missed, doubled or skipped tick (a change of clocks, a sleeping
- * machine, many daemons) costs nothing. The only importer of node-cron.
+ * Nudges by the calendar. Cron only says "look now", in the time zone of the setting; what is due,
+ * and who makes it, the database decides. So a missed, doubled or skipped tick (a change of clocks,
+ * a sleeping machine, many daemons) costs nothing. The only importer of node-cron.
  */
 import { createTask, type ScheduledTask, validate } from 'node-cron';
 import { Failure } from '../kernel/errors.ts';
@@ -14,7 +14,10 @@ export interface Nudge {
   timeZone: string;
 }
 
-/** Starts the nudges; the answer stops them. @throws Failure `bad_setting` for an unreadable expression */
+/**
+ * Starts the nudges; the answer stops them. @throws Failure `bad_setting` for an unreadable
+ * expression
+ */
 export function startNudges(
   nudges: readonly Nudge[],
   log: Log,

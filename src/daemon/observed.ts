@@ -1,6 +1,6 @@
 /**
- * What the gateway and the observer have to do with each other: reads of apps are looks that cost nothing,
- * and what was last seen is the pre-image of a write.
+ * What the gateway and the observer have to do with each other: reads of apps are looks that cost
+ * nothing, and what was last seen is the pre-image of a write.
  */
 import type { Db } from '../db/connect.ts';
 import type { ObservedRead, WriteDescription } from '../gateway/gateway.ts';

@@ -1,10 +1,11 @@
 /**
- * A daemon as a process: what a person sees at the start, what signals do, and the exit code. Standard
- * output is for people, the log goes to standard error.
+ * A daemon as a process: what a person sees at the start, what signals do, and the exit code.
+ * Standard output is for people, the log goes to standard error.
  */
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
-import { loadConfig, type RunningDaemon, startDaemon } from './daemon.ts';
+import { loadConfig } from './config.ts';
+import { type RunningDaemon, startDaemon } from './lifecycle.ts';
 
 /** The one major version of Node that this program is made for. */
 const NODE_MAJOR = 24;
@@ -14,7 +15,7 @@ export async function runDaemon(): Promise<number> {
   const major = Number(process.versions.node.split('.')[0]);
   if (major !== NODE_MAJOR) {
     printLine(
-      `Tallyhook needs Node ${NODE_MAJOR}, this is ${process.version}; use npm start, which brings it`,
+      `Tallyhook needs Node ${NODE_MAJOR}, not ${process.version}; npm start brings its own`,
     );
     return 1;
   }
@@ -37,14 +38,17 @@ function banner(daemon: RunningDaemon): void {
   printLine(`  gateway   ${daemon.url}/v1/… (the service's own paths)`);
   if (daemon.sandboxUrl) {
     printLine(
-      `  service   the sandbox, in this process: ${daemon.sandboxUrl}/_sandbox (no UPSTREAM_* is set)`,
+      `  service   no UPSTREAM_* is set: the sandbox, here at ${daemon.sandboxUrl}/_sandbox`,
     );
   }
   for (const note of daemon.notes) printLine(`  note      ${note}`);
   if (daemon.adminKey) printLine(`  admin key ${daemon.adminKey} (shown once; keep it)`);
 }
 
-/** SIGTERM and SIGINT drain and end; a second one does not hurry. Anything uncaught ends the process. */
+/**
+ * SIGTERM and SIGINT drain and end; a second one does not hurry. Anything uncaught ends the
+ * process.
+ */
 function untilSignal(daemon: RunningDaemon): Promise<number> {
   return new Promise((resolve) => {
     const end = () => {

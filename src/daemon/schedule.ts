@@ -1,7 +1,7 @@
 /**
- * The rhythm of the workers. Each does one bounded pass and says when it wants the next; here is the loop,
- * the wake-up, the deadline of a pass and the stop. One worker never runs twice at once in a daemon; a
- * pass that fails is logged, counted, and tried again, later each time.
+ * The rhythm of the workers. Each does one bounded pass and says when it wants the next; here is
+ * the loop, the wake-up, the deadline of a pass and the stop. One worker never runs twice at once
+ * in a daemon; a pass that fails is logged, counted, and tried again, later each time.
  */
 import { after, type Clock, type Instant, monotonicMs, pause } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
@@ -21,7 +21,10 @@ export interface Schedule {
   start(): void;
   /** Runs these workers soon, or once more if they are running. */
   wake(...names: string[]): void;
-  /** Starts no more passes and resolves when those under way are done. Harmless twice, or before start. */
+  /**
+   * Starts no more passes and resolves when those under way are done. Harmless twice, or before
+   * start.
+   */
   stop(): Promise<void>;
 }
 

@@ -18,7 +18,10 @@ export async function masterKeyOf(config: Config, chance: Chance): Promise<Uint8
   return key;
 }
 
-/** Makes sure that somebody can get in. Answers the admin key when it was made now: it is shown once. */
+/**
+ * Makes sure that somebody can get in. Answers the admin key when it was made now: it is shown
+ * once.
+ */
 export async function ensureAdmin(keys: Keys, config: Config): Promise<string | undefined> {
   if (config.adminKey) {
     await keys.ensureAdmin(config.adminKey);

@@ -1,7 +1,7 @@
 /**
- * Which service this daemon speaks to: the one that the environment names, or the sandbox in the same
- * process. A database remembers the one it watches and refuses another, because two services in one set
- * of books would be worthless.
+ * Which service this daemon speaks to: the one that the environment names, or the sandbox in the
+ * same process. A database remembers the one it watches and refuses another, because two services
+ * in one set of books would be worthless.
  */
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ export async function openService(
   if (!release) {
     throw new Failure(
       'bad_setting',
-      `another daemon runs the sandbox in ${directory}; stop it, or name a service with UPSTREAM_BASE_URL and the others`,
+      `another daemon runs the sandbox in ${directory}; stop it, or set UPSTREAM_BASE_URL and the others`,
     );
   }
   const sandbox = await startSandbox({
@@ -66,7 +66,9 @@ export async function openService(
   };
 }
 
-/** The name of the world in that folder: given once, so that a new world under old books is noticed. */
+/**
+ * The name of the world in that folder: given once, so that a new world under old books is noticed.
+ */
 async function worldName(directory: string, chance: Chance): Promise<string> {
   await mkdir(directory, { recursive: true });
   const path = join(directory, 'world-name');
@@ -81,6 +83,7 @@ export async function insistOnService(db: Db, service: Service, clock: Clock): P
   if (stands === service.identity) return;
   throw new Failure(
     'bad_setting',
-    `this database watches another service (${stands}), not ${service.identity}; use its own database or DATA_DIR`,
+    `this database watches another service (${stands}), not ${service.identity}; ` +
+      'give each service a database or DATA_DIR of its own',
   );
 }

@@ -1,4 +1,6 @@
-/** From the configuration file's names to each stage's own settings. Pure; one function per stage. */
+/**
+ * From the configuration file's names to each stage's own settings. Pure; one function per stage.
+ */
 import type { Books } from '../ledger/ledger.ts';
 import type { ObserverSettings } from '../observer/observer.ts';
 import type { ReconcilerSettings } from '../reconciler/reconciler.ts';

@@ -1,6 +1,6 @@
 /**
- * The table of periodic work: who runs, how often at least, and whom a pass that did something wakes.
- * Work is found in tables; a wake-up only makes it sooner.
+ * The table of periodic work: who runs, how often at least, and whom a pass that did something
+ * wakes. Work is found in tables; a wake-up only makes it sooner.
  */
 import type { Db } from '../db/connect.ts';
 import { dropPartitions, makePartitions } from '../db/partitions.ts';
@@ -16,7 +16,7 @@ import type { Heartbeat } from './heartbeat.ts';
 import type { Notifier } from './notifier.ts';
 import type { Worker } from './schedule.ts';
 
-export function workersOf(given: {
+interface Given {
   config: Config;
   db: Db;
   journal: Journal;
@@ -28,15 +28,30 @@ export function workersOf(given: {
   heartbeat: Heartbeat;
   sequenced: Notifier;
   wake: (...names: string[]) => void;
-}): Worker[] {
-  const { config, db, journal, ledger, observer, reconciler, webhooks, reports, wake } = given;
+}
+
+/** Every worker of a daemon, in the order of the pipeline. */
+export function workersOf(given: Given): Worker[] {
+  return [...knowing(given), ...telling(given)];
+}
+
+/** Who finds out what is true. */
+function knowing({
+  config,
+  heartbeat,
+  journal,
+  ledger,
+  observer,
+  reconciler,
+  wake,
+}: Given): Worker[] {
   const pollMs = config.daemon.poll_ms;
   return [
     {
       name: 'heartbeat',
       pollMs: config.daemon.alive_ms / 3,
       pass: async () => {
-        await given.heartbeat.beat();
+        await heartbeat.beat();
         return undefined;
       },
     },
@@ -72,12 +87,19 @@ export function workersOf(given: {
         return more ? now : undefined;
       },
     },
+  ];
+}
+
+/** Who tells it, and who keeps the house. */
+function telling({ config, db, sequenced, webhooks, reports, wake }: Given): Worker[] {
+  const pollMs = config.daemon.poll_ms;
+  return [
     {
       name: 'sequencer',
       pollMs,
       pass: async (now) => {
         const numbered = await sequence(db);
-        if (numbered > 0) given.sequenced.ring();
+        if (numbered > 0) sequenced.ring();
         return numbered > 0 ? now : undefined;
       },
     },

@@ -1,6 +1,7 @@
 /**
- * Postgres time as a Clock: instants that several daemons compare come from one clock. The offset to the
- * machine's steady counter is measured with a query and renewed by the daemon from time to time.
+ * Postgres time as a Clock: instants that several daemons compare come from one clock. The offset
+ * to the machine's steady counter is measured with a query and renewed by the daemon from time to
+ * time.
  */
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import type { Db } from './connect.ts';

@@ -1,8 +1,9 @@
 /**
  * The house column types: where whole numbers, instants and JSON meet SQL. Every table uses these.
  *
- * `numeric` without precision plus a scale check keeps 60 digits exact; `numeric(38,0)` would overflow
- * or round in silence. Instants are `timestamptz(3)`, because epoch milliseconds then survive both ways.
+ * `numeric` without precision plus a scale check keeps 60 digits exact; `numeric(38,0)` would
+ * overflow or round in silence. Instants are `timestamptz(3)`, because epoch milliseconds then
+ * survive both ways.
  */
 import { customType, pgSchema } from 'drizzle-orm/pg-core';
 import { type Instant, isoText } from '../kernel/clock.ts';

@@ -1,13 +1,16 @@
 /**
- * The one way to the database: a postgres.js pool, and drizzle over the same pool for simple stores.
+ * The one way to the database: a postgres.js pool, and drizzle over the same pool for simple
+ * stores.
  *
- * drizzle's own `drizzle(client)` rewrites the pool's serializers, so it is put together here from its
- * session and dialect instead. Values cross as: numeric ↔ bigint (passed as text), timestamptz ↔ epoch
- * milliseconds, jsonb ↔ lossless JSON. Batches go in as one jsonb parameter (`jsonb_to_recordset`).
+ * drizzle's own `drizzle(client)` rewrites the pool's serializers, so it is put together here from
+ * its session and dialect instead. Values cross as: numeric ↔ bigint (passed as text), timestamptz
+ * ↔ epoch milliseconds, jsonb ↔ lossless JSON. Batches go in as one jsonb parameter
+ * (`jsonb_to_recordset`).
  *
- * postgres.js 3.4.9 throws from a timer when a backend dies under load (issues 1066, 1154, 1208): the
- * daemon hands that one exception to `renewAfter`, which replaces the pool; everything else ends the
- * process. No reserved connections and no session locks, because they hang when their backend dies.
+ * postgres.js 3.4.9 throws from a timer when a backend dies under load (issues 1066, 1154, 1208):
+ * the daemon hands that one exception to `renewAfter`, which replaces the pool; everything else
+ * ends the process. No reserved connections and no session locks, because they hang when their
+ * backend dies.
  */
 import { PgDatabase, PgDialect } from 'drizzle-orm/pg-core';
 import { type PostgresJsQueryResultHKT, PostgresJsSession } from 'drizzle-orm/postgres-js';
@@ -158,8 +161,8 @@ const VALUE_TYPES = {
 };
 
 /**
- * JSON text as jsonb takes it: NUL and halves of surrogate pairs, which callers and the service may well
- * send, become the replacement character instead of an error that repeats for ever.
+ * JSON text as jsonb takes it: NUL and halves of surrogate pairs, which callers and the service may
+ * well send, become the replacement character instead of an error that repeats for ever.
  */
 function storable(text: string): string {
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
@@ -186,7 +189,9 @@ function txOver(client: postgres.TransactionSql): Tx {
   };
 }
 
-/** A connection that was lost without a word leaves its query pending for ever; this ends the wait. */
+/**
+ * A connection that was lost without a word leaves its query pending for ever; this ends the wait.
+ */
 function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const cancel = after(ms, () => reject(new DatabaseError('DEADLINE', undefined, undefined)));

@@ -1,6 +1,6 @@
 /**
- * What a start insists on: a server that keeps what it confirms, and guards that stand and are switched
- * on. The list is the promise; a guard that is missing here protects nothing.
+ * What a start insists on: a server that keeps what it confirms, and guards that stand and are
+ * switched on. The list is the promise; a guard that is missing here protects nothing.
  */
 import { Failure } from '../kernel/errors.ts';
 import type { Queryable } from './connect.ts';
@@ -65,7 +65,7 @@ export async function insistOnGuards(db: Queryable): Promise<void> {
   if (missing.length > 0) {
     throw new Failure(
       'bad_setting',
-      `guards of the database are missing or disabled: ${missing.join(', ')}; restore them before starting`,
+      `guards of the database are missing or disabled, restore them: ${missing.join(', ')}`,
     );
   }
 }

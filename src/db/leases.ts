@@ -1,7 +1,8 @@
 /**
- * Who lives and who may. A daemon has an epoch, one per start; a lease is work that one daemon at a time
- * may do. All instants are Postgres time. A lease that ran out may be taken by anybody; its fence then
- * rises, and a holder that wakes up late finds its fence gone (`holdFence`) before it writes.
+ * Who lives and who may. A daemon has an epoch, one per start; a lease is work that one daemon at a
+ * time may do. All instants are Postgres time. A lease that ran out may be taken by anybody; its
+ * fence then rises, and a holder that wakes up late finds its fence gone (`holdFence`) before it
+ * writes.
  */
 import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -13,7 +14,9 @@ export interface Daemon {
   epoch: bigint;
 }
 
-/** Registers a start and gives it its epoch; it counts as alive for `aliveMs` after its last sign. */
+/**
+ * Registers a start and gives it its epoch; it counts as alive for `aliveMs` after its last sign.
+ */
 export async function enrolDaemon(
   db: Queryable,
   id: string,
@@ -44,22 +47,27 @@ export async function keepAlive(
 }
 
 /**
- * Insists, inside a transaction that is about to promise something, that this daemon still counts as
- * alive: a process that was paused for long finds itself declared dead and must not go on.
+ * Insists, inside a transaction that is about to promise something, that this daemon still counts
+ * as alive: a process that was paused for long finds itself declared dead and must not go on.
  * @throws Failure `lease_lost`
  */
 export async function daemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
   const rows = await tx.sql`
-    select 1 as one from tallyhook.daemons where id = ${daemon.id} and alive_until > ${isoText(now)}`;
+    select 1 as one from tallyhook.daemons where id = ${daemon.id} and alive_until >
+      ${isoText(now)}`;
   if (rows.length === 0)
     throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
-/** Says goodbye: leases are free at once for the others. They stay as rows, so that their fences rise. */
+/**
+ * Says goodbye: leases are free at once for the others. They stay as rows, so that their fences
+ * rise.
+ */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
     with gone as (
-      update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id} returning id)
+      update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id} returning
+        id)
     update tallyhook.leases set until = ${isoText(now)}
     where daemon_id in (select id from gone) and until > ${isoText(now)}`;
 }
@@ -115,7 +123,8 @@ export async function fixInstallationFact(
   now: Instant,
 ): Promise<string> {
   await db.sql`
-    insert into tallyhook.installation (name, value, set_at) values (${name}, ${value}, ${isoText(now)})
+    insert into tallyhook.installation (name, value, set_at) values (${name}, ${value},
+      ${isoText(now)})
     on conflict (name) do nothing`;
   return must(await findInstallationFact(db, name), `installation fact ${name}`);
 }
@@ -128,7 +137,8 @@ export async function setInstallationFact(
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.installation (name, value, set_at) values (${name}, ${value}, ${isoText(now)})
+    insert into tallyhook.installation (name, value, set_at) values (${name}, ${value},
+      ${isoText(now)})
     on conflict (name) do update set value = excluded.value, set_at = excluded.set_at
     where tallyhook.installation.value <> excluded.value`;
 }

@@ -1,7 +1,8 @@
 /**
- * Brings a database to this program's schema: drizzle's folder, applied by our own runner. Everything in
- * one transaction under one lock, so that many daemons may start at once; a file that was edited after it
- * was applied, and a database newer than the program, are refused. Forward only.
+ * Brings a database to this program's schema: drizzle's folder, applied by our own runner.
+ * Everything in one transaction under one lock, so that many daemons may start at once; a file that
+ * was edited after it was applied, and a database newer than the program, are refused. Forward
+ * only.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -107,7 +108,7 @@ function refuseMismatch(row: Applied, known: Migration[]): void {
   if (!mine) {
     throw new Failure(
       'bad_setting',
-      `the database is newer than this program (it has migration ${row.tag}); start a newer program`,
+      `the database is newer than this program (it has ${row.tag}); start a newer program`,
     );
   }
   if (mine.hash !== row.hash) {

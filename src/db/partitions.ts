@@ -1,6 +1,7 @@
 /**
- * House-keeping of what is partitioned by month: months are made ahead and dropped when they are older
- * than their retention. The work is done by owner functions that know only their own list of tables.
+ * House-keeping of what is partitioned by month: months are made ahead and dropped when they are
+ * older than their retention. The work is done by owner functions that know only their own list of
+ * tables.
  */
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Queryable } from './connect.ts';
@@ -18,7 +19,8 @@ const DAY_MS = 86_400_000;
 
 /** Makes this month and the next ones. Harmless when they exist. */
 export async function makePartitions(db: Queryable, now: Instant): Promise<void> {
-  await db.sql`select tallyhook.make_partitions(${isoText(now).slice(0, 10)}::date, ${MONTHS_AHEAD})`;
+  await db.sql`select tallyhook.make_partitions(${isoText(now).slice(0, 10)}::date,
+    ${MONTHS_AHEAD})`;
 }
 
 /** Drops the months that ended before the retention; answers their names. */

@@ -1,7 +1,7 @@
 /**
- * The roles: `tallyhook_writer`, as which the daemon works, and `tallyhook_finance`, which only reads.
- * Roles belong to the whole cluster, so they are made in small steps that tolerate somebody else having
- * made them a moment ago.
+ * The roles: `tallyhook_writer`, as which the daemon works, and `tallyhook_finance`, which only
+ * reads. Roles belong to the whole cluster, so they are made in small steps that tolerate somebody
+ * else having made them a moment ago.
  */
 import { connect, type Sql } from './connect.ts';
 import { DatabaseError, toDatabaseError } from './sqlstate.ts';
@@ -9,7 +9,9 @@ import { DatabaseError, toDatabaseError } from './sqlstate.ts';
 export const WRITER = 'tallyhook_writer';
 export const FINANCE = 'tallyhook_finance';
 
-/** duplicate_object, unique_violation, and "tuple concurrently updated": another one was quicker. */
+/**
+ * duplicate_object, unique_violation, and "tuple concurrently updated": another one was quicker.
+ */
 const QUICKER = new Set(['42710', '23505', 'XX000']);
 
 /** Makes both roles if missing and lets the login work as the writer. @throws DatabaseError */
@@ -25,7 +27,8 @@ export async function ensureRoles(ownerUrl: string): Promise<void> {
 async function ensureRole(sql: Sql, role: string): Promise<void> {
   const found = await sql`select 1 as one from pg_roles where rolname = ${role}`;
   if (found.length === 0) await tolerate(sql.unsafe(`create role ${role} nologin`));
-  // Since Postgres 16 a membership may come without the right to SET ROLE, which is the one we need.
+  // Since Postgres 16 a membership may come without the right to SET ROLE, which is the one we
+  // need.
   const member = await sql<{ may: boolean }[]>`
     select pg_has_role(${role}::name, case when current_setting('server_version_num')::int >= 160000
       then 'SET' else 'MEMBER' end) as may`;

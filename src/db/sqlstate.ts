@@ -1,6 +1,7 @@
 /**
- * What the database says when it refuses, as codes. Errors of the driver carry parameters and values;
- * nothing of that leaves this folder: a DatabaseError has the SQLSTATE and the constraint, no more.
+ * What the database says when it refuses, as codes. Errors of the driver carry parameters and
+ * values; nothing of that leaves this folder: a DatabaseError has the SQLSTATE and the constraint,
+ * no more.
  */
 
 /** A failed statement: which SQLSTATE, which constraint or table; never the values. */
@@ -48,7 +49,9 @@ const AWAY = new Set([
   'DEADLINE',
 ]);
 
-/** The error as ours: one of the driver's becomes a DatabaseError, anything else stays what it is. */
+/**
+ * The error as ours: one of the driver's becomes a DatabaseError, anything else stays what it is.
+ */
 export function toDatabaseError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof DatabaseError) return error;
   const inner = error.cause instanceof Error ? error.cause : error;
@@ -67,13 +70,19 @@ export function toDatabaseError(error: unknown): unknown {
   return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'));
 }
 
-/** True when the transaction may be run again as it is (serialization failure, deadlock, lock timeout). */
+/**
+ * True when the transaction may be run again as it is (serialization failure, deadlock, lock
+ * timeout).
+ */
 export function isRetryable(error: unknown): boolean {
   const refusal = toDatabaseError(error);
   return refusal instanceof DatabaseError && RETRYABLE.has(refusal.code);
 }
 
-/** True when the database could not be reached or went away; the outcome of a commit is then not known. */
+/**
+ * True when the database could not be reached or went away; the outcome of a commit is then not
+ * known.
+ */
 export function isAway(error: unknown): boolean {
   const refusal = toDatabaseError(error);
   return refusal instanceof DatabaseError && AWAY.has(refusal.code);

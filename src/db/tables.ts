@@ -1,11 +1,13 @@
 /**
- * Tables of the daemons themselves: who lives, who holds which lease, and what this database has been
- * told about itself (which service it watches). Written only by `db/`.
+ * Tables of the daemons themselves: who lives, who holds which lease, and what this database has
+ * been told about itself (which service it watches). Written only by `db/`.
  */
 import { bigint, text } from 'drizzle-orm/pg-core';
 import { instant, tallyhook } from './columns.ts';
 
-/** One row per daemon start. The epoch rises with every start, so an older life can be told apart. */
+/**
+ * One row per daemon start. The epoch rises with every start, so an older life can be told apart.
+ */
 export const daemons = tallyhook.table('daemons', {
   id: text().primaryKey(),
   epoch: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().unique(),

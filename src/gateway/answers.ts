@@ -29,7 +29,9 @@ export function passedOn(answer: Answer, extra: [string, string][] = []): Answer
   return { status: answer.status, headers: [...headers, ...extra], body: answer.body };
 }
 
-/** One of our own refusals as a problem document (RFC 9457), with Retry-After where it names a wait. */
+/**
+ * One of our own refusals as a problem document (RFC 9457), with Retry-After where it names a wait.
+ */
 export function problemAnswer(error: unknown, extra: [string, string][] = []): Answer {
   const problem = problemOf(error);
   const wait = problem.retry_after_s;

@@ -1,6 +1,7 @@
 /**
- * What a request to the service is. One table knows every write of interface section 4; everything is
- * recorded through the same description, and a write path that nobody has heard of is `other`. Pure.
+ * What a request to the service is. One table knows every write of interface section 4; everything
+ * is recorded through the same description, and a write path that nobody has heard of is `other`.
+ * Pure.
  */
 
 import type { Kind, WriteFields } from '../journal/journal.ts';
@@ -129,7 +130,10 @@ export const WRITES: readonly WriteRow[] = [
 /** Methods that change nothing (RFC 9110, section 9.2.1), as far as they can be forwarded. */
 const SAFE = ['GET', 'HEAD', 'OPTIONS'];
 
-/** Says what a request is. Never fails: fields that cannot be read are null, and the service judges them. */
+/**
+ * Says what a request is. Never fails: fields that cannot be read are null, and the service judges
+ * them.
+ */
 export function describe(request: Request): Description {
   const { method, path } = request;
   const host = hostOf(path);
@@ -150,7 +154,9 @@ export function hostOf(path: string): Host {
   return path.startsWith('/v1/app/token/') ? 'tx' : 'base';
 }
 
-/** What makes two requests the same for an idempotency key: method, path with query, canonical body. */
+/**
+ * What makes two requests the same for an idempotency key: method, path with query, canonical body.
+ */
 export function fingerprintOf(request: Request, query: string): string {
   const body = canonicalBody(request) ?? sha256Hex(request.body);
   return sha256Hex(`${request.method}\n${request.path}${query}\n${body}`);

@@ -1,8 +1,8 @@
 /**
- * The service's own paths, recorded. An app changes its base URL and its token and gets the service's own
- * answers, byte for byte; writes are recorded on the way (write.ts), reads are passed through and serve
- * as looks. It works on Node's request and response, because a web framework would normalise paths and
- * merge headers.
+ * The service's own paths, recorded. An app changes its base URL and its token and gets the
+ * service's own answers, byte for byte; writes are recorded on the way (write.ts), reads are passed
+ * through and serve as looks. It works on Node's request and response, because a web framework
+ * would normalise paths and merge headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
@@ -203,7 +203,10 @@ async function passRead(parts: GatewayParts, read: PassedRead): Promise<Answer> 
   );
 }
 
-/** What of the caller's headers goes up: those that say how to read the body and what is wanted back. */
+/**
+ * What of the caller's headers goes up: those that say how to read the body and what is wanted
+ * back.
+ */
 function forwardedHeaders(incoming: IncomingMessage): [string, string][] {
   const names = ['content-type', 'accept', 'accept-language', 'user-agent', 'cookie'];
   return names.flatMap((name) => {
@@ -216,7 +219,8 @@ const HEADER_TEXT_MAX = 255;
 
 function idempotencyKeyOf(incoming: IncomingMessage): string | undefined {
   const written = boundedHeader(incoming, 'idempotency-key');
-  // The draft writes a quoted string (structured field); clients send it bare as well: both are one key.
+  // The draft writes a quoted string (structured field); clients send it bare as well: both are one
+  // key.
   const key = written?.replace(/^"(.*)"$/, '$1');
   if (key === '') throw new Failure('invalid_request', 'idempotency-key must not be empty');
   return key;

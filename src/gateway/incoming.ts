@@ -1,4 +1,7 @@
-/** Reading a caller's request and writing the answer, byte for byte, on Node's own request and response. */
+/**
+ * Reading a caller's request and writing the answer, byte for byte, on Node's own request and
+ * response.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Failure } from '../kernel/errors.ts';
 import type { Answer } from './answers.ts';
@@ -10,9 +13,9 @@ export interface Target {
 }
 
 /**
- * The raw path and query of a request. @throws Failure `not_found` when a normalising server would read
- * another path in it (`..`, encoded dots, letters or slashes, backslashes, a fragment), because then two
- * readers would disagree.
+ * The raw path and query of a request. @throws Failure `not_found` when a normalising server would
+ * read another path in it (`..`, encoded dots, letters or slashes, backslashes, a fragment),
+ * because then two readers would disagree.
  */
 export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
@@ -27,7 +30,10 @@ export function targetOf(url: string): Target {
   return { path, query };
 }
 
-/** True when what is percent-encoded has to be: `%67ive` is `give` to a server, and must not pass as another. */
+/**
+ * True when what is percent-encoded has to be: `%67ive` is `give` to a server, and must not pass as
+ * another.
+ */
 function encodedOnce(path: string): boolean {
   try {
     const decoded = decodeURIComponent(path);
@@ -46,7 +52,10 @@ export function headerOf(request: IncomingMessage, name: string): string | undef
 /** How much more than the bound is read and dropped, so that a caller hears why it is refused. */
 const DROPPED_TIMES = 8;
 
-/** The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut off */
+/**
+ * The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut
+ * off
+ */
 export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
   const droppedMax = bytesMax * DROPPED_TIMES;
   if (Number(request.headers['content-length'] ?? 0) > droppedMax) throw tooLarge(bytesMax);

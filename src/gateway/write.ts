@@ -1,10 +1,12 @@
 /**
- * The one path of every write: recorded before it leaves, its answer durable before the caller sees it.
+ * The one path of every write: recorded before it leaves, its answer durable before the caller sees
+ * it.
  *
  *     record (commit) → send (no transaction open) → conclude (commit) → answer
  *
- * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; nothing is
- * ever sent a second time but after a 401 on the managed token, which proves that it was not applied.
+ * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; nothing
+ * is ever sent a second time but after a 401 on the managed token, which proves that it was not
+ * applied.
  */
 
 import type { Conclusion, Journal, Operation } from '../journal/journal.ts';
@@ -58,7 +60,10 @@ const RECORD_OUTCOME_MS = 20_000;
 /** How long we go on trying after that, so that the service's own answer is not lost. */
 const KEEP_TRYING_MS = 600_000;
 
-/** Runs one write from intent to answer. @throws Failure for what is refused before anything is recorded */
+/**
+ * Runs one write from intent to answer. @throws Failure for what is refused before anything is
+ * recorded
+ */
 export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise<Answer> {
   const { journal, clock } = parts;
   const { description, caller, request } = write;
@@ -112,7 +117,10 @@ function send(
   });
 }
 
-/** Makes the outcome durable, however long the database takes; undefined when the caller waited enough. */
+/**
+ * Makes the outcome durable, however long the database takes; undefined when the caller waited
+ * enough.
+ */
 async function conclude(
   { journal, clock, log, concluded }: WriteParts,
   conclusion: Conclusion,

@@ -1,4 +1,7 @@
-/** What an answer of the service makes of an operation. Pure: the rule between upstream's classes and states. */
+/**
+ * What an answer of the service makes of an operation. Pure: the rule between upstream's classes
+ * and states.
+ */
 import { unreachable } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -15,7 +18,9 @@ export interface Conclusion {
 
 const MESSAGE_MAX = 500;
 
-/** The move that a conclusion asks for. A key is released only when nothing was applied for sure. */
+/**
+ * The move that a conclusion asks for. A key is released only when nothing was applied for sure.
+ */
 export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   const { operationId: id, outcome, answer, endedAt } = conclusion;
   const base = {

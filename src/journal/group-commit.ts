@@ -1,9 +1,10 @@
 /**
- * Group commit: work that arrives while a commit is under way waits for the next one and shares it. Cost
- * per row falls as load rises; a single row waits for nobody. When a shared commit fails, each of its
- * rows is tried alone, so that one bad row hurts only itself.
+ * Group commit: work that arrives while a commit is under way waits for the next one and shares it.
+ * Cost per row falls as load rises; a single row waits for nobody. When a shared commit fails, each
+ * of its rows is tried alone, so that one bad row hurts only itself.
  *
- * Bounded: at most `rowsMax` rows a commit, at most `queueMax` waiting; what does not fit is refused.
+ * Bounded: at most `rowsMax` rows a commit, at most `queueMax` waiting; what does not fit is
+ * refused.
  */
 import { Failure } from '../kernel/errors.ts';
 
@@ -20,7 +21,8 @@ export interface GroupCommit<T, R> {
 
 /**
  * @param commit writes all items in one transaction and answers their results in the same order
- * @param aloneAfter whether a failed shared commit is worth trying row by row (not when the database is away)
+ * @param aloneAfter whether a failed shared commit is worth trying row by row (not when the
+ * database is away)
  */
 export function groupCommit<T, R>(
   commit: (items: T[]) => Promise<R[]>,

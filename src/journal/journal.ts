@@ -1,8 +1,8 @@
 /**
- * What we asked of the service. A write is durable as an intent before it is sent, and its answer is
- * durable before the caller sees it; concurrent writes share commits. Nothing here ever sends anything,
- * and nothing here guesses: a state changes by an answer, by evidence that a later stage brings, or by
- * people.
+ * What we asked of the service. A write is durable as an intent before it is sent, and its answer
+ * is durable before the caller sees it; concurrent writes share commits. Nothing here ever sends
+ * anything, and nothing here guesses: a state changes by an answer, by evidence that a later stage
+ * brings, or by people.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, daemonAlive } from '../db/leases.ts';
@@ -43,7 +43,8 @@ export type NewWrite = Omit<store.Intent, 'id' | 'recordedAt' | 'daemonId' | 'ep
 
 export interface Journal {
   /**
-   * Makes the intent durable in state `sending`. Answers the id, or what already holds its idempotency key.
+   * Makes the intent durable in state `sending`. Answers the id, or what already holds its
+   * idempotency key.
    * @throws Failure `database_unavailable`
    */
   record(write: NewWrite): Promise<{ id: string } | { held: reads.KeyedOperation }>;

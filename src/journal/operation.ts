@@ -44,8 +44,8 @@ export type State =
 export type Outcome = 'executed' | 'not_executed' | 'open';
 
 /**
- * Which state may follow which (design, section 4, journal). The service's own answer may arrive late:
- * `accepted` and `rejected` follow anything that is not final by the service or the chain.
+ * Which state may follow which (design, section 4, journal). The service's own answer may arrive
+ * late: `accepted` and `rejected` follow anything that is not final by the service or the chain.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   recorded: ['sending', 'rejected'],

@@ -1,4 +1,6 @@
-/** SQL of the journal that only reads: by id, by key, by wallet, what is open, and lists for people. */
+/**
+ * SQL of the journal that only reads: by id, by key, by wallet, what is open, and lists for people.
+ */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -31,7 +33,8 @@ export async function findByIdempotencyKey(
   key: string,
 ): Promise<KeyedOperation | undefined> {
   const rows = await db.sql<OperationRow[]>`
-    select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers, o.answer_body
+    select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers,
+      o.answer_body
     from tallyhook.operations o
     where o.owner = ${owner} and o.idempotency_key = ${key} and o.key_held`;
   const row = rows[0];
@@ -93,8 +96,8 @@ export interface Touching {
 }
 
 /**
- * Token writes that touch these books and matter for a look: still open, executed and not yet posted or
- * settled, or in effect since `since`. Oldest first, at most `limit`.
+ * Token writes that touch these books and matter for a look: still open, executed and not yet
+ * posted or settled, or in effect since `since`. Oldest first, at most `limit`.
  */
 export async function listTouching(
   db: Queryable,
@@ -116,7 +119,8 @@ export async function listTouching(
 }
 
 function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
-  return sql`(o.from_key = any(${keys as string[]}::text[]) or o.to_key = any(${keys as string[]}::text[])
+  return sql`(o.from_key = any(${keys as string[]}::text[]) or o.to_key =
+    any(${keys as string[]}::text[])
     or o.operation_no = any(${operationNos.map(String)}::numeric[])
     or (${collection} and o.kind = 'receive_from')
     or (${fees} and o.fee_amount > 0))`;
@@ -130,7 +134,8 @@ export async function listInStates(
 ): Promise<Operation[]> {
   const rows = await db.sql<OperationRow[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
-    where o.settled_at is null and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+    where o.settled_at is null and o.state in ('recorded', 'sending', 'queued', 'accepted',
+      'unknown', 'executed')
       and o.state = any(${states as string[]}::text[])
     order by o.recorded_at limit ${limit}`;
   return rows.map(toOperation);
@@ -145,7 +150,8 @@ export async function listForToken(
 ): Promise<Operation[]> {
   const rows = await db.sql<OperationRow[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
-    where o.contract_id = ${contractId.toString()}::numeric and o.token_id = ${tokenId.toString()}::numeric
+    where o.contract_id = ${contractId.toString()}::numeric and o.token_id =
+      ${tokenId.toString()}::numeric
     order by o.recorded_at desc limit ${limit}`;
   return rows.map(toOperation);
 }
@@ -171,6 +177,7 @@ export interface OperationFilter {
 export async function listOperations(db: Queryable, f: OperationFilter): Promise<Operation[]> {
   const { sql } = db;
   const key = f.addr?.toLowerCase();
+  const contract = f.contractId?.toString();
   const rows = await sql<OperationRow[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where true
@@ -178,7 +185,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
       ${f.state ? sql`and o.state = ${f.state}` : sql``}
       ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
       ${key ? sql`and (o.from_key = ${key} or o.to_key = ${key})` : sql``}
-      ${f.contractId !== undefined ? sql`and o.contract_id = ${f.contractId.toString()}::numeric` : sql``}
+      ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
       ${f.tokenId !== undefined ? sql`and o.token_id = ${f.tokenId.toString()}::numeric` : sql``}
       ${f.txLogNo !== undefined ? sql`and o.tx_log_no = ${f.txLogNo.toString()}::numeric` : sql``}
       ${f.txHash ? sql`and o.tx_hash = ${f.txHash}` : sql``}
@@ -194,7 +201,8 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
 export async function countOpen(db: Queryable): Promise<{ state: string; count: number }[]> {
   return db.sql<{ state: string; count: number }[]>`
     select state, count(*)::int as count from tallyhook.operations
-    where settled_at is null and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+    where settled_at is null and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown',
+      'executed')
     group by state
     union all
     select 'undecided', count(*)::int from tallyhook.operations where state = 'undecided'`;

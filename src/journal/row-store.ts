@@ -5,7 +5,9 @@ import type { Operation } from './operation.ts';
 /** A row as postgres.js gives it under the column list. */
 export type OperationRow = Record<string, unknown>;
 
-/** The columns of an Operation, for `select ${operationColumns(sql)} from tallyhook.operations o`. */
+/**
+ * The columns of an Operation, for `select ${operationColumns(sql)} from tallyhook.operations o`.
+ */
 export function operationColumns(sql: Sql) {
   return sql`o.id, o.kind, o.state, o.outcome, o.source, o.owner, o.idempotency_key, o.reference,
     o.from_addr, o.to_addr, o.operation_no, o.contract_id, o.token_id, o.amount, o.fee_amount,

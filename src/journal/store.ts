@@ -28,8 +28,8 @@ export interface Intent {
 }
 
 /**
- * Inserts intents in state `sending`, with their first transitions and their first send. Answers the ids
- * that were inserted; a missing one met a held idempotency key.
+ * Inserts intents in state `sending`, with their first transitions and their first send. Answers
+ * the ids that were inserted; a missing one met a held idempotency key.
  */
 export async function insertIntents(tx: Tx, intents: readonly Intent[]): Promise<Set<string>> {
   const rows = intents.map(({ fields, body, recordedAt, sendDeadlineAt, ...intent }) => ({
@@ -42,18 +42,23 @@ export async function insertIntents(tx: Tx, intents: readonly Intent[]): Promise
   const inserted = await tx.sql<{ id: string }[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, owner text,
-        "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
+        "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path
+          text,
         "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
-        "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
-        "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "recordedAt" timestamptz,
+        "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType"
+          text,
+        "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "recordedAt"
+          timestamptz,
         "sendDeadlineAt" timestamptz, "daemonId" text, epoch bigint)
     ), o as (
       insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key,
-        fingerprint, key_held, reference, method, path, content_type, request_body, from_addr, to_addr,
+        fingerprint, key_held, reference, method, path, content_type, request_body, from_addr,
+          to_addr,
         operation_no, contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data,
         extra_data, pre_image, recorded_at, sent_at, send_deadline_at, daemon_id)
       select id, kind, 'sending', 'gateway', owner, "keyId", "idempotencyKey", fingerprint,
-        "idempotencyKey" is not null, reference, method, path, "contentType", decode(body, 'base64'),
+        "idempotencyKey" is not null, reference, method, path, "contentType", decode(body,
+          'base64'),
         "fromAddr", "toAddr", "operationNo", "contractId", "tokenId", amount, "feeAmount",
         "reasonType", "tokenUri", "metaData", "extraData", "preImage", "recordedAt", "recordedAt",
         "sendDeadlineAt", "daemonId"
@@ -91,11 +96,14 @@ export async function insertSend(
   await tx.sql`
     insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
     select ${send.operationId}, coalesce(max(n), 0) + 1, ${isoText(send.startedAt)}::timestamptz,
-      ${isoText(send.deadlineAt)}::timestamptz, ${send.daemonId}, ${send.epoch.toString()}::bigint, ${send.after}
+      ${isoText(send.deadlineAt)}::timestamptz, ${send.daemonId}, ${send.epoch.toString()}::bigint,
+        ${send.after}
     from tallyhook.sends where operation_id = ${send.operationId}`;
 }
 
-/** A change of state with what it brings; members that are absent leave their columns as they are. */
+/**
+ * A change of state with what it brings; members that are absent leave their columns as they are.
+ */
 export interface Move {
   id: string;
   to: State;
@@ -122,8 +130,8 @@ export interface Move {
 }
 
 /**
- * The statement that changes states: each row moves only from a state that may precede its new one, and
- * its transition is written in the same statement. Answers the operations that moved.
+ * The statement that changes states: each row moves only from a state that may precede its new one,
+ * and its transition is written in the same statement. Answers the operations that moved.
  */
 export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operation[]> {
   const rows = moves.map((move) => ({
@@ -137,24 +145,28 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
   }));
   const moved = await tx.sql<OperationRow[]>`
     with x as (
-      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text, at timestamptz,
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text, at
+        timestamptz,
         cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean, "txAppNo" numeric,
         "txLogNo" numeric, "txHash" text, "tokenId" numeric, "errorClass" text, "errorStatus" int,
         "errorCode" text, "errorMessage" text, "answerStatus" int, "answerHeaders" jsonb,
-        "answerBody" text, "answeredAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text,
+        "answerBody" text, "answeredAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis"
+          text,
         "settledAt" timestamptz, before text[])
     ), locked as (
       select o.id, o.state from tallyhook.operations o join x on x.id = o.id
       where o.state = any(x.before) order by o.id for update of o
     ), t as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence, daemon_id)
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence,
+        daemon_id)
       select l.id, l.state, x."to", x.at, x.cause, x.evidence, x."daemonId"
       from locked l join x on x.id = l.id order by l.id
     )
     update tallyhook.operations o set
       state = x."to",
       key_held = o.key_held and coalesce(x."keyHeld", true),
-      tx_app_no = coalesce(x."txAppNo", o.tx_app_no), tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
+      tx_app_no = coalesce(x."txAppNo", o.tx_app_no), tx_log_no = coalesce(x."txLogNo",
+        o.tx_log_no),
       tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
       error_class = x."errorClass", error_status = x."errorStatus", error_code = x."errorCode",
       error_message = x."errorMessage",
@@ -194,7 +206,8 @@ export async function listPostingsDue(tx: Tx, limit: number): Promise<Operation[
 /** Counts one posting (or reversal) of each. */
 export async function markPosted(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx.sql`
-    update tallyhook.operations set postings = postings + 1 where id = any(${ids as string[]}::text[])`;
+    update tallyhook.operations set postings = postings + 1 where id =
+      any(${ids as string[]}::text[])`;
 }
 
 /** Takes a row out of the ledger's work, with its cause; it is a break until a person looks. */

@@ -1,6 +1,6 @@
 /**
- * What we asked of the service. An operation is one write; its transitions and sends are rows that are
- * never changed. `state` changes only in the statement that inserts the transition.
+ * What we asked of the service. An operation is one write; its transitions and sends are rows that
+ * are never changed. `state` changes only in the statement that inserts the transition.
  */
 
 import {

@@ -12,7 +12,10 @@ export const DIGITS_MAX = 1000;
 const LIMIT = 10n ** BigInt(DIGITS_MAX);
 const WHOLE = /^-?(0|[1-9]\d*)$/;
 
-/** The whole number that a decimal text writes, or undefined: no signs but '-', no spaces, no leading zeros. */
+/**
+ * The whole number that a decimal text writes, or undefined: no signs but '-', no spaces, no
+ * leading zeros.
+ */
 export function parseWhole(text: string): bigint | undefined {
   return text.length <= DIGITS_MAX && WHOLE.test(text) ? BigInt(text) : undefined;
 }

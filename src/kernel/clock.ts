@@ -2,8 +2,8 @@
  * Time as an argument. Everything that needs the time is given a Clock; this is the only file that
  * reads the machine's clock or sets a timer.
  *
- * Instants are epoch milliseconds (`number`). Against a database the daemon uses `db/clock.ts`, which
- * follows Postgres time, so that instants compared across daemons come from one clock.
+ * Instants are epoch milliseconds (`number`). Against a database the daemon uses `db/clock.ts`,
+ * which follows Postgres time, so that instants compared across daemons come from one clock.
  */
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
@@ -57,7 +57,10 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Calls `act` once after `ms` (24 days at most); the answer cancels it. The timer does not keep the process alive. */
+/**
+ * Calls `act` once after `ms` (24 days at most); the answer cancels it. The timer does not keep the
+ * process alive.
+ */
 export function after(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, Math.min(ms, TIMER_MAX_MS));
   timer.unref();

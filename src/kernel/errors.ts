@@ -96,7 +96,10 @@ export class Failure extends Error {
   }
 }
 
-/** The RFC 9457 problem document of an error; whatever is not a Failure is `internal`, with nothing inside. */
+/**
+ * The RFC 9457 problem document of an error; whatever is not a Failure is `internal`, with nothing
+ * inside.
+ */
 export function problemOf(
   error: unknown,
 ): Record<string, unknown> & { status: number; code: ErrorCode } {

@@ -1,6 +1,6 @@
 /**
- * Names for our own things: a prefix that says what it is, and a UUIDv7 (RFC 9562, section 5.7) that
- * sorts by time. Time and randomness come in, so a seeded run makes the same ids.
+ * Names for our own things: a prefix that says what it is, and a UUIDv7 (RFC 9562, section 5.7)
+ * that sorts by time. Time and randomness come in, so a seeded run makes the same ids.
  */
 import type { Chance } from './chance.ts';
 import type { Clock } from './clock.ts';
@@ -29,7 +29,9 @@ export function makeIds(clock: Clock, chance: Chance): Ids {
   };
 }
 
-/** The 12 bits after the version hold a counter, so that ids of one millisecond keep their order. */
+/**
+ * The 12 bits after the version hold a counter, so that ids of one millisecond keep their order.
+ */
 function uuidv7(now: number, counter: number, chance: Chance): string {
   const time = now.toString(16).padStart(12, '0');
   const tail = chance.bytes(8);

@@ -8,7 +8,10 @@
  */
 import { createHash } from 'node:crypto';
 
-/** Node 24 has both, TypeScript's library does not name them yet (ECMAScript: JSON.parse source text access). */
+/**
+ * Node 24 has both, TypeScript's library does not name them yet (ECMAScript: JSON.parse source text
+ * access).
+ */
 interface SourceTextJson {
   parse(
     text: string,
@@ -21,7 +24,9 @@ const exact = JSON as unknown as SourceTextJson;
 /** Any value that JSON text can hold, with whole numbers of any size. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 
-/** Reads JSON text. @throws SyntaxError for text that is not JSON or nested deeper than the stack. */
+/**
+ * Reads JSON text. @throws SyntaxError for text that is not JSON or nested deeper than the stack.
+ */
 export function parseJson(text: string): Json {
   try {
     if (!/\d{16}/.test(text)) return JSON.parse(text);
@@ -54,14 +59,17 @@ export function jsonText(value: unknown): string {
 
 /**
  * The canonical form: keys sorted by code unit, no spaces, whole numbers as digits. Two values that
- * are equal give the same bytes, whatever the order of their members. After RFC 8785, with exact integers.
+ * are equal give the same bytes, whatever the order of their members. After RFC 8785, with exact
+ * integers.
  * @throws RangeError for a value nested deeper than the stack
  */
 export function canonicalJson(value: unknown): string {
   return canonical(value) ?? 'null';
 }
 
-/** Written and not rebuilt, because an object would put keys such as "10" in an order of its own. */
+/**
+ * Written and not rebuilt, because an object would put keys such as "10" in an order of its own.
+ */
 function canonical(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

@@ -1,7 +1,7 @@
 /**
- * The log: JSON lines by pino on standard error, constant messages with fields. Secrets are redacted by the
- * name of their field, and once more in the finished line by their shape. The only importer of pino. An
- * error is logged by name, code and stack; never with its parameters.
+ * The log: JSON lines by pino on standard error, constant messages with fields. Secrets are
+ * redacted by the name of their field, and once more in the finished line by their shape. The only
+ * importer of pino. An error is logged by name, code and stack; never with its parameters.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 

@@ -1,6 +1,7 @@
 /**
- * Secrets at rest: AES-256-GCM under the master key, with the secret's own place as associated data,
- * so that a sealed text copied to another row does not open. Form: `s1.` + base64url(nonce ‖ tag ‖ text).
+ * Secrets at rest: AES-256-GCM under the master key, with the secret's own place as associated
+ * data, so that a sealed text copied to another row does not open. Form: `s1.` + base64url(nonce ‖
+ * tag ‖ text).
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import type { Chance } from './chance.ts';

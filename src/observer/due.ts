@@ -1,6 +1,7 @@
 /**
- * When to look next. Pure arithmetic: a steady object gets its fair share of the budget, a pending one a
- * gap that grows with its age, a failing one backs off. Instants are Postgres time, gaps milliseconds.
+ * When to look next. Pure arithmetic: a steady object gets its fair share of the budget, a pending
+ * one a gap that grows with its age, a failing one backs off. Instants are Postgres time, gaps
+ * milliseconds.
  */
 import type { Chance } from '../kernel/chance.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -14,8 +15,8 @@ export interface Rhythm {
 }
 
 /**
- * The gap of steady looks: the setting, or as long as it takes to go round all objects within the steady
- * share of the budget, whichever is larger. That is also the guaranteed age of a look.
+ * The gap of steady looks: the setting, or as long as it takes to go round all objects within the
+ * steady share of the budget, whichever is larger. That is also the guaranteed age of a look.
  */
 export function steadyGapMs(rhythm: Rhythm, objects: number, steadyPerS: number): number {
   return Math.max(

@@ -1,7 +1,8 @@
 /**
- * What the service says now. One pass takes what is due, as much as the budget allows, looks, and records
- * each look with its answer; what a look means is the reconciler's business. Nothing is looked at while
- * the service is down. A failed look is not repeated: its object falls due again, later each time.
+ * What the service says now. One pass takes what is due, as much as the budget allows, looks, and
+ * records each look with its answer; what a look means is the reconciler's business. Nothing is
+ * looked at while the service is down. A failed look is not repeated: its object falls due again,
+ * later each time.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -74,8 +75,8 @@ const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
 
 /**
- * Since when the service answers, as far as known: the beginning before the first probe, and infinite
- * while it is down. Waiting for something that the service may still do counts from there.
+ * Since when the service answers, as far as known: the beginning before the first probe, and
+ * infinite while it is down. Waiting for something that the service may still do counts from there.
  */
 export async function availableSince(db: Queryable): Promise<Instant> {
   const service = await store.findService(db);

@@ -1,7 +1,7 @@
 /**
  * Whether the service answers: a state machine over what probes and looks say. Pure. Any change may
- * happen, also unannounced (not-shown); each is one event. While the state is not `active` or `announced`
- * nobody looks at anything, so that maintenance raises no alarm.
+ * happen, also unannounced (not-shown); each is one event. While the state is not `active` or
+ * `announced` nobody looks at anything, so that maintenance raises no alarm.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { EventType } from '../outbox/events.ts';

@@ -16,21 +16,25 @@ export interface DueObject {
 }
 
 /**
- * Puts every wallet and token of an open operation under observation, and brings forward those whose last
- * look started before the operation's newest news. Found by state, not by a cursor: nothing is missed.
+ * Puts every wallet and token of an open operation under observation, and brings forward those
+ * whose last look started before the operation's newest news. Found by state, not by a cursor:
+ * nothing is missed.
  */
 export async function enrolOpen(db: Queryable, now: Instant): Promise<void> {
   await db.sql`
     with open as (
-      select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as contract_id,
+      select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as
+        contract_id,
         null::numeric as token_id, coalesce(o.answered_at, o.sent_at, o.recorded_at) as news
       from tallyhook.operations o
       cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
-      where a.addr is not null and length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
+      where a.addr is not null and length(a.addr) = 42 and o.kind in ('give', 'receive_from',
+        'transfer')
         and o.settled_at is null
         and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
       union all
-      select 'token:' || o.contract_id || ':' || o.token_id, 'token', null, o.contract_id, o.token_id,
+      select 'token:' || o.contract_id || ':' || o.token_id, 'token', null, o.contract_id,
+        o.token_id,
         coalesce(o.answered_at, o.sent_at, o.recorded_at)
       from tallyhook.operations o
       where o.contract_id is not null and o.token_id is not null
@@ -57,14 +61,18 @@ export async function addObjects(
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.objects (name, kind, addr, contract_id, token_id, weight, next_look_at, added_at)
+    insert into tallyhook.objects (name, kind, addr, contract_id, token_id, weight, next_look_at,
+      added_at)
     select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)}
     from jsonb_to_recordset(${asJson(objects)}::jsonb)
       as x(name text, kind text, addr text, contract_id numeric, token_id numeric)
     on conflict (name) do nothing`;
 }
 
-/** Claims what is due, earliest first; a claim that is never settled falls due again after its lease. */
+/**
+ * Claims what is due, earliest first; a claim that is never settled falls due again after its
+ * lease.
+ */
 export async function claimDue(
   db: Queryable,
   now: Instant,
@@ -106,13 +114,14 @@ export interface LookRow {
 }
 
 /**
- * Records a look and sets when the next is due. An older look never replaces a newer one as what was last
- * seen: the start of the request decides.
+ * Records a look and sets when the next is due. An older look never replaces a newer one as what
+ * was last seen: the start of the request decides.
  */
 export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Promise<void> {
   await tx.sql`
     insert into tallyhook.looks (id, object, kind, started_at, ended_at, result, cause, record)
-    values (${look.id}, ${look.object}, ${look.kind}, ${isoText(look.startedAt)}, ${isoText(look.endedAt)},
+    values (${look.id}, ${look.object}, ${look.kind}, ${isoText(look.startedAt)},
+      ${isoText(look.endedAt)},
       ${look.result}, ${look.cause}, ${asJson(look.record)}::jsonb)`;
   const conclusive = look.result !== 'inconclusive';
   await tx.sql`
@@ -120,7 +129,8 @@ export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Pr
       lease_until = null,
       next_look_at = ${isoText(nextLookAt)},
       failures = case when ${conclusive} then 0 else failures + 1 end,
-      last_seen = case when ${conclusive} and (last_started_at is null or last_started_at < ${isoText(look.startedAt)})
+      last_seen = case when ${conclusive} and (last_started_at is null or last_started_at <
+        ${isoText(look.startedAt)})
         then ${asJson(look.record)}::jsonb else last_seen end,
       last_started_at = case when ${conclusive}
         then greatest(last_started_at, ${isoText(look.startedAt)}) else last_started_at end
@@ -130,7 +140,8 @@ export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Pr
 /** Brings the next look at an object forward; never puts it off. */
 export async function hurry(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
-    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}) where name = ${name}`;
+    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}) where name =
+      ${name}`;
 }
 
 /** What was last seen of these objects. */
@@ -205,7 +216,10 @@ export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   }));
 }
 
-/** A later deadline always stands, whoever drew it, and what was learned before a newer throttling does not. */
+/**
+ * A later deadline always stands, whoever drew it, and what was learned before a newer throttling
+ * does not.
+ */
 export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await db.sql`
@@ -223,8 +237,8 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
 }
 
 /**
- * Locks the state of the service for the change that follows, and answers when the next probe was due;
- * undefined before the first one. Probes that two daemons make at once so follow each other.
+ * Locks the state of the service for the change that follows, and answers when the next probe was
+ * due; undefined before the first one. Probes that two daemons make at once so follow each other.
  */
 export async function lockService(tx: Tx): Promise<Instant | undefined> {
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
@@ -261,7 +275,8 @@ export async function saveService(
   await tx.sql`
     insert into tallyhook.service_state as s
       (name, state, since, announced, failures, next_probe_at, frozen_ms, checked_at)
-    values ('upstream', ${service.state}, ${isoText(service.since)}, ${asJson(service.announced)}::jsonb,
+    values ('upstream', ${service.state}, ${isoText(service.since)},
+      ${asJson(service.announced)}::jsonb,
       ${service.failures}, ${isoText(nextProbeAt)}, ${Math.round(frozenMs)}, ${isoText(now)})
     on conflict (name) do update set state = excluded.state, since = excluded.since,
       announced = excluded.announced, failures = excluded.failures,

@@ -1,6 +1,6 @@
 /**
- * What the service says now. `objects` is the due list, `looks` every look with its answer; a look is
- * never changed but for the mark that the reconciler has judged it.
+ * What the service says now. `objects` is the due list, `looks` every look with its answer; a look
+ * is never changed but for the mark that the reconciler has judged it.
  */
 
 import { bigint, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';

@@ -1,7 +1,7 @@
 /**
- * The closed list of public events: what each means and what its `data` holds. This is our contract with
- * receivers; /api/event-types, the OpenAPI document and the types in our own code all come from here.
- * Amounts and service numbers are decimal text, instants RFC 3339 UTC.
+ * The closed list of public events: what each means and what its `data` holds. This is our contract
+ * with receivers; /api/event-types, the OpenAPI document and the types in our own code all come
+ * from here. Amounts and service numbers are decimal text, instants RFC 3339 UTC.
  */
 import { z } from '@hono/zod-openapi';
 

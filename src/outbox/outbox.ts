@@ -1,7 +1,8 @@
 /**
- * The seam between inside and outside. `emit` runs inside the producer's transaction, so a change and its
- * event are one commit; the deliveries are fanned out in the same commit. After that the sequencer gives
- * committed events their number in the pull feed, gap-free, whoever committed first.
+ * The seam between inside and outside. `emit` runs inside the producer's transaction, so a change
+ * and its event are one commit; the deliveries are fanned out in the same commit. After that the
+ * sequencer gives committed events their number in the pull feed, gap-free, whoever committed
+ * first.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -18,7 +19,9 @@ export { countUnnumbered } from './store.ts';
 export type FanOut = (tx: Tx, events: readonly OutboxEvent[]) => Promise<void>;
 
 export interface Outbox {
-  /** Records events and their deliveries in the producer's transaction. Order is kept per subject. */
+  /**
+   * Records events and their deliveries in the producer's transaction. Order is kept per subject.
+   */
   emit(tx: Tx, drafts: readonly EventDraft[]): Promise<OutboxEvent[]>;
 }
 
@@ -44,7 +47,9 @@ export function makeOutbox(given: { clock: Clock; ids: Ids; fanOut: FanOut }): O
   };
 }
 
-/** The body is fixed here, once: the same bytes go to every endpoint, every attempt and the feed. */
+/**
+ * The body is fixed here, once: the same bytes go to every endpoint, every attempt and the feed.
+ */
 function toEvent(
   draft: EventDraft,
   id: string,
@@ -60,8 +65,8 @@ function toEvent(
 const SEQUENCE_MAX = 1_000;
 
 /**
- * One pass of the sequencer: numbers committed events. The row lock on the feed elects the one daemon that
- * does it; another one answers 0 at once. Answers how many were numbered.
+ * One pass of the sequencer: numbers committed events. The row lock on the feed elects the one
+ * daemon that does it; another one answers 0 at once. Answers how many were numbered.
  */
 export async function sequence(db: Db): Promise<number> {
   return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));

@@ -4,8 +4,8 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { OutboxEvent } from './events.ts';
 
 /**
- * Reserves the next numbers of each subject and locks the subjects (in name order, so that two producers
- * never wait for each other in a circle). Answers the first reserved number per subject.
+ * Reserves the next numbers of each subject and locks the subjects (in name order, so that two
+ * producers never wait for each other in a circle). Answers the first reserved number per subject.
  */
 export async function advanceSubjects(
   tx: Tx,
@@ -14,7 +14,8 @@ export async function advanceSubjects(
   const wanted = [...counts].map(([subject, count]) => ({ subject, count }));
   const rows = await tx.sql<{ subject: string; last_seq: bigint }[]>`
     insert into tallyhook.subjects as s (subject, last_seq)
-    select subject, count from jsonb_to_recordset(${asJson(wanted)}::jsonb) as x(subject text, count bigint)
+    select subject, count from jsonb_to_recordset(${asJson(wanted)}::jsonb) as x(subject text,
+      count bigint)
     order by subject
     on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
     returning subject, last_seq`;
@@ -41,13 +42,14 @@ export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Prom
 }
 
 /**
- * Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. The feed is
- * locked by a statement of its own: one that locks and reads at once could still see events as unnumbered
- * that another daemon numbered just before it let go. Order is that of recording, and within a subject that
- * of its own numbers, also where the clocks of two daemons differ.
+ * Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. The
+ * feed is locked by a statement of its own: one that locks and reads at once could still see events
+ * as unnumbered that another daemon numbered just before it let go. Order is that of recording, and
+ * within a subject that of its own numbers, also where the clocks of two daemons differ.
  */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
-  await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
+  await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do
+    nothing`;
   const locked = await tx.sql`
     select last_seq from tallyhook.feed where name = 'events' for update skip locked`;
   if (locked.length === 0) return 0;

@@ -1,6 +1,7 @@
 /**
- * Events as rows, committed with the change they tell of. Partitioned by `recorded_at` and pruned by
- * dropping partitions, so nothing here is unique across time; ids are UUIDv7 and unique by making.
+ * Events as rows, committed with the change they tell of. Partitioned by `recorded_at` and pruned
+ * by dropping partitions, so nothing here is unique across time; ids are UUIDv7 and unique by
+ * making.
  */
 import { bigint, index, primaryKey, text } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
@@ -16,7 +17,9 @@ export const events = tallyhook.table(
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     occurredAt: instant('occurred_at').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /** The number in the pull feed: given after commit by the elected sequencer, gap-free from 1. */
+    /**
+     * The number in the pull feed: given after commit by the elected sequencer, gap-free from 1.
+     */
     seq: bigint({ mode: 'bigint' }),
     /** The exact bytes of the webhook body. */
     body: text().notNull(),

@@ -1,6 +1,8 @@
-/** An app that uses Tallyhook: writes through the gateway, reads the API, follows the event feed. */
+/**
+ * An app that uses Tallyhook: writes through the gateway, reads the API, follows the event feed.
+ */
 import { request } from 'undici';
-import { jsonText, parseJson } from '../../src/kernel/json.ts';
+import { jsonText, tryParseJson } from '../../src/kernel/json.ts';
 import { ADMIN_KEY } from './daemon.ts';
 
 export interface Answered {
@@ -48,78 +50,74 @@ export interface App {
     tokenId: bigint | number,
     headers?: Record<string, string>,
   ): Promise<Answered>;
-  /** Follows the feed from its beginning until an event fits. @throws Error after 20 s, listing what came */
+  /**
+   * Follows the feed from its beginning until an event fits. @throws Error after 20 s, listing what
+   * came
+   */
   until(fits: (event: FeedEvent) => boolean): Promise<FeedEvent>;
   /** Every event so far. */
   events(): Promise<FeedEvent[]>;
 }
 
 const PATIENCE_MS = 20_000;
+const PAGE = 500;
 
+/** @param url asked for every call, since a daemon that was started again has another port */
 export function makeApp(url: () => string, key = ADMIN_KEY): App {
-  async function call(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<Answered> {
-    const form = body instanceof URLSearchParams;
-    const raw = typeof body === 'string' || body instanceof Uint8Array;
-    const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
+  const call: App['call'] = async (method, path, body, headers = {}) => {
     const answer = await request(`${url()}${path}`, {
       method: method as 'GET',
-      headers: {
-        authorization: `Bearer ${key}`,
-        ...(body === undefined ? {} : { 'content-type': type }),
-        ...headers,
-      },
-      body: body === undefined ? null : raw ? body : form ? body.toString() : jsonText(body),
+      headers: { authorization: `Bearer ${key}`, ...typeOf(body), ...headers },
+      body: bodyOf(body),
     });
     const text = await answer.body.text();
-    let json: unknown;
-    try {
-      json = parseJson(text);
-    } catch {
-      json = undefined;
-    }
-    return { status: answer.statusCode, headers: answer.headers, text, json };
-  }
+    return { status: answer.statusCode, headers: answer.headers, text, json: tryParseJson(text) };
+  };
+  return { call, ...writesOf(call), ...feedOf(call) };
+}
 
-  async function page(
-    cursor: string,
-    waitS: number,
-  ): Promise<{ data: FeedEvent[]; cursor: string }> {
-    const answer = await call('GET', `/api/events?cursor=${cursor}&wait=${waitS}&limit=500`);
-    if (answer.status !== 200) throw new Error(`the feed answered ${answer.status} ${answer.text}`);
-    return answer.json;
-  }
+function typeOf(body: unknown): Record<string, string> {
+  if (body === undefined) return {};
+  const form = body instanceof URLSearchParams;
+  return { 'content-type': form ? 'application/x-www-form-urlencoded' : 'application/json' };
+}
 
+function bodyOf(body: unknown): string | Uint8Array | null {
+  if (body === undefined) return null;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  return body instanceof URLSearchParams ? body.toString() : jsonText(body);
+}
+
+function writesOf(call: App['call']): Pick<App, 'give' | 'transfer' | 'receiveFrom' | 'mint'> {
   const pay = (path: string, body: object, headers?: Record<string, string>) =>
     call('POST', `/v1/app/token/${path}`, { feeAmount: 1, reasonType: 'test', ...body }, headers);
-
   return {
-    call,
     give: (toAddr, amount, headers) => pay('operations/1/give', { toAddr, amount }, headers),
     transfer: (fromAddr, toAddr, amount, headers) =>
       pay('accounts/transfer', { fromAddr, toAddr, amount }, headers),
     receiveFrom: (fromAddr, amount, headers) =>
       pay('operations/receive-from', { fromAddr, amount }, headers),
-    mint: (toAddr, tokenId, headers) =>
-      call(
-        'POST',
-        '/v1/chain/erc721/1/mint',
-        new URLSearchParams({
-          toAddr,
-          tokenId: String(tokenId),
-          tokenURI: 'https://example.com/t',
-        }),
-        headers,
-      ),
+    mint(toAddr, tokenId, headers) {
+      const token = { toAddr, tokenId: String(tokenId), tokenURI: 'https://example.com/t' };
+      return call('POST', '/v1/chain/erc721/1/mint', new URLSearchParams(token), headers);
+    },
+  };
+}
+
+function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
+  async function page(
+    cursor: string,
+    waitS: number,
+  ): Promise<{ data: FeedEvent[]; cursor: string }> {
+    const answer = await call('GET', `/api/events?cursor=${cursor}&wait=${waitS}&limit=${PAGE}`);
+    if (answer.status !== 200) throw new Error(`the feed answered ${answer.status} ${answer.text}`);
+    return answer.json;
+  }
+  return {
     async until(fits) {
       const started = performance.now();
       const seen: FeedEvent[] = [];
-      let cursor = '';
-      while (performance.now() - started < PATIENCE_MS) {
+      for (let cursor = ''; performance.now() - started < PATIENCE_MS; ) {
         const next = await page(cursor, 2);
         cursor = next.cursor;
         seen.push(...next.data);
@@ -135,7 +133,7 @@ export function makeApp(url: () => string, key = ADMIN_KEY): App {
         const next = await page(cursor, 0);
         all.push(...next.data);
         cursor = next.cursor;
-        if (next.data.length < 500) return all;
+        if (next.data.length < PAGE) return all;
       }
     },
   };

@@ -1,6 +1,7 @@
 /**
- * A whole daemon in a process of its own, as it runs in production: started, killed and started again on
- * the same database and folder. The sandbox runs in the test's process, so that the test sees its log.
+ * A whole daemon in a process of its own, as it runs in production: started, killed and started
+ * again on the same database and folder. The sandbox runs in the test's process, so that the test
+ * sees its log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -94,7 +95,10 @@ export async function startDaemon(world: World, settings: object = {}): Promise<
   );
 }
 
-/** Starts a daemon with exactly this environment. @throws Error with its output when it does not start */
+/**
+ * Starts a daemon with exactly this environment. @throws Error with its output when it does not
+ * start
+ */
 export async function spawnDaemon(
   env: Record<string, string>,
   settings: object,

@@ -1,10 +1,11 @@
 /**
- * A TCP relay that can trip: it passes bytes between a daemon and what it talks to, and when it is armed
- * it counts the pieces that pass and calls out at the n-th, either before that piece is handed on (the
- * other side never sees it) or after (it was seen, but its consequence never comes back).
+ * A TCP relay that can trip: it passes bytes between a daemon and what it talks to, and when it is
+ * armed it counts the pieces that pass and calls out at the n-th, either before that piece is
+ * handed on (the other side never sees it) or after (it was seen, but its consequence never comes
+ * back).
  *
- * With one before Postgres and one before the service, every await of the write path lies between two
- * pieces; so killing the process at each piece is killing it at each await.
+ * With one before Postgres and one before the service, every await of the write path lies between
+ * two pieces; so killing the process at each piece is killing it at each await.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
@@ -12,7 +13,9 @@ export interface Armed {
   direction: 'to' | 'from';
   /** The n-th piece that fits, from 1. */
   n: number;
-  /** Which pieces count; all when absent. `memory` lives as long as the connection and the arming. */
+  /**
+   * Which pieces count; all when absent. `memory` lives as long as the connection and the arming.
+   */
   fits?: (text: string, memory: Set<string>) => boolean;
   /** True: that piece, and all that follows, is not handed on. */
   withhold: boolean;

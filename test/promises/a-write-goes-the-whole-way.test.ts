@@ -1,6 +1,6 @@
 /**
- * Promises 1 and 6, along one write of each kind: recorded, sent, answered, posted, told, confirmed. The
- * receiver checks every webhook with the `standardwebhooks` library.
+ * Promises 1 and 6, along one write of each kind: recorded, sent, answered, posted, told,
+ * confirmed. The receiver checks every webhook with the `standardwebhooks` library.
  */
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

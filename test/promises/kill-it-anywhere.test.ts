@@ -1,8 +1,9 @@
 /**
- * Promise 10. The daemon is killed (SIGKILL) at every step of one write of each kind, and started again on
- * the same database; a give also at every single await. Every await of the write path waits for a piece on
- * the wire, from Postgres or from the service: so it is killed as it sends a piece, which the other side
- * then sees or never sees. After that the service's own log and the journal must agree.
+ * Promise 10. The daemon is killed (SIGKILL) at every step of one write of each kind, and started
+ * again on the same database; a give also at every single await. Every await of the write path
+ * waits for a piece on the wire, from Postgres or from the service: so it is killed as it sends a
+ * piece, which the other side then sees or never sees. After that the service's own log and the
+ * journal must agree.
  *
  * The long form, every await of every kind: EVERY_AWAIT=1 npx vitest run test/promises/kill
  */
@@ -56,7 +57,10 @@ type Fits = NonNullable<Armed['fits']>;
 
 const intent: Fits = (text) => text.includes('"reference":"kill-');
 const outcome: Fits = (text) => text.includes('"to":"accepted"');
-/** The commit that follows on the same connection: the first piece too short to be a statement with values. */
+/**
+ * The commit that follows on the same connection: the first piece too short to be a statement with
+ * values.
+ */
 const commitOf =
   (statement: Fits): Fits =>
   (text, memory) => {
@@ -105,11 +109,14 @@ describe.each(Object.keys(KINDS))('a %s', (kind) => {
   }, 300_000);
 });
 
-/** Starts a daemon, writes once, and kills it at that point. False when the write had no such piece. */
+/**
+ * Starts a daemon, writes once, and kills it at that point. False when the write had no such piece.
+ */
 async function killedAt(kind: string, { wire, ...point }: Point): Promise<boolean> {
   const daemon = await startDaemon(throughTripwires(), ASLEEP);
   const app = makeApp(() => daemon.url);
-  // The client token and the key are fetched before, so that the pieces are those of the write alone.
+  // The client token and the key are fetched before, so that the pieces are those of the write
+  // alone.
   await app.call('GET', `/v1/app/token/account?addr=${world.ada}`);
   let killed: Promise<void> | undefined;
   wires[wire].arm({
@@ -145,7 +152,9 @@ interface Row {
   tx_hash: string | null;
 }
 
-/** Lets a whole daemon put everything in order, then compares the service's log with the journal. */
+/**
+ * Lets a whole daemon put everything in order, then compares the service's log with the journal.
+ */
 async function expectAgreement(kind: string): Promise<void> {
   const daemon: DaemonProcess = await startDaemon(throughTripwires());
   const app = makeApp(() => daemon.url);

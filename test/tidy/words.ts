@@ -103,7 +103,10 @@ const IN_SRC: Word[] = [
   {
     word: 'select *',
     within: ['texts'],
-    patterns: [/\b(?:select(?:\s+(?:all|distinct))?|returning)\s+(?:\w+\.)?\*/gi],
+    // A recordset names its columns itself, in its `as x(…)`.
+    patterns: [
+      /\b(?:select(?:\s+(?:all|distinct))?|returning)\s+(?:\w+\.)?\*(?!\s+from\s+jsonb_to_recordset\b)/gi,
+    ],
     use: 'the names of the columns',
   },
   {

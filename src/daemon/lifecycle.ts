@@ -1,0 +1,147 @@
+/**
+ * One daemon's life: started left to right, stopped right to left. A start either ends ready or
+ * leaves nothing behind; a stop lets what is under way finish, within a deadline, and is harmless
+ * twice.
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { retireDaemon, setInstallationFact } from '../db/leases.ts';
+import { systemChance } from '../kernel/chance.ts';
+import { pause } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { type Log, makeLog } from '../kernel/log.ts';
+import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
+import { type Built, build } from './build.ts';
+import type { Config } from './config.ts';
+import { type Database, openDatabase } from './database.ts';
+import { startNudges } from './nudges.ts';
+import { ensureAdmin } from './secrets.ts';
+import { insistOnService, openService, type Service } from './service.ts';
+import { booksOf, nudgesOf } from './stage-settings.ts';
+
+export interface RunningDaemon {
+  url: string;
+  /** Shown once: the admin key, when this start made it. */
+  adminKey: string | undefined;
+  sandboxUrl: string | undefined;
+  notes: string[];
+  log: Log;
+  /** Drains and ends, within the deadline of the configuration. Harmless twice. */
+  stop(): Promise<void>;
+  /** Takes the database driver's one known fault; false when the error is something else. */
+  survives(error: unknown): boolean;
+}
+
+/** Starts a daemon. @throws Failure `bad_setting` and others; nothing is left running then */
+export async function startDaemon(config: Config): Promise<RunningDaemon> {
+  const log = makeLog(config.log.level);
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    const database = await openDatabase(config, log);
+    undo.push(database.close);
+    const { clock } = database;
+    const service = await openService(config, { clock, chance: systemChance, log });
+    undo.push(service.close);
+    await insistOnService(database.db, service, clock);
+    await tellFinance(database, config);
+    const built = await build(config, database, service, log);
+    undo.push(() => built.upstream.close());
+    const adminKey = await ensureAdmin(built.keys, config);
+    const server = makeServer(built);
+    const url = await listen(server, config);
+    const stopNudges = startNudges(nudgesOf(config), log, (name) => built.schedule.wake(name));
+    undo.push(stopNudges);
+    built.schedule.start();
+    log.info({ url, daemon: built.daemon.id, service: service.identity }, 'ready');
+    return {
+      url,
+      adminKey,
+      sandboxUrl: service.sandboxUrl,
+      notes: database.notes,
+      log,
+      stop: once(() => stop({ config, log, server, built, service, database, stopNudges })),
+      survives: (error) => database.db.renewAfter(error),
+    };
+  } catch (error) {
+    for (const step of undo.reverse()) await step().catch(() => {});
+    throw error;
+  }
+}
+
+/** The views of finance_v1 read settings too; they find them in the database. */
+async function tellFinance({ db, clock }: Database, config: Config): Promise<void> {
+  const staleAfterMs = String(config.reports.stale_after_ms);
+  await setInstallationFact(db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
+  await setInstallationFact(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
+}
+
+/** The service's own paths go to the gateway on Node's raw request; everything else is our API. */
+function makeServer({ gateway, api }: Built): Server {
+  const listener = getRequestListener(api.fetch, { overrideGlobalObjects: false });
+  return createServer({ requestTimeout: 60_000, keepAliveTimeout: 65_000 }, (request, response) => {
+    if (request.url?.startsWith('/v1/')) void gateway.handle(request, response);
+    else void listener(request, response);
+  });
+}
+
+function listen(server: Server, { http }: Config): Promise<string> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why =
+        error.code === 'EADDRINUSE' ? 'is in use; set PORT to another or to 0' : error.code;
+      reject(new Failure('bad_setting', `${http.host}:${http.port} ${why}`));
+    });
+    server.listen(http.port, http.host, () => {
+      const { address, port, family } = server.address() as AddressInfo;
+      const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
+      resolve(`http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`);
+    });
+  });
+}
+
+interface Parts {
+  config: Config;
+  log: Log;
+  server: Server;
+  built: Built;
+  service: Service;
+  database: Database;
+  stopNudges: () => Promise<void>;
+}
+
+/** Right to left: no new requests, then the workers, then what they used. */
+async function stop(parts: Parts): Promise<void> {
+  const { config, log, server, built, service, database } = parts;
+  log.info('stopping');
+  const late = new AbortController();
+  const deadline = pause(config.daemon.drain_ms, late.signal).then(() => 'late' as const);
+  const drained = (async () => {
+    built.stopping.abort();
+    server.close();
+    server.closeIdleConnections();
+    await parts.stopNudges();
+    await built.gateway.drain();
+    await built.schedule.stop();
+    await built.webhooks.drain(config.daemon.drain_ms);
+    await built.webhooks.close();
+    await built.upstream.close();
+  })();
+  const how = await Promise.race([drained.then(() => 'drained' as const), deadline]);
+  late.abort();
+  server.closeAllConnections();
+  await service.close();
+  await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
+    log.warn({ err: error }, 'this daemon could not say goodbye');
+  });
+  await database.close();
+  log.info({ how }, 'stopped');
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work();
+    return done;
+  };
+}
