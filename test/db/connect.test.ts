@@ -1,4 +1,7 @@
-/** Values cross exactly, failures carry no values, transactions are whole, and the pool outlives a fault. */
+/**
+ * Values cross exactly, failures carry no values, transactions are whole, and the pool outlives a
+ * fault.
+ */
 import { sql as drizzleSql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { asJson, connect, type Db } from '../../src/db/connect.ts';
@@ -161,12 +164,16 @@ describe('A transaction', () => {
 
   test('Of one instant is run again when a row changed since, and then holds', async () => {
     let runs = 0;
-    await owner.begin(async ({ sql }) => {
-      runs++;
-      const [row] = await sql<{ n: bigint }[]>`select n from public.kept where id = 2`;
-      if (runs === 1) await database.owner.sql`update public.kept set n = n + 10 where id = 2`;
-      await sql`update public.kept set n = ${((row?.n ?? 0n) + 1n).toString()}::numeric where id = 2`;
-    }, { snapshot: true });
+    await owner.begin(
+      async ({ sql }) => {
+        runs++;
+        const [row] = await sql<{ n: bigint }[]>`select n from public.kept where id = 2`;
+        if (runs === 1) await database.owner.sql`update public.kept set n = n + 10 where id = 2`;
+        const next = ((row?.n ?? 0n) + 1n).toString();
+        await sql`update public.kept set n = ${next}::numeric where id = 2`;
+      },
+      { snapshot: true },
+    );
     expect(runs).toBe(2);
     expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
   });
@@ -174,12 +181,15 @@ describe('A transaction', () => {
   test('Is given up after five tries', async () => {
     let runs = 0;
     const error = await errorOf(() =>
-      owner.begin(async ({ sql }) => {
-        runs++;
-        await sql`select n from public.kept where id = 3`;
-        await database.owner.sql`update public.kept set n = n + 1 where id = 3`;
-        await sql`update public.kept set n = 0 where id = 3`;
-      }, { snapshot: true }),
+      owner.begin(
+        async ({ sql }) => {
+          runs++;
+          await sql`select n from public.kept where id = 3`;
+          await database.owner.sql`update public.kept set n = n + 1 where id = 3`;
+          await sql`update public.kept set n = 0 where id = 3`;
+        },
+        { snapshot: true },
+      ),
     );
     expect(runs).toBe(5);
     expect(error).toMatchObject({ code: '40001' });

@@ -1,4 +1,7 @@
-/** A start insists on its guards and on a server that keeps what it confirms; a writer gets by neither. */
+/**
+ * A start insists on its guards and on a server that keeps what it confirms; a writer gets by
+ * neither.
+ */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { findMissingGuards, GUARDS, insistOnGuards } from '../../src/db/guards.ts';

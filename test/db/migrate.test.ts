@@ -1,4 +1,7 @@
-/** From nothing to this program's schema: once, however many begin, and never over what does not fit. */
+/**
+ * From nothing to this program's schema: once, however many begin, and never over what does not
+ * fit.
+ */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -28,7 +28,7 @@ async function tables(): Promise<string[]> {
 }
 
 describe('Months', () => {
-  test('Are made for now and the next ones, by the writer, harmlessly twice and at once', async () => {
+  test('Are made for now and the next ones by the writer, also twice and at once', async () => {
     const before = await tables();
     const now = Date.UTC(2026, 10, 30, 23, 59);
     await Promise.all([1, 2, 3].map(() => makePartitions(database.db, now)));

@@ -1,7 +1,7 @@
 /**
- * The schema of a database as text, from the catalogue: npm ships no pg_dump. Everything that a migration
- * can make, in an order that does not depend on when it was made; owners are left out, months of
- * partitions too.
+ * The schema of a database as text, from the catalogue: npm ships no pg_dump. Everything that a
+ * migration can make, in an order that does not depend on when it was made; owners are left out,
+ * months of partitions too.
  */
 import type { Queryable, Sql } from '../../src/db/connect.ts';
 
@@ -25,6 +25,11 @@ export async function dumpSchema({ sql }: Queryable): Promise<string> {
     .join('\n');
 }
 
+/** The namespaces that belong to us. */
+function ours(sql: Sql) {
+  return sql`(select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))`;
+}
+
 /** Columns in their order, with type, default, identity and generation. */
 function tables(sql: Sql) {
   return sql<Line[]>`
@@ -42,7 +47,7 @@ function tables(sql: Sql) {
     from pg_class c
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-    where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+    where c.relnamespace in ${ours(sql)}
       and c.relkind in ('r', 'p') and not c.relispartition
     group by c.oid, c.reloptions order by c.oid::regclass::text collate "C"`;
 }
@@ -53,7 +58,7 @@ function constraints(sql: Sql) {
     select format('alter table %s add constraint %I %s;', k.conrelid::regclass, k.conname,
       pg_get_constraintdef(k.oid)) as line
     from pg_constraint k join pg_class c on c.oid = k.conrelid
-    where k.connamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+    where k.connamespace in ${ours(sql)}
       and k.contype <> 'n' and k.contype <> 't' and not c.relispartition
     order by k.conrelid::regclass::text collate "C", k.conname collate "C"`;
 }
@@ -62,7 +67,7 @@ function indexes(sql: Sql) {
   return sql<Line[]>`
     select pg_get_indexdef(i.indexrelid) || ';' as line
     from pg_index i join pg_class c on c.oid = i.indrelid
-    where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+    where c.relnamespace in ${ours(sql)}
       and not c.relispartition
       and not exists (select from pg_constraint k where k.conindid = i.indexrelid
         and k.contype in ('p', 'u', 'x'))
@@ -85,7 +90,7 @@ function views(sql: Sql) {
       coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', ''),
       pg_get_viewdef(c.oid)) as line
     from pg_class c
-    where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+    where c.relnamespace in ${ours(sql)}
       and c.relkind in ('v', 'm')
     order by c.oid::regclass::text collate "C"`;
 }
@@ -94,7 +99,7 @@ function functions(sql: Sql) {
   return sql<Line[]>`
     select rtrim(pg_get_functiondef(p.oid), E'\n') || ';' as line
     from pg_proc p
-    where p.pronamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+    where p.pronamespace in ${ours(sql)}
     order by p.oid::regprocedure::text collate "C"`;
 }
 
@@ -105,7 +110,7 @@ function triggers(sql: Sql) {
       when 'D' then 'disabled' when 'R' then 'replica' else 'origin' end as line
     from pg_trigger t join pg_class c on c.oid = t.tgrelid
     where not t.tgisinternal and not c.relispartition
-      and c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      and c.relnamespace in ${ours(sql)}
     order by c.oid::regclass::text collate "C", t.tgname collate "C"`;
 }
 
@@ -120,11 +125,11 @@ function comments(sql: Sql) {
       from pg_description d
       join pg_class c on c.oid = d.objoid and d.classoid = 'pg_class'::regclass
       left join pg_attribute a on a.attrelid = c.oid and a.attnum = d.objsubid and d.objsubid > 0
-      where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      where c.relnamespace in ${ours(sql)}
       union all
       select 'function ' || p.oid::regprocedure, d.description
       from pg_description d join pg_proc p on p.oid = d.objoid and d.classoid = 'pg_proc'::regclass
-      where p.pronamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      where p.pronamespace in ${ours(sql)}
     ) x where description is not null order by name collate "C"`;
 }
 
@@ -140,17 +145,17 @@ function grants(sql: Sql) {
       union all
       select c.oid::regclass::text, c.relowner, coalesce(c.relacl, acldefault('r', c.relowner))
       from pg_class c
-      where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      where c.relnamespace in ${ours(sql)}
         and c.relkind in ('r', 'p', 'v', 'm') and c.relname !~ '_\d{4}_\d{2}$'
       union all
       select c.oid::regclass || '.' || quote_ident(a.attname), c.relowner, a.attacl
       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attacl is not null
-      where c.relnamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      where c.relnamespace in ${ours(sql)}
       union all
       select 'function ' || p.oid::regprocedure, p.proowner, coalesce(p.proacl,
         acldefault('f', p.proowner))
       from pg_proc p
-      where p.pronamespace in (select oid from pg_namespace where nspname in ('tallyhook', 'finance_v1'))
+      where p.pronamespace in ${ours(sql)}
     ) o cross join lateral aclexplode(o.acl) acl
     where acl.grantee <> o.owner
     group by o.name, acl.grantee

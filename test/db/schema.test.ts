@@ -1,7 +1,7 @@
 /**
- * The schema that the migrations make: as it was looked at and committed (test/schema.sql), as the tables
- * in the code say, and as drizzle-kit remembers it. After a change that is meant, look at what differs and
- * run `npx vitest run test/db/schema.test.ts -u`.
+ * The schema that the migrations make: as it was looked at and committed (test/schema.sql), as the
+ * tables in the code say, and as drizzle-kit remembers it. After a change that is meant, look at
+ * what differs and run `npx vitest run test/db/schema.test.ts -u`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,8 @@ describe('The schema', () => {
     >`
       select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
         a.attnotnull as required
-      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      from pg_class c
+      join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
       where c.relnamespace = 'tallyhook'::regnamespace and c.relkind in ('r', 'p')
         and not c.relispartition and c.relname <> 'migrations'`;
     const standing: Record<string, string[]> = {};

@@ -1,4 +1,6 @@
-/** An outcome, its transition and its event are one commit; nothing is guessed; late answers win. */
+/**
+ * An outcome, its transition and its event are one commit; nothing is guessed; late answers win.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import {

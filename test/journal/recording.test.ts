@@ -1,4 +1,6 @@
-/** An intent is durable before anything is sent, once per idempotency key, and cheaply under load. */
+/**
+ * An intent is durable before anything is sent, once per idempotency key, and cheaply under load.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { retireDaemon } from '../../src/db/leases.ts';
 import {

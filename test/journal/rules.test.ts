@@ -70,7 +70,7 @@ describe('What an answer makes of a send', () => {
     expect([move.errorClass, move.keyHeld]).toEqual([errorClass, keyHeld]);
   });
 
-  test('Keeps numbers and answer of an accepted one, and the words of a refused one, bounded', () => {
+  test('Keeps numbers and answer of an accepted one, and the bounded words of a refused', () => {
     expect(conclusionMove(conclusion('op_1', 'accepted', 5), 'd')).toMatchObject({
       txAppNo: 7n,
       txLogNo: 2n ** 70n,
@@ -114,7 +114,7 @@ function gated() {
 describe('Group commit', () => {
   const bounds = { rowsMax: 3, queueMax: 5, lanes: 1 };
 
-  test('A single row waits for nobody; those that come meanwhile share the next commits', async () => {
+  test('One row waits for nobody; those that come meanwhile share the next commits', async () => {
     const { commit, groups, openAll } = gated();
     const group = groupCommit(commit, bounds, () => true);
     const all = [1, 2, 3, 4, 5, 6].map((item) => group.add(item));

@@ -138,7 +138,7 @@ describe('Emitting', () => {
 });
 
 describe('The sequencer', () => {
-  test('Numbers each event once and without a gap, with three at it and producers going on', async () => {
+  test('Numbers each event once without a gap, three at once beside producers', async () => {
     await drain(database.db);
     const before = await database.owner.sql<{ n: bigint }[]>`
       select coalesce(max(last_seq), 0) as n from tallyhook.feed`;
