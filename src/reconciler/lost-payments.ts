@@ -1,7 +1,7 @@
 /**
- * Lost answers of token writes, solved jointly over all wallets that they connect. It reads the newest
- * looks and the books in one snapshot; whatever else is open or under way there takes part in the
- * solution, and nothing is said of it.
+ * Lost answers of token writes, solved jointly over all wallets that they connect. It reads the
+ * newest looks and the books in one snapshot; whatever else is open or under way there takes part
+ * in the solution, and nothing is said of it.
  */
 import type { Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
@@ -14,6 +14,7 @@ import { giveToPeople, isQuiet, quietAfter, type Said, takeEvidence } from './re
 import { dropCandidates } from './store.ts';
 import {
   COINCIDENCE_MAX,
+  canBeExplained,
   chanceOfCoincidence,
   type Explanation,
   solveJointly,
@@ -56,10 +57,11 @@ export async function judgeComponent(
   for (const key of keys) {
     await lookSoon(tx, context, key, operations, now);
     const evidence = await evidenceOf(tx, context, key);
-    if (evidence) wallets.push(evidence);
+    // One that nothing explains was changed by others: it says nothing, and silences no neighbour.
+    if (evidence && canBeExplained(evidence)) wallets.push(evidence);
   }
-  if (wallets.length < keys.length || keys.length === 0)
-    return overdue(tx, context, operations, now, 'a wallet has not been seen since');
+  if (wallets.length === 0)
+    return overdue(tx, context, operations, now, 'no wallet can be explained');
   const solved = solveJointly(wallets);
   if (solved === 'none') await dropCandidates(tx, operations);
   if (typeof solved === 'string') return overdue(tx, context, operations, now, solved);
@@ -118,7 +120,7 @@ async function lookSoon(
   await hurry(tx, `wallet:${key}`, Math.max(now, since) + pendingGapMs(settings, since, now));
 }
 
-/** What the explanation says of one operation, or undefined while it says nothing of it. */
+/** What all explanations say of one operation, or undefined while they do not agree. */
 async function saidOf(
   tx: Tx,
   context: Context,
@@ -131,10 +133,12 @@ async function saidOf(
 ): Promise<Said | undefined> {
   const { operation, solved, wallets, now } = given;
   const shown = solved.shown.get(operation.id);
-  const sides = wallets.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
-  const parties = walletKeysOf(operation, context.books);
-  if (!parties.every((key) => sides.some((side) => side.key === key))) return undefined;
-  if (shown === undefined || shown === 'some') return undefined;
+  const parties = new Set(walletKeysOf(operation, context.books));
+  const speaking = wallets.filter(({ key }) => parties.has(key));
+  const sides = speaking.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
+  // A look from before the write says nothing of it: the next one will.
+  if (sides.length < speaking.length) return undefined;
+  if (shown === undefined || shown === 'open') return undefined;
   // What is not shown may still come, until it has become quiet.
   if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) {
     await dropCandidates(tx, [operation]);
@@ -142,6 +146,8 @@ async function saidOf(
   }
   const twoSided = sides.length >= 2;
   const chance = twoSided ? 0 : await coincidence(tx, sides, operation, now);
+  // While another party may still be explained, weak evidence waits for it.
+  if (chance >= COINCIDENCE_MAX && speaking.length < parties.size) return undefined;
   return {
     outcome: shown === 'all' ? 'executed' : 'not_executed',
     basis: twoSided ? 'two_sided' : 'one_sided',
@@ -158,8 +164,8 @@ async function saidOf(
 }
 
 /**
- * The chance that an equal outside change explains the one wallet that we can see. It may have happened
- * at any time since the balance was last explained, so also before the write was sent.
+ * The chance that an equal outside change explains the one wallet that we can see. It may have
+ * happened at any time since the balance was last explained, so also before the write was sent.
  */
 async function coincidence(
   tx: Tx,

@@ -1,9 +1,10 @@
 /**
  * What the evidence says about lost answers. Pure.
  *
- * Token writes are solved jointly over all wallets that they connect: an explanation is a set of shown
- * writes that makes every wallet come out right. Exactly one explanation is a candidate; it settles when
- * a second, later look agrees. NFT writes follow the evidence table of the polling study, 3.4.
+ * Token writes are solved jointly over all wallets that they connect: an explanation is a set of
+ * shown writes that makes every wallet come out right. The truth is one of them, so what all of
+ * them say of a write is a candidate; it settles when a second, later look agrees. NFT writes
+ * follow the evidence table of the polling study, 3.4.
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -22,19 +23,33 @@ export interface WalletEvidence {
   endedAt: Instant;
 }
 
+/** By all wallets of a write, by none, or explanations differ and wallets do. */
+export type Shown = 'all' | 'none' | 'open';
+
+/** More explanations than that say nothing. */
+const EXPLANATIONS_MAX = 64;
+
 export interface Explanation {
-  /** By operation: shown by all of its wallets, by none, or by some only. */
-  shown: ReadonlyMap<string, 'all' | 'none' | 'some'>;
+  /** By operation, as all explanations have it. */
+  shown: ReadonlyMap<string, Shown>;
   lookIds: string[];
-  /** The earliest start and the latest end among the looks: a later one must start after that end. */
+  /**
+   * The earliest start and the latest end among the looks: a later one must start after that end.
+   */
   startedAt: Instant;
   endedAt: Instant;
 }
 
+/** Whether the writes that the look may show can make this wallet come out right by itself. */
+export function canBeExplained({ residual, optional }: WalletEvidence): boolean {
+  const vectors = optional.map(({ effect }) => [effect]);
+  return subsetsWithSum(vectors, [residual], 1).length > 0;
+}
+
 /**
- * The one explanation of a component, or why there is none. A write whose fate is settled, one way or the
- * other, is shown by all of its wallets or by none; any other one may be shown by one and not yet by the
- * next, so it counts once per wallet.
+ * What all explanations of a component have in common, or why nothing can be said. A write whose
+ * fate is settled, one way or the other, is shown by all of its wallets or by none; any other one
+ * may be shown by one and not yet by the next, so it counts once per wallet.
  */
 export function solveJointly(
   wallets: readonly WalletEvidence[],
@@ -54,17 +69,17 @@ export function solveJointly(
   const found = subsetsWithSum(
     items.map(({ vector }) => vector),
     wallets.map(({ residual }) => residual),
-    2,
+    EXPLANATIONS_MAX,
   );
   if (found === 'too_many') return found;
-  const [only, second] = found;
-  if (!only) return 'none';
-  if (second) return 'several';
-  const shown = new Map<string, 'all' | 'none' | 'some'>();
-  for (const [i, { id }] of items.entries()) {
-    const here = only.includes(i) ? 'all' : 'none';
-    shown.set(id, (shown.get(id) ?? here) === here ? here : 'some');
-  }
+  if (found.length === 0) return 'none';
+  if (found.length === EXPLANATIONS_MAX) return 'several';
+  const shown = new Map<string, Shown>();
+  for (const chosen of found)
+    for (const [i, { id }] of items.entries()) {
+      const here = chosen.includes(i) ? 'all' : 'none';
+      shown.set(id, (shown.get(id) ?? here) === here ? here : 'open');
+    }
   return {
     shown,
     lookIds: wallets.map((w) => w.lookId),
@@ -74,8 +89,8 @@ export function solveJointly(
 }
 
 /**
- * The chance that an outside change of just this amount happened in the window, bounded from above by the
- * wallet's learned rate of outside changes: (changes + 1) / observed time, times the window.
+ * The chance that an outside change of just this amount happened in the window, bounded from above
+ * by the wallet's learned rate of outside changes: (changes + 1) / observed time, times the window.
  */
 export function chanceOfCoincidence(
   outsideChanges: number,
@@ -127,7 +142,9 @@ export function tokenEvidence(
     : undefined;
 }
 
-/** What a hash on the token means for a write, by what is known from before and of our other writes. */
+/**
+ * What a hash on the token means for a write, by what is known from before and of our other writes.
+ */
 export function hashChange(
   operation: Operation,
   hash: string | null,

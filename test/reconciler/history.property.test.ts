@@ -76,7 +76,9 @@ function withoutUnknown(history: History): History {
   return { ...history, writes };
 }
 
-/** Takes looks one after the other through the rules; answers the drifts that are open at the end. */
+/**
+ * Takes looks one after the other through the rules; answers the drifts that are open at the end.
+ */
 function follow(
   history: History,
   looks: readonly Glance[],

@@ -1,7 +1,7 @@
 /**
- * Random histories of some wallets, with the truth beside what a journal would know: own writes that are
- * answered, lost and applied, lost and not applied, or refused; changes made elsewhere; looks that see the
- * wallet as it was at some instant, at most the read lag before they began.
+ * Random histories of some wallets, with the truth beside what a journal would know: own writes
+ * that are answered, lost and applied, lost and not applied, or refused; changes made elsewhere;
+ * looks that see the wallet as it was at some instant, at most the read lag before they began.
  */
 import fc from 'fast-check';
 import type { Operation, State } from '../../src/journal/journal.ts';

@@ -1,6 +1,7 @@
 /**
- * Journal, ledger, outbox and reconciler over a database of its own, a clock that moves by hand, and looks
- * that are made by hand. Addresses are drawn anew for each story, so that stories share nothing.
+ * Journal, ledger, outbox and reconciler over a database of its own, a clock that moves by hand,
+ * and looks that are made by hand. Addresses are drawn anew for each story, so that stories share
+ * nothing.
  */
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';

@@ -109,7 +109,8 @@ describe('A lost payment between two wallets that can be seen', () => {
     await house.lose(id);
     await lookAtAll([a, 90n], [b, 0n], [a, 90n], [b, 0n]);
     expect(await house.stateOf(id)).toBe('unknown');
-    // The first explanation rests on the older look at one of them, the second on none of its looks.
+    // The first explanation rests on the older look at one of them, the second on none of its
+    // looks.
     await lookAtAll([b, 10n], [a, 90n]);
     expect(await house.stateOf(id)).toBe('unknown');
     await lookAtAll([b, 10n]);

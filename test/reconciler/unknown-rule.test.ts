@@ -8,7 +8,9 @@ import {
 } from '../../src/reconciler/unknown-rule.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from './parts.ts';
 
-/** A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate. */
+/**
+ * A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate.
+ */
 function wallet(key: string, residual: bigint, ...optional: [string, bigint][]): WalletEvidence {
   return {
     key,
@@ -29,7 +31,11 @@ describe('Lost payments are solved jointly', () => {
     ['One that shows', [wallet('w1', 5n, ['a*', 5n])], { a: 'all' }],
     ['One that does not show', [wallet('w1', 0n, ['a*', 5n])], { a: 'none' }],
     ['What nothing explains', [wallet('w1', 3n, ['a*', 5n])], 'none'],
-    ['Two equal ones of which one shows', [wallet('w1', 5n, ['a*', 5n], ['b*', 5n])], 'several'],
+    [
+      'Two equal ones of which one shows',
+      [wallet('w1', 5n, ['a*', 5n], ['b*', 5n])],
+      { a: 'open', b: 'open' },
+    ],
     [
       'Two equal ones that the other wallets tell apart',
       [
@@ -47,11 +53,21 @@ describe('Lost payments are solved jointly', () => {
     [
       'A fresh one that one wallet shows and the other not yet',
       [wallet('w1', -5n, ['a', -5n]), wallet('w2', 0n, ['a', 5n])],
-      { a: 'some' },
+      { a: 'open' },
     ],
     [
       'A settled one beside a fresh one that may have reached one wallet only',
       [wallet('w1', 0n, ['d', -5n]), wallet('w2', 5n, ['d', 5n], ['e*', 5n])],
+      { d: 'open', e: 'open' },
+    ],
+    [
+      'One that all explanations agree on, beside two that they do not',
+      [wallet('w1', 25n, ['a*', 20n], ['b*', 5n], ['c*', 5n])],
+      { a: 'all', b: 'open', c: 'open' },
+    ],
+    [
+      'More explanations than can be weighed',
+      [wallet('w1', 4n, ...Array.from({ length: 9 }, (_, i): [string, bigint] => [`o${i}*`, 1n]))],
       'several',
     ],
     [
