@@ -48,9 +48,9 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
   const daemon = await enrolDaemon(db, name, clock.now(), 1e12);
   const journal = makeJournal({ db, clock, ids, daemon, outbox });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
-  const reconcilerOf = async (id: string) =>
+  const reconcilerOf = async (id: string, told = outbox) =>
     makeReconciler({
-      ...{ db, ids, journal, books, outbox, settings: SETTINGS },
+      ...{ db, ids, journal, books, outbox: told, settings: SETTINGS },
       daemon: id === name ? daemon : await enrolDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
@@ -70,6 +70,7 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
   }
 
   const house = {
+    name,
     db,
     books,
     clock,

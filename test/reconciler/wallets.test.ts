@@ -144,6 +144,23 @@ describe('Looks', () => {
     expect([await house.wallet(addr), await house.eventsOf(addr)]).toEqual(before);
   });
 
+  it('A judgement that breaks before its commit leaves nothing behind', async () => {
+    const addr = await opened(100n);
+    await house.look(addr, 107n);
+    house.clock.advance(2_000);
+    await house.putLook(addr, 107n);
+    const before = [await house.wallet(addr), await house.eventsOf(addr)];
+    const breaking = await house.reconcilerOf(house.name, {
+      emit: () => Promise.reject(new Error('cut off')),
+    });
+    await expect(breaking.runOnce(house.clock.now())).rejects.toThrow('cut off');
+    expect([await house.wallet(addr), await house.eventsOf(addr)]).toEqual(before);
+    expect(await house.drifts(addr)).toEqual([]);
+    expect(await house.judge()).toBe(1);
+    expect(await house.drifts(addr)).toHaveLength(1);
+    expect(await house.typesOf(addr)).toHaveLength(3);
+  });
+
   it('Two reconcilers judge each look once, and one of them has nothing to do', async () => {
     const addr = await opened(100n);
     house.clock.advance(2_000);

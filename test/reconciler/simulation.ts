@@ -1,0 +1,301 @@
+/**
+ * A whole story by a seed: the real service in process, the real stages over a real database, a
+ * clock that moves by hand. Answers are lost, writes are applied late or never, wallets change
+ * behind our back, the service goes into maintenance and reads lag. What the service really applied
+ * is the oracle.
+ */
+import type { Db } from '../../src/db/connect.ts';
+import { enrolDaemon } from '../../src/db/leases.ts';
+import { type Kind, makeJournal, type WriteFields } from '../../src/journal/journal.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { seededChance } from '../../src/kernel/chance.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import type { Books } from '../../src/ledger/ledger.ts';
+import { makeObserver } from '../../src/observer/observer.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeReconciler } from '../../src/reconciler/reconciler.ts';
+import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+import { openLedger, runDry, START } from '../ledger/fixture.ts';
+import { upstreamTo } from '../upstream/scripted-service.ts';
+import { SETTINGS } from './house.ts';
+
+export interface Plan {
+  seed: number;
+  steps: number;
+  /** Whether the wallets of operators and fees can be read. */
+  mapped: boolean;
+  wallets: number;
+  /** The largest amount of a payment. */
+  amountMax: number;
+}
+
+export type World = Awaited<ReturnType<typeof buildWorld>>;
+
+/** One write as it was asked for; `name` is its reason, by which the service's effect is found. */
+export interface Asked {
+  name: string;
+  id: string;
+  kind: Kind;
+  fields: WriteFields;
+}
+
+const CONTRACT = 1n;
+const DAY_MS = 86_400_000;
+
+/** The service, its users' wallets, and every stage of a daemon before it. */
+export async function buildWorld(db: Db, plan: Plan) {
+  const { seed, mapped, wallets, amountMax } = plan;
+  const clock = manualClock(START + seed * 90 * DAY_MS);
+  const chance = seededChance(seed);
+  const sandbox = await startSandbox({
+    ...{ seed, clock, clientId: 'client', clientSecret: 'hush-hush' },
+    switches: { read_lag_ms: 800, fail_share: 0.15, settle_median_ms: 3_000 },
+  });
+  const { control } = sandbox;
+  const users = Array.from(
+    { length: wallets },
+    (_, i) => `0x${seed}E${String(i).padStart(40 - String(seed).length - 1, '0')}`,
+  );
+  for (const addr of users) control.setWallet(addr, { amt_token: 5_000n });
+  const operators = new Map(
+    control.state().operators.map((o) => [o.operation_no.toString(), o.addr]),
+  );
+  const books: Books = mapped
+    ? {
+        feeMode: 'on_top',
+        operators,
+        feesAddr: operators.get('0'),
+        collectionAddr: operators.get('1'),
+      }
+    : { feeMode: 'on_top', operators: new Map() };
+  const { upstream } = await upstreamTo(sandbox.url, clock);
+  const ids = makeIds(clock, chance);
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const daemon = await enrolDaemon(db, `dmn_sim_${seed}`, clock.now(), 1e13);
+  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const ledger = await openLedger({ db, clock, books, daemonId: `dmn_sim_${seed}_ledger` });
+  const observer = makeObserver({
+    ...{ db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() },
+    settings: {
+      ...SETTINGS,
+      steadyShare: 1,
+      probeMs: 5_000,
+      probeDownMs: 2_000,
+      lookTimeoutMs: 5_000,
+    },
+  });
+  const reconciler = makeReconciler({
+    db,
+    daemon,
+    ids,
+    journal,
+    books,
+    outbox,
+    settings: SETTINGS,
+  });
+  // Some are watched from the start; the others are met when a write names them.
+  const watched = users.filter((_, i) => i % 4 !== 3);
+  await observer.add(
+    db,
+    watched.map((addr) => ({ kind: 'wallet', addr })),
+  );
+  clock.advance(10_000);
+  return {
+    amountMax,
+    db,
+    clock,
+    chance,
+    sandbox,
+    users,
+    books,
+    upstream,
+    journal,
+    ledger,
+    observer,
+    reconciler,
+  };
+}
+
+export interface Outside {
+  addr: string;
+  amount: bigint;
+}
+
+/**
+ * Runs the story, and then as long as it takes until nothing is open but what people have to
+ * decide.
+ */
+export async function runStory(world: World, { steps }: Plan) {
+  const asked: Asked[] = [];
+  const outside: Outside[] = [];
+  const below = (n: number) => Math.floor(world.chance.unit() * n);
+  await passes(world, 4);
+  // Wallets that stood still for long are known well enough to be believed alone.
+  world.clock.advance(60 * DAY_MS);
+  await passes(world, 4);
+  for (let step = 0; step < steps; step++) {
+    const dice = world.chance.unit();
+    if (dice < 0.62) await Promise.all(writesOf(world, asked, below));
+    else if (dice < 0.72) outside.push(...changeBehindBack(world, outside, below));
+    else if (dice < 0.735) world.sandbox.control.maintenance({ state: 'on', duration_ms: 60_000 });
+    else if (dice < 0.78) staleReads(world, below);
+    world.clock.advance(20 + below(3_000));
+    await passes(world, 1 + below(2));
+  }
+  for (let round = 0; round < 60; round++) {
+    world.clock.advance(round < 40 ? 2_500 : 40_000);
+    await passes(world, 3);
+  }
+  return { asked, outside };
+}
+
+/** Some passes of every stage, in which the clock moves a little. */
+async function passes(world: World, rounds: number): Promise<void> {
+  const { clock, journal, ledger, observer, reconciler } = world;
+  for (let round = 0; round < rounds; round++) {
+    await observer.probeOnce(clock.now());
+    for (let looks = 1, turn = 0; looks > 0 && turn < 12; turn++) {
+      clock.advance(3);
+      looks = (await observer.runOnce(clock.now())).looks;
+    }
+    if (world.chance.unit() < 0.7) await runDry(ledger, clock);
+    await reconciler.runOnce(clock.now());
+    await journal.runOnce(clock.now());
+  }
+}
+
+/** One to three writes at once, each with its own fate, while looks go on beside them. */
+function writesOf(world: World, asked: Asked[], below: (n: number) => number): Promise<unknown>[] {
+  const many = 1 + (below(4) === 0 ? below(3) : 0);
+  const writes = Array.from({ length: many }, () => oneWrite(world, asked, below));
+  return below(2) === 0 ? writes : [...writes, world.observer.runOnce(world.clock.now())];
+}
+
+async function oneWrite(world: World, asked: Asked[], below: (n: number) => number): Promise<void> {
+  const { clock, journal, upstream, sandbox } = world;
+  const name = `r${asked.length}x`;
+  const entry: Asked = { name, id: '', ...wishOf(world, asked, below) };
+  asked.push(entry);
+  const request = requestOf(entry);
+  const fault = FAULTS[below(FAULTS.length)] ?? null;
+  if (fault) sandbox.control.addFault({ ...fault, contains: name });
+  const deadlineAt = clock.now() + 5_000;
+  const recorded = await journal.record({
+    ...{ kind: entry.kind, owner: 'app', keyId: 'key', idempotencyKey: null, fingerprint: 'f' },
+    ...{ reference: name, method: 'POST', path: request.path, contentType: request.type },
+    ...{ body: request.body, fields: entry.fields, preImage: null, sendDeadlineAt: deadlineAt },
+  });
+  entry.id = 'id' in recorded ? recorded.id : '';
+  const { outcome, endedAt } = await upstream.forward({
+    ...{ method: 'POST', path: request.path, host: request.host, body: request.body, deadlineAt },
+    headers: [['content-type', request.type]],
+    authorization: { managed: true },
+    family: request.host === 'tx' ? 'transaction' : 'nft',
+  });
+  await journal.conclude({ operationId: entry.id, outcome, answer: undefined, endedAt });
+}
+
+/** Nearly nine of ten writes go well. */
+const FAULTS: (FaultInput | null)[] = [
+  ...Array.from({ length: 90 }, () => null),
+  { kind: 'lost_answer' },
+  { kind: 'lost_answer', reset: true },
+  { kind: 'truncated' },
+  { kind: 'garbled' },
+  { kind: 'dropped' },
+  { kind: 'dropped', reset: true },
+  { kind: 'late', delay_ms: 900 },
+  { kind: 'late', delay_ms: 20_000 },
+  { kind: 'late', delay_ms: 33_000 },
+  { kind: 'error', code: '999', applied: true },
+  { kind: 'error', code: '999' },
+  { kind: 'status', status: 502, applied: true },
+];
+
+function wishOf(
+  { users, amountMax }: World,
+  asked: readonly Asked[],
+  below: (n: number) => number,
+): Pick<Asked, 'kind' | 'fields'> {
+  const user = () => users[below(users.length)] ?? '';
+  const amount = BigInt(1 + below(amountMax));
+  const feeAmount = BigInt(below(3));
+  const dice = below(10);
+  if (dice < 3) return { kind: 'give', fields: { operationNo: 1n, toAddr: user(), amount } };
+  if (dice < 5) return { kind: 'receive_from', fields: { fromAddr: user(), amount, feeAmount } };
+  if (dice < 8) {
+    const fromAddr = user();
+    const toAddr = users.find((addr, i) => addr !== fromAddr && i >= below(users.length)) ?? '';
+    return {
+      kind: 'transfer',
+      fields: { fromAddr, toAddr: toAddr || fromAddr, amount, feeAmount },
+    };
+  }
+  const minted = asked.filter(({ kind }) => kind === 'mint');
+  const burnt = minted.find(
+    ({ fields }) => !asked.some((o) => o.kind === 'burn' && o.fields.tokenId === fields.tokenId),
+  );
+  if (dice === 8 && burnt && minted.length > 4)
+    return { kind: 'burn', fields: { contractId: CONTRACT, tokenId: burnt.fields.tokenId ?? 0n } };
+  const tokenId = 1_000n + BigInt(asked.length);
+  return {
+    kind: 'mint',
+    fields: { contractId: CONTRACT, tokenId, toAddr: user(), tokenUri: `ipfs://${tokenId}` },
+  };
+}
+
+function requestOf({ name, kind, fields }: Asked) {
+  const { operationNo, fromAddr, toAddr, amount, feeAmount, tokenId, tokenUri } = fields;
+  if (kind === 'mint' || kind === 'burn') {
+    const form = new URLSearchParams({ tokenId: String(tokenId), metaData: `{"name":"${name}"}` });
+    if (kind === 'mint') {
+      form.set('toAddr', toAddr ?? '');
+      form.set('tokenURI', tokenUri ?? '');
+    }
+    const path = `/v1/chain/erc721/${CONTRACT}/${kind}`;
+    const type = 'application/x-www-form-urlencoded';
+    return { path, host: 'base', type, body: Buffer.from(form.toString()) } as const;
+  }
+  const path = {
+    give: `/v1/app/token/operations/${operationNo}/give`,
+    receive_from: '/v1/app/token/operations/receive-from',
+    transfer: '/v1/app/token/accounts/transfer',
+  }[kind as 'give' | 'receive_from' | 'transfer'];
+  const body = JSON.stringify({
+    ...(fromAddr ? { fromAddr } : {}),
+    ...(toAddr ? { toAddr } : {}),
+    amount: Number(amount),
+    ...(kind === 'give' ? {} : { feeAmount: Number(feeAmount) }),
+    reasonType: name,
+  });
+  return { path, host: 'tx', type: 'application/json', body: Buffer.from(body) } as const;
+}
+
+/** A change that no sum of writes can be taken for, or one of them taken back. */
+function changeBehindBack(
+  { sandbox, users }: World,
+  before: readonly Outside[],
+  below: (n: number) => number,
+): Outside[] {
+  const back = below(3) === 0 ? before[below(before.length)] : undefined;
+  const addr = back?.addr ?? users[below(users.length)] ?? '';
+  const amount = back
+    ? -back.amount
+    : 100_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
+  // A wallet that could not pay would refuse our own writes.
+  const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
+  if (balance + amount < 2_000n) return [];
+  sandbox.control.setWallet(addr, { delta: amount });
+  return [{ addr, amount }];
+}
+
+/** The next reads show things as they were a while ago, within the read lag that is assumed. */
+function staleReads({ sandbox }: World, below: (n: number) => number): void {
+  sandbox.control.addFault({
+    ...{ kind: 'stale_list', age_ms: 100 + below(890), count: 3, method: 'GET' },
+    path: '/v1/app/token/account',
+  });
+}
