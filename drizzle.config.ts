@@ -1,4 +1,4 @@
-/** Where drizzle-kit finds the tables and puts the migrations (`npx drizzle-kit generate --name=…`). */
+/** Where drizzle-kit finds the tables and puts the migrations (`drizzle-kit generate --name=…`). */
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({

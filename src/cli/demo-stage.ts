@@ -1,6 +1,6 @@
 /**
- * What every step of the walk-through has: the daemon's API, the receiver, and the right to say that
- * something did not hold.
+ * What every step of the walk-through has: the daemon's API, the receiver, and the right to say
+ * that something did not hold.
  */
 import { request } from 'undici';
 import type { RunningDaemon } from '../daemon/daemon.ts';

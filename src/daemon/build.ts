@@ -80,7 +80,10 @@ export async function build(config: Config, database: Database, service: Service
   return { ...base, ...stages, schedule, gateway, api, stopping };
 }
 
-/** What every stage stands on: time, chance, names, secrets, this daemon's life, the way to the service. */
+/**
+ * What every stage stands on: time, chance, names, secrets, this daemon's life, the way to the
+ * service.
+ */
 async function foundation(config: Config, database: Database, service: Service, log: Log) {
   const { db, clock } = database;
   const chance = systemChance;

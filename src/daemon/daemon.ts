@@ -1,6 +1,6 @@
 /**
- * The door of this room: what the process entry and the commands may use. Configuration, a daemon's life
- * as a process or inside one, and the pieces that commands need without a daemon.
+ * The door of this room: what the process entry and the commands may use. Configuration, a daemon's
+ * life as a process or inside one, and the pieces that commands need without a daemon.
  */
 export { type Config, loadConfig, type ServiceAddress } from './config.ts';
 export { type Database, openDatabase } from './database.ts';

@@ -43,7 +43,7 @@ export async function openService(
   if (!release) {
     throw new Failure(
       'bad_setting',
-      `another daemon runs the sandbox in ${directory}; stop it, or set UPSTREAM_BASE_URL and the others`,
+      `another daemon runs the sandbox in ${directory}; stop it, or set UPSTREAM_BASE_URL`,
     );
   }
   const sandbox = await startSandbox({

@@ -29,7 +29,8 @@ export const settingsSchema = z.strictObject({
   }),
   database: z.strictObject({
     connections_max: count.min(4).max(500),
-    statement_timeout_ms: ms,
+    // Postgres keeps it in 32 bits.
+    statement_timeout_ms: ms.max(2_147_483_647),
     retention_days: z.strictObject({ events: days, looks: days, deliveries: days, attempts: days }),
   }),
   upstream: z.strictObject({

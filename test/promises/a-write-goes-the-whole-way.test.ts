@@ -39,7 +39,7 @@ const operationOf = (answer: { headers: Record<string, unknown> }) =>
   String(answer.headers['tallyhook-operation']);
 
 describe('a give', () => {
-  it('is answered with the bytes of the service and becomes an operation, an entry, an event and a genuine webhook', async () => {
+  it('is answered with the bytes of the service, posted, told and confirmed', async () => {
     const answer = await app.give(world.ada, 100, { 'tallyhook-reference': 'order 17' });
     expect(answer.status).toBe(200);
     const [effect] = world.sandbox.control.effects().slice(-1);
@@ -108,7 +108,7 @@ describe('the other token writes', () => {
     await app.until((e) => e.type === 'operation.settled' && e.data.operation_id === id);
   });
 
-  it('a refused write is answered as the service refuses it and changes nothing', async () => {
+  it('a refused write is answered as the service refuses it and moves nothing', async () => {
     const answer = await app.transfer(world.ada, world.ben, 10n ** 30n);
     expect(answer.status).toBe(406);
     expect(answer.json.error.code).toBe('198');

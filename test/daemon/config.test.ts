@@ -1,0 +1,245 @@
+/** The configuration: what is known, what wins, and one clear line for whatever is not usable. */
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { type Environment, loadConfig, namesOf } from '../../src/daemon/config.ts';
+import { settingsSchema } from '../../src/daemon/settings.ts';
+
+const DEFAULTS = join(import.meta.dirname, '../../config/default.yaml');
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const SERVICE = {
+  UPSTREAM_BASE_URL: 'https://api.example',
+  UPSTREAM_AUTH_URL: 'https://auth.example/',
+  UPSTREAM_TX_URL: 'https://tx.example/prefix//',
+  UPSTREAM_CLIENT_ID: 'id',
+  UPSTREAM_CLIENT_SECRET: 'hush-secret',
+};
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tallyhook-config-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+let files = 0;
+async function fileOf(text: string): Promise<Environment> {
+  const path = join(folder, `${files++}.yaml`);
+  await writeFile(path, text);
+  return { TALLYHOOK_CONFIG: path };
+}
+
+/** The line that a start ends with. */
+function refusal(env: Environment): string {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'bad_setting' });
+    return String((error as { detail?: string }).detail);
+  }
+  throw new Error('it was taken');
+}
+
+/** Every name of the schema, with dots; a record's own keys are not names. */
+function namesOfSchema(schema: z.ZodType, before = ''): string[] {
+  if (!(schema instanceof z.ZodObject)) return [];
+  return Object.entries(schema.shape).flatMap(([key, inner]) => [
+    before + key,
+    ...namesOfSchema(inner as z.ZodType, `${before}${key}.`),
+  ]);
+}
+
+describe('The file of defaults', () => {
+  const text = readFileSync(DEFAULTS, 'utf8');
+  const tree = parse(text);
+
+  test('Has every setting of the schema, and no other', () => {
+    expect(namesOf(tree).toSorted()).toEqual(namesOfSchema(settingsSchema).toSorted());
+  });
+
+  test('Is what a start without any environment gets', () => {
+    const { dataDir, databaseUrl, service, adminKey, masterKey, ...settings } = loadConfig({});
+    expect(settings).toMatchObject(tree);
+    expect([databaseUrl, service, adminKey, masterKey]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(dataDir).toBe(join(process.cwd(), 'data'));
+  });
+
+  test('Says something of every variable that wins over it', () => {
+    for (const name of ['HOST', 'PORT', 'LOG_LEVEL', 'UPSTREAM_BUDGET_PER_S'])
+      expect(text).toContain(`# ${name};`);
+    for (const name of ['UPSTREAM_QUIESCENCE_MS', 'WEBHOOK_ALLOW_CIDRS'])
+      expect(text).toContain(name);
+  });
+});
+
+describe('What wins', () => {
+  test('Is the environment, then the own file, then the defaults, setting by setting', async () => {
+    const env = await fileOf('http:\n  port: 1\n  host: 0.0.0.0\nlog: { level: debug }\n');
+    const config = loadConfig({ ...env, PORT: '2' });
+    expect(config.http).toMatchObject({ port: 2, host: '0.0.0.0', body_bytes_max: 1_048_576 });
+    expect(config.log.level).toBe('debug');
+    expect(loadConfig({ PORT: '2' }, { http: { port: 3 } }).http.port).toBe(3);
+  });
+
+  test('An empty variable is as if it were not there; white space around a value is not part of it', () => {
+    const config = loadConfig({ PORT: '', HOST: '  ', LOG_LEVEL: ' warn ', MASTER_KEY: ' ' });
+    expect([config.http.port, config.http.host, config.log.level]).toEqual([
+      8080,
+      '127.0.0.1',
+      'warn',
+    ]);
+  });
+
+  test('An empty file changes nothing', async () => {
+    expect(loadConfig(await fileOf('# nothing\n')).http.port).toBe(8080);
+  });
+
+  test('A list is replaced whole', async () => {
+    const env = await fileOf('webhooks: { allow_cidrs: ["10.0.0.0/8", "fd00::/8"] }');
+    expect(loadConfig(env).webhooks.allow_cidrs).toEqual(['10.0.0.0/8', 'fd00::/8']);
+    const both = loadConfig({ ...env, WEBHOOK_ALLOW_CIDRS: '192.168.0.0/16, 172.16.0.0/12' });
+    expect(both.webhooks.allow_cidrs).toEqual(['192.168.0.0/16', '172.16.0.0/12']);
+  });
+
+  test('Every variable of the contract is taken', () => {
+    const config = loadConfig({
+      ...SERVICE,
+      HOST: '::1',
+      PORT: '0',
+      LOG_LEVEL: 'trace',
+      UPSTREAM_BUDGET_PER_S: '2.5',
+      UPSTREAM_QUIESCENCE_MS: '1000',
+      DATABASE_URL: 'postgres://u:hush-db@h:1/d',
+      DATABASE_OWNER_URL: 'postgresql://o@h/d',
+      DATA_DIR: '/tmp/x',
+      ADMIN_KEY: `thk_${'a'.repeat(32)}`,
+      MASTER_KEY: KEY,
+      NODE_ENV: 'production',
+      PATH: '/bin',
+    });
+    expect(config).toMatchObject({
+      http: { host: '::1', port: 0 },
+      log: { level: 'trace' },
+      upstream: { budget_per_s: 2.5 },
+      reconciler: { quiescence_ms: 1000 },
+      databaseUrl: 'postgres://u:hush-db@h:1/d',
+      databaseOwnerUrl: 'postgresql://o@h/d',
+      dataDir: '/tmp/x',
+      adminKey: `thk_${'a'.repeat(32)}`,
+      service: {
+        baseUrl: 'https://api.example',
+        authUrl: 'https://auth.example',
+        txUrl: 'https://tx.example/prefix',
+        clientId: 'id',
+        clientSecret: 'hush-secret',
+      },
+    });
+    expect(Buffer.from(String(config.masterKey), 'base64')).toHaveLength(32);
+  });
+
+  test('Is frozen all the way down', () => {
+    const frozen = (value: object): boolean =>
+      Object.isFrozen(value) &&
+      Object.values(value).every(
+        (item) => typeof item !== 'object' || item === null || frozen(item),
+      );
+    expect(frozen(loadConfig({ ...SERVICE, MASTER_KEY: KEY }))).toBe(true);
+  });
+});
+
+describe('What is not usable ends the start with one line', () => {
+  it.each<[Environment, RegExp]>([
+    [{ PORT: '80x' }, /^PORT must be a port from 0 to 65535$/],
+    [{ PORT: '65536' }, /^PORT must be a port/],
+    [{ PORT: '-1' }, /^PORT must be a port/],
+    [{ PORT: '1.5' }, /^PORT must be a port/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be trace, debug, info, warn, error or fatal$/],
+    [{ UPSTREAM_BUDGET_PER_S: '0' }, /^UPSTREAM_BUDGET_PER_S must be requests per second/],
+    [{ UPSTREAM_BUDGET_PER_S: 'many' }, /^UPSTREAM_BUDGET_PER_S must be/],
+    [{ UPSTREAM_QUIESCENCE_MS: '0' }, /^UPSTREAM_QUIESCENCE_MS must be whole milliseconds/],
+    [{ UPSTREAM_QUIESCENCE_MS: '1.5' }, /^UPSTREAM_QUIESCENCE_MS must be/],
+    [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.1' }, /^WEBHOOK_ALLOW_CIDRS must be ranges such as/],
+    [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.0/8,x' }, /^WEBHOOK_ALLOW_CIDRS must be/],
+    [{ ADMIN_KEY: 'admin' }, /^ADMIN_KEY must be thk_ and at least 32/],
+    [{ ADMIN_KEY: `thk_${'a'.repeat(31)}` }, /^ADMIN_KEY must be/],
+    [{ MASTER_KEY: 'short' }, /^MASTER_KEY must be 32 bytes in base64/],
+    [{ MASTER_KEY: `${KEY} !${KEY}` }, /^MASTER_KEY must be/],
+    [{ MASTER_KEY: `!${KEY}` }, /^MASTER_KEY must be/],
+    [{ DATABASE_URL: 'mysql://h/d', MASTER_KEY: KEY }, /^DATABASE_URL must be an address such as/],
+    [{ DATABASE_URL: 'nonsense', MASTER_KEY: KEY }, /^DATABASE_URL must be/],
+    [{ DATABASE_OWNER_URL: 'h:5432' }, /^DATABASE_OWNER_URL must be/],
+    [{ DATABASE_URL: 'postgres://h/d' }, /^MASTER_KEY must be .*needed with DATABASE_URL$/],
+    [{ NODE_ENV: 'production' }, /^UPSTREAM_BASE_URL must be .*production/],
+    [{ ...SERVICE, UPSTREAM_TX_URL: '' }, /^UPSTREAM_TX_URL must be set as well/],
+    [
+      { UPSTREAM_CLIENT_SECRET: 'x' },
+      /^UPSTREAM_BASE_URL must be set as well, since UPSTREAM_CLIENT_SECRET/,
+    ],
+    [{ ...SERVICE, UPSTREAM_BASE_URL: 'api.example' }, /^UPSTREAM_BASE_URL must be an address/],
+    [{ ...SERVICE, UPSTREAM_AUTH_URL: 'ftp://x' }, /^UPSTREAM_AUTH_URL must be an address/],
+    [
+      { UPSTREAM_BASEURL: 'x' },
+      /^UPSTREAM_BASEURL is not a setting; did you mean UPSTREAM_BASE_URL\?$/,
+    ],
+    [{ UPSTREAM_BUDGET: '1' }, /did you mean UPSTREAM_BUDGET_PER_S\?$/],
+    [{ WEBHOOK_ALLOW_CIDR: 'x' }, /did you mean WEBHOOK_ALLOW_CIDRS\?$/],
+    [{ TALLYHOOK_CONFG: 'x' }, /did you mean TALLYHOOK_CONFIG\?$/],
+    [{ TALLYHOOK_CONFIG: '/nowhere/x.yaml' }, /x\.yaml cannot be read; TALLYHOOK_CONFIG must name/],
+  ])('%o', (env, line) => {
+    expect(refusal(env)).toMatch(line);
+    expect(refusal(env)).not.toContain('\n');
+  });
+
+  it.each<[string, RegExp]>([
+    ['http: { prot: 1 }', /^http\.prot is not a setting; did you mean http\.port\?$/],
+    ['htp: {}', /^htp is not a setting; did you mean http\?$/],
+    ['upstream: { budget_per_second: 1 }', /did you mean upstream\.budget_per_s\?$/],
+    [
+      'reports: { reconciliation: { timezone: UTC } }',
+      /did you mean reports\.reconciliation\.time_zone\?$/,
+    ],
+    ['http: { port: "80" }', /^http\.port is not usable: /],
+    ['http: 5', /^http is not usable: /],
+    ['webhooks:', /^webhooks is not usable: /],
+    ['upstream: { steady_share: 2 }', /^upstream\.steady_share is not usable: /],
+    ['database: { connections_max: 3 }', /^database\.connections_max is not usable: /],
+    [
+      'database: { statement_timeout_ms: 3000000000 }',
+      /^database\.statement_timeout_ms is not usable/,
+    ],
+    ['ledger: { fees_addr: "0x1" }', /^ledger\.fees_addr is not usable: /],
+    ['ledger: { fee_mode: split }', /^ledger\.fee_mode is not usable: /],
+    ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is not usable: /],
+    ['reports: { reconciliation: { time_zone: Mars/Base } }', /not usable: not a time zone$/],
+    [
+      'reports: { reconciliation: { period: week } }',
+      /^reports\.reconciliation\.period is not usable: /,
+    ],
+    ['- a\n- b', /\.yaml must be YAML with the sections of config\/default\.yaml$/],
+    ['a: [', /\.yaml must be YAML with the sections/],
+    ['just words', /\.yaml must be YAML with the sections/],
+  ])('In a file: %s', async (text, line) => {
+    const said = refusal(await fileOf(text));
+    expect(said).toMatch(line);
+    expect(said).not.toContain('\n');
+  });
+
+  test('And without any value that may be a secret', async () => {
+    const said = [
+      refusal({ ADMIN_KEY: 'thk_hush' }),
+      refusal({ MASTER_KEY: 'hush' }),
+      refusal({ DATABASE_URL: 'hush://u:hush@h' }),
+      refusal({ ...SERVICE, UPSTREAM_BASE_URL: 'hush' }),
+      refusal({ ...SERVICE, UPSTREAM_TX_URL: undefined }),
+    ];
+    expect(said.join()).not.toContain('hush');
+  });
+});
