@@ -813,7 +813,7 @@ create view tallyhook.effects as
     leg.amount
    FROM (tallyhook.legs l
      CROSS JOIN LATERAL ( VALUES (l.payer,(- l.paid)), (l.receiver,l.received), (l.fee_account,l.fee)) leg(account, amount))
-  WHERE (leg.amount <> (0)::numeric);
+  WHERE (l.postable AND (leg.amount <> (0)::numeric));
 create view tallyhook.legs as
  SELECT o.id AS operation_id,
     o.kind,
@@ -838,7 +838,8 @@ create view tallyhook.legs as
         END AS receiver,
     (p.paid - f.fee) AS received,
     COALESCE(('wallet:'::text || (b.said ->> 'fees'::text)), 'fees'::text) AS fee_account,
-    f.fee
+    f.fee,
+    COALESCE(((o.amount > (0)::numeric) AND (f.fee >= (0)::numeric) AND ((NOT f.deducted) OR (f.fee <= o.amount)) AND ((o.kind <> 'give'::text) OR ((f.fee = (0)::numeric) AND (o.operation_no >= (0)::numeric))) AND ((o.kind = 'give'::text) OR ((o.from_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((o.kind = 'receive_from'::text) OR ((o.to_addr COLLATE "C") ~ '^[!-~]{42}$'::text))), false) AS postable
    FROM (((tallyhook.operations o
      CROSS JOIN ( SELECT ( SELECT (installation.value)::jsonb AS value
                    FROM tallyhook.installation
@@ -850,7 +851,7 @@ create view tallyhook.legs as
                     WHEN f.deducted THEN o.amount
                     ELSE (o.amount + f.fee)
                 END AS paid) p)
-  WHERE ((o.kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) AND (o.amount > (0)::numeric) AND (f.fee >= (0)::numeric) AND ((o.kind <> 'give'::text) OR ((f.fee = (0)::numeric) AND (o.operation_no >= (0)::numeric))) AND ((o.kind = 'give'::text) OR ((o.from_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((o.kind = 'receive_from'::text) OR ((o.to_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((NOT f.deducted) OR (f.fee <= o.amount)));
+  WHERE (o.kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text]));
 
 -- functions
 
