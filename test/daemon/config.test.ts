@@ -89,7 +89,7 @@ describe('What wins', () => {
     expect(loadConfig({ PORT: '2' }, { http: { port: 3 } }).http.port).toBe(3);
   });
 
-  test('An empty variable is as if it were not there; white space around a value is not part of it', () => {
+  test('An empty variable is as if it were not there; white space is no part of a value', () => {
     const config = loadConfig({ PORT: '', HOST: '  ', LOG_LEVEL: ' warn ', MASTER_KEY: ' ' });
     expect([config.http.port, config.http.host, config.log.level]).toEqual([
       8080,

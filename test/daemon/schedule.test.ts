@@ -1,4 +1,4 @@
-/** The rhythm of workers: passes by themselves, when woken, after failures, and never after a stop. */
+/** The rhythm of workers: by themselves, when woken, after failures, and never after a stop. */
 import { describe, expect, it, test } from 'vitest';
 import { makeNotifier } from '../../src/daemon/notifier.ts';
 import { startNudges } from '../../src/daemon/nudges.ts';
@@ -81,7 +81,7 @@ describe('A schedule', () => {
     await schedule.stop();
   });
 
-  test('Woken during a pass runs once more after it, however often it was woken, never twice at once', async () => {
+  test('Woken during a pass, however often, runs once more, never twice at once', async () => {
     const { worker, begun, until, last, most } = handled();
     const { schedule } = scheduleOf([worker]);
     schedule.start();
@@ -127,7 +127,7 @@ describe('A schedule', () => {
     await schedule.stop();
   });
 
-  test('After a failing pass waits before the next, even when woken, and then goes on', async () => {
+  test('After a failing pass waits, even when woken, and then goes on', async () => {
     const { worker, begun, until, last } = handled();
     const { schedule, metrics, logged } = scheduleOf([worker]);
     schedule.start();
@@ -193,7 +193,7 @@ describe('A schedule', () => {
     expect(begun).toHaveLength(1);
   });
 
-  test('Stopped twice, before its start, or while it waits after a failure, ends at once', async () => {
+  test('Stopped twice, before its start, or after a failure, ends at once', async () => {
     const idle = handled();
     const first = scheduleOf([idle.worker]).schedule;
     await first.stop();
