@@ -11,7 +11,6 @@ import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
 import { giveToPeople, isQuiet, quietAfter, type Said, takeEvidence } from './resolution.ts';
-import { dropCandidates } from './store.ts';
 import {
   COINCIDENCE_MAX,
   canBeExplained,
@@ -63,7 +62,6 @@ export async function judgeComponent(
   if (wallets.length === 0)
     return overdue(tx, context, operations, now, 'no wallet can be explained');
   const solved = solveJointly(wallets);
-  if (solved === 'none') await dropCandidates(tx, operations);
   if (typeof solved === 'string') return overdue(tx, context, operations, now, solved);
   const events: EventDraft[] = [];
   for (const operation of operations) {
@@ -140,10 +138,7 @@ async function saidOf(
   if (sides.length < speaking.length) return undefined;
   if (shown === undefined || shown === 'open') return undefined;
   // What is not shown may still come, until it has become quiet.
-  if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) {
-    await dropCandidates(tx, [operation]);
-    return undefined;
-  }
+  if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) return undefined;
   const twoSided = sides.length >= 2;
   const chance = twoSided ? 0 : await coincidence(tx, sides, operation, now);
   // While another party may still be explained, weak evidence waits for it.

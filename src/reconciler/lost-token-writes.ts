@@ -2,11 +2,11 @@
 import type { Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
-import type { LookToJudge } from '../observer/observer.ts';
+import { type LookToJudge, listLooks } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
 import { isQuiet, takeEvidence } from './resolution.ts';
-import { dropCandidates, type Token } from './store.ts';
+import type { Token } from './store.ts';
 import type { TokenState } from './token-rule.ts';
 import { hashChange, preImageOf, tokenEvidence } from './unknown-rule.ts';
 
@@ -32,9 +32,12 @@ export async function judgeLostTokenWrites(
   for (const operation of unknown) {
     // A look that began before the write was sent says nothing of it.
     if (look.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
-    // Two lost writes of one kind on one token cannot be told apart by the token alone.
-    if (unknown.some((other) => other !== operation && other.kind === operation.kind)) continue;
     const others = operations.filter((other) => other !== operation);
+    // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
+    // lost burn from one that was answered.
+    const rivals = others.filter(({ kind }) => kind === operation.kind);
+    if (rivals.some(({ state, outcome }) => state === 'unknown' || outcome === 'open')) continue;
+    if (operation.kind === 'burn' && rivals.some((o) => o.outcome === 'executed')) continue;
     const said = tokenEvidence(
       operation,
       seen,
@@ -42,9 +45,9 @@ export async function judgeLostTokenWrites(
       existedBefore(operation, others, held),
     );
     if (!said) continue;
-    if (said.outcome === 'not_executed' && !isQuiet(operation, look.started_at, context)) {
-      await dropCandidates(tx, [operation]);
-      continue;
+    if (said.outcome === 'not_executed') {
+      if (!isQuiet(operation, look.started_at, context)) continue;
+      if (seen === 'absent' && (await wasThere(tx, operation, others, look))) continue;
     }
     const { outcome, cause } = said;
     // Of several lost writes on one token, which one the hash belongs to is not known.
@@ -55,6 +58,23 @@ export async function judgeLostTokenWrites(
     events.push(...(await takeEvidence(tx, context, operation, { ...statement, txHash }, now)));
   }
   return events;
+}
+
+/** Looks that are searched for one that saw the token. */
+const LOOKS_SEARCHED_MAX = 200;
+
+/** Whether the token was seen since a lost mint was sent, or another write on it succeeded. */
+async function wasThere(
+  tx: Tx,
+  operation: Operation,
+  others: readonly Operation[],
+  look: LookToJudge,
+): Promise<boolean> {
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))
+    return true;
+  const looks = await listLooks(tx, look.object, LOOKS_SEARCHED_MAX);
+  return looks.some(({ result, started_at: startedAt }) => result === 'seen' && startedAt > sentAt);
 }
 
 /** Whether the token was there when the write was sent: seen, or made by another write of ours. */

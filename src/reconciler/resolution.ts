@@ -1,7 +1,7 @@
 /**
- * How a lost answer comes to its end: a first look makes a candidate, a second, later look that agrees
- * settles it; weak evidence makes it `undecided`, which only people end. Never the other way round, and
- * never by the passing of time alone.
+ * How a lost answer comes to its end: a first look makes a candidate, a second, later look that
+ * agrees settles it; weak or contradictory evidence makes it `undecided`, which only people end.
+ * Never the other way round, and never by the passing of time alone.
  */
 import type { Tx } from '../db/connect.ts';
 import { type Operation, operationFields } from '../journal/journal.ts';
@@ -9,7 +9,7 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Context } from './reconciler.ts';
-import { dropCandidates, findCandidate, saveCandidate } from './store.ts';
+import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
 
 /** What one look, or several together, say about one lost answer. */
 export interface Said {
@@ -26,9 +26,9 @@ export interface Said {
 }
 
 /**
- * From when on a look proves that a write was not executed: the service may apply it for the quiescence
- * after its deadline, and reads may hide it for the read lag after that. While the service is down the
- * clock stands still, and starts again when it is back.
+ * From when on a look proves that a write was not executed: the service may apply it for the
+ * quiescence after its deadline, and reads may hide it for the read lag after that. While the
+ * service is down the clock stands still, and starts again when it is back.
  */
 export function quietAfter(
   operation: Operation,
@@ -56,25 +56,20 @@ export async function takeEvidence(
   now: Instant,
 ): Promise<EventDraft[]> {
   const earlier = await findCandidate(tx, operation.id);
-  const agrees = earlier?.outcome === said.outcome && said.startedAt > earlier.seen_at;
-  if (!agrees) {
-    // The first statement waits; the same one from overlapping looks changes nothing.
-    if (earlier?.outcome !== said.outcome) {
-      await saveCandidate(tx, {
-        operation_id: operation.id,
-        outcome: said.outcome,
-        basis: said.basis,
-        evidence: said.evidence,
-        seen_at: said.endedAt,
-        look_started_at: said.startedAt,
-      });
-    }
+  if (!earlier) {
+    await saveCandidate(tx, candidateOf(operation, said));
     return [];
   }
+  // Overlapping looks are one look: they neither agree nor contradict.
+  if (said.startedAt <= earlier.seen_at) return [];
   const evidence = { basis: said.basis, first: earlier.evidence, second: said.evidence };
-  await dropCandidates(tx, [operation]);
-  if (!said.enough)
-    return giveToPeople(tx, context, operation, { ...evidence, belief: said.outcome }, now);
+  await dropCandidate(tx, operation.id);
+  // What was shown once and is not any more, or the reverse: somebody else had a hand in it.
+  const contradicts = earlier.outcome !== said.outcome;
+  if (contradicts || !said.enough) {
+    const belief = contradicts ? 'contradictory' : said.outcome;
+    return giveToPeople(tx, context, operation, { ...evidence, belief }, now);
+  }
   const moved = await context.journal.move(tx, [
     {
       id: operation.id,
@@ -94,6 +89,17 @@ export async function takeEvidence(
     occurredAt: now,
     data: { ...operationFields(resolved), evidence, supersedes: null },
   }));
+}
+
+function candidateOf(operation: Operation, said: Said): Candidate {
+  return {
+    operation_id: operation.id,
+    outcome: said.outcome,
+    basis: said.basis,
+    evidence: said.evidence,
+    seen_at: said.endedAt,
+    look_started_at: said.startedAt,
+  };
 }
 
 /** Marks an unknown operation as `undecided`, with what is known. */

@@ -66,7 +66,8 @@ export async function findToken(
   const rows = await db.sql<TokenRow[]>`
     select ${tokenColumns(db.sql)}
     from tallyhook.tokens
-    where contract_id = ${contractId.toString()}::numeric and token_id = ${tokenId.toString()}::numeric`;
+    where contract_id = ${contractId.toString()}::numeric and token_id =
+      ${tokenId.toString()}::numeric`;
   return rows[0] && toToken(rows[0]);
 }
 
@@ -74,25 +75,29 @@ export async function listTokens(
   db: Queryable,
   page: { contractId: bigint; after: bigint | undefined; limit: number },
 ): Promise<Token[]> {
+  const after = page.after?.toString();
   const rows = await db.sql<TokenRow[]>`
     select ${tokenColumns(db.sql)}
     from tallyhook.tokens
     where contract_id = ${page.contractId.toString()}::numeric
-      ${page.after === undefined ? db.sql`` : db.sql`and token_id > ${page.after.toString()}::numeric`}
+      ${after ? db.sql`and token_id > ${after}::numeric` : db.sql``}
     order by token_id limit ${page.limit}`;
   return rows.map(toToken);
 }
 
 export async function saveToken(tx: Tx, token: Token): Promise<void> {
   await tx.sql`
-    insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data, status,
+    insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data,
+      status,
       locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
-    values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric, ${token.owner},
+    values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric,
+      ${token.owner},
       ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData}, ${token.status},
       ${token.locked}, ${token.lastTxHash}, ${token.createdText}, ${token.ownedText},
       ${isoText(token.observedAt)}, ${token.presence},
       ${token.absentSince === null ? null : isoText(token.absentSince)})
-    on conflict (contract_id, token_id) do update set owner = excluded.owner, creator = excluded.creator,
+    on conflict (contract_id, token_id) do update set owner = excluded.owner, creator =
+      excluded.creator,
       uri = excluded.uri, metadata = excluded.metadata, extra_data = excluded.extra_data,
       status = excluded.status, locked = excluded.locked, last_tx_hash = excluded.last_tx_hash,
       created_text = excluded.created_text, owned_text = excluded.owned_text,
@@ -115,7 +120,8 @@ export async function findCandidate(
   operationId: string,
 ): Promise<Candidate | undefined> {
   const rows = await db.sql<Candidate[]>`
-    select operation_id, outcome, basis, evidence, seen_at, look_started_at from tallyhook.candidates
+    select operation_id, outcome, basis, evidence, seen_at, look_started_at from
+      tallyhook.candidates
     where operation_id = ${operationId}`;
   return rows[0];
 }
@@ -123,7 +129,8 @@ export async function findCandidate(
 /** Remembers what was said; a different outcome replaces what was remembered. */
 export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void> {
   await tx.sql`
-    insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at, look_started_at)
+    insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at,
+      look_started_at)
     values (${candidate.operation_id}, ${candidate.outcome}, ${candidate.basis},
       ${asJson(candidate.evidence)}::jsonb, ${isoText(candidate.seen_at)},
       ${isoText(candidate.look_started_at)})
@@ -132,8 +139,6 @@ export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void>
       look_started_at = excluded.look_started_at`;
 }
 
-/** Forgets what was said of these operations. */
-export async function dropCandidates(tx: Tx, operations: readonly { id: string }[]): Promise<void> {
-  const ids = operations.map(({ id }) => id);
-  await tx.sql`delete from tallyhook.candidates where operation_id = any(${ids}::text[])`;
+export async function dropCandidate(tx: Tx, operationId: string): Promise<void> {
+  await tx.sql`delete from tallyhook.candidates where operation_id = ${operationId}`;
 }

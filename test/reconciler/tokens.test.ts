@@ -164,11 +164,13 @@ describe('A token', () => {
 
   it('Seen by a look that began earlier than the newest one changes nothing', async () => {
     const token = story();
-    const row = await house.put(token.ref, 'absent', null);
     await token.sees();
     await token.sees({ owner: token.other });
+    const [row] = await database.db.sql<{ id: string }[]>`
+      select id from tallyhook.looks where object = ${token.subject} order by started_at limit 1`;
     const before = await typesOf(token.subject);
-    await database.owner.sql`update tallyhook.looks set judged_at = null where id = ${row.id}`;
+    await database.owner
+      .sql`update tallyhook.looks set judged_at = null where id = ${row?.id ?? ''}`;
     await house.judge();
     expect(await typesOf(token.subject)).toEqual(before);
   });
@@ -233,6 +235,50 @@ describe('A lost write on a token', () => {
     expect(await house.stateOf(id)).toBe('unknown');
     await token.misses();
     expect(await house.stateOf(id)).toBe('not_executed');
+  });
+
+  it('A mint of a token that was seen meanwhile is not called not executed', async () => {
+    const token = story();
+    const id = await token.mint();
+    await house.lose(id);
+    calm();
+    await token.sees({ owner: token.other, lastTxHash: freshHash() });
+    for (let i = 0; i < 3; i++) await token.misses();
+    expect(await house.stateOf(id)).toBe('unknown');
+  });
+
+  it('A mint of a token that a later burn found is not called not executed', async () => {
+    const token = story();
+    const id = await token.mint();
+    await house.lose(id);
+    calm();
+    const burn = await token.burn();
+    await house.acceptHash(burn, freshHash());
+    for (let i = 0; i < 3; i++) await token.misses();
+    expect(await house.stateOf(burn)).toBe('settled');
+    expect(await house.stateOf(id)).toBe('unknown');
+  });
+
+  it('A mint that was seen as asked and is gone when all is quiet is given to people', async () => {
+    const token = story();
+    const id = await token.mint();
+    await house.lose(id);
+    await token.sees({ status: 2 });
+    calm();
+    for (let i = 0; i < 3; i++) await token.misses();
+    expect(['unknown', 'undecided']).toContain(await house.stateOf(id));
+  });
+
+  it('A burn beside one that was answered is not called executed', async () => {
+    const token = story();
+    await token.sees();
+    const answered = await token.burn(token.image());
+    await house.acceptHash(answered, freshHash());
+    const lost = await token.burn(token.image());
+    await house.lose(lost);
+    for (let i = 0; i < 4; i++) await token.misses();
+    expect(await house.stateOf(answered)).toBe('settled');
+    expect(await house.stateOf(lost)).toBe('unknown');
   });
 
   it('A mint is executed where a failed mint had left the number', async () => {

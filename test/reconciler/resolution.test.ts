@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { isQuiet, quietAfter } from '../../src/reconciler/resolution.ts';
+import { SETTINGS } from './house.ts';
+import { at, write } from './parts.ts';
+
+describe('When looks prove that a write was not executed (quiescence 30,000, read lag 1,000)', () => {
+  const lost = write('unknown', { sent: 1_000, sendDeadlineAt: at(6_000) });
+  const down = Number.POSITIVE_INFINITY;
+  it.each([
+    ['They count from the deadline', lost, 0, 37_000],
+    ['Without a deadline they count from the record', { ...lost, sendDeadlineAt: null }, 0, 32_000],
+    ['After maintenance they count from its end', lost, at(50_000), 81_000],
+    ['Maintenance that ended before does not count', lost, at(5_000), 37_000],
+    ['While the service is down they prove nothing', lost, down, down],
+  ] as const)('%s', (_title, operation, availableSince, after) => {
+    const context = { settings: SETTINGS, availableSince };
+    const quiet = quietAfter(operation, context);
+    expect(quiet).toBe(after === down ? down : at(after));
+    expect(isQuiet(operation, Math.min(quiet - 1, at(1e12)), context)).toBe(false);
+    expect(isQuiet(operation, quiet, context)).toBe(true);
+  });
+});
