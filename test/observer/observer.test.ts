@@ -88,7 +88,7 @@ describe('Looking', () => {
     expect(await lastSeen(database.db, [objectName(nobody)])).toEqual([]);
   });
 
-  it('A look that fails is due again later each time, and at once well after a success', async () => {
+  it('A look that fails is due again later each time, until one succeeds', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     sandbox.control.addFault({ kind: 'dropped', method: 'GET', count: 4 });

@@ -6,7 +6,12 @@
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import type { Kind, WriteFields } from '../../src/journal/journal.ts';
-import { type Conclusion, findOperation, makeJournal } from '../../src/journal/journal.ts';
+import {
+  type Conclusion,
+  findOperation,
+  type Journal,
+  makeJournal,
+} from '../../src/journal/journal.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { seededChance } from '../../src/kernel/chance.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -17,7 +22,7 @@ import { addObjects, recordLook } from '../../src/observer/store.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
-import { manualClock } from '../harness/manual-clock.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
 
 export const SETTINGS: ReconcilerSettings = {
@@ -100,6 +105,15 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
       await house.judge();
       return row;
     },
+    ...writesOf(journal, clock),
+    ...readsOf(db, clock),
+  };
+  return house;
+}
+
+/** What a gateway would write down, by hand. */
+function writesOf(journal: Journal, clock: ManualClock) {
+  const writes = {
     /** Records a write as the gateway does; it is on its way then. */
     async send(kind: Kind, fields: WriteFields, preImage: Json = null) {
       clock.advance(10);
@@ -115,9 +129,16 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
     conclude: (operationId: string, outcome: Conclusion['outcome']) =>
       journal.conclude({ operationId, outcome, answer: undefined, endedAt: clock.now() }),
     accept: (id: string, txLogNo = BigInt(++numbers)) =>
-      house.conclude(id, { class: 'accepted', txAppNo: 1n, txLogNo }),
-    acceptHash: (id: string, txHash: string) => house.conclude(id, { class: 'accepted', txHash }),
-    lose: (id: string) => house.conclude(id, { class: 'unknown', cause: 'reset' }),
+      writes.conclude(id, { class: 'accepted', txAppNo: 1n, txLogNo }),
+    acceptHash: (id: string, txHash: string) => writes.conclude(id, { class: 'accepted', txHash }),
+    lose: (id: string) => writes.conclude(id, { class: 'unknown', cause: 'reset' }),
+  };
+  return writes;
+}
+
+/** What stands in the database. */
+function readsOf(db: Db, clock: ManualClock) {
+  const reads = {
     stateOf: async (id: string) => (await findOperation(db, id))?.state,
     operation: (id: string) => findOperation(db, id),
     wallet: (addr: string) => findWallet(db, addressKey(addr)),
@@ -141,12 +162,12 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
         return { ...row, seq: Number(seq), data };
       });
     },
-    eventsOf: (addr: string) => house.events(`wallet:${addressKey(addr)}`),
+    eventsOf: (addr: string) => reads.events(`wallet:${addressKey(addr)}`),
     async typesOf(addr: string) {
-      return (await house.eventsOf(addr)).map(({ type }) => type);
+      return (await reads.eventsOf(addr)).map(({ type }) => type);
     },
   };
-  return house;
+  return reads;
 }
 
 let numbers = 0;

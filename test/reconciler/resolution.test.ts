@@ -3,7 +3,7 @@ import { isQuiet, quietAfter } from '../../src/reconciler/resolution.ts';
 import { SETTINGS } from './house.ts';
 import { at, write } from './parts.ts';
 
-describe('When looks prove that a write was not executed (quiescence 30,000, read lag 1,000)', () => {
+describe('When looks prove that nothing was executed (quiescence 30,000, lag 1,000)', () => {
   const lost = write('unknown', { sent: 1_000, sendDeadlineAt: at(6_000) });
   const down = Number.POSITIVE_INFINITY;
   it.each([

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../harness/database.ts';
 import { closeAll } from '../upstream/scripted-service.ts';
-import { buildWorld, type Plan, runStory } from './simulation.ts';
+import { runStory } from './simulation.ts';
 import { verdictOn } from './verdicts.ts';
+import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 
@@ -14,6 +15,7 @@ const PLANS: (Plan & { title: string })[] = [
     mapped: true,
     wallets: 8,
     amountMax: 500,
+    unharmed: 40,
   },
   {
     title: 'With operators that cannot',
@@ -22,6 +24,7 @@ const PLANS: (Plan & { title: string })[] = [
     mapped: false,
     wallets: 8,
     amountMax: 500,
+    unharmed: 40,
   },
 ];
 

@@ -1,38 +1,8 @@
-/**
- * A whole story by a seed: the real service in process, the real stages over a real database, a
- * clock that moves by hand. Answers are lost, writes are applied late or never, wallets change
- * behind our back, the service goes into maintenance and reads lag. What the service really applied
- * is the oracle.
- */
-import type { Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
-import { type Kind, makeJournal, type WriteFields } from '../../src/journal/journal.ts';
+import type { Kind, WriteFields } from '../../src/journal/journal.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { seededChance } from '../../src/kernel/chance.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
-import type { Books } from '../../src/ledger/ledger.ts';
-import { makeObserver } from '../../src/observer/observer.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
-import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
-import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { manualClock } from '../harness/manual-clock.ts';
-import { openLedger, runDry, START } from '../ledger/fixture.ts';
-import { upstreamTo } from '../upstream/scripted-service.ts';
-import { SETTINGS } from './house.ts';
-
-export interface Plan {
-  seed: number;
-  steps: number;
-  /** Whether the wallets of operators and fees can be read. */
-  mapped: boolean;
-  wallets: number;
-  /** The largest amount of a payment. */
-  amountMax: number;
-}
-
-export type World = Awaited<ReturnType<typeof buildWorld>>;
+import { runDry } from '../ledger/fixture.ts';
+import { DAY_MS, type Plan, type World } from './world.ts';
 
 /** One write as it was asked for; `name` is its reason, by which the service's effect is found. */
 export interface Asked {
@@ -43,81 +13,6 @@ export interface Asked {
 }
 
 const CONTRACT = 1n;
-const DAY_MS = 86_400_000;
-
-/** The service, its users' wallets, and every stage of a daemon before it. */
-export async function buildWorld(db: Db, plan: Plan) {
-  const { seed, mapped, wallets, amountMax } = plan;
-  const clock = manualClock(START + seed * 90 * DAY_MS);
-  const chance = seededChance(seed);
-  const sandbox = await startSandbox({
-    ...{ seed, clock, clientId: 'client', clientSecret: 'hush-hush' },
-    switches: { read_lag_ms: 800, fail_share: 0.15, settle_median_ms: 3_000 },
-  });
-  const { control } = sandbox;
-  const users = Array.from(
-    { length: wallets },
-    (_, i) => `0x${seed}E${String(i).padStart(40 - String(seed).length - 1, '0')}`,
-  );
-  for (const addr of users) control.setWallet(addr, { amt_token: 5_000n });
-  const operators = new Map(
-    control.state().operators.map((o) => [o.operation_no.toString(), o.addr]),
-  );
-  const books: Books = mapped
-    ? {
-        feeMode: 'on_top',
-        operators,
-        feesAddr: operators.get('0'),
-        collectionAddr: operators.get('1'),
-      }
-    : { feeMode: 'on_top', operators: new Map() };
-  const { upstream } = await upstreamTo(sandbox.url, clock);
-  const ids = makeIds(clock, chance);
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const daemon = await enrolDaemon(db, `dmn_sim_${seed}`, clock.now(), 1e13);
-  const journal = makeJournal({ db, clock, ids, daemon, outbox });
-  const ledger = await openLedger({ db, clock, books, daemonId: `dmn_sim_${seed}_ledger` });
-  const observer = makeObserver({
-    ...{ db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() },
-    settings: {
-      ...SETTINGS,
-      steadyShare: 1,
-      probeMs: 5_000,
-      probeDownMs: 2_000,
-      lookTimeoutMs: 5_000,
-    },
-  });
-  const reconciler = makeReconciler({
-    db,
-    daemon,
-    ids,
-    journal,
-    books,
-    outbox,
-    settings: SETTINGS,
-  });
-  // Some are watched from the start; the others are met when a write names them.
-  const watched = users.filter((_, i) => i % 4 !== 3);
-  await observer.add(
-    db,
-    watched.map((addr) => ({ kind: 'wallet', addr })),
-  );
-  clock.advance(10_000);
-  return {
-    amountMax,
-    db,
-    clock,
-    chance,
-    sandbox,
-    users,
-    books,
-    upstream,
-    journal,
-    ledger,
-    observer,
-    reconciler,
-  };
-}
 
 export interface Outside {
   addr: string;
@@ -180,7 +75,7 @@ async function oneWrite(world: World, asked: Asked[], below: (n: number) => numb
   const entry: Asked = { name, id: '', ...wishOf(world, asked, below) };
   asked.push(entry);
   const request = requestOf(entry);
-  const fault = FAULTS[below(FAULTS.length)] ?? null;
+  const fault = FAULTS[below(FAULTS.length + world.unharmed)];
   if (fault) sandbox.control.addFault({ ...fault, contains: name });
   const deadlineAt = clock.now() + 5_000;
   const recorded = await journal.record({
@@ -198,9 +93,8 @@ async function oneWrite(world: World, asked: Asked[], below: (n: number) => numb
   await journal.conclude({ operationId: entry.id, outcome, answer: undefined, endedAt });
 }
 
-/** Nearly nine of ten writes go well. */
-const FAULTS: (FaultInput | null)[] = [
-  ...Array.from({ length: 90 }, () => null),
+/** What may happen to a write; the plan says how many fare well beside them. */
+const FAULTS: FaultInput[] = [
   { kind: 'lost_answer' },
   { kind: 'lost_answer', reset: true },
   { kind: 'truncated' },

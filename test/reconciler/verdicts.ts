@@ -3,7 +3,8 @@ import { findOperation, listTransitions, type Operation } from '../../src/journa
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
-import type { Asked, Outside, World } from './simulation.ts';
+import type { Asked, Outside } from './simulation.ts';
+import type { World } from './world.ts';
 
 export interface Figures {
   writes: number;

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { freshAddr, type House, openHouse } from './house.ts';
+
+let database: TestDatabase;
+let house: House;
+beforeAll(async () => {
+  database = await createDatabase();
+  house = await openHouse(database.db);
+});
+afterAll(() => database.drop());
+
+const give = (toAddr: string, amount: bigint) =>
+  house.send('give', { operationNo: 7n, toAddr, amount });
+
+/** A wallet that is open in the books with so much. */
+async function opened(balance: bigint): Promise<string> {
+  const addr = freshAddr();
+  await house.look(addr, balance);
+  await house.post();
+  return addr;
+}
+
+describe('A drift', () => {
+  it('It is suspected at first sight, opened by the second, and told once', async () => {
+    const addr = await opened(100n);
+    await house.look(addr, 107n);
+    expect(await house.wallet(addr)).toMatchObject({ cause: 'suspected', suspected_amount: 7n });
+    expect(await house.drifts(addr)).toEqual([]);
+    expect(await house.dueInMs({ kind: 'wallet', addr })).toBe(1_000);
+    await house.look(addr, 107n);
+    const [drift] = await house.drifts(addr);
+    expect(drift).toMatchObject({ amount: 7n, state: 'open', closed_at: null });
+    for (let i = 0; i < 3; i++) await house.look(addr, 107n);
+    expect(await house.drifts(addr)).toHaveLength(1);
+    expect(await house.wallet(addr)).toMatchObject({ verdict: 'explained' });
+    const events = await house.eventsOf(addr);
+    expect(events.map(({ type }) => type)).toEqual([
+      'wallet.observed',
+      'wallet.balance_changed',
+      'wallet.drift_opened',
+    ]);
+    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+    expect(events[1]?.data).toMatchObject({ explanation: 'unexplained' });
+    const actions = await database.db.sql<{ action: string }[]>`
+      select action from tallyhook.drift_actions where drift_id = ${drift?.id ?? ''} order by id`;
+    expect(actions.map(({ action }) => action)).toEqual(['opened']);
+  });
+
+  it('A change that is gone at the second look is none', async () => {
+    const addr = await opened(100n);
+    await house.look(addr, 107n);
+    await house.look(addr, 100n);
+    expect(await house.wallet(addr)).toMatchObject({
+      verdict: 'explained',
+      suspected_amount: null,
+    });
+    await house.look(addr, 107n);
+    expect(await house.drifts(addr)).toEqual([]);
+  });
+
+  it('Several changes are drifts of their own, and a full return closes them all', async () => {
+    const addr = await opened(100n);
+    for (const balance of [107n, 107n, 104n, 104n]) await house.look(addr, balance);
+    expect((await house.drifts(addr)).map(({ amount }) => amount)).toEqual([7n, -3n]);
+    await house.look(addr, 100n);
+    expect(await house.drifts(addr)).toHaveLength(2);
+    await house.look(addr, 100n);
+    expect(await house.drifts(addr)).toEqual([]);
+    expect((await house.typesOf(addr)).filter((type) => type.includes('drift'))).toEqual([
+      'wallet.drift_opened',
+      'wallet.drift_opened',
+      'wallet.drift_closed',
+      'wallet.drift_closed',
+    ]);
+  });
+
+  it('A balance that never stands still is looked at less and less often', async () => {
+    const addr = await opened(100n);
+    const gaps: number[] = [];
+    for (let i = 1n; i < 14n; i++) {
+      await house.look(addr, 100n + i * i);
+      gaps.push(await house.dueInMs({ kind: 'wallet', addr }));
+    }
+    expect(gaps[0]).toBe(1_000);
+    expect(gaps.at(-1)).toBeGreaterThan(20_000);
+    expect(await house.drifts(addr)).toEqual([]);
+  });
+
+  it('A write that people have to decide neither hides it nor clouds the wallet', async () => {
+    const addr = await opened(100n);
+    const id = await give(addr, 30n);
+    await house.lose(id);
+    house.clock.advance(700_000);
+    await house.judge();
+    await house.look(addr, 100n);
+    await house.look(addr, 100n);
+    expect(await house.stateOf(id)).toBe('undecided');
+    await house.look(addr, 107n);
+    await house.look(addr, 107n);
+    expect((await house.drifts(addr)).map(({ amount }) => amount)).toEqual([7n]);
+    const other = await give(addr, 5n);
+    await house.accept(other);
+    await house.look(addr, 112n);
+    expect(await house.stateOf(other)).toBe('settled');
+    expect(await house.dueInMs({ kind: 'wallet', addr })).toBeGreaterThan(50_000);
+  });
+
+  it('One that appears beside a lost write comes to light when people are asked', async () => {
+    const addr = await opened(100n);
+    const id = await give(addr, 30n);
+    await house.lose(id);
+    await house.look(addr, 103n);
+    expect(await house.wallet(addr)).toMatchObject({ cause: 'no_subset_explains' });
+    for (let i = 0; i < 14; i++) await house.look(addr, 103n, 60_000);
+    expect(await house.stateOf(id)).toBe('undecided');
+    expect((await house.drifts(addr)).map(({ amount }) => amount)).toEqual([3n]);
+  });
+});
+
+describe('A write settles', () => {
+  it('When a clean look that must show it is explained', async () => {
+    const addr = await opened(100n);
+    const id = await give(addr, 5n);
+    await house.accept(id);
+    await house.look(addr, 105n, 100);
+    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await house.dueInMs({ kind: 'wallet', addr })).toBe(1_000);
+    await house.look(addr, 105n);
+    expect(await house.stateOf(id)).toBe('settled');
+    const types = (await house.events(`operation:${id}`)).map(({ type }) => type);
+    expect(types).toEqual(['operation.accepted', 'operation.settled']);
+  });
+
+  it('Only when each of its wallets shows it', async () => {
+    const [from, to] = [await opened(100n), await opened(0n)];
+    const fields = { fromAddr: from, toAddr: to, amount: 10n, feeAmount: 1n };
+    const id = await house.send('transfer', fields);
+    await house.accept(id);
+    await house.look(from, 89n);
+    expect(await house.stateOf(id)).toBe('accepted');
+    await house.look(to, 10n);
+    expect(await house.stateOf(id)).toBe('settled');
+  });
+
+  it('Not when the balance does not show it: that is a drift', async () => {
+    const addr = await opened(100n);
+    const id = await give(addr, 5n);
+    await house.accept(id);
+    for (let i = 0; i < 4; i++) await house.look(addr, 100n);
+    expect((await house.drifts(addr)).map(({ amount }) => amount)).toEqual([-5n]);
+    expect(await house.stateOf(id)).toBe('accepted');
+  });
+
+  it('Also one to oneself, which changes nothing', async () => {
+    const addr = await opened(100n);
+    const id = await house.send('transfer', { fromAddr: addr, toAddr: addr, amount: 5n });
+    await house.accept(id);
+    await house.post();
+    await house.look(addr, 100n);
+    expect(await house.stateOf(id)).toBe('settled');
+    expect(await house.wallet(addr)).toMatchObject({ verdict: 'explained' });
+  });
+
+  it('A look that began before the answer neither settles it nor calls it a drift', async () => {
+    const addr = await opened(100n);
+    house.clock.advance(2_000);
+    const id = await give(addr, 5n);
+    await house.putLook(addr, 100n);
+    await house.accept(id);
+    await house.post();
+    await house.judge();
+    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await house.wallet(addr)).toMatchObject({
+      verdict: 'explained',
+      suspected_amount: null,
+    });
+  });
+});
