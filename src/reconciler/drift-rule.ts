@@ -1,7 +1,7 @@
 /**
- * The life of a difference that nothing explains: suspected at first sight, confirmed when a second,
- * later look agrees, closed when the balance returns. Each further change is its own drift; none is ever
- * fired twice. Pure.
+ * The life of a difference that nothing explains: suspected at first sight, confirmed when a
+ * second, later look agrees, closed when the balance returns. Each further change is its own drift;
+ * none is ever fired twice. Pure.
  */
 import type { Instant } from '../kernel/clock.ts';
 import { subsetsWithSum } from './subsets.ts';
@@ -40,7 +40,8 @@ export function driftStep(
   if (residual === 0n) return { step: 'none' };
   const agrees = suspicion?.amount === residual && look.startedAt > suspicion.at;
   if (!agrees) {
-    // The same residual seen in an overlapping look keeps the earlier suspicion; it is not yet a second.
+    // The same residual seen in an overlapping look keeps the earlier suspicion; it is not yet a
+    // second.
     const kept =
       suspicion?.amount === residual ? suspicion : { amount: residual, at: look.endedAt };
     return { step: 'suspect', suspicion: kept };

@@ -1,4 +1,7 @@
-/** The life of a drift in the database: suspected, opened, returned; each with its event and its history. */
+/**
+ * The life of a drift in the database: suspected, opened, returned; each with its event and its
+ * history.
+ */
 import type { Tx } from '../db/connect.ts';
 import { decimalText } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -52,7 +55,8 @@ export async function stepDrift(
   if (next.step === 'none') return [];
   if (next.step === 'suspect') {
     const { amount, at } = next.suspicion;
-    // A first suspicion is looked into soon; a balance that never stands still is not chased for ever.
+    // A first suspicion is looked into soon; a balance that never stands still is not chased for
+    // ever.
     if (!suspicion) wallet.unclean_looks = 0;
     Object.assign(wallet, {
       verdict: 'drifting',
@@ -113,7 +117,8 @@ function newDrift(
     suspected_at: given.suspectedAt,
     opened_at: now,
     closed_at: null,
-    // The balance was last explained at the newest clean look before; the change lies between the two.
+    // The balance was last explained at the newest clean look before; the change lies between the
+    // two.
     window_from: wallet.clean_at,
     window_to: look.ended_at,
     evidence,

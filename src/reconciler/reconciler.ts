@@ -1,7 +1,7 @@
 /**
- * What the difference means. One elected daemon judges looks in the order in which they started, one
- * transaction per look: the accepted state, drifts, wanted postings, endings of operations and their
- * events are one commit. Nothing is concluded from silence.
+ * What the difference means. One elected daemon judges looks in the order in which they started,
+ * one transaction per look: the accepted state, drifts, wanted postings, endings of operations and
+ * their events are one commit. Nothing is concluded from silence.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
@@ -77,10 +77,13 @@ export function makeReconciler(
 
   /** Runs one judgement in one snapshot, fenced, with its events in the same commit. */
   async function judge(fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> {
-    await db.begin(async (tx) => {
-      await holdFence(tx, LEASE, fence);
-      await outbox.emit(tx, await work(tx));
-    }, { snapshot: true });
+    await db.begin(
+      async (tx) => {
+        await holdFence(tx, LEASE, fence);
+        await outbox.emit(tx, await work(tx));
+      },
+      { snapshot: true },
+    );
   }
 
   const judgeLook = (fence: bigint, context: Context, look: LookToJudge, now: Instant) =>

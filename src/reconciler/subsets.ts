@@ -1,9 +1,13 @@
 /**
- * Which of several amounts make up a difference. Pure search over all subsets, cut off where a sum can
- * no longer come right; what would take too long is not decided, and the callers call it inconclusive.
+ * Which of several amounts make up a difference. Pure search over all subsets, cut off where a sum
+ * can no longer come right; what would take too long is not decided, and the callers call it
+ * inconclusive.
  */
 
-/** Subsets that are tried at most: all of 14 amounts, and far more amounts where wallets tell them apart. */
+/**
+ * Subsets that are tried at most: all of 14 amounts, and far more amounts where wallets tell them
+ * apart.
+ */
 const STEPS_MAX = 32_768;
 
 interface Item {
@@ -12,8 +16,8 @@ interface Item {
 }
 
 /**
- * Subsets, as lists of indexes, whose vectors sum to the target in all dimensions; the empty one first
- * when the target is zero. Stops after `limit`, since two explanations are as bad as ten.
+ * Subsets, as lists of indexes, whose vectors sum to the target in all dimensions; the empty one
+ * first when the target is zero. Stops after `limit`, since two explanations are as bad as ten.
  * @param vectors one vector per item, all as long as `target`
  * @returns `too_many` when the search was given up, whatever it had found
  */

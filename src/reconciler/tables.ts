@@ -19,7 +19,9 @@ export const wallets = tallyhook.table('wallets', {
   openedAt: instant('opened_at'),
   /** The newest look that was clean and fully explained; what settles operations. */
   cleanAt: instant('clean_at'),
-  /** What the ledger, executed and open operations made of the balance at the newest judged look. */
+  /**
+   * What the ledger, executed and open operations made of the balance at the newest judged look.
+   */
   ledgerAtLook: whole('ledger_at_look'),
   lookId: text('look_id'),
   /** explained, drifting, inconclusive or unopened, and why. */

@@ -1,7 +1,8 @@
 /**
  * What a look at a token means: which of its fields changed, which operation caused it, and which
- * operations it ends. Pure. `last_tx_hash` ties a token to an operation; a foreign hash names a change
- * that was made elsewhere. Token status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
+ * operations it ends. Pure. `last_tx_hash` ties a token to an operation; a foreign hash names a
+ * change that was made elsewhere. Token status: 0 pending, 1 complete, 2 progress, 3 fail
+ * (interface, 2.1).
  */
 
 import type { Operation } from '../journal/journal.ts';
@@ -56,9 +57,10 @@ export interface TokenSight {
 }
 
 /**
- * How a token ends an operation of ours that was accepted or found executed; undefined while it does not.
- * The hash decides; an operation whose hash was replaced by a later one ends by its effect. Another hash
- * is known to be a later one only when the look began so late that it must show ours.
+ * How a token ends an operation of ours that was accepted or found executed; undefined while it
+ * does not. The hash decides; an operation whose hash was replaced by a later one ends by its
+ * effect. Another hash is known to be a later one only when the look began so late that it must
+ * show ours.
  */
 export function endingOf(
   operation: Operation,

@@ -1,6 +1,7 @@
 /**
- * One look at a token, judged: in one transaction the accepted state, the operations that it ends, what it
- * says about lost answers, and the events. A token is gone only when two looks in a row say so.
+ * One look at a token, judged: in one transaction the accepted state, the operations that it ends,
+ * what it says about lost answers, and the events. A token is gone only when two looks in a row say
+ * so.
  */
 import type { Tx } from '../db/connect.ts';
 import { listForToken, type Operation, operationFields, type State } from '../journal/journal.ts';
@@ -16,7 +17,9 @@ import { changesOf, endingOf, isMoving, type TokenSight, type TokenState } from 
 
 const OPERATIONS_MAX = 100;
 
-/** Judges one conclusive look at a token inside the given transaction. Answers the events to emit. */
+/**
+ * Judges one conclusive look at a token inside the given transaction. Answers the events to emit.
+ */
 export async function judgeToken(
   tx: Tx,
   context: Context,
@@ -53,7 +56,10 @@ export async function judgeToken(
   return events;
 }
 
-/** A token that the chain still works on, or that is absent for the first time, is looked at again soon. */
+/**
+ * A token that the chain still works on, or that is absent for the first time, is looked at again
+ * soon.
+ */
 async function lookAgain(
   tx: Tx,
   { settings }: Context,

@@ -1,6 +1,6 @@
 /**
- * What the books say of one wallet, as a look needs it: read together, in the caller's snapshot. Which
- * accounts share a wallet (an operator, fees or collection with an address) is a setting.
+ * What the books say of one wallet, as a look needs it: read together, in the caller's snapshot.
+ * Which accounts share a wallet (an operator, fees or collection with an address) is a setting.
  */
 import type { Tx } from '../db/connect.ts';
 import { listTouching, type Touching } from '../journal/journal.ts';

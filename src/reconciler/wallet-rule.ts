@@ -1,10 +1,10 @@
 /**
  * What a look at a wallet means: the race-aware rule. Pure.
  *
- * A look is true at some instant between the start s and the end e of its request. A write that took
- * effect before s − L must be in it, one that was sent after e cannot be, and every other one may be.
- * L is the read lag of the service. A look is *clean* when nothing was optional.
- * Source: ledger study, 7.2; promise 5.
+ * A look is true at some instant between the start s and the end e of its request. A write that
+ * took effect before s − L must be in it, one that was sent after e cannot be, and every other one
+ * may be. L is the read lag of the service. A look is *clean* when nothing was optional. Source:
+ * ledger study, 7.2; promise 5.
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -66,7 +66,8 @@ export function needOf(
 ): 'must' | 'may' | 'cannot' {
   const { outcome, sentAt, effectiveAt, recordedAt } = operation;
   if (outcome === 'not_executed') return 'cannot';
-  // A write that was reported later has no time of sending. Within one millisecond either came first.
+  // A write that was reported later has no time of sending. Within one millisecond either came
+  // first.
   if ((sentAt ?? effectiveAt ?? recordedAt) > sight.endedAt) return 'cannot';
   if (outcome === 'open') return 'may';
   const tookEffectBy = effectiveAt ?? operation.answeredAt ?? recordedAt;
@@ -85,8 +86,9 @@ export type WalletVerdict =
   | { verdict: 'inconclusive'; cause: 'no_subset_explains' | 'too_many_open' };
 
 /**
- * Judges a balance against what was expected. Writes that people have to decide (`undecided`) explain if
- * they can; where they cannot, they count as not executed, so that they never hide a drift for ever.
+ * Judges a balance against what was expected. Writes that people have to decide (`undecided`)
+ * explain if they can; where they cannot, they count as not executed, so that they never hide a
+ * drift for ever.
  */
 export function judgeBalance(balance: bigint, expectation: Expectation): WalletVerdict {
   const { base, optional, complete } = expectation;

@@ -46,16 +46,21 @@ export async function listWallets(
 export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await tx.sql`
-    insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at, clean_at,
+    insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at,
+      clean_at,
       ledger_at_look, look_id, verdict, cause, unclean_looks, suspected_amount, suspected_at)
-    values (${wallet.key}, ${wallet.addr}, ${wallet.status}, ${text(wallet.observed_balance)}::numeric,
+    values (${wallet.key}, ${wallet.addr}, ${wallet.status},
+      ${text(wallet.observed_balance)}::numeric,
       ${at(wallet.observed_at)}, ${at(wallet.opened_at)}, ${at(wallet.clean_at)},
-      ${text(wallet.ledger_at_look)}::numeric, ${wallet.look_id}, ${wallet.verdict}, ${wallet.cause},
-      ${wallet.unclean_looks}, ${text(wallet.suspected_amount)}::numeric, ${at(wallet.suspected_at)})
+      ${text(wallet.ledger_at_look)}::numeric, ${wallet.look_id}, ${wallet.verdict},
+        ${wallet.cause},
+      ${wallet.unclean_looks}, ${text(wallet.suspected_amount)}::numeric,
+        ${at(wallet.suspected_at)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
       opened_at = excluded.opened_at, clean_at = excluded.clean_at,
-      ledger_at_look = excluded.ledger_at_look, look_id = excluded.look_id, verdict = excluded.verdict,
+      ledger_at_look = excluded.ledger_at_look, look_id = excluded.look_id, verdict =
+        excluded.verdict,
       cause = excluded.cause, unclean_looks = excluded.unclean_looks,
       suspected_amount = excluded.suspected_amount, suspected_at = excluded.suspected_at`;
 }
@@ -113,7 +118,8 @@ export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
 export async function listOpenDrifts(db: Queryable, walletKey: string): Promise<Drift[]> {
   return db.sql<Drift[]>`
     select ${driftColumns(db.sql)}
-    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null order by opened_at, id`;
+    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null order by opened_at,
+      id`;
 }
 
 /** Drifts for people, newest first. */
@@ -167,7 +173,8 @@ export async function listDriftActions(
   driftId: string,
 ): Promise<{ action: string; at: Instant; by: string; detail: Json }[]> {
   return db.sql<{ action: string; at: Instant; by: string; detail: Json }[]>`
-    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId} order by id
+    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId} order by
+      id
     limit 1000`;
 }
 

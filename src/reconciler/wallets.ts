@@ -1,6 +1,7 @@
 /**
- * One look at a wallet, judged: in one transaction the accepted state, the drift, the wanted opening, the
- * operations that settle, and the events of all that. Whatever the look cannot decide is looked at again.
+ * One look at a wallet, judged: in one transaction the accepted state, the drift, the wanted
+ * opening, the operations that settle, and the events of all that. Whatever the look cannot decide
+ * is looked at again.
  */
 import type { Tx } from '../db/connect.ts';
 import { type Journal, type Operation, operationFields } from '../journal/journal.ts';
@@ -26,7 +27,9 @@ import {
 } from './wallet-rule.ts';
 import { type Drift, findWallet, saveWallet, type Wallet, walletsByKey } from './wallet-store.ts';
 
-/** Judges one conclusive look at a wallet inside the given transaction. Answers the events to emit. */
+/**
+ * Judges one conclusive look at a wallet inside the given transaction. Answers the events to emit.
+ */
 export async function judgeWallet(
   tx: Tx,
   context: Context,
@@ -103,8 +106,8 @@ function walletRecordOf(look: LookToJudge): { addr: string; balance: bigint; sta
 }
 
 /**
- * First sight: the opening is what the look shows beyond our own executed writes. Only a clean look can
- * say that; until then the wallet is `unopened`, shown, and never in drift.
+ * First sight: the opening is what the look shows beyond our own executed writes. Only a clean look
+ * can say that; until then the wallet is `unopened`, shown, and never in drift.
  */
 async function open(
   tx: Tx,
@@ -177,7 +180,10 @@ async function takeVerdict(
   return [];
 }
 
-/** Ends the writes that this clean look confirms, once every other wallet of theirs is confirmed too. */
+/**
+ * Ends the writes that this clean look confirms, once every other wallet of theirs is confirmed
+ * too.
+ */
 async function settle(
   tx: Tx,
   context: Context,
