@@ -8,7 +8,7 @@
  * The long form, every await of every kind: EVERY_AWAIT=1 npx vitest run test/promises/kill
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type App, makeApp } from '../harness/app.ts';
+import { type App, type FeedEvent, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
 import { type Armed, startTripwire, type Tripwire } from '../harness/tripwire.ts';
 
@@ -117,7 +117,7 @@ async function killedAt(kind: string, { wire, ...point }: Point): Promise<boolea
   const app = makeApp(() => daemon.url);
   // The client token and the key are fetched before, so that the pieces are those of the write
   // alone.
-  await app.call('GET', `/v1/app/token/account?addr=${world.ada}`);
+  await orOutput(daemon, app.call('GET', `/v1/app/token/account?addr=${world.ada}`));
   let killed: Promise<void> | undefined;
   wires[wire].arm({
     ...point,
@@ -160,15 +160,9 @@ async function expectAgreement(kind: string): Promise<void> {
   const app = makeApp(() => daemon.url);
   const open = ['recorded', 'sending', 'unknown'];
   for (const id of await idsIn(open)) {
-    await app.until((e) => {
-      const ended = [
-        'operation.resolved',
-        'operation.undecided',
-        'operation.accepted',
-        'operation.rejected',
-      ];
-      return e.data.operation_id === id && ended.includes(e.type);
-    });
+    const ended = ['resolved', 'undecided', 'accepted', 'rejected'].map((s) => `operation.${s}`);
+    const isEnd = (e: FeedEvent) => e.data.operation_id === id && ended.includes(e.type);
+    await orOutput(daemon, app.until(isEnd));
   }
   const rows = await world.database.owner.sql<Row[]>`
     select id, state, coalesce(amount, token_id) as number, tx_log_no, tx_hash
@@ -192,6 +186,13 @@ async function expectAgreement(kind: string): Promise<void> {
     if (row.tx_hash !== null) expect(row.tx_hash).toBe(effect?.tx_hash);
   }
   expect(await daemon.stop()).toBe(0);
+}
+
+/** A daemon that should live and does not is explained by what it said. */
+function orOutput<T>(daemon: DaemonProcess, work: Promise<T>): Promise<T> {
+  return work.catch((error: Error) => {
+    throw new Error(`${error.message}; the daemon said:\n${daemon.output()}`);
+  });
 }
 
 async function idsIn(states: string[]): Promise<string[]> {

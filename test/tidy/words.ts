@@ -105,7 +105,8 @@ const IN_SRC: Word[] = [
     within: ['texts'],
     // A recordset names its columns itself, in its `as x(…)`.
     patterns: [
-      /\b(?:select(?:\s+(?:all|distinct))?|returning)\s+(?:\w+\.)?\*(?!\s+from\s+jsonb_to_recordset\b)/gi,
+      /\bselect(?:\s+(?:all|distinct))?\s+(?:\w+\.)?\*(?!\s+from\s+jsonb_to_recordset\b)/gi,
+      /\breturning\s+(?:\w+\.)?\*/gi,
     ],
     use: 'the names of the columns',
   },
