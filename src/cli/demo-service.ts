@@ -23,7 +23,7 @@ export interface DemoObjects {
   operator: string;
   /** Pays in the transfers. */
   payer: string;
-  /** Is paid; the payer itself when no second wallet is known. */
+  /** Is paid; the payer itself when no second wallet is known, and then it is deducted from. */
   payee: string;
 }
 

@@ -26,7 +26,12 @@ export async function call(
   method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: Json | string,
-): Promise<{ status: number; body: Record<string, Json>; operation: string | undefined }> {
+): Promise<{
+  status: number;
+  body: Record<string, Json>;
+  operation: string | undefined;
+  outcome: string | undefined;
+}> {
   const form = typeof body === 'string';
   const answer = await request(`${stage.daemon.url}${path}`, {
     method,
@@ -39,12 +44,16 @@ export async function call(
     body: body === undefined ? null : form ? body : jsonText(body),
     headersTimeout: PATIENCE_MS,
   });
-  const operation = answer.headers['tallyhook-operation'];
+  const headerOf = (name: string) => {
+    const value = answer.headers[name];
+    return typeof value === 'string' ? value : undefined;
+  };
   const text = await answer.body.text();
   return {
     status: answer.statusCode,
     body: (text ? parseJson(text) : {}) as Record<string, Json>,
-    operation: typeof operation === 'string' ? operation : undefined,
+    operation: headerOf('tallyhook-operation'),
+    outcome: headerOf('tallyhook-outcome'),
   };
 }
 

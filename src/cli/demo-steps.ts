@@ -1,7 +1,7 @@
 /** The steps of the walk-through. Each answers what was seen, or throws with what was not. */
 import { systemChance } from '../kernel/chance.ts';
 import { isoText, monotonicMs, pause, systemClock } from '../kernel/clock.ts';
-import { jsonText } from '../kernel/json.ts';
+import { type Json, jsonText } from '../kernel/json.ts';
 import { about, call, insist, PATIENCE_MS, type Stage, same, webhook } from './demo-stage.ts';
 
 export async function subscribe(stage: Stage): Promise<string> {
@@ -45,13 +45,13 @@ export async function mint(stage: Stage): Promise<string> {
     tokenId,
     tokenURI: `https://example.com/${tokenId}.json`,
   });
-  const { body, operation } = await call(
+  const { body, operation, outcome } = await call(
     stage,
     'POST',
     `/v1/chain/erc721/${contract}/mint`,
     form.toString(),
   );
-  insist(operation, `the mint answered ${jsonText(body)}`);
+  insist(operation && outcome === 'accepted', `the mint answered ${jsonText(body)}`);
   await about(stage, 'operation.accepted', operation);
   await webhook(
     stage,
@@ -65,43 +65,40 @@ export async function mint(stage: Stage): Promise<string> {
 export async function give(stage: Stage): Promise<string> {
   const { operator, payer } = stage.service.objects;
   const path = `/v1/app/token/operations/${operator}/give`;
-  const { body, operation } = await call(stage, 'POST', path, {
+  const { body, operation, outcome } = await call(stage, 'POST', path, {
     toAddr: payer,
     amount: 100,
     reasonType: 'demo',
   });
-  insist(operation, `the give answered ${jsonText(body)}`);
+  insist(operation && outcome === 'accepted', `the give answered ${jsonText(body)}`);
   const accepted = await about(stage, 'operation.accepted', operation);
   await about(stage, 'operation.settled', operation);
   return `100 to ${payer}, number ${String(accepted.data.tx_log_no)}, confirmed by the balance`;
 }
 
-export async function transfer(stage: Stage, amount: string, reasonType: string): Promise<string> {
-  const { payer, payee } = stage.service.objects;
-  const payment = {
-    fromAddr: payer,
-    toAddr: payee,
-    amount: Number(amount),
-    feeAmount: 1,
-    reasonType,
-  };
-  const { body, operation } = await call(stage, 'POST', '/v1/app/token/accounts/transfer', payment);
-  insist(operation, `the transfer answered ${jsonText(body)}`);
+export async function transfer(stage: Stage, amount: number): Promise<string> {
+  const { path, body } = payment(stage, amount, 1);
+  const answer = await call(stage, 'POST', path, body);
+  const { operation } = answer;
+  insist(operation && answer.outcome === 'accepted', `it answered ${jsonText(answer.body)}`);
   const accepted = await about(stage, 'operation.accepted', operation);
   await about(stage, 'operation.settled', operation);
   return `${amount} and 1 as fee, number ${String(accepted.data.tx_log_no)}`;
 }
 
+/** A transfer between the two wallets; where only one is known, a deduction from it. */
+function payment(stage: Stage, amount: number, feeAmount: number): { path: string; body: Json } {
+  const { payer: fromAddr, payee: toAddr } = stage.service.objects;
+  const money = { fromAddr, amount, feeAmount, reasonType: 'demo' };
+  return fromAddr === toAddr
+    ? { path: '/v1/app/token/operations/receive-from', body: money }
+    : { path: '/v1/app/token/accounts/transfer', body: { ...money, toAddr } };
+}
+
 export async function loseAnswer(stage: Stage): Promise<string> {
-  const { payer, payee } = stage.service.objects;
   stage.service.loseNextAnswer();
-  const payment = { fromAddr: payer, toAddr: payee, amount: 13, feeAmount: 2, reasonType: 'lost' };
-  const { status, body, operation } = await call(
-    stage,
-    'POST',
-    '/v1/app/token/accounts/transfer',
-    payment,
-  );
+  const lost = payment(stage, 13, 2);
+  const { status, body, operation } = await call(stage, 'POST', lost.path, lost.body);
   insist(
     status === 504 && operation,
     `the gateway answered ${status} ${jsonText(body)} instead of 504`,

@@ -75,7 +75,7 @@ async function walk(stage: Stage): Promise<number> {
   await step('the wallets are observed', () => steps.observe(stage));
   await step('mint and settle', () => steps.mint(stage));
   await step('give', () => steps.give(stage));
-  await step('transfer with a fee', () => steps.transfer(stage, '20', 'transfer'));
+  await step('transfer with a fee', () => steps.transfer(stage, 20));
   await step('a lost answer is called unknown', () => steps.loseAnswer(stage));
   await step('a wallet changed behind our back', () => steps.changeBehind(stage));
   await step('the lost answer ends by evidence or with people', () => steps.endOfLost(stage));

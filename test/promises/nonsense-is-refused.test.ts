@@ -1,0 +1,141 @@
+/**
+ * Bad settings, bad bodies, wrong addresses, wrong amounts, unknown ids, huge bodies: each is refused with
+ * a clear line or a clear document, and nothing is half-written.
+ */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type App, makeApp } from '../harness/app.ts';
+import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+let world: World;
+let daemon: DaemonProcess;
+let app: App;
+
+beforeAll(async () => {
+  world = await createWorld();
+  daemon = await startDaemon(world);
+  app = makeApp(() => daemon.url);
+});
+afterAll(async () => {
+  await daemon?.stop();
+  await world?.close();
+});
+
+/** Starts with this environment and answers what was printed and the exit code. */
+function start(env: Record<string, string>): Promise<{ out: string; code: number | null }> {
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent/never-made', ...env },
+  });
+  let out = '';
+  child.stdout.on('data', (bytes) => {
+    out += bytes;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ out, code })));
+}
+
+describe('a bad setting', () => {
+  it.each([
+    [{ PORT: 'eighty' }, /^PORT must be a port from 0 to 65535\n$/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL must be trace, debug/],
+    [
+      { UPSTREAM_BASE_UR: 'http://a' },
+      /^UPSTREAM_BASE_UR is not a setting; did you mean UPSTREAM_BASE_URL\?\n$/,
+    ],
+    [{ UPSTREAM_BASE_URL: 'http://a.example' }, /^UPSTREAM_AUTH_URL must be set as well/],
+    [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.0/99' }, /^WEBHOOK_ALLOW_CIDRS must be ranges such as/],
+    [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be an address such as postgres:/],
+    [{ DATABASE_URL: 'postgres://a@127.0.0.1/x' }, /^MASTER_KEY must be 32 bytes in base64/],
+    [{ ADMIN_KEY: 'secret' }, /^ADMIN_KEY must be thk_/],
+    [{ NODE_ENV: 'production' }, /^UPSTREAM_BASE_URL must be the address of the service/],
+    [
+      { TALLYHOOK_CONFIG: '/nowhere.yaml' },
+      /cannot be read; TALLYHOOK_CONFIG must name a YAML file\n$/,
+    ],
+  ])('%j stops the start with one line', async (env, line) => {
+    const { out, code } = await start(env as Record<string, string>);
+    expect(out).toMatch(line);
+    expect(out.trim().split('\n')).toHaveLength(1);
+    expect(code).toBe(1);
+  });
+});
+
+const payment = (over: object) => ({
+  fromAddr: world.ada,
+  toAddr: world.ben,
+  amount: 1,
+  feeAmount: 1,
+  reasonType: 'x',
+  ...over,
+});
+
+describe('nonsense as a write', () => {
+  it.each([
+    ['JSON that is cut off', () => '{"fromAddr":', '997'],
+    ['a body that is no object', () => '[]', '997'],
+    ['an address of 41 characters', () => payment({ toAddr: `0x${'1'.repeat(39)}` }), '399'],
+    ['an amount of zero', () => payment({ amount: 0 }), '299'],
+    ['an amount below zero', () => payment({ amount: -5 }), '299'],
+    ['an amount with a fraction', () => payment({ amount: 1.5 }), '298'],
+    ['an amount in words', () => payment({ amount: 'many' }), '298'],
+  ])(
+    '%s is refused by the service, recorded as refused, and never posted',
+    async (_, body, code) => {
+      const answer = await app.call('POST', '/v1/app/token/accounts/transfer', body());
+      expect(answer.json.error.code).toBe(code);
+      const id = String(answer.headers['tallyhook-operation']);
+      const operation = await app.call('GET', `/api/operations/${id}`);
+      expect(operation.json).toMatchObject({ state: 'rejected', outcome: 'not_executed' });
+    },
+  );
+
+  it('a body larger than a mebibyte is refused and not recorded', async () => {
+    const before = await count();
+    const body = payment({ reasonType: 'x'.repeat(1_100_000) });
+    const answer = await app.call('POST', '/v1/app/token/accounts/transfer', body);
+    expect(answer.status).toBe(413);
+    expect(answer.json.code).toBe('body_too_large');
+    expect(await count()).toBe(before);
+  });
+
+  it('a write without a key gets the own 401 of the service and is not recorded', async () => {
+    const before = await count();
+    const headers = { authorization: 'Bearer nobody' };
+    const answer = await app.call('POST', '/v1/app/token/accounts/transfer', payment({}), headers);
+    expect(answer.status).toBe(406);
+    expect(answer.json.error.code).toBe('401');
+    expect(await count()).toBe(before);
+  });
+});
+
+describe('nonsense to our own API', () => {
+  it.each([
+    ['GET', '/api/operations/op_nothing', undefined, 404, 'not_found'],
+    ['GET', '/api/nowhere', undefined, 404, 'not_found'],
+    ['GET', '/api/operations?limit=-1', undefined, 400, 'invalid_request'],
+    ['GET', '/api/operations?colour=red', undefined, 400, 'invalid_request'],
+    ['GET', '/api/events?cursor=tomorrow', undefined, 400, 'invalid_cursor'],
+    ['POST', '/api/endpoints', '{"url":', 400, 'malformed_json'],
+    ['POST', '/api/endpoints', { url: 'ftp://a.example', event_types: ['*'] }, 422, 'url_refused'],
+    ['POST', '/api/watches', { kind: 'wallet', addr: '0x1' }, 400, 'invalid_request'],
+    [
+      'POST',
+      '/api/reports',
+      { kind: 'reconciliation', from: 'x', to: 'y' },
+      400,
+      'invalid_request',
+    ],
+  ])('%s %s answers a problem document', async (method, path, body, status, code) => {
+    const answer = await app.call(method, path, body);
+    expect([answer.status, answer.json.code]).toEqual([status, code]);
+    expect(answer.headers['content-type']).toContain('application/problem+json');
+  });
+});
+
+async function count(): Promise<number> {
+  const rows = await world.database.owner.sql<{ n: number }[]>`
+    select count(*)::int as n from tallyhook.operations`;
+  return rows[0]?.n ?? 0;
+}

@@ -1,0 +1,79 @@
+/**
+ * The database is killed and started again while writes go on: the daemon lives, and afterwards every
+ * write that the service applied is in the journal, once.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect } from '../../src/db/connect.ts';
+import { type EmbeddedServer, openEmbedded } from '../../src/db/embedded.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { makeApp } from '../harness/app.ts';
+import { ADMIN_KEY, QUICK, spawnDaemon } from '../harness/daemon.ts';
+
+let folder: string;
+let postgres: EmbeddedServer;
+let sandbox: Sandbox;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tallyhook-restart-'));
+  await chmod(folder, 0o711);
+  postgres = await openEmbedded({ directory: folder });
+  const clock = { now: () => Date.now() };
+  sandbox = await startSandbox({ seed: 3, clientId: 'a', clientSecret: 'b', clock });
+});
+afterAll(async () => {
+  await sandbox?.close();
+  await postgres?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('the daemon outlives three restarts of Postgres, and no applied write is missing or doubled', async () => {
+  const daemon = await spawnDaemon(
+    {
+      DATABASE_URL: postgres.url,
+      MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
+      ADMIN_KEY,
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_AUTH_URL: sandbox.url,
+      UPSTREAM_TX_URL: sandbox.url,
+      UPSTREAM_CLIENT_ID: 'a',
+      UPSTREAM_CLIENT_SECRET: 'b',
+    },
+    QUICK,
+  );
+  const app = makeApp(() => daemon.url);
+  const [ada] = sandbox.control.state().members.map((member) => member.addr ?? '');
+  let amount = 1_000;
+  let stop = false;
+  const callers = Array.from({ length: 8 }, async () => {
+    while (!stop) await app.give(ada as string, ++amount);
+  });
+  const port = Number(new URL(postgres.url).port);
+  for (let restart = 0; restart < 3; restart++) {
+    const goal = sandbox.control.effects(0n, 10_000).length + 40;
+    while (sandbox.control.effects(0n, 10_000).length < goal) await app.call('GET', '/healthz');
+    await postgres.stop();
+    postgres = await openEmbedded({ directory: folder });
+    expect(Number(new URL(postgres.url).port)).toBe(port);
+  }
+  const goal = sandbox.control.effects(0n, 10_000).length + 40;
+  while (sandbox.control.effects(0n, 10_000).length < goal) await app.call('GET', '/healthz');
+  stop = true;
+  await Promise.all(callers);
+  expect(daemon.child.exitCode).toBeNull();
+
+  const db = connect({ url: postgres.url, max: 2 });
+  const rows = await db.sql<{ amount: bigint; state: string }[]>`
+    select amount, state from tallyhook.operations where kind = 'give'`;
+  await db.end();
+  const recorded = new Map(rows.map((row) => [row.amount, row.state]));
+  const effects = sandbox.control.effects(0n, 10_000).filter((effect) => effect.kind === 'give');
+  expect(new Set(effects.map((effect) => effect.amount)).size).toBe(effects.length);
+  for (const effect of effects) {
+    const state = recorded.get(effect.amount as bigint);
+    expect(['accepted', 'settled', 'sending', 'unknown', 'executed', 'undecided']).toContain(state);
+  }
+  expect(await daemon.stop()).toBe(0);
+}, 90_000);
