@@ -7,6 +7,7 @@
  * ledger study, 7.2; promise 5.
  */
 import type { Operation } from '../journal/journal.ts';
+import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { subsetsWithSum } from './subsets.ts';
 
@@ -87,8 +88,8 @@ export type WalletVerdict =
 
 /**
  * Judges a balance against what was expected. Writes that people have to decide (`undecided`)
- * explain if they can; where they cannot, they count as not executed, so that they never hide a
- * drift for ever.
+ * explain if they can; where they cannot, they count as what the looks believed of them, so that
+ * they never hide a drift for ever.
  */
 export function judgeBalance(balance: bigint, expectation: Expectation): WalletVerdict {
   const { base, optional, complete } = expectation;
@@ -103,6 +104,22 @@ export function judgeBalance(balance: bigint, expectation: Expectation): WalletV
     const unique = found.length === 1;
     return { verdict: 'explained', clean: undecidedOnly && unique, unique, shown };
   }
-  if (undecidedOnly) return { verdict: 'off', residual };
+  if (undecidedOnly) return { verdict: 'off', residual: residual - believed(optional) };
   return { verdict: 'inconclusive', cause: 'no_subset_explains' };
+}
+
+/**
+ * What undecided writes are believed to have done, by the looks that left them to people. Where no
+ * subset explains a balance, the change since is told apart from them by that belief, so that an
+ * outside change of 7 is a drift of 7 and not of 7 less a write that shows.
+ */
+function believed(undecided: readonly Part[]): bigint {
+  return sumOf(
+    undecided.flatMap(({ operation, effect }) => (isBelieved(operation) ? [effect] : [])),
+  );
+}
+
+function isBelieved({ evidence }: Operation): boolean {
+  const known = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
+  return known === true && evidence.belief === 'executed';
 }

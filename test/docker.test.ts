@@ -1,0 +1,74 @@
+/**
+ * The Dockerfile without an engine: what it copies and installs is done in a fresh folder, and its command
+ * is run there with its environment, until its own health check says that it is well.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createWorld, type World } from './harness/daemon.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const run = promisify(execFile);
+let world: World;
+let app: string;
+
+beforeAll(async () => {
+  world = await createWorld();
+  app = await mkdtemp(join(tmpdir(), 'tallyhook-image-'));
+});
+afterAll(async () => {
+  await world?.close();
+  await rm(app, { recursive: true, force: true });
+});
+
+it('what the image holds starts by its own command, is healthy, and stops on its signal', async () => {
+  const lines = (await readFile(join(ROOT, 'Dockerfile'), 'utf8'))
+    .replaceAll('\\\n', '')
+    .split('\n');
+  const install = lines.slice(0, lines.lastIndexOf('FROM debian:12-slim'));
+  const copies = install.flatMap((line) => /^COPY (.+) (\S+)$/.exec(line)?.slice(1, 2) ?? []);
+  for (const name of copies.flatMap((names) => names.split(' '))) {
+    await cp(join(ROOT, name), join(app, name), { recursive: true });
+  }
+  expect(install).toContain('RUN npm ci --omit=dev');
+  await run('npm', ['ci', '--omit=dev'], {
+    cwd: app,
+    env: process.env,
+  });
+
+  const command = jsonOf(lines, /^CMD (\[.*)$/);
+  const health = jsonOf(lines, /^ *CMD (\[.*)$|^HEALTHCHECK.*?CMD (\[.*)$/);
+  const env = {
+    PATH: `${app}/node_modules/.bin:${process.env.PATH}`,
+    HOST: '0.0.0.0',
+    PORT: '0',
+    DATA_DIR: join(app, 'data'),
+    DATABASE_URL: world.database.url,
+    MASTER_KEY: Buffer.alloc(32, 9).toString('base64'),
+  };
+  const [program = '', ...args] = command;
+  const daemon = spawn(program, args, { cwd: app, env });
+  const port = await new Promise<string>((resolve) => {
+    createInterface({ input: daemon.stdout }).on('line', (line) => {
+      const ready = /ready at http:\/\/[^:]+:(\d+)/.exec(line);
+      if (ready?.[1]) resolve(ready[1]);
+    });
+  });
+  const [check = '', ...with_] = health;
+  await run(check, with_, { cwd: app, env: { ...env, PORT: port } });
+  const ended = new Promise((resolve) => daemon.once('exit', resolve));
+  daemon.kill('SIGTERM');
+  expect(await ended).toBe(0);
+}, 120_000);
+
+function jsonOf(lines: string[], shape: RegExp): string[] {
+  for (const line of lines) {
+    const found = shape.exec(line);
+    if (found) return JSON.parse(found[1] ?? found[2] ?? '[]');
+  }
+  throw new Error(`the Dockerfile has no ${shape}`);
+}
