@@ -107,6 +107,12 @@ describe('The verdict on a balance of 100 expected', () => {
       { verdict: 'off', residual: 3n },
     ],
     [
+      'What the looks believed of it is not part of the drift',
+      112n,
+      [part(5n, 'undecided', { evidence: { belief: 'executed' } })],
+      { verdict: 'off', residual: 7n },
+    ],
+    [
       'Two equal ones that people have to decide leave it open which one shows',
       105n,
       [undecided(5n), undecided(5n)],
