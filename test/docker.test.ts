@@ -1,6 +1,6 @@
 /**
- * The Dockerfile without an engine: what it copies and installs is done in a fresh folder, and its command
- * is run there with its environment, until its own health check says that it is well.
+ * The Dockerfile without an engine: what it copies and installs is done in a fresh folder, and its
+ * command is run there with its environment, until its own health check says that it is well.
  */
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';

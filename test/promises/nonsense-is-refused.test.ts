@@ -1,6 +1,6 @@
 /**
- * Bad settings, bad bodies, wrong addresses, wrong amounts, unknown ids, huge bodies: each is refused with
- * a clear line or a clear document, and nothing is half-written.
+ * Bad settings, bad bodies, wrong addresses, wrong amounts, unknown ids, huge bodies: each is
+ * refused with a clear line or a clear document, and nothing is half-written.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The pages in a real browser, against a whole daemon. Debian's Chromium is used where it is installed. */
+/**
+ * The pages in a real browser, against a whole daemon. Debian's Chromium is used where it is
+ * installed.
+ */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Promise 12. Secrets are planted in every place where one comes in; then the whole log, every event, every
- * refusal and every text of the database are searched for them.
+ * Promise 12. Secrets are planted in every place where one comes in; then the whole log, every
+ * event, every refusal and every text of the database are searched for them.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';

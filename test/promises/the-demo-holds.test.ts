@@ -1,6 +1,6 @@
 /**
- * The walk-through, pointed at a service by environment and options alone: here the sandbox in a process
- * of its own, as any other implementation would be.
+ * The walk-through, pointed at a service by environment and options alone: here the sandbox in a
+ * process of its own, as any other implementation would be.
  */
 import { execFile, spawn } from 'node:child_process';
 import { join } from 'node:path';

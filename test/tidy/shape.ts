@@ -66,10 +66,8 @@ function longLines({ path, text, views }: Source): string[] {
 
 /** The title of a test is a whole sentence on one line, however long. */
 function isTitle(path: string, line: string): boolean {
-  return (
-    path.startsWith('test/') &&
-    /^\s*(?:(?:it|test|describe)\(|\['|')[^']*',?(?: (?:async )?\(.*)?$/.test(line)
-  );
+  const title = /^\s*(?:(?:it|test|describe)\(|\[)?'[^']*',?(?: (?:async )?\(.*)?$/;
+  return path.startsWith('test/') && title.test(line);
 }
 
 /** Files of src that do not open with a comment on why they exist. */
