@@ -59,22 +59,15 @@ export async function daemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise
     throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
-/**
- * Says goodbye: leases are free at once for the others. They stay as rows, so that their fences
- * rise.
- */
+/** Says goodbye: from now on it counts as dead, and its leases are free for the others. */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
-    with gone as (
-      update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id} returning
-        id)
-    update tallyhook.leases set until = ${isoText(now)}
-    where daemon_id in (select id from gone) and until > ${isoText(now)}`;
+    update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id}`;
 }
 
 /**
  * Takes or keeps the lease of that name until `now + ttlMs`. Answers its fence, or undefined while
- * another daemon holds it.
+ * another daemon holds it. A holder that no longer counts as alive has lost it at once.
  */
 export async function holdLease(
   db: Queryable,
@@ -91,6 +84,8 @@ export async function holdLease(
       fence = held.fence + case when held.daemon_id = excluded.daemon_id then 0 else 1 end,
       until = excluded.until
     where held.daemon_id = excluded.daemon_id or held.until <= ${isoText(now)}
+      or (select d.alive_until <= ${isoText(now)} from tallyhook.daemons d
+        where d.id = held.daemon_id)
     returning fence`;
   return row?.fence;
 }

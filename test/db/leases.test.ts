@@ -15,7 +15,7 @@ import {
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
-const ALIVE_MS = 15_000;
+const ALIVE_MS = 60_000;
 const TTL_MS = 10_000;
 
 let database: TestDatabase;
@@ -93,6 +93,16 @@ describe('A lease', () => {
     await expect(fenced(1n)).rejects.toMatchObject(lost);
     await fenced(2n);
     await expect(fenced(1n, 'never')).rejects.toMatchObject(lost);
+  });
+
+  test('Of a daemon that no longer counts as alive is free before it runs out', async () => {
+    const doomed = await enrolDaemon(database.db, `dmn_c${round}`, clock.now(), 1_000);
+    expect(await hold(doomed)).toBe(1n);
+    clock.advance(999);
+    expect(await hold(a)).toBeUndefined();
+    clock.advance(1);
+    expect(await hold(a)).toBe(2n);
+    await expect(fenced(1n)).rejects.toMatchObject(lost);
   });
 
   test('Is free at once after a goodbye, and the fence has risen all the same', async () => {

@@ -13,7 +13,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 
 export const ADMIN_KEY = 'thk_test-admin-key-0123456789abcdefghijklmnop';
-const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
+export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
 const READY_MS = 20_000;
 

@@ -1,0 +1,94 @@
+/**
+ * Every kind of write, numbered, so that what the service did and what the journal says can be laid
+ * side by side: each has a reference in the journal and a mark in the service's own log.
+ */
+import type { Effect } from '../../src/sandbox/records.ts';
+import type { App } from '../harness/app.ts';
+import { ADMIN_KEY, type World } from '../harness/daemon.ts';
+import { userTokenOf } from '../harness/user-token.ts';
+
+export interface NumberedWrite {
+  /** What has to be there before; done while nobody watches. */
+  prepare?: (n: number) => void;
+  /** @param headers further ones, beside the reference */
+  write: (app: App, n: number, headers?: Record<string, string>) => Promise<unknown>;
+  /** The number of the write that an effect in the service's log comes from. */
+  numberOf: (effect: Effect) => number;
+}
+
+const CONTRACT = '/v1/chain/erc721/1';
+const URI = 'https://example.com/kill/';
+
+export const referenceOf = (n: number) => ({ 'tallyhook-reference': `kill-${n}.` });
+
+/** The writes of one world; Ada is logged in for those that need a user's token. */
+export async function numberedWrites(world: World): Promise<Record<string, NumberedWrite>> {
+  const { ada, ben, sandbox } = world;
+  const user = await userTokenOf(sandbox, 1);
+  const asAda = { authorization: `Bearer ${user}`, 'tallyhook-key': ADMIN_KEY };
+  const ownToken = (first: number) => (n: number) => {
+    sandbox.control.setToken(1n, BigInt(first + n), { owner: ada, extra: '{}' });
+  };
+  const form = (app: App, method: string, path: string, body: object, headers: object) =>
+    app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
+  const tokenLess = (first: number) => (effect: Effect) => Number(effect.token_id) - first;
+  return {
+    give: {
+      write: (app, n, headers) => app.give(ada, 1_000 + n, { ...referenceOf(n), ...headers }),
+      numberOf: ({ amount }) => Number(amount) - 1_000,
+    },
+    receive_from: {
+      write: (app, n) => app.receiveFrom(ada, 1 + n, referenceOf(n)),
+      numberOf: ({ amount }) => Number(amount) - 1,
+    },
+    transfer: {
+      write: (app, n) => app.transfer(ada, ben, 1 + n, referenceOf(n)),
+      numberOf: ({ amount }) => Number(amount) - 1,
+    },
+    mint: {
+      write: (app, n) => app.mint(ada, 10_000 + n, referenceOf(n)),
+      numberOf: tokenLess(10_000),
+    },
+    mint_sequential: {
+      write: (app, n) =>
+        form(
+          app,
+          'POST',
+          'mint-sequential',
+          { toAddr: ada, tokenURI: `${URI}${n}` },
+          referenceOf(n),
+        ),
+      numberOf: ({ token_id: id }) =>
+        Number(sandbox.world.tokens.get(`1/${id}`)?.uri.slice(URI.length)),
+    },
+    burn: {
+      prepare: ownToken(20_000),
+      write: (app, n) => form(app, 'POST', 'burn', { tokenId: 20_000 + n }, referenceOf(n)),
+      numberOf: tokenLess(20_000),
+    },
+    set_extra_data: {
+      prepare: ownToken(30_000),
+      write: (app, n) =>
+        form(
+          app,
+          'PUT',
+          `tokens/${30_000 + n}/set-extra-data`,
+          { extraData: `{"n":${n}}` },
+          { ...referenceOf(n), ...asAda },
+        ),
+      numberOf: tokenLess(30_000),
+    },
+    transfer_from: {
+      prepare: ownToken(40_000),
+      write: (app, n) =>
+        form(
+          app,
+          'POST',
+          'transfer-from',
+          { fromAddr: ada, toAddr: ben, tokenId: 40_000 + n },
+          { ...referenceOf(n), ...asAda },
+        ),
+      numberOf: tokenLess(40_000),
+    },
+  };
+}
