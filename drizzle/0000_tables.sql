@@ -21,12 +21,42 @@ CREATE TABLE "tallyhook"."leases" (
 	"until" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."decisions" (
+	"operation_id" text NOT NULL,
+	"n" smallint NOT NULL,
+	"outcome" text NOT NULL,
+	"reason" text NOT NULL,
+	"proposed_by" text NOT NULL,
+	"proposed_key" text NOT NULL,
+	"proposed_at" timestamptz(3) NOT NULL,
+	"approved_by" text,
+	"approved_key" text,
+	"approved_at" timestamptz(3),
+	CONSTRAINT "decisions_operation_id_n_pk" PRIMARY KEY("operation_id","n")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."freezes" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."freezes_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"frozen_at" timestamptz(3) NOT NULL,
+	"frozen_by" text NOT NULL,
+	"reason" text NOT NULL,
+	"released_at" timestamptz(3),
+	"released_by" text,
+	"release_reason" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."holds" (
+	"wallet_key" text PRIMARY KEY NOT NULL,
+	"until" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."operations" (
 	"id" text PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
 	"state" text NOT NULL,
 	"outcome" text GENERATED ALWAYS AS (case when state in ('accepted', 'executed', 'settled') then 'executed'
-        when state in ('rejected', 'failed', 'not_executed') then 'not_executed' else 'open' end) STORED NOT NULL,
+        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
+        else 'open' end) STORED NOT NULL,
 	"source" text NOT NULL,
 	"owner" text NOT NULL,
 	"key_id" text NOT NULL,
@@ -71,6 +101,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"effective_at" timestamptz(3),
 	"effective_basis" text,
 	"settled_at" timestamptz(3),
+	"expires_at" timestamptz(3),
 	"ambiguous" boolean DEFAULT false NOT NULL,
 	"postings" integer DEFAULT 0 NOT NULL,
 	"posting_problem" text,
@@ -434,6 +465,7 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"deleted_at" timestamptz(3)
 );
 --> statement-breakpoint
+ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."sends" ADD CONSTRAINT "sends_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."transitions" ADD CONSTRAINT "transitions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -444,13 +476,19 @@ ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_d
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at");--> statement-breakpoint
-CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at");--> statement-breakpoint
-CREATE INDEX "operations_by_operator" ON "tallyhook"."operations" USING btree ("operation_no","recorded_at");--> statement-breakpoint
-CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id");--> statement-breakpoint
-CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no");--> statement-breakpoint
-CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash");--> statement-breakpoint
-CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference");--> statement-breakpoint
+CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_operator" ON "tallyhook"."operations" USING btree ("operation_no","recorded_at") WHERE operation_no is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id") WHERE contract_id is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE tx_hash is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference") WHERE reference is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_key" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null;--> statement-breakpoint
+CREATE INDEX "operations_open_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
+CREATE INDEX "operations_open_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
+CREATE INDEX "operations_open_contract" ON "tallyhook"."operations" USING btree ("contract_id","recorded_at") WHERE contract_id is not null
+        and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
+CREATE INDEX "operations_queue" ON "tallyhook"."operations" USING btree ("recorded_at","id") WHERE state = 'queued';--> statement-breakpoint
 CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and posting_problem is null;--> statement-breakpoint

@@ -21,6 +21,10 @@ alter table tallyhook.operations
     'rejected', 'unknown', 'executed', 'not_executed', 'undecided', 'settled', 'failed', 'cancelled')),
   add constraint operations_key_held_only_with_key check (idempotency_key is not null or not key_held);
 --> statement-breakpoint
+alter table tallyhook.decisions
+  add constraint decisions_outcome_known check (outcome in ('executed', 'not_executed')),
+  add constraint decisions_need_two_owners check (approved_by is null or approved_by <> proposed_by);
+--> statement-breakpoint
 alter table tallyhook.entries add constraint entries_move_something check (amount <> 0);
 --> statement-breakpoint
 -- While there is one asset, zero in sum is zero per asset.
@@ -45,7 +49,8 @@ begin
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);
     execute format('alter table tallyhook.%I enable always trigger %I', t, t || '_append_only');
   end loop;
-  foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'wanted_postings']
+  foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'wanted_postings', 'freezes',
+    'decisions']
   loop
     execute format('create trigger %I before delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_kept', t);

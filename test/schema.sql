@@ -40,6 +40,18 @@ create table tallyhook.daemons (
   started_at timestamp(3) with time zone not null,
   alive_until timestamp(3) with time zone not null
 );
+create table tallyhook.decisions (
+  operation_id text not null,
+  n smallint not null,
+  outcome text not null,
+  reason text not null,
+  proposed_by text not null,
+  proposed_key text not null,
+  proposed_at timestamp(3) with time zone not null,
+  approved_by text,
+  approved_key text,
+  approved_at timestamp(3) with time zone
+);
 create table tallyhook.deliveries (
   id text not null,
   created_at timestamp(3) with time zone not null,
@@ -141,6 +153,19 @@ create table tallyhook.findings (
   last_at timestamp(3) with time zone not null,
   count integer not null
 );
+create table tallyhook.freezes (
+  id bigint not null generated always as identity,
+  frozen_at timestamp(3) with time zone not null,
+  frozen_by text not null,
+  reason text not null,
+  released_at timestamp(3) with time zone,
+  released_by text,
+  release_reason text
+);
+create table tallyhook.holds (
+  wallet_key text not null,
+  until timestamp(3) with time zone not null
+);
 create table tallyhook.installation (
   name text not null,
   value text not null,
@@ -214,7 +239,7 @@ create table tallyhook.operations (
   outcome text not null generated always as (
 CASE
     WHEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text])) THEN 'executed'::text
-    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text])) THEN 'not_executed'::text
+    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text, 'cancelled'::text])) THEN 'not_executed'::text
     ELSE 'open'::text
 END) stored,
   source text not null,
@@ -261,6 +286,7 @@ END) stored,
   effective_at timestamp(3) with time zone,
   effective_basis text,
   settled_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
   ambiguous boolean not null default false,
   postings integer not null default 0,
   posting_problem text,
@@ -414,6 +440,10 @@ alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
+alter table tallyhook.decisions add constraint decisions_need_two_owners CHECK (((approved_by IS NULL) OR (approved_by <> proposed_by)));
+alter table tallyhook.decisions add constraint decisions_operation_id_n_pk PRIMARY KEY (operation_id, n);
+alter table tallyhook.decisions add constraint decisions_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
+alter table tallyhook.decisions add constraint decisions_outcome_known CHECK ((outcome = ANY (ARRAY['executed'::text, 'not_executed'::text])));
 alter table tallyhook.deliveries add constraint deliveries_id_created_at_pk PRIMARY KEY (id, created_at);
 alter table tallyhook.drift_actions add constraint drift_actions_drift_id_drifts_id_fk FOREIGN KEY (drift_id) REFERENCES tallyhook.drifts(id);
 alter table tallyhook.drift_actions add constraint drift_actions_pkey PRIMARY KEY (id);
@@ -431,6 +461,8 @@ alter table tallyhook.entries add constraint entries_transaction_id_transactions
 alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY (recorded_at, id);
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
 alter table tallyhook.findings add constraint findings_pkey PRIMARY KEY (id);
+alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
+alter table tallyhook.holds add constraint holds_pkey PRIMARY KEY (wallet_key);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
 alter table tallyhook.keys add constraint keys_hash_unique UNIQUE (hash);
 alter table tallyhook.keys add constraint keys_pkey PRIMARY KEY (id);
@@ -509,16 +541,21 @@ CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING 
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX objects_by_contract ON tallyhook.objects USING btree (contract_id);
 CREATE INDEX objects_due ON tallyhook.objects USING btree (next_look_at);
-CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at);
-CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash);
-CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at);
-CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference);
-CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at);
-CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id);
-CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no);
+CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
+CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
+CREATE INDEX operations_by_key ON tallyhook.operations USING btree (key_id, recorded_at) WHERE (amount IS NOT NULL);
+CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at) WHERE (operation_no IS NOT NULL);
+CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference) WHERE (reference IS NOT NULL);
+CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE (to_key IS NOT NULL);
+CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id) WHERE (contract_id IS NOT NULL);
+CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
 CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (posting_problem IS NOT NULL));
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
 CREATE INDEX operations_open ON tallyhook.operations USING btree (recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
+CREATE INDEX operations_open_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
+CREATE INDEX operations_open_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE ((from_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
+CREATE INDEX operations_open_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE ((to_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
+CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, id) WHERE (state = 'queued'::text);
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (posting_problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
@@ -1086,10 +1123,12 @@ CREATE TRIGGER accounts_opened_true AFTER INSERT ON tallyhook.accounts REFERENCI
 CREATE TRIGGER accounts_updated_true AFTER UPDATE ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
 CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.batches FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
+CREATE TRIGGER decisions_kept BEFORE DELETE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drifts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.entries FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_entries(); -- always
+CREATE TRIGGER freezes_kept BEFORE DELETE OR TRUNCATE ON tallyhook.freezes FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.nft_movements FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1286,6 +1325,10 @@ grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
+grant insert, select on tallyhook.decisions to tallyhook_writer;
+grant update on tallyhook.decisions.approved_at to tallyhook_writer;
+grant update on tallyhook.decisions.approved_by to tallyhook_writer;
+grant update on tallyhook.decisions.approved_key to tallyhook_writer;
 grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
@@ -1296,6 +1339,11 @@ grant insert, select on tallyhook.entries to tallyhook_writer;
 grant insert, select, update on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
 grant insert, select, update on tallyhook.findings to tallyhook_writer;
+grant insert, select on tallyhook.freezes to tallyhook_writer;
+grant update on tallyhook.freezes.release_reason to tallyhook_writer;
+grant update on tallyhook.freezes.released_at to tallyhook_writer;
+grant update on tallyhook.freezes.released_by to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.holds to tallyhook_writer;
 grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
@@ -1304,7 +1352,30 @@ grant insert, select, update on tallyhook.looks to tallyhook_writer;
 grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.objects to tallyhook_writer;
-grant insert, select, update on tallyhook.operations to tallyhook_writer;
+grant insert, select on tallyhook.operations to tallyhook_writer;
+grant update on tallyhook.operations.answer_body to tallyhook_writer;
+grant update on tallyhook.operations.answer_headers to tallyhook_writer;
+grant update on tallyhook.operations.answer_status to tallyhook_writer;
+grant update on tallyhook.operations.answered_at to tallyhook_writer;
+grant update on tallyhook.operations.daemon_id to tallyhook_writer;
+grant update on tallyhook.operations.effective_at to tallyhook_writer;
+grant update on tallyhook.operations.effective_basis to tallyhook_writer;
+grant update on tallyhook.operations.error_class to tallyhook_writer;
+grant update on tallyhook.operations.error_code to tallyhook_writer;
+grant update on tallyhook.operations.error_message to tallyhook_writer;
+grant update on tallyhook.operations.error_status to tallyhook_writer;
+grant update on tallyhook.operations.evidence to tallyhook_writer;
+grant update on tallyhook.operations.key_held to tallyhook_writer;
+grant update on tallyhook.operations.posting_problem to tallyhook_writer;
+grant update on tallyhook.operations.postings to tallyhook_writer;
+grant update on tallyhook.operations.send_deadline_at to tallyhook_writer;
+grant update on tallyhook.operations.sent_at to tallyhook_writer;
+grant update on tallyhook.operations.settled_at to tallyhook_writer;
+grant update on tallyhook.operations.state to tallyhook_writer;
+grant update on tallyhook.operations.token_id to tallyhook_writer;
+grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
+grant update on tallyhook.operations.tx_hash to tallyhook_writer;
+grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;

@@ -14,7 +14,15 @@ const APPEND_ONLY = [
   'sends',
   'drift_actions',
 ];
-const KEPT = ['operations', 'accounts', 'drifts', 'reports', 'wanted_postings'];
+const KEPT = [
+  'operations',
+  'accounts',
+  'drifts',
+  'reports',
+  'wanted_postings',
+  'freezes',
+  'decisions',
+];
 
 /** Every guarding trigger as `table.trigger`. */
 export const GUARDS: readonly string[] = [

@@ -27,7 +27,8 @@ export const operations = tallyhook.table(
     outcome: text()
       .notNull()
       .generatedAlwaysAs(sql`case when state in ('accepted', 'executed', 'settled') then 'executed'
-        when state in ('rejected', 'failed', 'not_executed') then 'not_executed' else 'open' end`),
+        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
+        else 'open' end`),
     /** `gateway` for a write that went through us, `report` for one made elsewhere. */
     source: text().notNull(),
     owner: text().notNull(),
@@ -83,6 +84,8 @@ export const operations = tallyhook.table(
     effectiveAt: instant('effective_at'),
     effectiveBasis: text('effective_basis'),
     settledAt: instant('settled_at'),
+    /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
+    expiresAt: instant('expires_at'),
     /** True when it went out beside another open write that it cannot be told apart from. */
     ambiguous: boolean().notNull().default(false),
     /** How often the ledger posted or reversed it; odd while it stands in the books. */
@@ -102,13 +105,30 @@ export const operations = tallyhook.table(
     uniqueIndex('operations_reported_tx')
       .on(t.txAppNo, t.txLogNo)
       .where(sql`source = 'report' and tx_log_no is not null`),
-    index('operations_by_from').on(t.fromKey, t.recordedAt),
-    index('operations_by_to').on(t.toKey, t.recordedAt),
-    index('operations_by_operator').on(t.operationNo, t.recordedAt),
-    index('operations_by_token').on(t.contractId, t.tokenId),
-    index('operations_by_tx').on(t.txLogNo),
-    index('operations_by_hash').on(t.txHash),
-    index('operations_by_reference').on(t.reference),
+    // Rows without the column have no business in its index: a write names few of them.
+    index('operations_by_from').on(t.fromKey, t.recordedAt).where(sql`from_key is not null`),
+    index('operations_by_to').on(t.toKey, t.recordedAt).where(sql`to_key is not null`),
+    index('operations_by_operator')
+      .on(t.operationNo, t.recordedAt)
+      .where(sql`operation_no is not null`),
+    index('operations_by_token').on(t.contractId, t.tokenId).where(sql`contract_id is not null`),
+    index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
+    index('operations_by_hash').on(t.txHash).where(sql`tx_hash is not null`),
+    index('operations_by_reference').on(t.reference).where(sql`reference is not null`),
+    // What a key moved lately, for its limit of a day.
+    index('operations_by_key').on(t.keyId, t.recordedAt).where(sql`amount is not null`),
+    // What admission looks at: writes whose effect is not known yet, by wallet and by contract.
+    index('operations_open_from')
+      .on(t.fromKey, t.recordedAt)
+      .where(sql`from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    index('operations_open_to')
+      .on(t.toKey, t.recordedAt)
+      .where(sql`to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    index('operations_open_contract')
+      .on(t.contractId, t.recordedAt)
+      .where(sql`contract_id is not null
+        and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    index('operations_queue').on(t.recordedAt, t.id).where(sql`state = 'queued'`),
     index('operations_open')
       .on(t.recordedAt)
       .where(sql`settled_at is null and state in
@@ -151,6 +171,43 @@ export const sends = tallyhook.table(
     epoch: bigint({ mode: 'bigint' }).notNull(),
     /** Why an earlier send allowed this one: null for the first. */
     after: text(),
+  },
+  (t) => [primaryKey({ columns: [t.operationId, t.n] })],
+);
+
+/** When people stopped all writes, and when they released them; the standing one has no release. */
+export const freezes = tallyhook.table('freezes', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  frozenAt: instant('frozen_at').notNull(),
+  frozenBy: text('frozen_by').notNull(),
+  reason: text().notNull(),
+  releasedAt: instant('released_at'),
+  releasedBy: text('released_by'),
+  releaseReason: text('release_reason'),
+});
+
+/** Wallets whose new writes wait for one look; a hold that has run out means nothing. */
+export const holds = tallyhook.table('holds', {
+  walletKey: text('wallet_key').primaryKey(),
+  until: instant().notNull(),
+});
+
+/** What people said of an operation: one proposes, another owner approves. */
+export const decisions = tallyhook.table(
+  'decisions',
+  {
+    operationId: text('operation_id')
+      .notNull()
+      .references(() => operations.id),
+    n: smallint().notNull(),
+    outcome: text().notNull(),
+    reason: text().notNull(),
+    proposedBy: text('proposed_by').notNull(),
+    proposedKey: text('proposed_key').notNull(),
+    proposedAt: instant('proposed_at').notNull(),
+    approvedBy: text('approved_by'),
+    approvedKey: text('approved_key'),
+    approvedAt: instant('approved_at'),
   },
   (t) => [primaryKey({ columns: [t.operationId, t.n] })],
 );
