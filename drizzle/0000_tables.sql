@@ -251,6 +251,7 @@ CREATE TABLE "tallyhook"."objects" (
 	"failures" integer DEFAULT 0 NOT NULL,
 	"last_started_at" timestamptz(3),
 	"last_seen" jsonb,
+	"progress" jsonb,
 	"added_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint

@@ -230,6 +230,7 @@ create table tallyhook.objects (
   failures integer not null default 0,
   last_started_at timestamp(3) with time zone,
   last_seen jsonb,
+  progress jsonb,
   added_at timestamp(3) with time zone not null
 );
 create table tallyhook.operations (

@@ -58,6 +58,19 @@ export function jsonText(value: unknown): string {
 }
 
 /**
+ * True when two texts say the same: they are equal, both are missing or empty, or they are equal as
+ * JSON, whatever the spelling and the order of members.
+ */
+export function sameJsonText(a: string | null, b: string | null): boolean {
+  if ((a ?? '') === (b ?? '')) return true;
+  if (!a || !b) return false;
+  const [x, y] = [tryParseJson(a), tryParseJson(b)];
+  if (x === undefined || y === undefined || typeof x !== 'object' || typeof y !== 'object')
+    return false;
+  return canonicalJson(x) === canonicalJson(y);
+}
+
+/**
  * The canonical form: keys sorted by code unit, no spaces, whole numbers as digits. Two values that
  * are equal give the same bytes, whatever the order of their members. After RFC 8785, with exact
  * integers.

@@ -40,6 +40,8 @@ export const objects = tallyhook.table(
     /** The newest conclusive look: when its request started, and what it said. */
     lastStartedAt: instant('last_started_at'),
     lastSeen: json('last_seen'),
+    /** Where a sweep over a contract's tokens stands between two of its pages. */
+    progress: json(),
     addedAt: instant('added_at').notNull(),
   },
   (t) => [index('objects_due').on(t.nextLookAt), index('objects_by_contract').on(t.contractId)],
