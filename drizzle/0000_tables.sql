@@ -221,6 +221,8 @@ CREATE TABLE "tallyhook"."wanted_postings" (
 	"requested_by" text NOT NULL,
 	"reason" text,
 	"reverses" text,
+	"seen_at" timestamptz(3),
+	"seen_version" bigint,
 	"wanted_at" timestamptz(3) NOT NULL,
 	"posted_at" timestamptz(3),
 	"problem" text
@@ -477,6 +479,7 @@ ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_d
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_operator" ON "tallyhook"."operations" USING btree ("operation_no","recorded_at") WHERE operation_no is not null;--> statement-breakpoint
@@ -489,6 +492,8 @@ CREATE INDEX "operations_open_from" ON "tallyhook"."operations" USING btree ("fr
 CREATE INDEX "operations_open_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_contract" ON "tallyhook"."operations" USING btree ("contract_id","recorded_at") WHERE contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
+CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
+        and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
 CREATE INDEX "operations_queue" ON "tallyhook"."operations" USING btree ("recorded_at","id") WHERE state = 'queued';--> statement-breakpoint
 CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint

@@ -202,7 +202,8 @@ create trigger accounts_identity before update of id, name, kind, asset, opened_
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
 create trigger wanted_postings_identity before update of id, kind, account, counter, amount, effective_at,
-  effective_basis, requested_by, reason, reverses, wanted_at on tallyhook.wanted_postings
+  effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at on
+  tallyhook.wanted_postings
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
 alter table tallyhook.accounts enable always trigger accounts_opened_true,

@@ -414,6 +414,8 @@ create table tallyhook.wanted_postings (
   requested_by text not null,
   reason text,
   reverses text,
+  seen_at timestamp(3) with time zone,
+  seen_version bigint,
   wanted_at timestamp(3) with time zone not null,
   posted_at timestamp(3) with time zone,
   problem text
@@ -557,7 +559,9 @@ CREATE INDEX operations_open_contract ON tallyhook.operations USING btree (contr
 CREATE INDEX operations_open_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE ((from_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE ((to_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, id) WHERE (state = 'queued'::text);
+CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
+CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
 CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (posting_problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
@@ -1137,7 +1141,7 @@ CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhoo
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
 CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
-CREATE TRIGGER wanted_postings_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, wanted_at ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER wanted_postings_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER wanted_postings_kept BEFORE DELETE OR TRUNCATE ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 
 -- comments

@@ -105,6 +105,9 @@ export const operations = tallyhook.table(
     uniqueIndex('operations_reported_tx')
       .on(t.txAppNo, t.txLogNo)
       .where(sql`source = 'report' and tx_log_no is not null`),
+    uniqueIndex('operations_reported_hash')
+      .on(t.txHash)
+      .where(sql`source = 'report' and tx_hash is not null`),
     // Rows without the column have no business in its index: a write names few of them.
     index('operations_by_from').on(t.fromKey, t.recordedAt).where(sql`from_key is not null`),
     index('operations_by_to').on(t.toKey, t.recordedAt).where(sql`to_key is not null`),
@@ -128,6 +131,11 @@ export const operations = tallyhook.table(
       .on(t.contractId, t.recordedAt)
       .where(sql`contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    // What a report from elsewhere may be about, beside open writes: those without a number.
+    index('operations_unnumbered')
+      .on(t.recordedAt)
+      .where(sql`tx_log_no is null and tx_hash is null and kind <> 'other'
+        and state in ('undecided', 'executed', 'settled')`),
     index('operations_queue').on(t.recordedAt, t.id).where(sql`state = 'queued'`),
     index('operations_open')
       .on(t.recordedAt)

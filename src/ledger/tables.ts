@@ -109,6 +109,12 @@ export const wantedPostings = tallyhook.table(
     reason: text(),
     /** For a reversal: the wanted posting that it takes back. */
     reverses: text(),
+    /**
+     * For an opening: the start of the look that it rests on, and the version of the account in the
+     * snapshot that judged it. What is posted later and happened before needs a correction.
+     */
+    seenAt: instant('seen_at'),
+    seenVersion: bigint('seen_version', { mode: 'bigint' }),
     wantedAt: instant('wanted_at').notNull(),
     postedAt: instant('posted_at'),
     problem: text(),
