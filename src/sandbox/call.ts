@@ -45,6 +45,11 @@ export function success(data: unknown): Answer {
   return jsonAnswer(200, { status: 200, data });
 }
 
+/** The success envelope around data that is JSON text already. */
+export function successText(data: string): Answer {
+  return { status: 200, headers: JSON_TYPE, body: `{"status":200,"data":${data}}` };
+}
+
 /** A page for people. */
 export function htmlAnswer(status: number, body: string): Answer {
   const headers = {

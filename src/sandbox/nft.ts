@@ -97,7 +97,7 @@ export function absentToken(world: World) {
   return nftRefusal(world.switches().absent_token, complaint);
 }
 
-export function sameAddress(a: string, b: string): boolean {
+function sameAddress(a: string, b: string): boolean {
   return addressKey(a) === addressKey(b);
 }
 

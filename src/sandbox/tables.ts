@@ -13,24 +13,30 @@ export interface Table<T> extends ReadTable<T> {
   delete(key: string): void;
   keys(): Iterable<string>;
   size(): number;
+  /** Another number after each change. */
+  version(): number;
 }
 
 /** @param changed told before each change, with the row as it was */
 export function makeTable<T>(changed: (key: string, before: T | undefined) => void): Table<T> {
   const rows = new Map<string, T>();
+  let version = 0;
   return {
     get: (key) => rows.get(key),
     values: () => rows.values(),
     keys: () => rows.keys(),
     size: () => rows.size,
+    version: () => version,
     put(key, row) {
       changed(key, rows.get(key));
+      version += 1;
       rows.set(key, row);
     },
     delete(key) {
       const before = rows.get(key);
       if (before === undefined) return;
       changed(key, before);
+      version += 1;
       rows.delete(key);
     },
   };

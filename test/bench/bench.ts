@@ -1,0 +1,100 @@
+/**
+ * `npm run bench`: every bench, one table. It measures and tells; its exit code is 1 only when
+ * something broke, never because something was slow.
+ */
+import { Command, InvalidArgumentError } from 'commander';
+import { type Bench, type Figures, isHeld, type Result, type Wanted } from './frame.ts';
+import { leaveFirstCore, PINS } from './process.ts';
+import { sandboxReads } from './sandbox-reads.ts';
+
+/** One line for each file that measures something. */
+const BENCHES: readonly Bench[] = [sandboxReads];
+
+const HEAD = ['what', 'measured', 'reference', 'ratio', 'wanted', 'p50/p99 ms', 'held'];
+
+const names = BENCHES.map(({ name }) => name);
+const options = new Command('bench')
+  .description('Measures the house, side by side with what it is compared to.')
+  .option('--only <name>', `one of ${names.join(', ')}`)
+  .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
+  .option('--rounds <n>', 'rounds that count', numberOf, 3)
+  .option('--json', 'print JSON')
+  .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')
+  .parse()
+  .opts<{ only?: string; seconds: number; rounds: number; json?: true }>();
+
+const chosen = BENCHES.filter(({ name }) => options.only === undefined || name === options.only);
+if (chosen.length === 0) {
+  print(`--only: one of ${names.join(', ')}`);
+  process.exit(1);
+}
+leaveFirstCore();
+const all = [];
+for (const bench of chosen) {
+  const results = await bench.run({ rounds: options.rounds, seconds: options.seconds });
+  if (!options.json) print(`\n${bench.name}: ${bench.what}\n${tableOf(results)}`);
+  all.push({ name: bench.name, what: bench.what, wanted: bench.wanted, results: judged(results) });
+}
+if (options.json) print(JSON.stringify({ pinned: PINS, benches: all }, null, 2));
+process.exit(0);
+
+function judged(results: readonly Result[]) {
+  return results.map((result) => ({ ...result, held: isHeld(result) ?? null }));
+}
+
+function tableOf(results: readonly Result[]): string {
+  const rows = [HEAD, ...results.map(rowOf)];
+  const widths = HEAD.map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  const notes = results.flatMap(({ what, note }) => (note ? [`  ${what}: ${note}`] : []));
+  return [...lines, ...notes].join('\n');
+}
+
+function rowOf(result: Result): string[] {
+  const { what, unit, measured, reference, ratio, wanted } = result;
+  const held = isHeld(result);
+  return [
+    what,
+    textOf(measured, unit),
+    reference ? textOf(reference, unit) : '',
+    ratio === undefined ? '' : `${ratio.toFixed(2)} x`,
+    wanted ? wantedText(wanted, unit) : '',
+    measured.p50 === undefined ? '' : `${short(measured.p50)}/${short(measured.p99 ?? 0)}`,
+    held === undefined ? '' : held ? 'held' : 'not held',
+  ];
+}
+
+function textOf({ median, min, max }: Figures, unit: string): string {
+  return `${short(median)} ${unit} (${short(min)}–${short(max)})`;
+}
+
+function wantedText({ of, atLeast, atMost }: Wanted, unit: string): string {
+  const sign = of === 'ratio' ? 'x' : unit;
+  const parts = [
+    ...(atLeast === undefined ? [] : [`≥ ${short(atLeast)} ${sign}`]),
+    ...(atMost === undefined ? [] : [`≤ ${short(atMost)} ${sign}`]),
+  ];
+  return parts.join(', ');
+}
+
+/** Three digits are enough to compare. */
+function short(value: number): string {
+  return value >= 100 ? Math.round(value).toLocaleString('en') : value.toPrecision(3);
+}
+
+function numberOf(text: string): number {
+  const value = Number(text);
+  if (value > 0 && value <= 3_600) return value;
+  throw new InvalidArgumentError('It must be a number from 1 to 3600.');
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

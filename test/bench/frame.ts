@@ -1,0 +1,117 @@
+/**
+ * What every bench shares. A bench informs: it never asserts a time, and a missed wish is a line of
+ * the table, not a failure.
+ *
+ * To add one, write a file that exports a `Bench` and name it in the list of `bench.ts`. Measure
+ * yourself and the reference with `sideBySide`, so that a busy machine slows both; start servers
+ * with `process.ts` and press them with `load.ts`.
+ */
+
+/** What one round of one contender gave. Latencies are milliseconds. */
+export interface Sample {
+  value: number;
+  p50?: number;
+  p99?: number;
+}
+
+/** Median of the rounds, with the least and the greatest. */
+export interface Figures {
+  median: number;
+  min: number;
+  max: number;
+  p50?: number;
+  p99?: number;
+}
+
+/** What is aimed for: a bound on the measured median, or on the ratio to the reference. */
+export interface Wanted {
+  of: 'measured' | 'ratio';
+  atLeast?: number;
+  atMost?: number;
+}
+
+/** One line of the table. */
+export interface Result {
+  what: string;
+  /** Of the measured and reference values, such as `/s` or `ms`. */
+  unit: string;
+  measured: Figures;
+  reference?: Figures;
+  /** Median over the rounds of measured ÷ reference. */
+  ratio?: number;
+  wanted?: Wanted;
+  /** Why it is as it is. */
+  note?: string;
+}
+
+export interface Frame {
+  /** How many times each contender is measured. */
+  rounds: number;
+  /** How long one round of one contender takes. */
+  seconds: number;
+}
+
+export interface Bench {
+  /** For `--only`. */
+  name: string;
+  /** What is measured, against what; one line. */
+  what: string;
+  /** The aim, in words. */
+  wanted: string;
+  run(frame: Frame): Promise<Result[]>;
+}
+
+type Contender = () => Promise<Sample>;
+
+/** Measures both in turns, round by round, after one round that does not count. */
+export async function sideBySide(
+  frame: Frame,
+  measured: Contender,
+  reference: Contender,
+): Promise<Pick<Result, 'measured' | 'reference' | 'ratio'>> {
+  const [ours, theirs]: [Sample[], Sample[]] = [[], []];
+  for (let round = 0; round <= frame.rounds; round += 1) {
+    const pair = [await measured(), await reference()] as const;
+    if (round === 0) continue;
+    ours.push(pair[0]);
+    theirs.push(pair[1]);
+  }
+  const ratios = ours.map(({ value }, round) => value / (theirs[round]?.value ?? Number.NaN));
+  return { measured: figuresOf(ours), reference: figuresOf(theirs), ratio: medianOf(ratios) };
+}
+
+export function figuresOf(samples: readonly Sample[]): Figures {
+  const values = samples.map(({ value }) => value);
+  const median = (pick: (sample: Sample) => number | undefined) => {
+    const there = samples.map(pick).filter((value) => value !== undefined);
+    return there.length > 0 ? medianOf(there) : undefined;
+  };
+  const p50 = median((sample) => sample.p50);
+  const p99 = median((sample) => sample.p99);
+  return {
+    median: medianOf(values),
+    min: Math.min(...values),
+    max: Math.max(...values),
+    ...(p50 === undefined ? {} : { p50 }),
+    ...(p99 === undefined ? {} : { p99 }),
+  };
+}
+
+/** Whether the aim was reached; undefined where there is none. */
+export function isHeld({ wanted, measured, ratio }: Result): boolean | undefined {
+  if (!wanted) return undefined;
+  const value = wanted.of === 'ratio' ? (ratio ?? Number.NaN) : measured.median;
+  return value >= (wanted.atLeast ?? value) && value <= (wanted.atMost ?? value);
+}
+
+/** The value below which the share of the sorted numbers lies. */
+export function quantileOf(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >>> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+}
