@@ -65,11 +65,10 @@ const KEEP_TRYING_MS = 600_000;
  * recorded
  */
 export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise<Answer> {
-  const { journal, clock } = parts;
+  const { journal } = parts;
   const { description, caller, request } = write;
   const fingerprint = fingerprintOf(request, write.query);
   const preImage = await parts.preImage(description);
-  const sendDeadlineAt = clock.now() + parts.writeTimeoutMs;
   const recorded = await journal.record({
     kind: description.kind,
     owner: caller.owner,
@@ -83,10 +82,14 @@ export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise
     body: request.body,
     fields: description.fields,
     preImage,
-    sendDeadlineAt,
+    sendWithinMs: parts.writeTimeoutMs,
+    expiresAt: null,
+    queue: false,
+    dayLimit: null,
   });
   if ('held' in recorded) return replayAnswer(recorded.held, fingerprint);
-  const forwarded = await send(parts, write, recorded.id, sendDeadlineAt);
+  if ('queued' in recorded) throw new Failure('internal', 'queued without being asked');
+  const forwarded = await send(parts, write, recorded.id, recorded.sendDeadlineAt);
   const operation = await conclude(parts, {
     operationId: recorded.id,
     outcome: forwarded.outcome,

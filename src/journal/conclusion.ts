@@ -14,6 +14,8 @@ export interface Conclusion {
   outcome: WriteOutcome;
   answer: { status: number; headers: Json; body: Uint8Array } | undefined;
   endedAt: Instant;
+  /** The app number of our own client token, when it is known: another one is a finding. */
+  expectedAppNo?: bigint | undefined;
 }
 
 const MESSAGE_MAX = 500;

@@ -7,19 +7,24 @@
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, daemonAlive } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
+import type { Freeze, FreezeOrder } from './freeze-store.ts';
+import * as freezes from './freeze-store.ts';
 import { groupCommit } from './group-commit.ts';
-import type { Operation } from './operation.ts';
+import { lockStop } from './lock-store.ts';
+import type { Kind, Operation } from './operation.ts';
 import { operationFields } from './operation-event.ts';
 import * as reads from './read-store.ts';
+import type { JournalSettings } from './settings.ts';
 import * as store from './store.ts';
 
 export type { Conclusion } from './conclusion.ts';
+export type { Freeze, FreezeOrder } from './freeze-store.ts';
 export * from './operation.ts';
 export { operationFields } from './operation-event.ts';
 export {
@@ -36,26 +41,89 @@ export {
   type StoredAnswer,
   type Touching,
 } from './read-store.ts';
+export { type JournalSettings, journalDefaults, type Touched } from './settings.ts';
 export { listPostingsDue, type Move, markPosted, setAside } from './store.ts';
 
 /** What the gateway wants recorded before it sends. */
-export type NewWrite = Omit<store.Intent, 'id' | 'recordedAt' | 'daemonId' | 'epoch'>;
+export interface NewWrite
+  extends Omit<store.Intent, 'id' | 'recordedAt' | 'daemonId' | 'epoch' | 'sendDeadlineAt'> {
+  /** From the commit of the intent to the last moment at which it may be sent, ms. */
+  sendWithinMs: number;
+  /** Its caller chose to wait: until when it may still be sent. */
+  expiresAt: Instant | null;
+  /** Recorded straight into `queued`; only with `expiresAt`. */
+  queue: boolean;
+  /** The most that this key may move in any 24 hours; null: no limit. */
+  dayLimit: bigint | null;
+}
+
+/** What became of a write that was to be recorded. */
+export type Recorded =
+  /** In `sending`: it may leave until then. */
+  | { id: string; sendDeadlineAt: Instant; ambiguous: boolean }
+  /** In `queued`: `claimQueued` hands it out. */
+  | { queued: Operation }
+  /** Nothing was recorded: this operation holds the idempotency key. */
+  | { held: reads.KeyedOperation };
+
+/** A queued write that was just moved to `sending`: everything that a sender needs. */
+export interface QueuedSend {
+  id: string;
+  kind: Kind;
+  owner: string;
+  keyId: string;
+  idempotencyKey: string | null;
+  reference: string | null;
+  method: string;
+  path: string;
+  contentType: string | null;
+  body: Uint8Array;
+  sendDeadlineAt: Instant;
+  expiresAt: Instant;
+}
 
 export interface Journal {
   /**
-   * Makes the intent durable in state `sending`. Answers the id, or what already holds its
-   * idempotency key.
-   * @throws Failure `database_unavailable`
+   * Makes the intent durable, in `sending` or `queued`, as soon as it can be told apart from what
+   * is open; what holds its idempotency key comes first, whatever else would refuse it.
+   * @throws Failure `frozen`, `key_limit`, `wallet_outcome_pending` (with `operation_ids`),
+   * `idempotency_in_flight`, `shutting_down`, `lease_lost`, `database_unavailable`
    */
-  record(write: NewWrite): Promise<{ id: string } | { held: reads.KeyedOperation }>;
+  record(write: NewWrite): Promise<Recorded>;
   /** Makes one more send durable, with the proof that allows it. */
   recordResend(operationId: string, after: string, deadlineAt: Instant): Promise<void>;
   /** Makes the outcome and its event durable. Answers the operation as it stands. */
   conclude(conclusion: Conclusion): Promise<Operation>;
   /** Changes states inside a later stage's transaction; answers those that really moved. */
   move(tx: Tx, moves: readonly store.Move[]): Promise<Operation[]>;
-  /** One pass: sends whose deadline and daemon are both gone become `unknown`. Answers how many. */
+  /**
+   * Moves queued writes to `sending`, in order per wallet, at most `limit`, and hands them out;
+   * none while writes are frozen.
+   */
+  claimQueued(now: Instant, limit: number): Promise<QueuedSend[]>;
+  /**
+   * Ends a queued write, which then is never sent; its key stays used.
+   * @throws Failure `not_found`, `forbidden` (another owner's), `conflict` (no longer queued)
+   */
+  cancel(id: string, by: { owner: string; admin: boolean }): Promise<Operation>;
+  /**
+   * Stops all writes: once this answers, no further intent commits. Answers the freeze that stands,
+   * which may be an earlier one.
+   */
+  freeze(order: FreezeOrder): Promise<Freeze>;
+  /** Releases all writes. @throws Failure `conflict` when nothing is frozen */
+  unfreeze(order: FreezeOrder): Promise<Freeze>;
+  currentFreeze(): Promise<Freeze | undefined>;
+  /** New writes that touch this wallet (lower case) wait until then, or until `unhold`. */
+  hold(tx: Tx, walletKey: string, until: Instant): Promise<void>;
+  unhold(tx: Tx, walletKey: string): Promise<void>;
+  /**
+   * One pass: sends whose deadline and daemon are both gone become `unknown`, queued writes that
+   * expired are rejected. Answers how many.
+   */
   runOnce(now: Instant): Promise<number>;
+  /** Releases what waits to be recorded, as `shutting_down`; nothing waits from then on. */
+  close(): void;
 }
 
 /** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
@@ -64,6 +132,9 @@ const ABANDONED_MAX = 100;
 const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 2 };
 
 interface Parts {
+  /** How this journal waits; a test may keep its own time. */
+  pause?: typeof pause;
+  settings?: JournalSettings;
   db: Db;
   clock: Clock;
   ids: Ids;
@@ -77,11 +148,13 @@ export function makeJournal(parts: Parts): Journal {
   const intents = intentCommits(parts);
   const outcomes = outcomeCommits(parts);
   return {
-    async record(write) {
+    async record({ sendWithinMs, ...write }) {
       const now = clock.now();
       const id = ids.next('op');
-      const intent = { ...write, id, recordedAt: now, daemonId: daemon.id, epoch: daemon.epoch };
-      if (await intents.add(intent)) return { id };
+      const sendDeadlineAt = now + sendWithinMs;
+      const by = { daemonId: daemon.id, epoch: daemon.epoch };
+      const intent = { ...write, ...by, id, recordedAt: now, sendDeadlineAt };
+      if (await intents.add(intent)) return { id, sendDeadlineAt, ambiguous: false };
       const held = write.idempotencyKey
         ? await reads.findByIdempotencyKey(db, write.owner, write.idempotencyKey)
         : undefined;
@@ -102,7 +175,28 @@ export function makeJournal(parts: Parts): Journal {
       return operation;
     },
     move: (tx, moves) => (moves.length === 0 ? Promise.resolve([]) : store.moveStates(tx, moves)),
+    claimQueued: async () => [],
+    cancel: async () => {
+      throw new Failure('conflict');
+    },
+    freeze: (order) =>
+      db.begin(async (tx) => {
+        await lockStop(tx);
+        const standing = await freezes.findFreeze(tx);
+        return standing ?? freezes.insertFreeze(tx, order, clock.now());
+      }),
+    unfreeze: (order) =>
+      db.begin(async (tx) => {
+        await lockStop(tx);
+        const released = await freezes.releaseFreeze(tx, order, clock.now());
+        if (!released) throw new Failure('conflict', 'writes are not frozen');
+        return released;
+      }),
+    currentFreeze: () => freezes.findFreeze(db),
+    hold: freezes.upsertHold,
+    unhold: freezes.deleteHold,
     runOnce: (now) => abandon(parts, now),
+    close: () => {},
   };
 }
 

@@ -46,11 +46,13 @@ export type Outcome = 'executed' | 'not_executed' | 'open';
 /**
  * Which state may follow which (design, section 4, journal). The service's own answer may arrive
  * late: `accepted` and `rejected` follow anything that is not final by the service or the chain.
+ * `queued` follows `sending` only by proof that nothing was applied, and `not_executed` follows
+ * `settled` only by people, where the service's own answer does not say otherwise.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
-  recorded: ['sending', 'rejected'],
+  recorded: ['sending', 'queued', 'rejected'],
   queued: ['sending', 'cancelled', 'rejected'],
-  sending: ['accepted', 'rejected', 'unknown'],
+  sending: ['accepted', 'rejected', 'unknown', 'queued'],
   unknown: ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'],
   undecided: ['executed', 'not_executed', 'accepted', 'rejected'],
   executed: ['settled', 'failed', 'not_executed', 'accepted', 'rejected'],
@@ -58,7 +60,7 @@ export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   accepted: ['settled', 'failed'],
   rejected: ['accepted'],
   cancelled: [],
-  settled: [],
+  settled: ['not_executed'],
   failed: [],
 };
 
@@ -70,7 +72,8 @@ export function statesBefore(to: State): State[] {
 /** What a state means for the books; the same rule is the generated column `operations.outcome`. */
 export function outcomeOf(state: State): Outcome {
   if (state === 'accepted' || state === 'executed' || state === 'settled') return 'executed';
-  if (state === 'rejected' || state === 'failed' || state === 'not_executed') return 'not_executed';
+  const untouched: readonly State[] = ['rejected', 'failed', 'not_executed', 'cancelled'];
+  if (untouched.includes(state)) return 'not_executed';
   return 'open';
 }
 
@@ -115,6 +118,8 @@ export interface Operation extends Required<WriteFields> {
   effectiveAt: Instant | null;
   effectiveBasis: string | null;
   settledAt: Instant | null;
+  /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
+  expiresAt: Instant | null;
   ambiguous: boolean;
   /** How often it was posted or reversed; odd while it stands in the books. */
   postings: number;

@@ -14,7 +14,7 @@ export function operationColumns(sql: Sql) {
     o.reason_type, o.token_uri, o.meta_data, o.extra_data, o.tx_app_no, o.tx_log_no, o.tx_hash,
     o.error_class, o.error_status, o.error_code, o.error_message, o.pre_image, o.evidence,
     o.recorded_at, o.sent_at, o.send_deadline_at, o.answered_at, o.effective_at, o.effective_basis,
-    o.settled_at, o.ambiguous, o.postings, o.in_books`;
+    o.settled_at, o.expires_at, o.ambiguous, o.postings, o.in_books`;
 }
 
 /** Our name of each column, worked out once: a batch reads thousands of rows. */

@@ -110,6 +110,10 @@ export interface Move {
   at: Instant;
   cause: string;
   daemonId?: string | null;
+  /** True for what people decided: only they may take back what is settled. */
+  decided?: boolean;
+  /** Why the ledger must not post it. */
+  postingProblem?: string;
   evidence?: Json;
   keyHeld?: boolean;
   txAppNo?: bigint | null;

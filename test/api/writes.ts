@@ -22,7 +22,10 @@ export function aWrite(
     contentType: 'application/json',
     body: new Uint8Array(),
     preImage: null,
-    sendDeadlineAt: Date.UTC(2100, 0, 1),
+    sendWithinMs: 30_000,
+    expiresAt: null,
+    queue: false,
+    dayLimit: null,
     ...rest,
     fields: { fromAddr: ADDR_A, toAddr: ADDR_B, amount: 100n, feeAmount: 1n, ...fields },
   };

@@ -69,7 +69,10 @@ export function write(more: Partial<NewWrite> = {}): NewWrite {
     body: Buffer.from('{"amount":10}'),
     fields: { toAddr: ALICE, operationNo: 1n, amount: 10n, reasonType: 'gift' },
     preImage: null,
-    sendDeadlineAt: Date.UTC(2026, 0, 1) + 30_000,
+    sendWithinMs: 30_000,
+    expiresAt: null,
+    queue: false,
+    dayLimit: null,
     ...more,
   };
 }
@@ -78,6 +81,7 @@ export function write(more: Partial<NewWrite> = {}): NewWrite {
 export async function recorded(journal: Journal, more: Partial<NewWrite> = {}): Promise<string> {
   const result = await journal.record(write(more));
   if ('held' in result) throw new Error(`held by ${result.held.operation.id}`);
+  if ('queued' in result) return result.queued.id;
   return result.id;
 }
 

@@ -15,17 +15,17 @@ import { conclusion } from './journal-parts.ts';
 
 /** The design's diagram, once more: from, to, and what the state means for the books. */
 const TABLE: [State, State[], string][] = [
-  ['recorded', ['sending', 'rejected'], 'open'],
+  ['recorded', ['sending', 'queued', 'rejected'], 'open'],
   ['queued', ['sending', 'cancelled', 'rejected'], 'open'],
-  ['sending', ['accepted', 'rejected', 'unknown'], 'open'],
+  ['sending', ['accepted', 'rejected', 'unknown', 'queued'], 'open'],
   ['unknown', ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'], 'open'],
   ['undecided', ['executed', 'not_executed', 'accepted', 'rejected'], 'open'],
   ['executed', ['settled', 'failed', 'not_executed', 'accepted', 'rejected'], 'executed'],
   ['not_executed', ['executed', 'accepted', 'rejected'], 'not_executed'],
   ['accepted', ['settled', 'failed'], 'executed'],
   ['rejected', ['accepted'], 'not_executed'],
-  ['cancelled', [], 'open'],
-  ['settled', [], 'executed'],
+  ['cancelled', [], 'not_executed'],
+  ['settled', ['not_executed'], 'executed'],
   ['failed', [], 'not_executed'],
 ];
 const STATES = TABLE.map(([state]) => state);

@@ -53,6 +53,7 @@ export function operation(given: Partial<Operation>): Operation {
     effectiveAt: null,
     effectiveBasis: null,
     settledAt: null,
+    expiresAt: null,
   };
   return {
     ...empty,
@@ -78,17 +79,19 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
     recordedAt: isoText(o.recordedAt),
     answeredAt: iso(o.answeredAt),
     effectiveAt: iso(o.effectiveAt),
+    sentAt: iso(o.sentAt),
   }));
   await owner.sql`
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint, key_held,
       method, path, request_body, recorded_at, answered_at, effective_at, effective_basis,
       from_addr, to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type,
-      reference, tx_app_no, tx_log_no, tx_hash)
-    select id, kind, state, 'gateway', owner, 'key_1', 'f', false, 'POST', '/v1', '', "recordedAt",
+      reference, tx_app_no, tx_log_no, tx_hash, sent_at)
+    select id, kind, state, source, owner, 'key_1', 'f', false, 'POST', '/v1', '', "recordedAt",
       "answeredAt", "effectiveAt", "effectiveBasis", "fromAddr", "toAddr", "operationNo",
       "contractId", "tokenId", amount, "feeAmount", "reasonType", reference, "txAppNo", "txLogNo",
-      "txHash"
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text, owner text,
+      "txHash", "sentAt"
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text, source text,
+      owner text, "sentAt" timestamptz,
       "recordedAt" timestamptz, "answeredAt" timestamptz, "effectiveAt" timestamptz,
       "effectiveBasis" text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric,

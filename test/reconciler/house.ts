@@ -121,7 +121,7 @@ function writesOf(journal: Journal, clock: ManualClock) {
         ...{ kind, fields, preImage, owner: 'app', keyId: 'key_1', idempotencyKey: null },
         ...{ fingerprint: 'f', reference: null, method: 'POST', path: '/v1', contentType: null },
         body: new Uint8Array(),
-        sendDeadlineAt: clock.now() + 5_000,
+        ...{ sendWithinMs: 5_000, expiresAt: null, queue: false, dayLimit: null },
       });
       clock.advance(10);
       return 'id' in recorded ? recorded.id : '';

@@ -81,7 +81,8 @@ async function oneWrite(world: World, asked: Asked[], below: (n: number) => numb
   const recorded = await journal.record({
     ...{ kind: entry.kind, owner: 'app', keyId: 'key', idempotencyKey: null, fingerprint: 'f' },
     ...{ reference: name, method: 'POST', path: request.path, contentType: request.type },
-    ...{ body: request.body, fields: entry.fields, preImage: null, sendDeadlineAt: deadlineAt },
+    ...{ body: request.body, fields: entry.fields, preImage: null, sendWithinMs: 5_000 },
+    ...{ expiresAt: null, queue: false, dayLimit: null },
   });
   entry.id = 'id' in recorded ? recorded.id : '';
   const { outcome, endedAt } = await upstream.forward({

@@ -1,0 +1,68 @@
+/** SQL of freezes and holds: when all writes stop, and when those of one wallet wait. */
+import type { Queryable, Sql, Tx } from '../db/connect.ts';
+import { must } from '../kernel/assert.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+
+/** Who freezes or releases, and why. */
+export interface FreezeOrder {
+  by: string;
+  reason: string;
+}
+
+/** A time during which no write is taken; released, when it has an end. */
+export interface Freeze {
+  id: bigint;
+  frozenAt: Instant;
+  frozenBy: string;
+  reason: string;
+  releasedAt: Instant | null;
+  releasedBy: string | null;
+  releaseReason: string | null;
+}
+
+function columns(sql: Sql) {
+  return sql`id, frozen_at as "frozenAt", frozen_by as "frozenBy", reason,
+    released_at as "releasedAt", released_by as "releasedBy", release_reason as "releaseReason"`;
+}
+
+/** The freeze that stands, if any. */
+export async function findFreeze(db: Queryable): Promise<Freeze | undefined> {
+  const rows = await db.sql<Freeze[]>`
+    select ${columns(db.sql)}
+    from tallyhook.freezes where released_at is null order by id limit 1`;
+  return rows[0];
+}
+
+export async function insertFreeze(tx: Tx, order: FreezeOrder, at: Instant): Promise<Freeze> {
+  const rows = await tx.sql<Freeze[]>`
+    insert into tallyhook.freezes (frozen_at, frozen_by, reason)
+    values (${isoText(at)}, ${order.by}, ${order.reason})
+    returning ${columns(tx.sql)}`;
+  return must(rows[0], 'freeze row');
+}
+
+/** Ends the freeze that stands; undefined when there is none. */
+export async function releaseFreeze(
+  tx: Tx,
+  order: FreezeOrder,
+  at: Instant,
+): Promise<Freeze | undefined> {
+  const rows = await tx.sql<Freeze[]>`
+    update tallyhook.freezes set released_at = ${isoText(at)}, released_by = ${order.by},
+      release_reason = ${order.reason}
+    where released_at is null
+    returning ${columns(tx.sql)}`;
+  return rows[0];
+}
+
+/** Sets or moves the end of a hold. */
+export async function upsertHold(tx: Tx, walletKey: string, until: Instant): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.holds as h (wallet_key, until)
+    values (${walletKey}, ${isoText(until)})
+    on conflict (wallet_key) do update set until = excluded.until`;
+}
+
+export async function deleteHold(tx: Tx, walletKey: string): Promise<void> {
+  await tx.sql`delete from tallyhook.holds where wallet_key = ${walletKey}`;
+}
