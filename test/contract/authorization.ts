@@ -1,0 +1,196 @@
+/** Sections 2.8, 4.4 and 5: grants, the login of an end user, and what may call them. */
+import { checkToken, obtain, refusedAuthorization } from './endpoints.ts';
+import {
+  authorize,
+  authorizeQuery,
+  codeGrant,
+  comeBack,
+  locationOf,
+  ownMember,
+  redirectUri,
+  submitLogin,
+} from './login.ts';
+import { nonce } from './objects.ts';
+import { basicOf, clientOf, type Service } from './service.ts';
+import { insist, type Statement, same, statement } from './statement.ts';
+import { granted } from './stories.ts';
+
+const CLIENT = { grant_type: 'client_credentials' };
+const STRANGE_URI = 'https://not-registered.example/callback';
+
+const GRANTS: Statement[] = [
+  statement('4.4', 'client_credentials answers HTTP 200 and a record', async (service) => {
+    same('the HTTP code', (await granted(service, 'client_credentials')).status, 200);
+  }),
+  ...['refresh_token', 'scope', 'member_no', 'nickname'].map((name) =>
+    statement('4.4', `client_credentials: the record is without ${name}`, async (service) => {
+      const reply = await granted(service, 'client_credentials');
+      insist(!reply.top.at(name).present, `${name} should not be there; seen: ${reply.told}`);
+    }),
+  ),
+  ...['code', 'redirect_uri'].map((left) =>
+    statement('4.4', `authorization_code: ${left} is required`, async (service) => {
+      const uri = await redirectUri(service);
+      const form = { grant_type: 'authorization_code', code: nonce(), redirect_uri: uri };
+      const without = Object.entries(form).filter(([name]) => name !== left);
+      const reply = await obtain(service, Object.fromEntries(without));
+      same(`the HTTP code of ${reply.told}`, reply.status, 400);
+    }),
+  ),
+  statement('4.4', 'authorization_code exchanges a code for a full record', async (service) => {
+    same('the HTTP code', (await granted(service, 'authorization_code')).status, 200);
+  }),
+  statement('4.4', 'authorization_code: redirect_uri must be registered', async (service) => {
+    const code = (await comeBack(service)).get('code') ?? '';
+    const form = { grant_type: 'authorization_code', code, redirect_uri: STRANGE_URI };
+    refusedAuthorization(await obtain(service, form), 'redirect_uri_mismatch');
+  }),
+  statement('4.4', 'refresh_token: refresh_token is required', async (service) => {
+    const reply = await obtain(service, { grant_type: 'refresh_token' });
+    same(`the HTTP code of ${reply.told}`, reply.status, 400);
+  }),
+  statement('4.4', 'refresh_token answers a full record', async (service) => {
+    same('the HTTP code', (await granted(service, 'refresh_token')).status, 200);
+  }),
+  statement('4.4', 'refresh_token answers a token of the same member', async (service) => {
+    const { top } = await codeGrant(service);
+    const form = { grant_type: 'refresh_token', refresh_token: top.text('refresh_token') };
+    const next = (await obtain(service, form)).top;
+    same('member_no', next.integer('member_no'), top.integer('member_no'));
+    same('nickname', next.text('nickname'), top.text('nickname'));
+  }),
+  statement('4.4', 'check_token: token is required', async (service) => {
+    const reply = await service.send('auth', 'GET', '/v1/oauth/check_token');
+    same(`the HTTP code of ${reply.told}`, reply.status, 400);
+  }),
+  statement('4.4', 'check_token answers a record for a client token', async (service) => {
+    const reply = await checkToken(service, await service.clientToken());
+    same('the HTTP code', reply.status, 200);
+    reply.top.flag('active');
+  }),
+  statement('4.4', 'check_token answers a record for a user token', async (service) => {
+    const reply = await checkToken(service, (await service.user()).access);
+    same('the HTTP code', reply.status, 200);
+    reply.top.flag('active');
+  }),
+];
+
+const BASIC: Statement[] = [
+  statement('4.4', 'Token requests carry Basic: without it they are refused', async (service) => {
+    same('the HTTP code', (await obtain(service, CLIENT, 'nobody')).status, 401);
+  }),
+  statement('4.4', 'A wrong client_secret is refused', async (service) => {
+    const basic = basicOf({ ...clientOf(service), secret: nonce() });
+    same('the HTTP code', (await obtain(service, CLIENT, { basic })).status, 401);
+  }),
+  statement('4.4', 'A wrong client_id is refused', async (service) => {
+    const basic = basicOf({ ...clientOf(service), id: nonce() });
+    same('the HTTP code', (await obtain(service, CLIENT, { basic })).status, 401);
+  }),
+  statement('4.4', 'Basic is the base64 encoding: the bare text is refused', async (service) => {
+    const { id, secret } = clientOf(service);
+    const reply = await obtain(service, CLIENT, { basic: `${id}:${secret}` });
+    same('the HTTP code', reply.status, 401);
+  }),
+];
+
+const REQUIRED = ['response_type', 'client_id', 'redirect_uri'] as const;
+
+const AUTHORIZE: Statement[] = [
+  ...REQUIRED.map((name) =>
+    statement('4.4', `authorize: ${name} is required`, async (service) => {
+      const { [name]: _left, ...query } = await authorizeQuery(service);
+      const reply = await authorize(service, query);
+      same(`the HTTP code of ${reply.told}`, reply.status, 400);
+    }),
+  ),
+  statement('4.4', 'authorize: response_type is code', async (service) => {
+    const query = { ...(await authorizeQuery(service)), response_type: 'code' };
+    const { status } = await authorize(service, query);
+    insist(status < 400, `response_type=code should be taken; the HTTP code is ${status}`);
+  }),
+  statement('4.4', 'authorize answers no JSON body', async (service) => {
+    const reply = await authorize(service, await authorizeQuery(service));
+    insist(reply.body === undefined, `authorize should not answer JSON: ${reply.told}`);
+  }),
+  statement('4.4', 'authorize: the redirect goes to redirect_uri', async (service) => {
+    const { origin, pathname } = locationOf(await submitLogin(service));
+    same('where the user agent is sent', origin + pathname, await redirectUri(service));
+  }),
+  statement('4.4', 'authorize: the redirect carries a code', async (service) => {
+    const code = (await comeBack(service)).get('code');
+    insist(code, 'the redirect should carry a code');
+  }),
+  statement('4.4', 'authorize: the redirect carries the state', async (service) => {
+    const state = `a b+c&d=é/${nonce()}`;
+    same('state', (await comeBack(service, state)).get('state'), state);
+  }),
+  statement('4.4', 'authorize: state is optional', async (service) => {
+    const params = await comeBack(service);
+    same('a state that was not sent', params.get('state'), null);
+    insist(params.get('code'), 'the redirect should carry a code without a state, too');
+  }),
+  statement('2.8', 'Only registered redirect URIs may be used', async (service) => {
+    const { client_id } = { client_id: clientOf(service).id };
+    const query = { response_type: 'code', client_id, redirect_uri: STRANGE_URI };
+    refusedAuthorization(await authorize(service, query), 'redirect_uri_mismatch');
+  }),
+  statement('2.8', 'The Client ID identifies the app: another is refused', async (service) => {
+    const query = { ...(await authorizeQuery(service)), client_id: nonce() };
+    const { status } = await authorize(service, query);
+    insist(status >= 400, `an unknown client_id should be refused; the HTTP code is ${status}`);
+  }),
+];
+
+const CORS_PATHS = [
+  ['POST', '/v1/oauth/token'],
+  ['GET', '/v1/oauth/authorize'],
+  ['GET', '/v1/oauth/check_token'],
+] as const;
+
+const CORS: Statement[] = CORS_PATHS.flatMap(([method, path]) => [
+  statement('4.4', `${path} does not support CORS: no such header`, (service) =>
+    refusesOrigin(service, method, path, {}),
+  ),
+  statement('4.4', `${path} does not support CORS: no preflight is granted`, (service) =>
+    refusesOrigin(service, 'OPTIONS', path, { 'access-control-request-method': method }),
+  ),
+]);
+
+async function refusesOrigin(
+  service: Service,
+  method: string,
+  path: string,
+  more: Record<string, string>,
+): Promise<void> {
+  const headers = { origin: 'https://app.example', ...more };
+  const form = method === 'POST' ? { form: CLIENT } : {};
+  const reply = await service.send('auth', method, path, { headers, ...form });
+  const found = Object.keys(reply.headers).filter((name) => name.startsWith('access-control-'));
+  same('the CORS headers of the answer', found.join(', '), '');
+}
+
+const FLOW: Statement[] = [
+  statement('5', 'Client Credentials works without an end user', async (service) => {
+    same('the HTTP code', (await granted(service, 'client_credentials')).status, 200);
+  }),
+  statement('5', 'Two grant types obtain tokens: password is none of them', async (service) => {
+    const form = { grant_type: 'password', username: 'ada', password: nonce() };
+    same('the HTTP code', (await obtain(service, form)).status, 400);
+  }),
+  statement('5', 'Authorization Code needs a login: without one there is no code', async (s) => {
+    const reply = await authorize(s, await authorizeQuery(s));
+    const to = reply.headers.location;
+    insist(!String(to ?? '').includes('code='), `a code was given without a login: ${to}`);
+  }),
+  statement(
+    '5',
+    'The code that comes back is exchanged for tokens of that user',
+    async (service) => {
+      const { top } = await codeGrant(service);
+      same('member_no', String(top.integer('member_no')), await ownMember(service));
+    },
+  ),
+];
+
+export const AUTHORIZATION: Statement[] = [...GRANTS, ...BASIC, ...AUTHORIZE, ...CORS, ...FLOW];

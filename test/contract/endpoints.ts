@@ -1,0 +1,106 @@
+/** One function for each row of sections 4.1 to 4.4, and the refusals of their families. */
+import { contract, operator, reason } from './named.ts';
+import type { Reply } from './reply.ts';
+import type { As, Service } from './service.ts';
+import { insist, same } from './statement.ts';
+
+type Fields = Record<string, string>;
+
+async function nft(service: Service, method: string, below: string, sending: object) {
+  const path = `/v1/chain/erc721/${await contract(service)}${below}`;
+  return service.send('base', method, path, sending);
+}
+
+export const mint = (service: Service, form: Fields, as: As = 'client') =>
+  nft(service, 'POST', '/mint', { form, as });
+
+export const mintSequential = (service: Service, form: Fields, as: As = 'client') =>
+  nft(service, 'POST', '/mint-sequential', { form, as });
+
+export const burn = (service: Service, form: Fields, as: As = 'client') =>
+  nft(service, 'POST', '/burn', { form, as });
+
+export const setExtraData = (service: Service, id: bigint, form: Fields, as: As = 'user') =>
+  nft(service, 'PUT', `/tokens/${id}/set-extra-data`, { form, as });
+
+export const transferFrom = (service: Service, form: Fields, as: As = 'user') =>
+  nft(service, 'POST', '/transfer-from', { form, as });
+
+export const listTokens = (service: Service, query: Fields = {}, as: As = 'client') =>
+  nft(service, 'GET', '/tokens', { query, as });
+
+export const readToken = (service: Service, id: bigint | string, as: As = 'client') =>
+  nft(service, 'GET', `/tokens/${id}`, { as });
+
+export const ownAccount = (service: Service, as: As = 'user') =>
+  service.send('base', 'GET', '/v1/app/token/account', { as });
+
+export const accountBy = (service: Service, addr: string, as: As = 'client') =>
+  service.send('base', 'GET', '/v1/app/token/account', { as, query: { addr } });
+
+/** The three payments, by the path that follows `/v1/app/token/`. */
+export type PaymentKind = 'give' | 'receive-from' | 'transfer';
+
+/** The path of a payment; `give` names the operator wallet that pays. */
+export async function paymentPath(service: Service, kind: PaymentKind): Promise<string> {
+  if (kind === 'transfer') return '/v1/app/token/accounts/transfer';
+  const below = kind === 'give' ? `${await operator(service)}/give` : kind;
+  return `/v1/app/token/operations/${below}`;
+}
+
+/** Sends a text as it is; of a value, members that are undefined are left out, as JSON does. */
+export async function pay(
+  service: Service,
+  kind: PaymentKind,
+  body: string | object,
+  as: As = 'client',
+): Promise<Reply> {
+  const fee = kind === 'give' ? {} : { feeAmount: 0 };
+  const json = typeof body === 'string' ? body : { ...fee, reasonType: reason(service), ...body };
+  return service.send('tx', 'POST', await paymentPath(service, kind), { json, as });
+}
+
+/** POST /v1/oauth/token */
+export const obtain = (service: Service, form: Fields, as: As = 'app') =>
+  service.send('auth', 'POST', '/v1/oauth/token', { form, as });
+
+export const checkToken = (service: Service, token: string, as: As = 'app') =>
+  service.send('auth', 'GET', '/v1/oauth/check_token', { query: { token }, as });
+
+export const maintenance = (service: Service) =>
+  service.send('auth', 'GET', '/v1/system/maintenance', { as: 'nobody' });
+
+/** The success envelope of base and transaction endpoints. @returns its data */
+export function dataOf(reply: Reply) {
+  same(`the HTTP code of ${reply.told}`, reply.status, 200);
+  same(`status in ${reply.told}`, reply.top.integer('status'), 200n);
+  return reply.top.object('data');
+}
+
+/** An error of section 7.1: HTTP 200, one of these statuses in the body. */
+export function refusedNft(reply: Reply, ...statuses: bigint[]): void {
+  same(`the HTTP code of ${reply.told}`, reply.status, 200);
+  const status = reply.top.integer('status');
+  insist(
+    statuses.includes(status),
+    `it should be refused with body status ${statuses.join(' or ')}; it was answered ${reply.told}`,
+  );
+  insist(reply.top.list('error').length > 0, `error should name a complaint: ${reply.told}`);
+}
+
+/** An error of section 7.2 with one of these codes. @returns its message */
+export function refusedPayment(reply: Reply, ...codes: string[]): string {
+  reply.top.text('status');
+  const error = reply.top.object('error');
+  insist(
+    codes.includes(error.text('code')),
+    `it should be refused with code ${codes.join(' or ')}; it was answered ${reply.told}`,
+  );
+  return error.text('message');
+}
+
+/** An error of section 7.3: HTTP 400 with that detail. */
+export function refusedAuthorization(reply: Reply, detail: string): void {
+  same(`the HTTP code of ${reply.told}`, reply.status, 400);
+  same(`error.detail in ${reply.told}`, reply.top.object('error').text('detail'), detail);
+}

@@ -1,0 +1,169 @@
+/**
+ * What is done once and then looked at by many statements: a token with its record, one success of
+ * every endpoint, payments that end where they began.
+ */
+import {
+  accountBy,
+  burn,
+  dataOf,
+  listTokens,
+  mint,
+  mintSequential,
+  obtain,
+  ownAccount,
+  pay,
+  readToken,
+  setExtraData,
+  transferFrom,
+} from './endpoints.ts';
+import { codeGrant } from './login.ts';
+import {
+  balanceAfter,
+  balanceOf,
+  completeToken,
+  newTokenId,
+  otherWallet,
+  settled,
+  TOKEN_URI,
+  userAddr,
+  userToken,
+  wallet,
+} from './objects.ts';
+import type { Place, Reply } from './reply.ts';
+import type { Service } from './service.ts';
+import { insist, NotChecked } from './statement.ts';
+
+export const META = '{"kind":"contract","n":[1,2]}';
+export const EXTRA = '{"level":1}';
+
+export interface Sample {
+  id: bigint;
+  owner: string;
+  /** The record of the single read, and all records of the first page of a list. */
+  single: Place;
+  listed: Place[];
+}
+
+/** A complete token with data, as both reads show it. */
+export function sample(service: Service): Promise<Sample> {
+  return service.once('sample', async () => {
+    const owner = await wallet(service);
+    const id = await completeToken(service, { metaData: META, extraData: EXTRA });
+    const single = dataOf(await readToken(service, id));
+    const query = { ownerAddr: owner, perPage: '100' };
+    const listed = dataOf(await listTokens(service, query)).list('data');
+    insist(listed.length > 0, `the list of ${owner} should hold its token ${id}, and is empty`);
+    return { id, owner, single, listed };
+  });
+}
+
+/** A token whose id is beyond 2^53, where the service takes such ids. */
+export function hugeToken(service: Service): Promise<bigint> {
+  return service.once('huge token', async () => {
+    const id = 2n ** 53n + 1n + newTokenId() * 2n;
+    const toAddr = await wallet(service);
+    const reply = await mint(service, { toAddr, tokenId: String(id), tokenURI: TOKEN_URI });
+    if (reply.top.integer('status') !== 200n) {
+      throw new NotChecked(`the service takes no token id beyond 2^53: ${reply.told}`);
+    }
+    await settled(service, id);
+    return id;
+  });
+}
+
+/** The twelve endpoints that take an access token, by the words of section 5. */
+export type Deed =
+  | 'NFT mint'
+  | 'NFT mint-sequential'
+  | 'NFT burn'
+  | 'NFT list'
+  | 'NFT read'
+  | 'account by addr'
+  | 'give'
+  | 'receive-from'
+  | 'transfer'
+  | 'NFT set-extra-data'
+  | 'NFT transfer-from'
+  | 'own wallet lookup';
+
+const mintForm = async (service: Service) => ({
+  toAddr: await wallet(service),
+  tokenURI: TOKEN_URI,
+});
+
+const DEEDS: Record<Deed, (service: Service) => Promise<Reply>> = {
+  'NFT mint': async (service) =>
+    mint(service, { ...(await mintForm(service)), tokenId: String(newTokenId()) }),
+  'NFT mint-sequential': async (service) => mintSequential(service, await mintForm(service)),
+  'NFT burn': async (service) => burn(service, { tokenId: String(await completeToken(service)) }),
+  'NFT list': (service) => listTokens(service),
+  'NFT read': async (service) => readToken(service, (await sample(service)).id),
+  'account by addr': async (service) => accountBy(service, await wallet(service)),
+  give: async (service) => (await payments(service)).give,
+  'receive-from': async (service) => (await payments(service)).deduct,
+  transfer: async (service) => (await payments(service)).transfer,
+  'NFT set-extra-data': async (service) =>
+    setExtraData(service, await userToken(service), { extraData: EXTRA }),
+  'NFT transfer-from': async (service) => {
+    const tokenId = String(await userToken(service));
+    const fromAddr = await userAddr(service);
+    return transferFrom(service, { fromAddr, toAddr: await wallet(service), tokenId });
+  },
+  'own wallet lookup': (service) => ownAccount(service),
+};
+
+/** The answer of an endpoint to a proper request; asked once. */
+export function done(service: Service, deed: Deed): Promise<Reply> {
+  return service.once(deed, () => DEEDS[deed](service));
+}
+
+export interface Payments {
+  give: Reply;
+  transfer: Reply;
+  deduct: Reply;
+  /** Balances of the wallet and of the other: before, and after each step. */
+  wallet: bigint[];
+  other: bigint[];
+}
+
+/** Gives 3 to the wallet, transfers 2 to the other, deducts 2 there and 1 from the wallet. */
+export function payments(service: Service): Promise<Payments> {
+  return service.once('payments', async () => {
+    const [one, two] = [await wallet(service), await otherWallet(service)];
+    const [w, o] = [await balanceOf(service, one), await balanceOf(service, two)];
+    const give = await pay(service, 'give', { toAddr: one, amount: 3 });
+    const afterGive = await balanceAfter(service, one, w + 3n);
+    const between = { fromAddr: one, toAddr: two, amount: 2 };
+    const transfer = await pay(service, 'transfer', between);
+    const afterTransfer = [
+      await balanceAfter(service, one, w + 1n),
+      await balanceAfter(service, two, o + 2n),
+    ] as const;
+    const deduct = await pay(service, 'receive-from', { fromAddr: two, amount: 2 });
+    const afterDeduct = await balanceAfter(service, two, o);
+    dataOf(await pay(service, 'receive-from', { fromAddr: one, amount: 1 }));
+    return {
+      give,
+      transfer,
+      deduct,
+      wallet: [w, afterGive, afterTransfer[0]],
+      other: [o, afterTransfer[1], afterDeduct],
+    };
+  });
+}
+
+export type Grant = 'client_credentials' | 'authorization_code' | 'refresh_token';
+
+/** The token record of a grant; obtained once. */
+export function granted(service: Service, grant: Grant): Promise<Reply> {
+  return service.once(grant, async () => {
+    if (grant === 'client_credentials') return obtain(service, { grant_type: grant });
+    if (grant === 'authorization_code') {
+      if (!service.controlled) throw new NotChecked('needs --control');
+      return codeGrant(service);
+    }
+    const { refresh } = await service.user();
+    if (refresh === undefined) throw new NotChecked('needs --control or --refresh-token');
+    return obtain(service, { grant_type: grant, refresh_token: refresh });
+  });
+}

@@ -1,0 +1,91 @@
+/** Sections 2.5 and 2.6: the access token record of each grant, and the token check record. */
+import { checkToken, obtain } from './endpoints.ts';
+import type { Place } from './reply.ts';
+import { clientOf, type Service } from './service.ts';
+import { insist, type Statement, same, statement } from './statement.ts';
+import { type Grant, granted } from './stories.ts';
+
+const GRANTS: Grant[] = ['client_credentials', 'authorization_code', 'refresh_token'];
+const USER_GRANTS: Grant[] = ['authorization_code', 'refresh_token'];
+
+const FIELDS: [name: string, type: 'string' | 'integer', presentFor: Grant[]][] = [
+  ['access_token', 'string', GRANTS],
+  ['token_type', 'string', GRANTS],
+  ['refresh_token', 'string', USER_GRANTS],
+  ['expires_in', 'integer', GRANTS],
+  ['scope', 'string', USER_GRANTS],
+  ['app_no', 'integer', GRANTS],
+  ['member_no', 'integer', USER_GRANTS],
+  ['nickname', 'string', USER_GRANTS],
+];
+
+/** The record of a user token's check; the token is one that was just obtained. */
+async function userCheck(service: Service): Promise<Place> {
+  const { access } = await service.user();
+  return (await checkToken(service, access)).top;
+}
+
+const CHECKED: [name: string, type: 'string' | 'integer' | 'boolean'][] = [
+  ['grant_type', 'string'],
+  ['member_no', 'integer'],
+  ['scope', 'string'],
+  ['nickname', 'string'],
+  ['active', 'boolean'],
+  ['app_no', 'integer'],
+  ['exp', 'integer'],
+  ['client_id', 'string'],
+];
+
+function typed(record: Place, name: string, type: 'string' | 'integer' | 'boolean'): void {
+  if (type === 'string') record.text(name);
+  else if (type === 'integer') record.integer(name);
+  else record.flag(name);
+}
+
+const VALUES: Statement[] = [
+  statement('2.6', 'active is true for a valid token', async (service) => {
+    const token = await service.clientToken();
+    same('active', (await checkToken(service, token)).top.flag('active'), true);
+  }),
+  statement('2.6', 'client_id is the client that the token was issued to', async (service) => {
+    const { top } = await checkToken(service, await service.clientToken());
+    same('client_id', top.text('client_id'), clientOf(service).id);
+  }),
+  statement('2.6', 'app_no is the app number of the token record', async (service) => {
+    const { top } = await granted(service, 'client_credentials');
+    const checked = await checkToken(service, top.text('access_token'));
+    same('app_no', checked.top.integer('app_no'), top.integer('app_no'));
+  }),
+  statement('2.6', 'member_no and nickname are those of the token record', async (service) => {
+    const { top } = await granted(service, 'refresh_token');
+    const checked = (await checkToken(service, top.text('access_token'))).top;
+    same('member_no', checked.integer('member_no'), top.integer('member_no'));
+    same('nickname', checked.text('nickname'), top.text('nickname'));
+  }),
+  statement('2.6', 'exp is the same whenever one token is checked', async (service) => {
+    const token = await service.clientToken();
+    const [one, two] = [await checkToken(service, token), await checkToken(service, token)];
+    same('exp', two.top.integer('exp'), one.top.integer('exp'));
+  }),
+];
+
+export const TOKEN_GRANTS: Statement[] = [
+  ...FIELDS.flatMap(([name, type, presentFor]) =>
+    presentFor.map((grant) =>
+      statement('2.5', `${name} is a ${type}, present for ${grant}`, async (service) =>
+        typed((await granted(service, grant)).top, name, type),
+      ),
+    ),
+  ),
+  ...CHECKED.map(([name, type]) =>
+    statement('2.6', `${name} is a ${type}`, async (service) =>
+      typed(await userCheck(service), name, type),
+    ),
+  ),
+  ...VALUES,
+  statement('2.5', 'An access token that is issued works at once', async (service) => {
+    const { top } = await obtain(service, { grant_type: 'client_credentials' });
+    const checked = await checkToken(service, top.text('access_token'));
+    insist(checked.top.flag('active'), `a new token should be active; seen: ${checked.told}`);
+  }),
+];

@@ -1,0 +1,139 @@
+/** Section 4.3: give, receive-from and transfer. */
+import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from './endpoints.ts';
+import { operator } from './named.ts';
+import { balanceAfter, balanceOf, freshWallet, nonce, strangeAddress, wallet } from './objects.ts';
+import type { Service } from './service.ts';
+import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
+import { payments } from './stories.ts';
+
+const KINDS: PaymentKind[] = ['give', 'receive-from', 'transfer'];
+
+const ADDRESSES: Record<PaymentKind, string[]> = {
+  give: ['toAddr'],
+  'receive-from': ['fromAddr'],
+  transfer: ['fromAddr', 'toAddr'],
+};
+
+const FIELDS = (kind: PaymentKind) => [
+  ...ADDRESSES[kind],
+  'amount',
+  ...(kind === 'give' ? [] : ['feeAmount']),
+  'reasonType',
+];
+
+/** A body that moves one token from a wallet that has enough, where such a wallet can be made. */
+export async function body(service: Service, kind: PaymentKind): Promise<Record<string, unknown>> {
+  const rich = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
+  const addresses = ADDRESSES[kind].map((name) => [name, rich] as const);
+  if (kind === 'transfer' && service.controlled) {
+    addresses[1] = ['toAddr', await freshWallet(service)];
+  }
+  return { ...Object.fromEntries(addresses), amount: 1 };
+}
+
+const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
+  ...FIELDS(kind).map((field) =>
+    statement('4.3', `${kind}: ${field} is required`, async (service) => {
+      const proper = await body(service, kind);
+      refusedPayment(await pay(service, kind, { ...proper, [field]: undefined }), '997', '399');
+    }),
+  ),
+  ...ADDRESSES[kind].flatMap((field) =>
+    [41, 43].map((length) =>
+      statement('4.3', `${kind}: ${field} of length ${length} is refused`, async (service) => {
+        const wrong = strangeAddress().padEnd(43, '0').slice(0, length);
+        const changed = { ...(await body(service, kind)), [field]: wrong };
+        refusedPayment(await pay(service, kind, changed), '997', '399', '398');
+      }),
+    ),
+  ),
+  statement(
+    '4.3',
+    `${kind} takes a JSON object as body: other text is refused`,
+    async (service) => {
+      for (const text of ['amount=1', '[]', '"x"', '{"amount":']) {
+        refusedPayment(await pay(service, kind, text), '997', '399');
+      }
+    },
+  ),
+  statement('4.3', `${kind}: amount is an integer: 1.5 is refused`, async (service) => {
+    const changed = { ...(await body(service, kind)), amount: 1.5 };
+    refusedPayment(await pay(service, kind, changed), '298');
+  }),
+]);
+
+const MOVES: Statement[] = [
+  statement('4.3', 'give adds the amount to the recipient', async (service) => {
+    const [before = 0n, after = 0n] = (await payments(service)).wallet;
+    same('what the recipient got', after - before, 3n);
+  }),
+  statement('4.3', 'transfer takes the amount from the sender', async (service) => {
+    const [, before = 0n, after = 0n] = (await payments(service)).wallet;
+    same('what the sender lost', before - after, 2n);
+  }),
+  statement('4.3', 'transfer adds the amount to the recipient', async (service) => {
+    const [before = 0n, after = 0n] = (await payments(service)).other;
+    same('what the recipient got', after - before, 2n);
+  }),
+  statement('4.3', 'receive-from takes the amount from the user', async (service) => {
+    const [, before = 0n, after = 0n] = (await payments(service)).other;
+    same('what the user lost', before - after, 2n);
+  }),
+  statement('4.3', 'give: the operator wallet of the path pays', async (service) => {
+    const toAddr = await freshWallet(service);
+    const number = await operator(service);
+    const before = await operatorBalance(service, number);
+    dataOf(await pay(service, 'give', { toAddr, amount: 5 }));
+    same('what the operator lost', before - (await operatorBalance(service, number)), 5n);
+  }),
+  statement('4.3', 'receive-from: deducted tokens go to an operator wallet', async (service) => {
+    const fromAddr = await freshWallet(service, 9n);
+    const before = await operatorBalance(service);
+    dataOf(await pay(service, 'receive-from', { fromAddr, amount: 9 }));
+    same('what the operators got', (await operatorBalance(service)) - before, 9n);
+  }),
+  ...(['receive-from', 'transfer'] as const).map((kind) =>
+    statement('4.3', `${kind}: feeAmount is an integer that is taken`, async (service) => {
+      const proper = await body(service, kind);
+      const from = String(proper.fromAddr);
+      if (!service.controlled) throw new NotChecked('needs --control');
+      dataOf(await pay(service, kind, { ...proper, amount: 10, feeAmount: 2 }));
+      const left = await balanceOf(service, from);
+      insist(left === 88n || left === 90n, `100 less 10 and a fee of 2 leaves ${left}`);
+    }),
+  ),
+  statement('4.3', 'amount beyond 2^53 is moved digit by digit', async (service) => {
+    const amount = 2n ** 53n + 1n;
+    const toAddr = await freshWallet(service);
+    const text = `{"toAddr":"${toAddr}","amount":${amount},"reasonType":"contract"}`;
+    dataOf(await pay(service, 'give', text));
+    same('amt_token', await balanceAfter(service, toAddr, amount), amount);
+  }),
+  statement(
+    '4.3',
+    'give: an operator wallet that is not configured is refused',
+    async (service) => {
+      const { toAddr } = await body(service, 'give');
+      const json = { toAddr, amount: 1, reasonType: nonce() };
+      const path = '/v1/app/token/operations/987654321/give';
+      const reply = await service.send('tx', 'POST', path, { json });
+      insist(reply.top.at('error').present, `an error should be answered; it was ${reply.told}`);
+    },
+  ),
+  ...KINDS.map((kind) =>
+    statement('4.3', `${kind} is a POST: GET is no endpoint`, async (service) => {
+      const reply = await service.send('tx', 'GET', await paymentPath(service, kind));
+      const success = reply.status === 200 && reply.top.at('data').present;
+      insist(!success, `GET should not be answered with success; it was ${reply.told}`);
+    }),
+  ),
+];
+
+export const TRANSACTIONS: Statement[] = [...REQUIRED, ...MOVES];
+
+/** The balance of one operator wallet, or of all together. */
+async function operatorBalance(service: Service, number?: string): Promise<bigint> {
+  const { operators } = await service.control.state();
+  const counted = operators.filter((each) => number === undefined || each.operation_no === number);
+  return counted.reduce((sum, { balance }) => sum + BigInt(balance), 0n);
+}

@@ -1,0 +1,88 @@
+/** Sections 2.3, 2.4 and the wallet statuses of section 3. */
+import { accountBy, dataOf, ownAccount, pay } from './endpoints.ts';
+import { freshWallet, wallet } from './objects.ts';
+import type { Place } from './reply.ts';
+import type { Service } from './service.ts';
+import { insist, type Statement, same, statement } from './statement.ts';
+import { done, payments } from './stories.ts';
+
+const BIG = 2n ** 53n + 1n;
+
+const VARIANTS: [name: string, read: (service: Service) => Promise<Place>][] = [
+  ['own wallet', async (service) => dataOf(await done(service, 'own wallet lookup'))],
+  ['wallet by address', async (service) => dataOf(await done(service, 'account by addr'))],
+];
+
+const FIELDS: [title: string, check: (record: Place) => void][] = [
+  ['token_addr is a string of length 42', (record) => void record.text('token_addr', 42)],
+  ['amt_token is an integer', (record) => void record.integer('amt_token')],
+  [
+    'status is an integer: 1, 2, 3 or 9',
+    (record) => {
+      const known = [1n, 2n, 3n, 9n].includes(record.integer('status'));
+      insist(known, `status should be 1, 2, 3 or 9; seen: ${record.told}`);
+    },
+  ],
+];
+
+const STATUSES = [
+  [1, 'normal'],
+  [2, 'suspended'],
+  [3, 'user request'],
+  [9, 'member withdrawn'],
+] as const;
+
+export const WALLET_RECORD: Statement[] = [
+  ...VARIANTS.flatMap(([name, read]) =>
+    FIELDS.map(([title, check]) =>
+      statement('2.3', `${title} (${name})`, async (service) => check(await read(service))),
+    ),
+  ),
+  statement('2.3', "token_addr is the user's app wallet address", async (service) => {
+    const own = dataOf(await ownAccount(service));
+    const found = dataOf(await accountBy(service, own.text('token_addr')));
+    same('token_addr', found.text('token_addr'), own.text('token_addr'));
+  }),
+  statement('2.3', 'amt_token is the service token balance', async (service) => {
+    const { wallet: balances } = await payments(service);
+    same('the balance after a give of 3', (balances[1] ?? 0n) - (balances[0] ?? 0n), 3n);
+  }),
+  statement('2.3', 'amt_token beyond 2^53 is written digit by digit', async (service) => {
+    const addr = await freshWallet(service, BIG);
+    same('amt_token', dataOf(await accountBy(service, addr)).integer('amt_token'), BIG);
+  }),
+  ...STATUSES.map(([status, name]) =>
+    statement('2.3', `Wallet status ${status} is ${name}`, async (service) => {
+      const addr = await freshWallet(service, 0n, status);
+      const record = dataOf(await accountBy(service, addr));
+      same('status', record.integer('status'), BigInt(status));
+    }),
+  ),
+  ...STATUSES.map(([status, name]) =>
+    statement('3', `Wallet status has the state ${status} ${name}`, async (service) => {
+      const addr = await freshWallet(service, 7n, status);
+      const record = dataOf(await accountBy(service, addr));
+      same('status', record.integer('status'), BigInt(status));
+      same('amt_token', record.integer('amt_token'), 7n);
+    }),
+  ),
+];
+
+export const PAYMENT_RESULT: Statement[] = [
+  ...(['give', 'receive-from', 'transfer'] as const).flatMap((kind) =>
+    ['tx_app_no', 'tx_log_no'].map((field) =>
+      statement('2.4', `${field} is an integer (${kind})`, async (service) => {
+        dataOf(await done(service, kind)).integer(field);
+      }),
+    ),
+  ),
+  statement('2.4', 'tx_log_no beyond 2^53 is written digit by digit', async (service) => {
+    const toAddr = await wallet(service);
+    await service.control.withSwitches({ tx_log_no_base: String(BIG) }, async () => {
+      const reply = await pay(service, 'give', { toAddr, amount: 1 });
+      const seen = dataOf(reply).integer('tx_log_no');
+      insist(seen > BIG, `tx_log_no should be above ${BIG} and is ${seen}`);
+      same('the digits of tx_log_no', reply.text.includes(`:${seen}`), true);
+    });
+  }),
+];
