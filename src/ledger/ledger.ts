@@ -4,19 +4,22 @@
  * cannot be posted is set aside with its cause and never stops its neighbours. Nothing is ever
  * changed: corrections are reversals. Postgres itself refuses whatever would not balance.
  */
-import type { Db, Tx } from '../db/connect.ts';
+import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
-import { listPostingsDue, markPosted, setAside } from '../journal/journal.ts';
+import { listPostingsDue, markPosted, type Operation, setAside } from '../journal/journal.ts';
 import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { makeBatch } from './batch.ts';
-import { type Problem, planWork, type Wanted, type Work } from './plan.ts';
-import { accountKind, type Books } from './posting.ts';
+import { isAbsorbed, isLate } from './opening-rule.ts';
+import { listOverlooked, openingsOf } from './opening-store.ts';
+import { type Problem, planWork, type Work } from './plan.ts';
+import { accountKind, accountOfWallet, type Books, walletKeysOf } from './posting.ts';
 import * as store from './posting-store.ts';
+import type { Wanted } from './wanted.ts';
 
 export {
   type Account,
@@ -31,6 +34,8 @@ export {
   trialBalance,
   wantedOf,
 } from './balance-store.ts';
+export { isHeldByOpening, type Opening, openingId } from './opening-rule.ts';
+export { openingsOf } from './opening-store.ts';
 export {
   countUnposted,
   listMovements,
@@ -38,7 +43,6 @@ export {
   type TrialPage,
   trialBalancePage,
 } from './page-store.ts';
-export type { Wanted } from './plan.ts';
 export {
   accountOfWallet,
   type Books,
@@ -47,6 +51,8 @@ export {
   legsOf,
   walletKeysOf,
 } from './posting.ts';
+
+export type { Wanted } from './wanted.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
@@ -95,7 +101,7 @@ export function makeLedger(given: {
       try {
         const { posted, problems } = await db.begin(async (tx) => {
           await holdFence(tx, LEASE, fence);
-          work = await readWork(tx, size);
+          work = await readWork(tx, size, books);
           return postBatch(tx, work, books, clock);
         });
         const more = posted + problems.length >= size;
@@ -161,16 +167,46 @@ function heldLease(db: Db, daemon: Daemon) {
 export async function want(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
   for (const name of [wanted.account, wanted.counter]) accountKind(name);
   assert(wanted.reverses == null || wanted.kind === 'reversal', 'only a reversal reverses');
-  await store.insertWanted(tx, wanted, wantedAt);
+  await store.insertWanted(tx, [wanted], wantedAt);
 }
 
 /** Wanted postings come first: they are few, and reconciliation waits for them. */
-async function readWork(tx: Tx, limit: number): Promise<Work> {
+async function readWork(tx: Tx, limit: number, books: Books): Promise<Work> {
   const wanted = await store.listWantedDue(tx, limit);
   const rest = limit - wanted.length;
   const operations = rest > 0 ? await listPostingsDue(tx, rest) : [];
   const standing = await store.listStanding(tx, operations, wanted);
-  return { wanted, operations, standing };
+  // Read last: an opening that is not seen here is posted later, and finds these then.
+  const late = operations.filter(isLate);
+  const accounts = late.flatMap((operation) => walletAccountsOf(operation, books));
+  const undone = standing.flatMap(({ legs }) => legs.map(({ account }) => account));
+  const openings = await openingsOf(tx, [...accounts, ...undone]);
+  const overlooked = await listOverlooked(tx, wanted);
+  return { wanted, operations, standing, openings, overlooked };
+}
+
+/** The accounts of the wallets that a write changes once executed. */
+function walletAccountsOf(operation: Operation, books: Books): string[] {
+  return walletKeysOf(operation, books).map(accountOfWallet);
+}
+
+/**
+ * Of these writes, the ids of those that no look has to confirm: all their wallets were opened
+ * after they happened, or are not opened yet and will be.
+ * @param before what happened before this instant is older than any opening to come
+ */
+export async function listAbsorbed(
+  db: Queryable,
+  operations: readonly Operation[],
+  books: Books,
+  before: Instant,
+): Promise<Set<string>> {
+  const accounts = operations.flatMap((operation) => walletAccountsOf(operation, books));
+  const openings = await openingsOf(db, accounts);
+  const absorbed = operations.filter((operation) =>
+    isAbsorbed(operation, walletAccountsOf(operation, books), openings, before),
+  );
+  return new Set(absorbed.map(({ id }) => id));
 }
 
 async function postBatch(tx: Tx, work: Work, books: Books, clock: Clock) {
@@ -182,6 +218,7 @@ async function postBatch(tx: Tx, work: Work, books: Books, clock: Clock) {
     await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
   }
   if (plan.operationIds.length > 0) await markPosted(tx, plan.operationIds);
+  await store.insertWanted(tx, plan.corrections, recordedAt);
   await store.markWantedPosted(tx, plan.wantedIds, recordedAt);
   for (const problem of plan.problems) await takeOut(tx, problem);
   return {

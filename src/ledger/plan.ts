@@ -5,6 +5,7 @@
  */
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
+import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
 import {
   accountKind,
   type Books,
@@ -14,25 +15,7 @@ import {
   tokenMoveOf,
   Unpostable,
 } from './posting.ts';
-
-/** A posting that a later stage asks for. */
-export interface Wanted {
-  /** The asker's own name for it; wanting it twice is harmless. */
-  id: string;
-  kind: 'opening' | 'booking' | 'reversal';
-  /** The account that changes by `amount`. */
-  account: string;
-  /** The other side, which changes by `-amount`: `opening` or `external`. */
-  counter: string;
-  amount: bigint;
-  effectiveAt: Instant;
-  effectiveBasis: string;
-  requestedBy: string;
-  /** For people; kept with the wanted posting. */
-  reason?: string | null;
-  /** The id of the wanted posting that a reversal takes back. */
-  reverses?: string | null;
-}
+import type { Wanted } from './wanted.ts';
 
 /** A transaction that stands in the books and may be taken back. */
 export interface Standing {
@@ -44,11 +27,16 @@ export interface Standing {
   legs: Leg[];
 }
 
-/** What is due. `standing` holds what its reversals take back. */
+/** What is due, and what is needed to post it. */
 export interface Work {
   wanted: readonly Wanted[];
   operations: readonly Operation[];
+  /** What the reversals among it take back. */
   standing: readonly Standing[];
+  /** The openings of the accounts that the operations touch, by account key. */
+  openings: ReadonlyMap<string, Opening>;
+  /** What the openings among `wanted` do not know of. */
+  overlooked: readonly Overlooked[];
 }
 
 /** A transaction without its number. */
@@ -89,6 +77,8 @@ export interface Plan {
   opened: string[];
   operationIds: string[];
   wantedIds: string[];
+  /** Wanted by the ledger itself, and posted in the same batch. */
+  corrections: Wanted[];
   problems: Problem[];
 }
 
@@ -100,6 +90,7 @@ export function planWork(work: Work, books: Books): Plan {
     opened: [],
     operationIds: [],
     wantedIds: [],
+    corrections: [],
     problems: [],
   };
   const aside = (of: Problem['of'], id: string, act: () => void) => {
@@ -114,11 +105,12 @@ export function planWork(work: Work, books: Books): Plan {
     aside('wanted', wanted.id, () => {
       planWanted(wanted, work.standing, plan);
       plan.wantedIds.push(wanted.id);
+      correctOverlooked(wanted, work.overlooked, plan);
     });
   }
   for (const operation of work.operations) {
     aside('operation', operation.id, () => {
-      planOperation(operation, work.standing, books, plan);
+      planOperation(operation, work, books, plan);
       plan.operationIds.push(operation.id);
     });
   }
@@ -157,9 +149,27 @@ function planWanted(wanted: Wanted, standing: readonly Standing[], plan: Plan): 
   });
 }
 
+/** What was posted behind the back of an opening is taken out of it again. */
+function correctOverlooked(
+  { id, account, effectiveAt, seen }: Wanted,
+  overlooked: readonly Overlooked[],
+  plan: Plan,
+): void {
+  if (!seen) return;
+  const opening = { account, effectiveAt, seenAt: seen.at };
+  const entries = overlooked.filter(({ wantedId }) => wantedId === id);
+  for (const entry of entries) correct(correctionOf(opening, entry), plan);
+}
+
+function correct(correction: Wanted, plan: Plan): void {
+  planWanted(correction, [], plan);
+  plan.corrections.push(correction);
+  plan.wantedIds.push(correction.id);
+}
+
 function planOperation(
   operation: Operation,
-  standing: readonly Standing[],
+  { standing, openings }: Work,
   books: Books,
   plan: Plan,
 ): void {
@@ -175,10 +185,12 @@ function planOperation(
     if (legs.length === 0) throw new Unpostable('this kind of write is not posted');
     const { kind } = operation;
     plan.drafts.push({ ...draftOf(operation), kind, posting, legs, ...effectOf(operation) });
+    for (const correction of correctionsOf(operation, legs, openings)) correct(correction, plan);
   } else {
     const original = standing.find((posted) => posted.operationId === id);
     if (!original) throw new Unpostable('what it reverses is not in the books');
     const { transactionId, effectiveAt, effectiveBasis } = original;
+    const legs = original.legs.map(({ account, amount }) => ({ account, amount: -amount }));
     plan.drafts.push({
       ...draftOf(operation),
       kind: 'reversal',
@@ -187,8 +199,9 @@ function planOperation(
       // It never happened, so it is taken back as of when it was thought to have happened.
       effectiveAt,
       effectiveBasis,
-      legs: original.legs.map(({ account, amount }) => ({ account, amount: -amount })),
+      legs,
     });
+    for (const correction of correctionsOf(operation, legs, openings)) correct(correction, plan);
   }
 }
 

@@ -6,7 +6,8 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Batch } from './batch.ts';
-import type { Standing, Wanted } from './plan.ts';
+import type { Standing } from './plan.ts';
+import type { Wanted } from './wanted.ts';
 
 /** The last batch and the last transaction, from which the next ones are counted. */
 export interface Head {
@@ -40,14 +41,19 @@ export async function readHead(tx: Tx): Promise<Head> {
 
 /** Wanted postings that wait, oldest first; a reversal waits for what it takes back. */
 export async function listWantedDue(tx: Tx, limit: number): Promise<Wanted[]> {
-  return tx.sql<Wanted[]>`
+  const rows = await tx.sql<(Wanted & { seenAt: Instant | null; seenVersion: bigint | null })[]>`
     select id, kind, account, counter, amount, effective_at as "effectiveAt",
-      effective_basis as "effectiveBasis", requested_by as "requestedBy", reason, reverses
+      effective_basis as "effectiveBasis", requested_by as "requestedBy", reason, reverses,
+      seen_at as "seenAt", seen_version as "seenVersion"
     from tallyhook.wanted_postings w
     where posted_at is null and problem is null and (reverses is null or not exists (
       select from tallyhook.wanted_postings r
       where r.id = w.reverses and r.posted_at is null and r.problem is null))
     order by wanted_at, id limit ${limit}`;
+  return rows.map(({ seenAt, seenVersion, ...wanted }) => ({
+    ...wanted,
+    seen: seenAt === null ? null : { at: seenAt, version: seenVersion ?? 0n },
+  }));
 }
 
 /** The transactions that the reversals among this work take back, with their legs. */
@@ -169,14 +175,25 @@ export async function setWantedAside(tx: Tx, id: string, problem: string): Promi
   await tx.sql`update tallyhook.wanted_postings set problem = ${problem} where id = ${id}`;
 }
 
-/** Records a wish once; a second one under the same id changes nothing. */
-export async function insertWanted(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
+/** Records wishes, each once; a second one under the same id changes nothing. */
+export async function insertWanted(
+  tx: Tx,
+  wanted: readonly Wanted[],
+  wantedAt: Instant,
+): Promise<void> {
+  if (wanted.length === 0) return;
+  const rows = wanted.map(({ seen, ...row }) => ({
+    ...dated(row),
+    seenAt: seen ? isoText(seen.at) : null,
+    seenVersion: seen ? seen.version : null,
+  }));
   await tx.sql`
     insert into tallyhook.wanted_postings (id, kind, account, counter, amount, effective_at,
-      effective_basis, requested_by, reason, reverses, wanted_at)
-    values (${wanted.id}, ${wanted.kind}, ${wanted.account}, ${wanted.counter},
-      ${wanted.amount.toString()}::numeric, ${isoText(wanted.effectiveAt)},
-      ${wanted.effectiveBasis}, ${wanted.requestedBy}, ${wanted.reason ?? null},
-      ${wanted.reverses ?? null}, ${isoText(wantedAt)})
+      effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at)
+    select id, kind, account, counter, amount, "effectiveAt", "effectiveBasis", "requestedBy",
+      reason, reverses, "seenAt", "seenVersion", ${isoText(wantedAt)}::timestamptz
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, account text,
+      counter text, amount numeric, "effectiveAt" timestamptz, "effectiveBasis" text,
+      "requestedBy" text, reason text, reverses text, "seenAt" timestamptz, "seenVersion" bigint)
     on conflict (id) do nothing`;
 }

@@ -85,14 +85,14 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint, key_held,
       method, path, request_body, recorded_at, answered_at, effective_at, effective_basis,
       from_addr, to_addr, operation_no, contract_id, token_id, amount, fee_amount, reason_type,
-      reference, tx_app_no, tx_log_no, tx_hash, sent_at)
+      reference, tx_app_no, tx_log_no, tx_hash,
+      sent_at)
     select id, kind, state, source, owner, 'key_1', 'f', false, 'POST', '/v1', '', "recordedAt",
       "answeredAt", "effectiveAt", "effectiveBasis", "fromAddr", "toAddr", "operationNo",
       "contractId", "tokenId", amount, "feeAmount", "reasonType", reference, "txAppNo", "txLogNo",
       "txHash", "sentAt"
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text, source text,
-      owner text, "sentAt" timestamptz,
-      "recordedAt" timestamptz, "answeredAt" timestamptz, "effectiveAt" timestamptz,
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text,
+      source text, owner text, "sentAt" timestamptz, "recordedAt" timestamptz, "answeredAt" timestamptz, "effectiveAt" timestamptz,
       "effectiveBasis" text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric,
       "reasonType" text, reference text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text)`;

@@ -1,0 +1,120 @@
+/**
+ * Openings and what was learned after them. Pure.
+ *
+ * An opening is what a look showed beyond our own executed writes. A write that happened before
+ * that look and comes to the books only later (a report from elsewhere, a decision of people, a
+ * reversal) is in the balance that the look showed: it posts together with the equal correction of
+ * the opening, so that the wallet's balance does not move. Whether it was in the opening's sum
+ * already is told by the account's version in the snapshot that judged it, never by clocks.
+ */
+import type { Operation } from '../journal/journal.ts';
+import { addressKey } from '../kernel/addresses.ts';
+import { sumOf } from '../kernel/amounts.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { accountKey, type Leg } from './posting.ts';
+import type { Wanted } from './wanted.ts';
+
+/** An opening that was wanted, as far as later facts need it. */
+export interface Opening {
+  account: string;
+  /** The start of the look that it rests on. */
+  seenAt: Instant;
+  effectiveAt: Instant;
+}
+
+/** The name under which the opening of a wallet is wanted: once, whoever asks. */
+export function openingId(addr: string): string {
+  return `opening:${addressKey(addr)}`;
+}
+
+/** Bases of an outcome that people brought, maybe long after it took effect. */
+export const LATE_BASES: readonly string[] = ['reported', 'decision'];
+
+/**
+ * True for a posting that an opening may have been computed without: what people reported or
+ * decided, and whatever is taken back or posted again.
+ */
+export function isLate(operation: Operation): boolean {
+  const { source, postings, effectiveBasis } = operation;
+  if (source === 'report' || postings > 0) return true;
+  return effectiveBasis !== null && LATE_BASES.includes(effectiveBasis);
+}
+
+/**
+ * True while an operation waits to be posted together with the equal correction of the opening, so
+ * that for a look it changes nothing.
+ * @param before the start of the look that the opening rests on, or will rest on
+ */
+export function isHeldByOpening(operation: Operation, before: Instant): boolean {
+  const isDue = operation.inBooks !== (operation.postings % 2 === 1);
+  return isDue && isLate(operation) && happenedAt(operation) < before;
+}
+
+/** When it happened at the latest, as far as known. */
+export function happenedAt(operation: Operation): Instant {
+  return operation.sentAt ?? operation.effectiveAt ?? operation.recordedAt;
+}
+
+/**
+ * The corrections that one posting of an operation needs, one for each wallet that was opened by a
+ * look after it.
+ * @param openings by account key
+ */
+export function correctionsOf(
+  operation: Operation,
+  legs: readonly Leg[],
+  openings: ReadonlyMap<string, Opening>,
+): Wanted[] {
+  if (!isLate(operation)) return [];
+  const at = happenedAt(operation);
+  const posting = operation.postings + 1;
+  return [...new Set(legs.map(({ account }) => accountKey(account)))].flatMap((key) => {
+    const opening = openings.get(key);
+    // A wallet that pays itself has two legs, and its balance stays.
+    const amount = sumOf(
+      legs.flatMap((leg) => (accountKey(leg.account) === key ? leg.amount : [])),
+    );
+    if (!opening || at >= opening.seenAt || amount === 0n) return [];
+    return [correctionOf(opening, { operationId: operation.id, posting, amount })];
+  });
+}
+
+/**
+ * True for a write that the openings of all its wallets hold: those that there are, and those to
+ * come where it happened before that instant.
+ */
+export function isAbsorbed(
+  operation: Operation,
+  accounts: readonly string[],
+  openings: ReadonlyMap<string, Opening>,
+  before: Instant,
+): boolean {
+  const at = happenedAt(operation);
+  const held = (account: string) => at < (openings.get(accountKey(account))?.seenAt ?? before);
+  return accounts.length > 0 && accounts.every(held);
+}
+
+/** What an operation brought to an account behind the back of an opening. */
+export interface Overlooked {
+  wantedId: string;
+  operationId: string;
+  posting: number;
+  amount: bigint;
+}
+
+/** The correction for an entry that the opening does not know of. */
+export function correctionOf(opening: Opening, entry: Omit<Overlooked, 'wantedId'>): Wanted {
+  const { account, effectiveAt } = opening;
+  const { operationId, posting, amount } = entry;
+  return {
+    id: `${accountKey(account).replace(/^wallet:/, 'opening:')}:${operationId}:${posting}`,
+    kind: 'opening',
+    account,
+    counter: 'opening',
+    amount: -amount,
+    effectiveAt,
+    effectiveBasis: 'observed',
+    requestedBy: 'ledger',
+    reason: `${operationId} took effect before first sight`,
+  };
+}

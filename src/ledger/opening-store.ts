@@ -1,0 +1,52 @@
+/**
+ * SQL of openings: which accounts have one, and what the books hold that an opening about to be
+ * posted does not know of.
+ */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { isoText } from '../kernel/clock.ts';
+import { LATE_BASES, type Opening, type Overlooked } from './opening-rule.ts';
+import { accountKey } from './posting.ts';
+import type { Wanted } from './wanted.ts';
+
+/** The openings of these accounts by account key, posted or not; other accounts are absent. */
+export async function openingsOf(
+  db: Queryable,
+  accounts: readonly string[],
+): Promise<Map<string, Opening>> {
+  const ids = accounts
+    .map(accountKey)
+    .flatMap((key) => (key.startsWith('wallet:') ? [key.replace('wallet:', 'opening:')] : []));
+  if (ids.length === 0) return new Map();
+  const rows = await db.sql<Opening[]>`
+    select account, seen_at as "seenAt", effective_at as "effectiveAt"
+    from tallyhook.wanted_postings
+    where id = any(${ids}::text[]) and seen_at is not null and problem is null`;
+  return new Map(rows.map((row) => [accountKey(row.account), row]));
+}
+
+/**
+ * What was posted behind the back of openings that are due now: recorded after the snapshot that
+ * judged them, and before their look in effect.
+ */
+export async function listOverlooked(tx: Tx, wanted: readonly Wanted[]): Promise<Overlooked[]> {
+  const openings = wanted.flatMap(({ id, account, seen }) =>
+    seen ? [{ id, account, at: isoText(seen.at), version: seen.version }] : [],
+  );
+  if (openings.length === 0) return [];
+  return tx.sql<Overlooked[]>`
+    select w.id as "wantedId", t.operation_id as "operationId", t.posting,
+      sum(e.amount) as amount
+    from jsonb_to_recordset(${asJson(openings)}::jsonb)
+      as w(id text, account text, at timestamptz, version bigint)
+    join tallyhook.accounts a on lower(a.name) = lower(w.account) and a.asset = 'service_token'
+    join tallyhook.entries e on e.account_id = a.id and e.version > w.version
+    join tallyhook.transactions t on t.id = e.transaction_id and t.operation_id is not null
+    join tallyhook.operations o on o.id = t.operation_id
+    where (t.posting > 1 or o.source = 'report'
+        or o.effective_basis = any(${LATE_BASES as string[]}::text[]))
+      and coalesce(o.sent_at, o.effective_at, o.recorded_at) < w.at
+      and not exists (select from tallyhook.wanted_postings c
+        where c.id = w.id || ':' || t.operation_id || ':' || t.posting)
+    group by w.id, t.id having sum(e.amount) <> 0
+    order by t.id`;
+}
