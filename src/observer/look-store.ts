@@ -50,7 +50,7 @@ export async function countBacklog(
     from (select count(*)::int as count from tallyhook.objects) o,
       (select count(*)::int as count, min(next_look_at) as since from (
         select next_look_at from tallyhook.objects
-        where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token')
+        where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token', 'sweep')
         order by next_look_at limit ${max}) x) d,
       (select count(*)::int as count, min(started_at) as since from (
         select started_at from tallyhook.looks where judged_at is null

@@ -24,6 +24,7 @@ import { jittered, type Rhythm, steadyGapMs } from './due.ts';
 import { type ObjectRef, objectName, toObject } from './objects.ts';
 import { afterSign, mayLook, type Service, type Sign } from './service-state.ts';
 import * as store from './store.ts';
+import { takeTurn } from './sweeps.ts';
 import { makeWatching, type Watching } from './watching.ts';
 
 export { pendingGapMs, type Rhythm } from './due.ts';
@@ -44,6 +45,7 @@ export {
   listUnjudged,
   markJudged,
 } from './store.ts';
+export { type SweepRecord, sweepSoon } from './sweeps.ts';
 export { listWatches, type Watch } from './watch-store.ts';
 export type { Watching, WatchWish } from './watching.ts';
 
@@ -152,8 +154,27 @@ export function makeObserver(parts: Parts): Observer {
   };
 }
 
+/** A sweep that is over falls due again when somebody waits for it: this is the latest. */
+const SWEEP_REST_MS = 86_400_000;
+
+/** One turn of a sweep; when it ended, its look is recorded. */
+async function sweepOn(parts: Parts, object: store.DueObject): Promise<void> {
+  const { db, ids, metrics, settings, chance } = parts;
+  const turn = await takeTurn({ ...parts, lookTimeoutMs: settings.lookTimeoutMs }, object);
+  if (!turn.ended || !turn.look) return;
+  const { look } = turn;
+  metrics.looks.inc({ kind: 'sweep', result: look.result });
+  const gap =
+    look.result === 'seen'
+      ? SWEEP_REST_MS
+      : backoffMs(object.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+  const row = { ...look, id: ids.next('look') };
+  await db.begin((tx) => store.recordLook(tx, row, look.endedAt + gap));
+}
+
 /** One look at one object, recorded. */
 async function lookAt(parts: Parts, object: store.DueObject): Promise<void> {
+  if (object.kind === 'sweep') return sweepOn(parts, object);
   const { upstream, settings } = parts;
   const signal = AbortSignal.timeout(settings.lookTimeoutMs);
   const { contract_id: contract, token_id: token, addr } = object;

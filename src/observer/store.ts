@@ -8,7 +8,7 @@ import type { Announced, Service, ServiceState } from './service-state.ts';
 /** One object of the due list, as far as a look needs it. */
 export interface DueObject {
   name: string;
-  kind: 'wallet' | 'token' | 'contract';
+  kind: 'wallet' | 'token' | 'contract' | 'sweep';
   addr: string | null;
   contract_id: bigint | null;
   token_id: bigint | null;
@@ -82,7 +82,7 @@ export async function claimDue(
   return db.sql<DueObject[]>`
     with due as (
       select name from tallyhook.objects
-      where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token')
+      where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token', 'sweep')
         and (lease_until is null or lease_until < ${isoText(now)})
       order by next_look_at limit ${limit} for update skip locked
     )
@@ -96,8 +96,9 @@ export async function dueOutlook(
   db: Queryable,
 ): Promise<{ next: Instant | null; objects: number }> {
   const rows = await db.sql<{ next: Instant | null; objects: number }[]>`
-    select min(next_look_at) as next, count(*)::int as objects from tallyhook.objects
-    where kind in ('wallet', 'token')`;
+    select min(next_look_at) as next,
+      (count(*) filter (where kind <> 'sweep'))::int as objects
+    from tallyhook.objects where kind in ('wallet', 'token', 'sweep')`;
   return rows[0] ?? { next: null, objects: 0 };
 }
 
@@ -158,7 +159,7 @@ export async function lastSeen(
 export interface LookToJudge {
   id: string;
   object: string;
-  kind: 'wallet' | 'token';
+  kind: 'wallet' | 'token' | 'sweep';
   started_at: Instant;
   ended_at: Instant;
   result: 'seen' | 'absent' | 'inconclusive';

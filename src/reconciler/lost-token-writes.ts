@@ -4,11 +4,11 @@ import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { type LookToJudge, listLooks } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
+import { isUnlikely } from './belief.ts';
 import type { Context } from './reconciler.ts';
-import { isQuiet, takeEvidence } from './resolution.ts';
+import { beliefIn, isQuiet, type Said, takeEvidence } from './resolution.ts';
 import type { Token } from './store.ts';
-import type { TokenState } from './token-rule.ts';
-import { hashChange, preImageOf, tokenEvidence } from './unknown-rule.ts';
+import { hashChange, preImageOf, type SeenToken, tokenEvidence } from './token-evidence.ts';
 
 /**
  * Judges every unknown operation of one token by one look at it.
@@ -20,40 +20,45 @@ export async function judgeLostTokenWrites(
   given: {
     operations: readonly Operation[];
     held: Token | undefined;
-    seen: TokenState | 'absent';
+    seen: SeenToken | 'absent';
     look: LookToJudge;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
   const { operations, held, seen, look, now } = given;
   const unknown = operations.filter((operation) => operation.state === 'unknown');
+  const sent = operations.filter(({ state }) => state !== 'queued' && state !== 'recorded');
+  const open = sent.filter(({ outcome }) => outcome === 'open');
   const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];
   for (const operation of unknown) {
     // A look that began before the write was sent says nothing of it.
     if (look.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
-    const others = operations.filter((other) => other !== operation);
+    const others = sent.filter((other) => other !== operation);
     // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
     // lost burn from one that was answered.
     const rivals = others.filter(({ kind }) => kind === operation.kind);
-    if (rivals.some(({ state, outcome }) => state === 'unknown' || outcome === 'open')) continue;
+    if (rivals.some(({ outcome }) => outcome === 'open')) continue;
     if (operation.kind === 'burn' && rivals.some((o) => o.outcome === 'executed')) continue;
-    const said = tokenEvidence(
-      operation,
-      seen,
-      hashChange(operation, hash, others),
-      existedBefore(operation, others, held),
-    );
+    const said = tokenEvidence(operation, seen, {
+      change: hashChange(operation, hash, others),
+      existed: existedBefore(operation, others, held),
+      others,
+      alone: open.length === 1,
+    });
     if (!said) continue;
+    const belief = beliefIn(context, operation, look.started_at);
     if (said.outcome === 'not_executed') {
-      if (!isQuiet(operation, look.started_at, context)) continue;
+      if (!isQuiet(operation, look.started_at, context) || !isUnlikely(belief)) continue;
       if (seen === 'absent' && (await wasThere(tx, operation, others, look))) continue;
     }
     const { outcome, cause } = said;
     // Of several lost writes on one token, which one the hash belongs to is not known.
-    const txHash = outcome === 'executed' && unknown.length === 1 ? hash : null;
+    const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
+    const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
     const [startedAt, endedAt] = [look.started_at, look.ended_at];
-    const evidence = { look: look.id, cause };
+    const evidence: Said['evidence'] = { look: look.id, cause };
+    if (outcome === 'not_executed') evidence.belief_executed = belief;
     const statement = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt };
     events.push(...(await takeEvidence(tx, context, operation, { ...statement, txHash }, now)));
   }

@@ -21,6 +21,9 @@ import {
 } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
+import { type Odds, oddsOf } from './belief.ts';
+import { listLessons } from './belief-store.ts';
+import { giveMintToPeople, judgeSweep, wantSweeps } from './lost-mints.ts';
 import { componentsOf, judgeComponent } from './lost-payments.ts';
 import { giveToPeople, quietAfter } from './resolution.ts';
 import { judgeToken } from './tokens.ts';
@@ -57,6 +60,8 @@ export interface Context {
   settings: ReconcilerSettings;
   /** Since when the service answers, as far as known; infinite while it is down. */
   availableSince: Instant;
+  /** What lost answers have taught so far. */
+  odds: Odds;
 }
 
 export interface Reconciler {
@@ -68,10 +73,11 @@ const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
 const LOOKS_MAX = 50;
 const UNKNOWN_MAX = 200;
+const LEARN_EVERY_MS = 600_000;
 
 /** The reconciler of one daemon. */
 export function makeReconciler(
-  given: Omit<Context, 'availableSince'> & { db: Db; daemon: Daemon; outbox: Outbox },
+  given: Omit<Context, 'availableSince' | 'odds'> & { db: Db; daemon: Daemon; outbox: Outbox },
 ): Reconciler {
   const { db, daemon, outbox } = given;
 
@@ -90,6 +96,7 @@ export function makeReconciler(
     judge(fence, async (tx) => {
       if (!(await markJudged(tx, look, now)) || look.result === 'inconclusive') return [];
       if (look.kind === 'token') return judgeToken(tx, context, look, now);
+      if (look.kind === 'sweep') return judgeSweep(tx, context, look, now);
       return look.result === 'seen' ? judgeWallet(tx, context, look, now) : [];
     });
 
@@ -101,9 +108,19 @@ export function makeReconciler(
     booksObserved = true;
   }
 
+  let learned: { odds: Odds; at: Instant } | undefined;
+  /** What was learned, read again now and then. */
+  async function odds(now: Instant): Promise<Odds> {
+    if (!learned || now >= learned.at + LEARN_EVERY_MS || now < learned.at) {
+      const { quiescenceMs, readLagMs } = given.settings;
+      learned = { odds: oddsOf(await listLessons(db), quiescenceMs + readLagMs), at: now };
+    }
+    return learned.odds;
+  }
+
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
-    const context = { ...given, availableSince: await availableSince(db) };
+    const context = { ...given, availableSince: await availableSince(db), odds: await odds(now) };
     const looks = await listUnjudged(db, LOOKS_MAX);
     // One that cannot be judged does not hold up the others; the pass fails when all are done.
     const failures: unknown[] = [];
@@ -145,9 +162,16 @@ async function unknownWork(db: Db, context: Context, now: Instant) {
     const waitMs = NFT_KINDS.includes(operation.kind) ? context.settings.undecidedAfterMs : 0;
     return now >= quietAfter(operation, context) + waitMs;
   });
+  const mints = unknown.filter(
+    (operation) => operation.kind === 'mint_sequential' && !overdue.includes(operation),
+  );
+  await wantSweeps(db, context, mints, now);
   const evidence = { explanations: 'no evidence within the time set' };
   const forPeople = overdue.map(
-    (operation) => (tx: Tx) => giveToPeople(tx, context, operation, evidence, now),
+    (operation) => (tx: Tx) =>
+      operation.kind === 'mint_sequential'
+        ? giveMintToPeople(tx, context, operation, now)
+        : giveToPeople(tx, context, operation, evidence, now),
   );
   return [...components, ...forPeople];
 }

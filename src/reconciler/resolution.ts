@@ -8,13 +8,14 @@ import { type Operation, operationFields } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
+import { beliefExecuted } from './belief.ts';
 import type { Context } from './reconciler.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
 
 /** What one look, or several together, say about one lost answer. */
 export interface Said {
   outcome: 'executed' | 'not_executed';
-  /** `two_sided`, `one_sided` or `token`. */
+  /** `two_sided`, `one_sided`, `token` or `sweep`. */
   basis: string;
   /** False when the evidence is not enough even if it is repeated: people decide. */
   enough: boolean;
@@ -23,6 +24,8 @@ export interface Said {
   startedAt: Instant;
   endedAt: Instant;
   txHash?: string | null;
+  /** The number of the token that a mint made, as far as it was not known. */
+  tokenId?: bigint | null;
 }
 
 /**
@@ -47,6 +50,17 @@ export function isQuiet(
   return startedAt >= quietAfter(operation, context);
 }
 
+/** How likely the write was executed although a look that began at `startedAt` does not show it. */
+export function beliefIn(
+  { odds, availableSince }: Pick<Context, 'odds' | 'availableSince'>,
+  operation: Operation,
+  startedAt: Instant,
+): number {
+  const { errorClass, errorCode, sentAt, recordedAt } = operation;
+  const cause = errorCode ?? errorClass ?? 'unknown';
+  return beliefExecuted(odds, cause, startedAt - Math.max(sentAt ?? recordedAt, availableSince));
+}
+
 /** Takes one statement about an unknown operation. Answers the events of what it led to. */
 export async function takeEvidence(
   tx: Tx,
@@ -62,10 +76,14 @@ export async function takeEvidence(
   }
   // Overlapping looks are one look: they neither agree nor contradict.
   if (said.startedAt <= earlier.seen_at) return [];
-  const evidence = { basis: said.basis, first: earlier.evidence, second: said.evidence };
+  const evidence = {
+    ...{ basis: said.basis, first: earlier.evidence, second: said.evidence },
+    ...(said.outcome === 'executed' ? shownAfter(context, operation, earlier) : {}),
+  };
   await dropCandidate(tx, operation.id);
   // What was shown once and is not any more, or the reverse: somebody else had a hand in it.
-  const contradicts = earlier.outcome !== said.outcome;
+  const contradicts =
+    earlier.outcome !== said.outcome || tokenIn(earlier.evidence) !== tokenIn(said.evidence);
   if (contradicts || !said.enough) {
     const belief = contradicts ? 'contradictory' : said.outcome;
     return giveToPeople(tx, context, operation, { ...evidence, belief }, now);
@@ -78,6 +96,7 @@ export async function takeEvidence(
       cause: `evidence: ${said.basis}`,
       evidence,
       txHash: said.txHash ?? null,
+      tokenId: said.tokenId ?? null,
       ...(said.outcome === 'executed'
         ? { effectiveAt: earlier.seen_at, effectiveBasis: 'observed' }
         : {}),
@@ -89,6 +108,22 @@ export async function takeEvidence(
     occurredAt: now,
     data: { ...operationFields(resolved), evidence, supersedes: null },
   }));
+}
+
+/** How long it took to show at most; not told where the service was down meanwhile. */
+function shownAfter(
+  { availableSince }: Context,
+  { sentAt }: Operation,
+  { seen_at: seenAt }: Candidate,
+): { shown_after_ms?: number } {
+  if (sentAt === null || availableSince > sentAt) return {};
+  return { shown_after_ms: Math.max(0, seenAt - sentAt) };
+}
+
+/** The token that a statement names, if it names one. */
+function tokenIn(evidence: Json): Json | undefined {
+  const named = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
+  return named ? evidence.token_id : undefined;
 }
 
 function candidateOf(operation: Operation, said: Said): Candidate {

@@ -8,6 +8,7 @@
 import type { Operation } from '../journal/journal.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import type { Instant } from '../kernel/clock.ts';
+import { sameJsonText } from '../kernel/json.ts';
 import type { EventType } from '../outbox/events.ts';
 
 export const COMPLETE = 1;
@@ -95,7 +96,7 @@ export function hasEffect(operation: Operation, token: TokenState): boolean {
     case 'transfer_from':
       return sameAddress(operation.toAddr, token.owner);
     case 'set_extra_data':
-      return operation.extraData === token.extraData;
+      return sameJsonText(operation.extraData, token.extraData);
     default:
       return false;
   }

@@ -3,13 +3,10 @@
  *
  * Token writes are solved jointly over all wallets that they connect: an explanation is a set of
  * shown writes that makes every wallet come out right. The truth is one of them, so what all of
- * them say of a write is a candidate; it settles when a second, later look agrees. NFT writes
- * follow the evidence table of the polling study, 3.4.
+ * them say of a write is a candidate; it settles when a second, later look agrees.
  */
-import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { subsetsWithSum } from './subsets.ts';
-import { FAILED, hasEffect, sameAddress, type TokenState } from './token-rule.ts';
 
 /** A wallet of a component at its newest look. */
 export interface WalletEvidence {
@@ -103,71 +100,3 @@ export function chanceOfCoincidence(
 
 /** One-sided evidence is enough below this chance (design, section 4, reconciler). */
 export const COINCIDENCE_MAX = 1e-4;
-
-/** How the hash of a token stands to the write whose answer was lost. */
-export type HashChange =
-  /** The hash from before the write. */
-  | 'none'
-  /** The hash of another operation of ours that came later. */
-  | 'other'
-  /** A hash that nobody claims. */
-  | 'new';
-
-/**
- * What a token says about an NFT write whose answer was lost; undefined when it says nothing yet.
- * @param existed whether the token was seen, or made by us, before the write was sent
- */
-export function tokenEvidence(
-  operation: Operation,
-  token: TokenState | 'absent',
-  change: HashChange,
-  existed: boolean,
-): { outcome: 'executed' | 'not_executed'; cause: string } | undefined {
-  const { kind } = operation;
-  if (token === 'absent') {
-    if (kind === 'burn' && existed) return { outcome: 'executed', cause: 'the token is gone' };
-    if (kind === 'mint') return { outcome: 'not_executed', cause: 'there is no such token' };
-    return undefined;
-  }
-  if (change === 'none') return { outcome: 'not_executed', cause: 'the token did not change' };
-  if (change === 'other') return undefined;
-  if (kind === 'mint') {
-    // A number is free again after a mint that the chain failed.
-    const free = !existed || preImageOf(operation)?.status === FAILED;
-    const ours = sameAddress(operation.toAddr, token.owner) && operation.tokenUri === token.uri;
-    return free && ours ? { outcome: 'executed', cause: 'the token exists as asked' } : undefined;
-  }
-  return kind !== 'burn' && existed && hasEffect(operation, token)
-    ? { outcome: 'executed', cause: 'the token shows the effect under a new hash' }
-    : undefined;
-}
-
-/**
- * What a hash on the token means for a write, by what is known from before and of our other writes.
- */
-export function hashChange(
-  operation: Operation,
-  hash: string | null,
-  others: readonly Operation[],
-): HashChange {
-  if (hash !== null && hash === preImageOf(operation)?.lastTxHash) return 'none';
-  const owner = others.find(({ txHash }) => txHash !== null && txHash === hash);
-  if (!owner) return 'new';
-  const sentAt = operation.sentAt ?? operation.recordedAt;
-  return (owner.answeredAt ?? owner.recordedAt) <= sentAt ? 'none' : 'other';
-}
-
-/** The token as it was seen before the write was sent, if it was. */
-export function preImageOf(
-  operation: Operation,
-): { lastTxHash: string | null; status: number | null } | undefined {
-  const image = operation.preImage;
-  if (!image || typeof image !== 'object' || Array.isArray(image)) return undefined;
-  const token = image.token;
-  if (!token || typeof token !== 'object' || Array.isArray(token)) return undefined;
-  const { lastTxHash, status } = token;
-  return {
-    lastTxHash: typeof lastTxHash === 'string' ? lastTxHash : null,
-    status: status === undefined || status === null ? null : Number(status),
-  };
-}
