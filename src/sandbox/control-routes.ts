@@ -13,6 +13,8 @@ export interface ControlRoute {
   path: string;
   summary: string;
   body?: z.ZodType;
+  /** What may follow the path: what each means by its name; all of them whole numbers. */
+  query?: Record<string, string>;
   run(control: Control, params: Record<string, string>, body: unknown): unknown;
 }
 
@@ -32,6 +34,8 @@ function posting<S extends z.ZodType>(
   };
 }
 
+const LIMIT = 'At most so many; absent: 1000';
+
 export const CONTROL_ROUTES: readonly ControlRoute[] = [
   {
     method: 'GET',
@@ -42,15 +46,20 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
   {
     method: 'GET',
     path: '/requests',
-    summary: 'Requests received: ?after=<n>&limit=<count>; the newest ten thousand are kept',
+    summary: 'Requests received, oldest first; at least the newest ten thousand are kept',
+    query: { after: 'Begin after this number; absent: with the newest', limit: LIMIT },
     run: (control, { after, limit }) => ({
-      data: control.requests(Number(numberIn(after, 0n)), Number(numberIn(limit, 1000n))),
+      data: control.requests(
+        after === undefined ? undefined : Number(numberIn(after, 0n)),
+        Number(numberIn(limit, 1000n)),
+      ),
     }),
   },
   {
     method: 'GET',
     path: '/effects',
-    summary: 'Writes that were applied, oldest first: ?after=<n>&limit=<count>',
+    summary: 'Writes that were applied, oldest first',
+    query: { after: 'Begin after this number', limit: LIMIT },
     run: (control, { after, limit }) => ({
       data: control.effects(numberIn(after, 0n), Number(numberIn(limit, 1000n))),
     }),

@@ -30,7 +30,7 @@ import type { Received, RequestLog } from './request-log.ts';
 import { ROUTES } from './routes.ts';
 import { sow } from './seeds.ts';
 import { type Switches, switchesSchema } from './switches.ts';
-import { addressOf, putWallet } from './wallets.ts';
+import { putWallet } from './wallets.ts';
 import type { World } from './world.ts';
 
 /** The most faults that are kept; the oldest are forgotten. */
@@ -55,9 +55,9 @@ export function makeControl(world: World, requests: RequestLog) {
     };
   return {
     state: act(() => stateOf(world, requests)),
-    /** The newest requests received after number `after`. */
+    /** The newest requests received, or the first after number `after`; oldest first. */
     requests: act((after?: number, limit?: number): Received[] =>
-      requests.list(after ?? 0, limit ?? 1000),
+      requests.list(after, limit ?? 1000),
     ),
     /** Writes that were applied after number `after`: the truth to compare books with. */
     effects: act((after?: bigint, limit?: number): Effect[] =>
@@ -111,7 +111,6 @@ function stateOf(world: World, requests: RequestLog) {
       balance: world.wallets.get(addressKey(operator.addr))?.balance ?? 0n,
     })),
     members: [...world.members.values()],
-    market_addr: addressOf(world, 'market', 1n),
     wallets: first(world.wallets.values()),
     tokens: first(world.tokens.values()),
     faults: [...world.faults.values()],
@@ -189,7 +188,7 @@ function setToken(world: World, contractId: bigint, id: bigint, change: TokenCha
   return next;
 }
 
-/** @throws Failure `conflict` when the number is taken */
+/** Members are never taken away, so their count gives the next number. */
 function addMember(world: World, { nickname, addr }: MemberInput): Member {
   const member_no = BigInt(world.members.size()) + 1n;
   const member: Member = { member_no, nickname, addr: addr ?? null };

@@ -53,6 +53,8 @@ export const faultSchema = z.discriminatedUnion('kind', [
     kind: z.literal('error'),
     ...target,
     code: z.string().refine(isErrorCode, 'not an error of the service'),
+    /** What stands in its message, such as `{"amount":"12"}`. */
+    figures: z.record(z.string().max(32), z.string().max(1000)).default({}),
     applied: z.boolean().default(false),
   }),
   z.strictObject({ kind: z.literal('truncated'), ...target, reset }),

@@ -67,7 +67,7 @@ export function underFault(
       return delivered(statusAnswer(call, fault));
     case 'error':
       if (fault.applied) proceed(call);
-      return delivered(refusalNamed(call.family, fault.code).answer(world.switches()));
+      return delivered(scriptedError(world, call, fault));
     case 'truncated':
       return { ...delivered(proceed(call)), sent: 'half', reset: fault.reset };
     case 'garbled':
@@ -110,6 +110,23 @@ function matches(fault: Fault, call: Call): boolean {
 function patternOf(path: string): RegExp {
   const parts = path.split('*').map((part) => part.replace(/[^\w/-]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`, 's');
+}
+
+/** A documented error that nobody earned: figures that the script does not name are plausible. */
+function scriptedError(world: World, call: Call, fault: Fault & { kind: 'error' }): Answer {
+  const rules = world.switches();
+  const figures = {
+    amount: 0n,
+    sendAmount: rules.transfer_min,
+    transferMin: rules.transfer_min,
+    transferMax: rules.transfer_max,
+    onedayLimit: rules.oneday_limit,
+    onedaySendAmount: rules.oneday_limit,
+    recvAmount: '0.5',
+    method: call.endpoint.replaceAll('_', '-'),
+    ...fault.figures,
+  };
+  return refusalNamed(call.family, fault.code, figures).answer(rules);
 }
 
 function statusAnswer(call: Call, fault: Fault & { kind: 'status' }): Answer {

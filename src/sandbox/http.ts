@@ -3,8 +3,7 @@
  * them, answers are written straight to the connection, because faults cut it on purpose. Headers
  * carry the world's date, so that equal worlds answer equal bytes. No CORS headers, ever.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
@@ -28,17 +27,20 @@ export function buildApp(world: World, service: Service, control: ControlSurface
   const app = new Hono<Env>();
   const serve = (route: Route | undefined) => async (c: Exchange) => {
     const body = await readBody(c.env.incoming);
+    if (body === undefined) return RESPONSE_ALREADY_SENT;
     const known = isPlain(c) ? route : undefined;
-    const family = known?.family ?? familyOf(c.req.path);
-    if (body === undefined) return send(c, failure(family, 413, 'The body is too large'), true);
-    const delivery = service(callOf(c, known, body), known);
-    return deliver(c, delivery);
+    const fits = body !== TOO_LARGE;
+    const delivery = service(callOf(c, known, fits ? body : ''), fits ? known : tooLarge(c, known));
+    return deliver(c, delivery, !fits);
   };
   app.get('/_sandbox', (c) => send(c, htmlAnswer(200, control.page())));
   app.all('/_sandbox/*', async (c) => {
     const body = await readBody(c.env.incoming);
+    if (body === undefined) return RESPONSE_ALREADY_SENT;
+    const given = body === TOO_LARGE ? undefined : body;
     const type = c.req.header('content-type');
-    return send(c, control.answer(c.req.method, c.req.path, c.req.query(), type, body));
+    const answer = control.answer(c.req.method, c.req.path, c.req.query(), type, given);
+    return send(c, answer, body === TOO_LARGE);
   });
   for (const route of ROUTES) app.on(route.method, route.path, serve(route));
   app.notFound(serve(undefined) as (c: Context) => Promise<Response>);
@@ -51,10 +53,11 @@ export function buildApp(world: World, service: Service, control: ControlSurface
     write(world, c.env.outgoing as ServerResponse, answer, { close });
     return RESPONSE_ALREADY_SENT;
   }
-  function deliver(c: Exchange, { answer, delayMs, sent, reset }: Delivery): Response {
+  function deliver(c: Exchange, delivery: Delivery, close: boolean): Response {
+    const { answer, delayMs, sent, reset } = delivery;
     const outgoing = c.env.outgoing as ServerResponse;
     const act = () => {
-      if (sent === 'all') return write(world, outgoing, answer);
+      if (sent === 'all') return write(world, outgoing, answer, { close });
       if (sent === 'half') return writeHalf(world, outgoing, answer, reset);
       cut(outgoing, reset);
     };
@@ -71,16 +74,12 @@ export function unreadable(world: World): Response {
   return new Response(body, { status, headers: fixedHeaders(world, headers, body) });
 }
 
-/** Answers what is not HTTP: nothing of the request is known, only the connection. */
-export function refuseBytes(world: World, socket: Socket): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { headers, body } = failure('oauth', 400);
+/** The whole answer, as HTTP, to bytes that are no request: nothing else of them is known. */
+export function refusalText(world: World, status: number): string {
+  const { headers, body } = failure('oauth', status);
   const lines = Object.entries({ ...fixedHeaders(world, headers, body), connection: 'close' });
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${head}\r\n${body}`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`;
 }
 
 /** True when the path means the same before and after normalising: no dots, no backslashes. */
@@ -105,11 +104,22 @@ function callOf(c: Exchange, route: Route | undefined, body: string): Call {
   };
 }
 
+/** Answers a body that was not kept, in the place of the endpoint that it was meant for. */
+function tooLarge(c: Exchange, route: Route | undefined): Route {
+  const family = route?.family ?? familyOf(c.req.path);
+  const handle = () => failure(family, 413, 'The body is too large');
+  return { name: route?.name ?? 'absent', family, method: 'POST', path: '', handle };
+}
+
+const TOO_LARGE = Symbol('too large');
+
 /**
- * The whole body as text, or undefined when it is larger than allowed or its sender went away.
- * What is too much is still read for a while, so that the sender gets to see the refusal.
+ * The whole body as text, or undefined when its sender went away. What is too much is still read
+ * for a while, so that the sender gets to see the refusal.
  */
-async function readBody(incoming: HttpBindings['incoming']): Promise<string | undefined> {
+async function readBody(
+  incoming: HttpBindings['incoming'],
+): Promise<string | typeof TOO_LARGE | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -121,7 +131,7 @@ async function readBody(incoming: HttpBindings['incoming']): Promise<string | un
   } catch {
     return undefined;
   }
-  return size > BODY_MAX_BYTES ? undefined : Buffer.concat(chunks).toString('utf8');
+  return size > BODY_MAX_BYTES ? TOO_LARGE : Buffer.concat(chunks).toString('utf8');
 }
 
 function fixedHeaders(world: World, headers: Record<string, string>, body: string) {

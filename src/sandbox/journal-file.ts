@@ -7,10 +7,12 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -63,11 +65,19 @@ export function openJournal(directory: string): JournalFile {
   let base = 0;
   return {
     append(line) {
-      appended += write(file, `${line}\n`);
+      const whole = base + appended;
+      try {
+        appended += write(file, `${line}\n`);
+      } catch (error) {
+        // Half a line would spoil the next one.
+        ftruncateSync(file, whole);
+        throw error;
+      }
     },
     rewrite(lines) {
       const fresh = `${path}.new`;
-      const next = openSync(fresh, 'w', 0o600);
+      rmSync(fresh, { force: true });
+      const next = openSync(fresh, 'a', 0o600);
       base = 0;
       for (const line of lines) base += write(next, `${line}\n`);
       fsyncSync(next);

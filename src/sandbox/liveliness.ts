@@ -5,8 +5,8 @@
  */
 import { addressKey } from '../kernel/addresses.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { begin, isProcessing } from './chain.ts';
-import { STATUS, WALLET_STATUS, type Wallet } from './records.ts';
+import { begin } from './chain.ts';
+import { STATUS, type Token, tokenKey, WALLET_STATUS, type Wallet } from './records.ts';
 import { move } from './wallets.ts';
 import type { World } from './world.ts';
 
@@ -42,16 +42,18 @@ function nextTime(world: World): Instant {
   return Math.max(next, world.present() - CATCH_UP * lively_interval_ms);
 }
 
-/** One act: mostly a few tokens between two members' wallets, sometimes an NFT. */
+/** One act: mostly a few service tokens between two members' wallets, sometimes an NFT. */
 function liveOnce(world: World): void {
   const n = world.next('lively');
   const wallets = memberWallets(world);
   const from = wallets[Math.floor(world.draw('lively-from', n) * wallets.length)];
   const to = wallets[Math.floor(world.draw('lively-to', n) * wallets.length)];
   if (!from || !to) return;
-  const token = world.draw('lively-kind', n) < 0.25 ? ownedToken(world, from) : undefined;
+  const token = world.draw('lively-kind', n) < 0.25 ? ownedToken(world, from, n) : undefined;
   if (token) {
-    begin(world, token, 'transfer_from', to.addr);
+    // The owner offers it on a market, takes it back, or gives it away.
+    if (token.locked || world.draw('lively-offer', n) < 0.4) setLock(world, token, !token.locked);
+    else begin(world, token, 'transfer_from', to.addr);
     return;
   }
   const amount = 1n + BigInt(Math.floor(world.draw('lively-amount', n) * 9));
@@ -71,12 +73,14 @@ function memberWallets(world: World): Wallet[] {
   });
 }
 
-function ownedToken(world: World, { addr }: Wallet) {
-  for (const token of world.tokens.values()) {
-    const own = addressKey(token.owner) === addressKey(addr);
-    if (own && !token.locked && token.status === STATUS.complete && !isProcessing(token)) {
-      return token;
-    }
-  }
-  return undefined;
+/** One of the wallet's tokens that the chain is done with. */
+function ownedToken(world: World, { addr }: Wallet, n: bigint): Token | undefined {
+  const own = [...world.tokens.values()].filter(
+    ({ owner, status }) => addressKey(owner) === addressKey(addr) && status === STATUS.complete,
+  );
+  return own[Math.floor(world.draw('lively-token', n) * own.length)];
+}
+
+function setLock(world: World, token: Token, locked: boolean): void {
+  world.tokens.put(tokenKey(token.contract_id, token.token_id), { ...token, locked });
 }

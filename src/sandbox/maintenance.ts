@@ -2,7 +2,7 @@
  * Maintenance (section 4.4, row 6, and 2.7). One window, and the clock decides: READY before its
  * start, INACTIVE within it, ACTIVE after it or without one.
  */
-import { type Answer, type Family, jsonAnswer, success } from './call.ts';
+import { type Answer, type Family, success } from './call.ts';
 import { failure } from './refusals.ts';
 import { wallText } from './wall-time.ts';
 import type { World } from './world.ts';
@@ -35,7 +35,5 @@ export function readMaintenance(world: World): Answer {
 /** What every other endpoint answers while the service is down. */
 export function maintenanceAnswer(world: World, family: Family): Answer {
   const { window } = world.settings();
-  const message = `The service is under maintenance. ${window?.message ?? ''}`.trim();
-  if (family !== 'nft') return failure(family, 503, message);
-  return jsonAnswer(503, { status: 503, message });
+  return failure(family, 503, `The service is under maintenance. ${window?.message ?? ''}`.trim());
 }

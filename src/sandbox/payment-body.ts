@@ -55,8 +55,15 @@ function numberOf(value: Json | undefined): bigint | undefined {
 function feeOf(value: Json | undefined, amount: bigint): bigint {
   const fee = numberOf(value);
   if (fee !== undefined && fee >= 0n) return fee;
-  if (typeof value === 'number' && value > 0 && !Number.isInteger(value)) {
-    throw accountRefusal(294, { recvAmount: `${Number(amount) - value}` });
-  }
-  throw accountRefusal(399);
+  const decimals = /^(\d+)\.(\d+)$/.exec(String(value));
+  if (typeof value !== 'number' || !decimals) throw accountRefusal(399);
+  const [, whole = '', part = ''] = decimals;
+  throw accountRefusal(294, { recvAmount: lessFraction(amount, whole + part, part.length) });
+}
+
+/** `amount` − `digits` / 10^`places`, exactly, as decimal text. */
+function lessFraction(amount: bigint, digits: string, places: number): string {
+  const rest = amount * 10n ** BigInt(places) - BigInt(digits);
+  const text = (rest < 0n ? -rest : rest).toString().padStart(places + 1, '0');
+  return `${rest < 0n ? '-' : ''}${text.slice(0, -places)}.${text.slice(-places)}`;
 }

@@ -168,14 +168,21 @@ export function isErrorCode(code: string): boolean {
   return isNftStatus(Number(code)) || isAccountCode(Number(code)) || isOauthDetail(code);
 }
 
-/** The documented error of that name, or the family's own "internal error" for another's. */
-export function refusalNamed(family: Family, code: string): Refusal {
+/**
+ * The documented error of that name, or the family's own "internal error" for another's.
+ * @param figures what stands in its message
+ */
+export function refusalNamed(
+  family: Family,
+  code: string,
+  figures: Record<string, bigint | string>,
+): Refusal {
   const number = Number(code);
   switch (family) {
     case 'nft':
       return nftRefusal(isNftStatus(number) ? number : 500);
     case 'account':
-      return accountRefusal(isAccountCode(number) ? number : 999);
+      return accountRefusal(isAccountCode(number) ? number : 999, figures);
     case 'oauth':
       return isOauthDetail(code) ? oauthRefusal(code) : oauthStatus(500);
   }

@@ -22,14 +22,15 @@ export interface Received {
 
 export interface RequestLog {
   begin(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received;
-  /** The newest `limit` requests after number `after`, oldest first. */
-  list(after: number, limit: number): Received[];
+  /** Oldest first: the newest `limit` requests, or the first `limit` after number `after`. */
+  list(after: number | undefined, limit: number): Received[];
   total(): number;
   clear(): void;
 }
 
 const KEPT = 10_000;
-const BODY_KEPT = 2_000;
+/** Characters kept of a path, a query and a body. */
+const TEXT_KEPT = 2_000;
 
 export function makeRequestLog(): RequestLog {
   let received: Received[] = [];
@@ -41,8 +42,9 @@ export function makeRequestLog(): RequestLog {
       const entry: Received = {
         ...request,
         n: total,
-        query: secret ? '' : request.query,
-        body: secret ? '' : request.body.slice(0, BODY_KEPT),
+        path: kept(request.path),
+        query: secret ? '' : kept(request.query),
+        body: secret ? '' : kept(request.body),
         applied: false,
         status: null,
         fault: null,
@@ -51,11 +53,19 @@ export function makeRequestLog(): RequestLog {
       if (received.length > 2 * KEPT) received = received.slice(-KEPT);
       return entry;
     },
-    list: (after, limit) => received.filter((entry) => entry.n > after).slice(-limit),
+    list(after, limit) {
+      if (after === undefined) return received.slice(Math.max(0, received.length - limit));
+      return received.filter((entry) => entry.n > after).slice(0, limit);
+    },
     total: () => total,
     clear() {
       received = [];
       total = 0;
     },
   };
+}
+
+/** The beginning of a text, copied: a mere slice would keep all of a long body in memory. */
+function kept(text: string): string {
+  return text.length > TEXT_KEPT ? Buffer.from(text.slice(0, TEXT_KEPT)).toString() : text;
 }

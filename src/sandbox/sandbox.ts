@@ -8,20 +8,21 @@
  * real service: its members need no password, and its control surface is open to whoever reaches
  * the port.
  */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import { resume } from './chain.ts';
 import { type Control, makeControl } from './control.ts';
 import { makeControlSurface } from './control-http.ts';
-import { buildApp, refuseBytes, unreadable } from './http.ts';
+import { buildApp, refusalText, unreadable } from './http.ts';
 import { noJournal, openJournal, readJournal } from './journal-file.ts';
 import { enliven } from './liveliness.ts';
 import type { Settings } from './records.ts';
 import { makeRequestLog } from './request-log.ts';
 import { REDIRECT_URIS, sow } from './seeds.ts';
+import { makeServer } from './server.ts';
 import { makeService } from './service.ts';
 import { type Switches, switchesSchema } from './switches.ts';
 import { makeWorld, type World } from './world.ts';
@@ -77,13 +78,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     overrideGlobalObjects: false,
     errorHandler: () => unreadable(world),
   });
-  const limits = { requestTimeout: 30_000, keepAliveTimeout: 5_000, requireHostHeader: false };
-  const server = createServer(limits, listener);
-  server.on('checkExpectation', listener);
-  server.on('connect', (_request, socket) => refuseBytes(world, socket as Socket));
-  server.on('clientError', (_error, socket) => refuseBytes(world, socket as Socket));
-  const port = await listen(server, options.port ?? 0, options.host ?? '127.0.0.1');
+  const server = makeServer(listener, (status) => refusalText(world, status));
   const host = options.host ?? '127.0.0.1';
+  const port = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
+    world.close();
+    throw error;
+  });
   let closed: Promise<void> | undefined;
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,

@@ -2,7 +2,7 @@
  * What a new world holds. The same seed gives the same addresses; numbers are the same in every
  * world. The table is shown by the control surface and in the README.
  */
-import type { Member, WalletStatus } from './records.ts';
+import { type Member, STATUS, tokenKey, type WalletStatus } from './records.ts';
 import { addressOf, putWallet } from './wallets.ts';
 import type { World } from './world.ts';
 
@@ -24,12 +24,26 @@ const OPERATORS: [operationNo: bigint, balance: bigint][] = [
   [1n, 10n ** 18n],
 ];
 
+/** Contract 1 is the client's own to fill, 2 is somebody else's, 3 is one that is in use. */
+const CONTRACTS: [contractId: bigint, own: boolean][] = [
+  [1n, true],
+  [2n, false],
+  [3n, true],
+];
+
+/** The tokens of contract 3 by number: the member who owns it, and whether a market locks it. */
+const TOKENS: [memberNo: bigint, locked: boolean][] = [
+  [1n, false],
+  [1n, true],
+  [2n, false],
+  [2n, true],
+  [3n, false],
+];
+
 /** The addresses to which codes may be sent, unless the start names others. */
 export const REDIRECT_URIS = ['http://127.0.0.1:3000/callback', 'http://localhost:3000/callback'];
 
-/**
- * Fills an empty world: contract 1 of the client, contract 2 of somebody else, wallets, members.
- */
+/** Fills an empty world: members, wallets, operators, contracts, tokens. */
 export function sow(world: World): void {
   MEMBERS.forEach(([nickname, balance, status], index) => {
     const member: Member = { member_no: BigInt(index + 1), nickname, addr: null };
@@ -48,12 +62,7 @@ export function sow(world: World): void {
     putWallet(world, { addr, balance, status: 1 });
     world.operators.put(operation_no.toString(), { operation_no, addr });
   }
-  const market = addressOf(world, 'market', 1n);
-  putWallet(world, { addr: market, balance: 0n, status: 1 });
-  for (const [contract_id, own] of [
-    [1n, true],
-    [2n, false],
-  ] as const) {
+  for (const [contract_id, own] of CONTRACTS) {
     world.contracts.put(contract_id.toString(), {
       contract_id,
       own,
@@ -61,4 +70,27 @@ export function sow(world: World): void {
       next_token_id: 1n,
     });
   }
+  TOKENS.forEach(([memberNo, locked], index) => {
+    sowToken(world, BigInt(index + 1), addressOf(world, 'member', memberNo), locked);
+  });
+}
+
+function sowToken(world: World, token_id: bigint, owner: string, locked: boolean): void {
+  const contract_id = 3n;
+  world.tokens.put(tokenKey(contract_id, token_id), {
+    contract_id,
+    token_id,
+    owner,
+    uri: `https://tokens.example/3/${token_id}.json`,
+    metadata: `{"name":"Token ${token_id}"}`,
+    extra: '{"level":1}',
+    creator: addressOf(world, 'creator', contract_id),
+    created_at: world.now(),
+    owned_at: world.now(),
+    locked,
+    status: STATUS.complete,
+    last_tx_hash: `0x${world.hex('sown', token_id, 64)}`,
+    exists: true,
+    work: null,
+  });
 }

@@ -79,8 +79,9 @@ export function makeStorage(journal: JournalFile): Storage {
       for (const [name, keys] of dirty) {
         for (const key of keys) rows.push([name, key, tables.get(name)?.table.get(key) ?? null]);
       }
-      clean();
+      // What could not be written stays due, and is written with the next change.
       journal.append(jsonText(rows));
+      clean();
       const { appended, base } = journal.size();
       if (appended > REWRITE_BYTES && appended > 4 * base) journal.rewrite(everything());
     },

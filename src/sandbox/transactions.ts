@@ -18,6 +18,7 @@ import type { World } from './world.ts';
 export function give(world: World, call: Call): Answer {
   authorize(world, call);
   const operationNo = parseWhole(call.params.operationNo ?? '');
+  if (operationNo === undefined) throw accountRefusal(399);
   const request = readPayment(call.body, ['toAddr'], false);
   checkAmount(world, request);
   const from = operatorAddress(world, operationNo, 'give');
@@ -59,7 +60,7 @@ function checkAmount(world: World, { amount, fee, reasonType }: PaymentRequest):
 }
 
 /** @throws Refusal 397 for an operator wallet that is not configured */
-function operatorAddress(world: World, operationNo: bigint | undefined, method: string): string {
+function operatorAddress(world: World, operationNo: bigint, method: string): string {
   const operator = world.operators.get(String(operationNo));
   if (!operator) throw accountRefusal(397, { method });
   return operator.addr;

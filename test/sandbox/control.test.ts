@@ -38,7 +38,7 @@ describe('It changes the world behind the back of its callers', () => {
     const moved = await post('/tokens/1/5', { owner: caller.addressOf(1), extra: '{}' });
     expect(moved.at('last_tx_hash')).not.toBe(made.at('last_tx_hash'));
     expect((await caller.send('DELETE', '/_sandbox/tokens/1/5')).status).toBe(200);
-    expect((await get('/state')).at('tokens')).toEqual([]);
+    expect(caller.sandbox.world.tokens.get('1/5')).toBeUndefined();
   });
 
   test('members, redirect addresses, switches, the clock', async () => {
@@ -76,6 +76,9 @@ describe('It shows', () => {
     ]);
     expect(log.text).not.toContain(as);
     expect((await get('/requests?after=2')).at('data')).toMatchObject([{ n: 3 }]);
+    expect((await get('/requests?limit=1')).at('data')).toMatchObject([{ n: 3 }]);
+    expect((await get('/requests?after=0&limit=1')).at('data')).toMatchObject([{ n: 1 }]);
+    expect((await get('/requests?limit=0')).at('data')).toEqual([]);
     expect((await get('/effects')).at('data')).toMatchObject([
       { n: '1', kind: 'give', amount: '5', tx_log_no: '1', to_addr: caller.addressOf(1) },
     ]);

@@ -140,6 +140,12 @@ test('A body of more than a mebibyte is refused with 413, one of just that is re
   };
   expect((await send(2 ** 20)).at('error.code')).toBe('997');
   expect(await send(2 ** 20 + 1)).toMatchObject({ status: 413, body: { status: '413' } });
+  expect(caller.sandbox.control.requests().at(-1)).toMatchObject({
+    endpoint: 'transfer',
+    status: 413,
+    body: '',
+    applied: false,
+  });
 });
 
 test('A path that means something else when normalised is not there', async () => {

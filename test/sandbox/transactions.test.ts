@@ -108,7 +108,7 @@ describe('Every code of section 7.2 can be met', () => {
     ['399', 'sender and receiver are one', () => transfer({ toAddr: member(1) })],
     ['398', 'no such wallet', () => transfer({ toAddr: STRANGER })],
     ['397', 'no such operator', () => post('operations/7/give', body())],
-    ['397', 'no operator', () => post('operations/x/give', body())],
+    ['399', 'no number of an operator', () => post('operations/x/give', body())],
     ['199', 'the receiver is suspended', () => transfer({ toAddr: member(6) })],
     ['199', 'the sender is withdrawn', () => transfer({ fromAddr: member(8) })],
     ['197', 'the user stopped the wallet', () => transfer({ toAddr: member(7) })],
@@ -159,13 +159,39 @@ describe('Every code of section 7.2 can be met', () => {
     expect(await said(transfer({ amount: 5_000 }))).toContain('1000');
     expect(await said(transfer({ amount: 1_000 }))).toMatch(/1000.*1001/);
     expect(await said(post('operations/7/give', body()))).toContain('give');
-    expect(await said(transfer({ amount: 3, feeAmount: 0.5 }))).toContain('2.5');
+    for (const [amount, feeAmount, received] of [
+      [3, 0.5, '2.5'],
+      [1, 0.9, '0.1'],
+      [1, 2.25, '-1.25'],
+      [9_007_199_254_740_991, 0.001, '9007199254740990.999'],
+    ]) {
+      const message = await said(transfer({ amount, feeAmount }));
+      expect(message.endsWith(`: ${received}`)).toBe(true);
+    }
     set({ transfer_min: 20n, transfer_max: 30n, oneday_limit: 40n });
     expect(await said(transfer())).toContain('20');
     expect(await said(transfer({ amount: 31 }))).toContain('30');
     await transfer({ amount: 25 });
     expect(await said(transfer({ amount: 25 }))).toMatch(/40.*25/);
   });
+
+  test.each(Object.keys(ACCOUNT_CODES))(
+    'a scripted %s has figures for every word',
+    async (code) => {
+      const { control } = caller.sandbox;
+      control.addFault({ kind: 'error', code });
+      expect((await give()).at('error.message')).not.toMatch(/:[a-zA-Z]/);
+      const figures = {
+        amount: '12345',
+        method: '12345',
+        onedayLimit: '12345',
+        recvAmount: '12345',
+      };
+      control.addFault({ kind: 'error', code, figures });
+      const figured = ['397', '294', '295', '198', '196'].includes(code);
+      expect(String((await give()).at('error.message')).includes('12345')).toBe(figured);
+    },
+  );
 
   test('the HTTP code is the number in the body, or 200 when that is switched on', async () => {
     expect((await transfer({ amount: 0 })).status).toBe(406);

@@ -1,0 +1,92 @@
+/**
+ * The HTTP server and its limits, and the answer to bytes that are no request. One caller can
+ * neither hold connections for long without asking something, nor break the server with them.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { after } from '../kernel/clock.ts';
+
+const LIMITS = {
+  /** From the first byte of a request to its last. */
+  requestTimeout: 30_000,
+  headersTimeout: 10_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 5_000,
+  maxHeaderSize: 16 * 1024,
+  requireHostHeader: false,
+};
+const CONNECTIONS_MAX = 1_000;
+/** How long a refused connection may stay open for its end to be read. */
+const LINGER_MS = 1_000;
+
+/** What a connection is owed: its requests without an answer, and a refusal after the last. */
+interface Owed {
+  open: Set<IncomingMessage>;
+  refusal: string | undefined;
+}
+
+export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/**
+ * @param refusal the whole answer, as HTTP, to what is no request: nothing of it is known but the
+ * status that fits
+ */
+export function makeServer(
+  listener: Listener,
+  refusal: (status: number) => string,
+  limits = LIMITS,
+): Server {
+  const connections = new WeakMap<object, Owed>();
+  const owedTo = (socket: object): Owed => {
+    const owed = connections.get(socket) ?? { open: new Set(), refusal: undefined };
+    connections.set(socket, owed);
+    return owed;
+  };
+  const served: Listener = (request, response) => {
+    const owed = owedTo(request.socket);
+    owed.open.add(request);
+    response.once('close', () => {
+      owed.open.delete(request);
+      if (owed.refusal !== undefined) refuse(request.socket, owed);
+    });
+    return listener(request, response);
+  };
+  const broken = (socket: Socket, status: number) => {
+    const owed = owedTo(socket);
+    owed.refusal ??= refusal(status);
+    refuse(socket, owed);
+  };
+
+  const server = createServer(limits, served);
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('checkExpectation', served);
+  server.on('clientError', (error, socket) => broken(socket as Socket, statusOf(error)));
+  server.on('connect', (_request, socket) => {
+    // A tunnel is no longer watched by the server: nobody else hears of its end.
+    socket.on('error', () => socket.destroy());
+    broken(socket as Socket, 400);
+  });
+  return server;
+}
+
+/**
+ * Refuses what cannot be read, once every request that was read whole has its answer: answers have
+ * no names on a connection, only an order.
+ */
+function refuse(socket: Socket, { open, refusal }: Owed): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  for (const request of open) if (request.complete) return;
+  socket.end(refusal ?? '');
+  socket.once(
+    'close',
+    after(LINGER_MS, () => socket.destroy()),
+  );
+}
+
+function statusOf(error: NodeJS.ErrnoException): number {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  return error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400;
+}
