@@ -8,7 +8,17 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
+import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
+
+export {
+  dayLimitOf,
+  insistOnLimits,
+  type KeyLimits,
+  keyLimitsSchema,
+  LIMITED_KINDS,
+  type LimitedWrite,
+} from './limits.ts';
 
 export const SCOPES = ['gateway', 'read', 'manage', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -18,16 +28,22 @@ export interface Caller {
   keyId: string;
   owner: string;
   scopes: readonly Scope[];
+  /** What its writes may do at most; absent: anything. */
+  limits?: KeyLimits;
 }
 
 export interface Keys {
   /** The caller behind a secret, or undefined when it is unknown or revoked. */
   authenticate(secret: string): Promise<Caller | undefined>;
-  /** Makes a key; the secret is in the answer and nowhere else. */
+  /**
+   * Makes a key; the secret is in the answer and nowhere else.
+   * @throws Failure `invalid_request` for limits that are none
+   */
   create(given: {
     name: string;
     owner: string;
     scopes: readonly Scope[];
+    limits?: KeyLimits | undefined;
     createdBy?: string;
   }): Promise<{ key: store.Key; secret: string }>;
   /** Makes sure that this very secret is an admin key; for ADMIN_KEY. */
@@ -45,6 +61,20 @@ const BELIEVED_MAX = 1_000;
 export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids }): Keys {
   const { db, clock, chance, ids } = given;
   const believed = new Map<string, { caller: Caller; until: Instant }>();
+  const asking = new Map<string, Promise<Caller | undefined>>();
+  let epoch = 0;
+
+  /** Asks the database; what a revocation overtook is not believed. */
+  async function find(hash: string, now: Instant): Promise<Caller | undefined> {
+    const asked = epoch;
+    const key = await store.findByHash(db.orm, hash);
+    believed.delete(hash);
+    if (!key || key.revokedAt !== null) return undefined;
+    const caller = callerOf(key);
+    if (believed.size >= BELIEVED_MAX) believed.clear();
+    if (asked === epoch) believed.set(hash, { caller, until: now + BELIEVED_MS });
+    return caller;
+  }
 
   return {
     async authenticate(secret) {
@@ -53,17 +83,21 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids
       const now = clock.now();
       const known = believed.get(hash);
       if (known && known.until > now) return known.caller;
-      const key = await store.findByHash(db.orm, hash);
-      believed.delete(hash);
-      if (!key || key.revokedAt !== null) return undefined;
-      const caller = { keyId: key.id, owner: key.owner, scopes: key.scopes as Scope[] };
-      if (believed.size >= BELIEVED_MAX) believed.clear();
-      believed.set(hash, { caller, until: now + BELIEVED_MS });
-      return caller;
+      // Calls that come together ask once.
+      const found = asking.get(hash) ?? find(hash, now).finally(() => asking.delete(hash));
+      if (asking.size < BELIEVED_MAX) asking.set(hash, found);
+      return found;
     },
-    async create({ name, owner, scopes }) {
+    async create({ name, owner, scopes, limits }) {
       const secret = newSecret(chance);
-      const key = { id: ids.next('key'), name, owner, scopes: [...scopes], createdAt: clock.now() };
+      const key = {
+        id: ids.next('key'),
+        name,
+        owner,
+        scopes: [...scopes],
+        limits: limits === undefined ? null : validLimits(limits),
+        createdAt: clock.now(),
+      };
       await store.insertKey(db.orm, { ...key, hash: sha256Hex(secret) });
       return { key: { ...key, revokedAt: null }, secret };
     },
@@ -82,6 +116,7 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids
         name: 'admin',
         owner: 'admin',
         scopes,
+        limits: null,
         createdAt: clock.now(),
       };
       await store.insertKey(db.orm, { ...key, hash });
@@ -90,10 +125,25 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids
     async revoke(id) {
       const known = await store.revokeKey(db.orm, id, clock.now());
       // After it stands: what is believed from now on was read behind it.
+      epoch++;
+      asking.clear();
       believed.clear();
       if (!known) throw new Failure('not_found');
     },
   };
+}
+
+function callerOf(key: store.Key): Caller {
+  const { id: keyId, owner } = key;
+  const limits = limitsOf(key.limits);
+  return { keyId, owner, scopes: key.scopes as Scope[], ...(limits ? { limits } : {}) };
+}
+
+function validLimits(given: KeyLimits): KeyLimits {
+  const read = keyLimitsSchema.safeParse(given);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new Failure('invalid_request', `limits.${issue?.path.join('.')}: ${issue?.message}`);
 }
 
 /** A new secret: `thk_` and 256 random bits. */

@@ -2,6 +2,7 @@
 import { and, asc, eq, isNull } from 'drizzle-orm';
 import type { Orm } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
 import { keys } from './tables.ts';
 
 export interface Key {
@@ -9,6 +10,8 @@ export interface Key {
   name: string;
   owner: string;
   scopes: string[];
+  /** As JSON; null: none. */
+  limits: Json;
   createdAt: Instant;
   revokedAt: Instant | null;
 }
@@ -18,6 +21,7 @@ const COLUMNS = {
   name: keys.name,
   owner: keys.owner,
   scopes: keys.scopes,
+  limits: keys.limits,
   createdAt: keys.createdAt,
   revokedAt: keys.revokedAt,
 };
