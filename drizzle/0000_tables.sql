@@ -469,8 +469,6 @@ CREATE TABLE "tallyhook"."endpoints" (
 );
 --> statement-breakpoint
 ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "tallyhook"."sends" ADD CONSTRAINT "sends_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "tallyhook"."transitions" ADD CONSTRAINT "transitions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -490,7 +488,7 @@ CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree (
 CREATE INDEX "operations_by_key" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null;--> statement-breakpoint
 CREATE INDEX "operations_open_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
-CREATE INDEX "operations_open_contract" ON "tallyhook"."operations" USING btree ("contract_id","recorded_at") WHERE contract_id is not null
+CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","to_key") WHERE contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled');--> statement-breakpoint

@@ -493,7 +493,6 @@ alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
-alter table tallyhook.sends add constraint sends_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
 alter table tallyhook.subjects add constraint subjects_pkey PRIMARY KEY (subject);
 alter table tallyhook.tokens add constraint tokens_contract_id_token_id_pk PRIMARY KEY (contract_id, token_id);
@@ -509,7 +508,6 @@ alter table tallyhook.transactions add constraint transactions_reverse_known FOR
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.transactions add constraint transactions_wanted_id_unique UNIQUE (wanted_id);
-alter table tallyhook.transitions add constraint transitions_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
 alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
 alter table tallyhook.wallets add constraint wallets_ledger_at_look_whole CHECK ((scale(ledger_at_look) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
@@ -555,9 +553,9 @@ CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WH
 CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (posting_problem IS NOT NULL));
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
 CREATE INDEX operations_open ON tallyhook.operations USING btree (recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
-CREATE INDEX operations_open_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE ((from_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE ((to_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
+CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, to_key) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, id) WHERE (state = 'queued'::text);
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
