@@ -47,9 +47,15 @@ example(
     .option('--seed <seed>', 'the same seed gives the same world', wholeOf, 1)
     .option('--client-id <id>', 'client id', 'sandbox-client')
     .option('--client-secret <secret>', 'client secret', 'sandbox-secret')
-    .option('--directory <path>', 'keep the world there; without it, in memory')
-    .option('--live', 'a little traffic of its own'),
-  'npx tallyhook sandbox --port 4000 --seed 1',
+    .option('--data-dir <path>', 'keep the world in its folder sandbox; without it, in memory')
+    .option('--live', 'a little traffic of its own')
+    .option('--json', 'print the ready line as JSON'),
+  'npx tallyhook sandbox --port 4000 --seed 1\n' +
+    '  npx tallyhook sandbox --port 0 --json --data-dir ./data --live\n' +
+    '  curl -u sandbox-client:sandbox-secret -d grant_type=client_credentials \\\n' +
+    '    http://127.0.0.1:4000/v1/oauth/token\n' +
+    '  curl -H \'content-type: application/json\' -d \'{"kind":"lost_answer","endpoint":"give"}\' \\\n' +
+    '    http://127.0.0.1:4000/_sandbox/faults',
 ).action((options) => exits(runSandbox(options)));
 
 example(
