@@ -24,6 +24,20 @@ import type { JournalSettings } from './settings.ts';
 import * as store from './store.ts';
 
 export type { Conclusion } from './conclusion.ts';
+export {
+  type DecidedOutcome,
+  type Decision,
+  type Decisions,
+  listDecisions,
+  makeDecisions,
+} from './decisions.ts';
+export {
+  type Elsewhere,
+  makeElsewhere,
+  REPORTS_MAX,
+  type Report,
+  type Reported,
+} from './elsewhere.ts';
 export type { Freeze, FreezeOrder } from './freeze-store.ts';
 export * from './operation.ts';
 export { operationFields } from './operation-event.ts';
