@@ -54,7 +54,7 @@ example(
     '  npx tallyhook sandbox --port 0 --json --data-dir ./data --live\n' +
     '  curl -u sandbox-client:sandbox-secret -d grant_type=client_credentials \\\n' +
     '    http://127.0.0.1:4000/v1/oauth/token\n' +
-    '  curl -H \'content-type: application/json\' -d \'{"kind":"lost_answer","endpoint":"give"}\' \\\n' +
+    '  curl -H \'content-type: application/json\' -d \'{"kind":"lost_answer"}\' \\\n' +
     '    http://127.0.0.1:4000/_sandbox/faults',
 ).action((options) => exits(runSandbox(options)));
 
