@@ -1,5 +1,6 @@
 /** Section 7.2: errors of the account and transaction endpoints. */
 import { accountBy, pay, refusedPayment } from './endpoints.ts';
+import { paymentText, reason } from './named.ts';
 import { balanceOf, freshWallet, nonce, otherWallet, strangeAddress, wallet } from './objects.ts';
 import type { Reply } from './reply.ts';
 import type { Service } from './service.ts';
@@ -77,7 +78,7 @@ const CONDITIONS: Statement[] = [
     shaped(await pay(service, 'give', { toAddr: strangeAddress(), amount: 1 }), '406', '398'),
   ),
   statement('7.2', '397 tells the method', async (service) => {
-    const json = { toAddr: await wallet(service), amount: 1, reasonType: 'contract' };
+    const json = { toAddr: await wallet(service), amount: 1, reasonType: reason(service) };
     const path = '/v1/app/token/operations/987654321/give';
     const reply = await service.send('tx', 'POST', path, { json });
     if (reply.top.object('error').text('code') !== '397') {
@@ -110,7 +111,7 @@ const CONDITIONS: Statement[] = [
   statement('7.2', '198 is what receive-from gets above the balance', async (service) => {
     const fromAddr = await wallet(service);
     const amount = (await balanceOf(service, fromAddr)) + 1n;
-    const text = `{"fromAddr":"${fromAddr}","amount":${amount},"feeAmount":0,"reasonType":"contract"}`;
+    const text = paymentText(service, { fromAddr }, amount);
     shaped(await pay(service, 'receive-from', text), '406', '198');
   }),
   statement('7.2', '196 is what a balance too low for the fee gets', async (service) =>

@@ -9,6 +9,7 @@ import {
   transferFrom,
 } from './endpoints.ts';
 import { mintWith } from './mint-input.ts';
+import { paymentText } from './named.ts';
 import { strangeAddress, userAddr, userToken, wallet } from './objects.ts';
 import type { Reply } from './reply.ts';
 import type { Service } from './service.ts';
@@ -95,7 +96,7 @@ const AMOUNTS: Statement[] = [
 ].map(([amount = '', code = '']) =>
   statement('8', `A transfer amount is a positive integer: ${amount} is ${code}`, async (s) => {
     const toAddr = await wallet(s);
-    const text = `{"toAddr":"${toAddr}","amount":${amount},"reasonType":"contract"}`;
+    const text = paymentText(s, { toAddr }, amount);
     refusedPayment(await pay(s, 'give', text), code);
   }),
 );

@@ -24,3 +24,12 @@ export async function operator(service: Service): Promise<string> {
   if (!rich) throw new NotChecked('the service has no operator wallet');
   return rich.operation_no;
 }
+
+/**
+ * The text of a payment's body with the amount as it is written here, for numbers that no
+ * JavaScript number holds.
+ */
+export function paymentText(service: Service, fields: object, amount: bigint | string): string {
+  const rest = JSON.stringify({ ...fields, feeAmount: 0, reasonType: reason(service) });
+  return `{"amount":${amount},${rest.slice(1)}`;
+}

@@ -9,6 +9,10 @@ import type { Place } from './reply.ts';
 import type { Service } from './service.ts';
 import { insist, NotChecked } from './statement.ts';
 
+/** How long a balance, and the chain, may take; both end before the statement's own deadline. */
+const BALANCE_MS = 3_000;
+const CHAIN_MS = 8_000;
+
 export const TOKEN_URI = 'https://example.com/tokens/1';
 
 /** An address that nobody has. */
@@ -66,7 +70,7 @@ export async function balanceAfter(service: Service, addr: string, expected: big
       last = await balanceOf(service, addr);
       return last === expected ? true : undefined;
     },
-    { deadlineMs: 4_000 },
+    { deadlineMs: service.options.patienceMs ?? BALANCE_MS },
   );
   return last;
 }
@@ -86,12 +90,15 @@ export async function completeToken(
 
 /** The record of a token when the chain has settled what was last asked for. */
 export async function settled(service: Service, id: bigint): Promise<Place> {
-  const record = await until(async () => {
-    const reply = await readToken(service, id);
-    if (reply.status !== 200 || reply.top.integer('status') !== 200n) return undefined;
-    const place = reply.top.object('data');
-    return [1n, 3n].includes(place.integer('status')) ? place : undefined;
-  });
+  const record = await until(
+    async () => {
+      const reply = await readToken(service, id);
+      if (reply.status !== 200 || reply.top.integer('status') !== 200n) return undefined;
+      const place = reply.top.object('data');
+      return [1n, 3n].includes(place.integer('status')) ? place : undefined;
+    },
+    { deadlineMs: service.options.patienceMs ?? CHAIN_MS },
+  );
   if (!record) throw new NotChecked('the chain did not settle a write in time');
   insist(record.integer('status') === 1n, `the write failed on the chain: ${record.told}`);
   return record;

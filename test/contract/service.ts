@@ -26,6 +26,8 @@ export interface ServiceOptions {
   /** The reasonType of transactions; allowed values are not shown. */
   reason?: string | undefined;
   control?: string | undefined;
+  /** How long what was written may take to show in reads, in milliseconds. */
+  patienceMs?: number | undefined;
 }
 
 export type Host = 'base' | 'auth' | 'tx';

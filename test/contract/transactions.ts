@@ -1,7 +1,14 @@
 /** Section 4.3: give, receive-from and transfer. */
 import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from './endpoints.ts';
-import { operator } from './named.ts';
-import { balanceAfter, balanceOf, freshWallet, nonce, strangeAddress, wallet } from './objects.ts';
+import { operator, paymentText, reason } from './named.ts';
+import {
+  balanceAfter,
+  balanceOf,
+  freshWallet,
+  otherWallet,
+  strangeAddress,
+  wallet,
+} from './objects.ts';
 import type { Service } from './service.ts';
 import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
 import { payments } from './stories.ts';
@@ -25,9 +32,7 @@ const FIELDS = (kind: PaymentKind) => [
 export async function body(service: Service, kind: PaymentKind): Promise<Record<string, unknown>> {
   const rich = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
   const addresses = ADDRESSES[kind].map((name) => [name, rich] as const);
-  if (kind === 'transfer' && service.controlled) {
-    addresses[1] = ['toAddr', await freshWallet(service)];
-  }
+  if (kind === 'transfer') addresses[1] = ['toAddr', await otherWallet(service)];
   return { ...Object.fromEntries(addresses), amount: 1 };
 }
 
@@ -105,16 +110,19 @@ const MOVES: Statement[] = [
   statement('4.3', 'amount beyond 2^53 is moved digit by digit', async (service) => {
     const amount = 2n ** 53n + 1n;
     const toAddr = await freshWallet(service);
-    const text = `{"toAddr":"${toAddr}","amount":${amount},"reasonType":"contract"}`;
+    const text = paymentText(service, { toAddr }, amount);
     dataOf(await pay(service, 'give', text));
     same('amt_token', await balanceAfter(service, toAddr, amount), amount);
+    const back = paymentText(service, { fromAddr: toAddr }, amount);
+    dataOf(await pay(service, 'receive-from', back));
+    same('amt_token', await balanceAfter(service, toAddr, 0n), 0n);
   }),
   statement(
     '4.3',
     'give: an operator wallet that is not configured is refused',
     async (service) => {
       const { toAddr } = await body(service, 'give');
-      const json = { toAddr, amount: 1, reasonType: nonce() };
+      const json = { toAddr, amount: 1, reasonType: reason(service) };
       const path = '/v1/app/token/operations/987654321/give';
       const reply = await service.send('tx', 'POST', path, { json });
       insist(reply.top.at('error').present, `an error should be answered; it was ${reply.told}`);
