@@ -3,10 +3,11 @@
 -- because the look must begin after the locks are held, and each step apart would be a round trip of its own.
 --
 -- What may go is decided outside: `sees` names the open writes that the decision took into account (null: it goes
--- whatever is open). If others are open now, nothing is written for that intent and they are answered instead.
+-- whatever is open). If another one is open now, nothing is written for that intent, and what is open is answered.
+-- An intent in state `look` is not written either: it has to wait, but what refuses it is told at once.
 --
--- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); hold (until then); seen
--- (the open writes in `seen` are not those that were taken into account); lease_lost for the whole call.
+-- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); look (nothing refuses
+-- it); hold (until then); seen (what is open); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
 returns table (n int, verdict text, until timestamptz, seen jsonb) language plpgsql
@@ -35,7 +36,7 @@ begin
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
   ), looked as materialized (
-    select x.n, x.id, x.sees,
+    select x.n, x.id, x.sees, x.state = 'look' as looks,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
@@ -53,7 +54,7 @@ begin
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as waits,
       case when holding then (select max(h.until) from tallyhook.holds h
         where h.wallet_key = any(x.wallets) and h.until > at) end as hold,
-      case when x.sees is not null and (x.target or cardinality(x.users) > 0) then
+      case when x.sees is not null and x.state = 'sending' and (x.target or cardinality(x.users) > 0) then
         array(select k.id from (
           select f.id from unnest(x.users) u cross join lateral (
             select o.id from tallyhook.operations o
@@ -82,8 +83,8 @@ begin
   ), judged as materialized (
     select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
       when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.hold is not null then 'hold'
-      when l.sees is not null and l.open <> l.sees then 'seen' else 'sending' end as verdict
+      when l.waits then 'queued' when l.looks then 'look' when l.hold is not null then 'hold'
+      when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
     from looked l
   ), o as (
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,

@@ -1139,7 +1139,7 @@ begin
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
   ), looked as materialized (
-    select x.n, x.id, x.sees,
+    select x.n, x.id, x.sees, x.state = 'look' as looks,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
@@ -1157,7 +1157,7 @@ begin
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as waits,
       case when holding then (select max(h.until) from tallyhook.holds h
         where h.wallet_key = any(x.wallets) and h.until > at) end as hold,
-      case when x.sees is not null and (x.target or cardinality(x.users) > 0) then
+      case when x.sees is not null and x.state = 'sending' and (x.target or cardinality(x.users) > 0) then
         array(select k.id from (
           select f.id from unnest(x.users) u cross join lateral (
             select o.id from tallyhook.operations o
@@ -1186,8 +1186,8 @@ begin
   ), judged as materialized (
     select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
       when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.hold is not null then 'hold'
-      when l.sees is not null and l.open <> l.sees then 'seen' else 'sending' end as verdict
+      when l.waits then 'queued' when l.looks then 'look' when l.hold is not null then 'hold'
+      when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
     from looked l
   ), o as (
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,
