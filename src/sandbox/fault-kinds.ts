@@ -36,6 +36,9 @@ export const faultSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('throttle'),
     ...target,
+    status: z.literal([429, 503]).default(429),
+    /** Whether the request is applied all the same. */
+    applied: z.boolean().default(false),
     retry_after: z.enum(['seconds', 'date', 'none']).default('seconds'),
     retry_after_s: z.int().min(0).max(1e6).default(1),
   }),

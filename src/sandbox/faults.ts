@@ -61,7 +61,8 @@ export function underFault(
     case 'delay':
       return { ...delivered(proceed(call)), delayMs: fault.delay_ms };
     case 'throttle':
-      return delivered(throttled(world, call, fault.retry_after, fault.retry_after_s));
+      if (fault.applied) proceed(call);
+      return delivered(throttled(world, call, fault));
     case 'status':
       if (fault.applied) proceed(call);
       return delivered(statusAnswer(call, fault));
@@ -81,17 +82,17 @@ export function underFault(
   }
 }
 
-/** 429, with a Retry-After in the form that is asked for. @param waitS seconds, whole */
+/** A refusal for now, with a Retry-After in the form that is asked for, in whole seconds. */
 export function throttled(
   world: World,
   call: Call,
-  form: 'seconds' | 'date' | 'none',
-  waitS: number,
+  given: Pick<Fault & { kind: 'throttle' }, 'status' | 'retry_after' | 'retry_after_s'>,
 ): Answer {
-  const answer = failure(call.family, 429, 'Too many requests');
-  if (form === 'none') return answer;
-  const date = new Date(world.now() + waitS * 1000).toUTCString();
-  const value = form === 'date' ? date : String(waitS);
+  const { status, retry_after, retry_after_s } = given;
+  const answer = failure(call.family, status, 'Too many requests');
+  if (retry_after === 'none') return answer;
+  const date = new Date(world.now() + retry_after_s * 1000).toUTCString();
+  const value = retry_after === 'date' ? date : String(retry_after_s);
   return { ...answer, headers: { ...answer.headers, 'retry-after': value } };
 }
 

@@ -21,7 +21,8 @@ export function makeService(world: World, requests: RequestLog, log?: Log): Serv
     if (rate_per_s === null) return undefined;
     const waitMs = world.rateLimit.take(world.now(), rate_per_s, rate_burst);
     if (waitMs === 0) return undefined;
-    return throttled(world, call, retry_after, Math.ceil(waitMs / 1000));
+    const retry_after_s = Math.ceil(waitMs / 1000);
+    return throttled(world, call, { status: 429, retry_after, retry_after_s });
   }
 
   function ruled(call: Call, route: Route | undefined): Answer {

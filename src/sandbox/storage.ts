@@ -65,7 +65,10 @@ export function makeStorage(journal: JournalFile): Storage {
         const entry = tables.get(String(name));
         const parsed = value === null ? { data: null } : entry?.schema.safeParse(value);
         if (!entry || typeof key !== 'string' || parsed?.data === undefined) {
-          throw new Failure('bad_setting', `the sandbox journal holds a row of unknown shape`);
+          throw new Failure(
+            'bad_setting',
+            `the world of the sandbox was written by another version (${name}): begin a new one`,
+          );
         }
         if (value === null) entry.table.delete(key);
         else entry.table.put(key, parsed.data);

@@ -1,8 +1,8 @@
 /**
  * What the interface does not show, as switches: every reading of a silent line that a caller
  * could meet. The defaults are the assumptions of the README's table; a test or a person turns
- * them, at the start or while running. A rule of the service that the document does show is never
- * a switch.
+ * them, at the start or while running. A rule of the service that the document does show is no
+ * switch, with the one exception that says why.
  */
 import { z } from 'zod';
 import { wholeOf } from '../kernel/amounts.ts';
@@ -28,6 +28,8 @@ export const switchesSchema = z.strictObject({
   reason_types: z.array(z.string()).max(100).nullable().default(null),
   /** The operator wallet that receives deducted tokens. */
   collect_operator: whole.default(1n),
+  /** The operator wallet that receives fees. */
+  fee_operator: whole.default(0n),
   /** Whether a wallet stopped at its user's request can move tokens; refusing is error 197. */
   user_request: z.enum(['refuse', 'allow']).default('refuse'),
   /** Added to the running number of transactions, to see numbers of any size. */
@@ -54,6 +56,7 @@ export const switchesSchema = z.strictObject({
   /** HTTP code of account and transaction errors: the number in the body, or 200. */
   error_http: z.enum(['status', 'ok']).default('status'),
   // Authorization.
+  /** Shown by the document, a day; turned only by tests whose clock leaps over years. */
   access_lifetime_s: seconds.default(86_400),
   code_lifetime_s: seconds.default(600),
   refresh_lifetime_s: seconds.default(30 * 86_400),

@@ -5,7 +5,6 @@
  */
 import { addressKey } from '../kernel/addresses.ts';
 import { parseWhole } from '../kernel/amounts.ts';
-import { must } from '../kernel/assert.ts';
 import { type Answer, type Call, success } from './call.ts';
 import { callerOf } from './grants.ts';
 import { type PaymentRequest, readPayment } from './payment-body.ts';
@@ -80,7 +79,9 @@ function pay(
   for (const party of [from, to]) checkStatus(world, party);
   if (kind === 'transfer') checkDay(world, from, amount);
 
-  const deducted = world.switches().fee === 'deducted';
+  const rules = world.switches();
+  const feeTo = fee > 0n ? operatorAddress(world, rules.fee_operator, kind) : undefined;
+  const deducted = rules.fee === 'deducted';
   const leaves = deducted ? amount : amount + fee;
   const arrives = deducted ? amount - fee : amount;
   if (from.balance < amount) throw accountRefusal(198, { amount: from.balance });
@@ -90,9 +91,9 @@ function pay(
 
   move(world, from.addr, -leaves);
   move(world, to.addr, arrives);
-  if (fee > 0n) move(world, feeAddress(world), fee);
+  if (feeTo) move(world, feeTo, fee);
   const tx_app_no = world.app.app_no;
-  const tx_log_no = world.switches().tx_log_no_base + world.next('tx_log_no');
+  const tx_log_no = rules.tx_log_no_base + world.next('tx_log_no');
   world.applied({
     kind,
     tx_app_no,
@@ -132,9 +133,4 @@ function checkDay(world: World, from: Wallet, amount: bigint): void {
   if (onedaySendAmount + amount > onedayLimit) {
     throw accountRefusal(295, { onedayLimit, onedaySendAmount });
   }
-}
-
-/** Where fees go: the operator that is numbered 0. */
-function feeAddress(world: World): string {
-  return must(world.operators.get('0'), 'wallet for fees').addr;
 }

@@ -102,6 +102,13 @@ describe('An answer is spoilt', () => {
     expect(balance()).toBe(1_000n);
   });
 
+  test('throttle: 503 instead of 429, and applied, when told so', async () => {
+    await scripted({ kind: 'throttle', endpoint: 'give', status: 503, applied: true });
+    const reply = await give();
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(balance()).toBe(1_005n);
+  });
+
   test.each([500, 502, 503])('status %i: not applied, unless told otherwise', async (status) => {
     await scripted({ kind: 'status', endpoint: 'give', status });
     expect((await give()).status).toBe(status);

@@ -76,6 +76,16 @@ describe('A payment moves tokens and is numbered', () => {
     expect(operator(0)).toBe(2n);
   });
 
+  test('fees go to the operator wallet of the switch; none is error 397', async () => {
+    set({ fee_operator: 1n });
+    const before = operator(1);
+    await transfer();
+    expect([operator(0), operator(1)]).toEqual([0n, before + 1n]);
+    set({ fee_operator: 9n });
+    expect((await transfer()).at('error.code')).toBe('397');
+    expect((await transfer({ feeAmount: 0 })).at('status')).toBe(200);
+  });
+
   test('with amounts and numbers of sixty digits, exactly', async () => {
     const huge = 10n ** 59n + 7n;
     const ada = caller.addressOf(1);
