@@ -17,10 +17,15 @@ export interface TokenFailure {
   retryAt?: Instant;
   answer?: Answer;
 }
-export type TokenGot = { token: string } | { failure: TokenFailure };
+export type TokenGot = Granted | { failure: TokenFailure };
+/** A token, and the number of the app that it acts for, when the service told it. */
+export interface Granted {
+  token: string;
+  appNo?: bigint | undefined;
+}
 /** One fetch: an access token and its `expires_in` as it came, or why there is none. */
 export type TokenFetched =
-  | { token: string; expiresIn: bigint | undefined; startedAt: Instant }
+  | (Granted & { expiresIn: bigint | undefined; startedAt: Instant })
   | { failure: TokenFailure };
 
 export interface ClientToken {
@@ -84,7 +89,7 @@ export function makeClientToken(options: ClientTokenOptions): ClientToken {
 
 class ManagedToken implements ClientToken {
   readonly #options: ClientTokenOptions;
-  #current: { token: string; renewAt: Instant; endsAt: Instant } | undefined;
+  #current: (Granted & { renewAt: Instant; endsAt: Instant }) | undefined;
   #fetching: Promise<TokenGot> | undefined;
   #failures = 0;
   #coolUntil: Instant = 0;
@@ -101,7 +106,7 @@ class ManagedToken implements ClientToken {
     const current = this.#current;
     if (current && now < current.endsAt) {
       if (now >= current.renewAt && now >= this.#coolUntil) void this.#fetch();
-      return { token: current.token };
+      return { token: current.token, appNo: current.appNo };
     }
     if (!this.#fetching && now < this.#coolUntil) return { failure: this.#lastFailure };
     return waitBounded(this.#fetch(), deadlineAt - now, signal);
@@ -140,7 +145,7 @@ class ManagedToken implements ClientToken {
       log.warn({ cause: failure.cause, failures: this.#failures }, 'no client token');
       return { failure };
     }
-    const { token, expiresIn, startedAt } = fetched;
+    const { token, appNo, expiresIn, startedAt } = fetched;
     const { ms, sure } = lifetimeOf(expiresIn);
     if (!sure && !this.#warned)
       log.warn({ lifetimeMs: ms }, 'expires_in fits no unit: taken as seconds, renewed early');
@@ -148,8 +153,8 @@ class ManagedToken implements ClientToken {
     this.#failures = 0;
     this.#coolUntil = 0;
     const endsAt = startedAt + Math.max(ms - MARGIN_MS, ms / 2);
-    this.#current = { token, endsAt, renewAt: startedAt + ms * (sure ? 0.9 : 0.5) };
-    return { token };
+    this.#current = { token, appNo, endsAt, renewAt: startedAt + ms * (sure ? 0.9 : 0.5) };
+    return { token, appNo };
   }
 }
 

@@ -52,12 +52,14 @@ export async function fetchClientToken(options: TokenFetchOptions): Promise<Toke
   await onLesson(lesson);
   const record = tokenIn(exchanged);
   if (!record) return { failure: failureOf(exchanged, lesson) };
-  const { accessToken: token, expiresIn } = record;
-  return { token, expiresIn, startedAt: exchanged.startedAt };
+  const { accessToken: token, expiresIn, appNo } = record;
+  return { token, appNo, expiresIn, startedAt: exchanged.startedAt };
 }
 
-/** What the service said, and how many times bytes left for it. */
-export type Managed<T> = { last: T; sends: number } | { failure: TokenFailure };
+/** What the service said, how many times bytes left for it, and the app that the token is of. */
+export type Managed<T> =
+  | { last: T; sends: number; appNo?: bigint | undefined }
+  | { failure: TokenFailure };
 
 /**
  * Sends with the managed token, and once more with another one when the service refused the first.
@@ -73,10 +75,11 @@ export async function sendManaged<T>(
   const got = await token.get(within.deadlineAt, within.signal);
   if ('failure' in got) return got;
   const first = await send(`Bearer ${got.token}`);
-  if (!isRefused(first)) return { last: first, sends: 1 };
+  const { appNo } = got;
+  if (!isRefused(first)) return { last: first, sends: 1, appNo };
   const other = await token.replace(got.token, within.deadlineAt, within.signal);
-  if (!other || 'failure' in other || !(await mayResend())) return { last: first, sends: 1 };
-  return { last: await send(`Bearer ${other.token}`), sends: 2 };
+  if (!other || 'failure' in other || !(await mayResend())) return { last: first, sends: 1, appNo };
+  return { last: await send(`Bearer ${other.token}`), sends: 2, appNo: other.appNo };
 }
 
 function tokenIn(exchanged: Exchanged) {

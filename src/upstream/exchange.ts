@@ -4,12 +4,14 @@
  * same turn in which it writes, and never writes before it.
  *
  * It promises: `not_sent` only when that instant was never passed; one send at most; an end by the
- * deadline at the latest; no more of the body than the bound.
+ * deadline at the latest; no more of the body in memory than the bound. A larger one is given up,
+ * or goes on to `overflow`, piece by piece, as fast as it is taken there.
  */
 import { type Dispatcher, errors } from 'undici';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { after } from '../kernel/clock.ts';
-import type { Answer, NotSentCause, UnknownCause } from './words.ts';
+import { makeRelay, type Relay } from './relay.ts';
+import type { Answer, NotSentCause, Overflow, UnknownCause } from './words.ts';
 
 export interface ExchangeRequest {
   method: string;
@@ -23,14 +25,18 @@ export interface ExchangeRequest {
   bodyBytesMax: number;
   mayStillSend?: () => boolean;
   signal?: AbortSignal;
+  overflow?: Overflow;
 }
 
 type Outcome =
   | { end: 'answered'; answer: Answer }
   | { end: 'not_sent'; cause: NotSentCause }
-  | { end: 'broken'; cause: UnknownCause; answer?: Answer };
+  | { end: 'broken'; cause: UnknownCause; answer?: Answer }
+  /** The body went on to `overflow`; the answer holds its beginning. */
+  | { end: 'streamed'; answer: Answer };
 type Ending =
   | { end: 'answered' }
+  | { end: 'streamed' }
   | { end: 'not_sent'; cause: NotSentCause }
   | { end: 'broken'; cause: UnknownCause };
 
@@ -82,6 +88,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Uint8Array[] = [];
   #size = 0;
   #disarm: () => void = () => {};
+  #relay: Relay | undefined;
 
   constructor(
     request: ExchangeRequest,
@@ -135,21 +142,48 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#headers = headerPairs(controller.rawHeaders);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    const room = this.#request.bodyBytesMax - this.#size;
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-    this.#size += Math.min(chunk.length, room);
-    if (chunk.length > room) this.#break('too_large');
+  onResponseData(controller: Dispatcher.DispatchController, data: Uint8Array): void {
+    let chunk = data;
+    if (!this.#relay) {
+      const room = this.#request.bodyBytesMax - this.#size;
+      this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+      this.#size += Math.min(chunk.length, room);
+      if (chunk.length <= room) return;
+      if (this.#request.overflow) this.#relay = this.#goOn(this.#request.overflow);
+      else this.#break('too_large');
+      chunk = chunk.subarray(room);
+    }
+    this.#relay?.pass(controller, chunk);
   }
 
   onResponseEnd(): void {
-    this.#end({ end: 'answered' });
+    this.#relay?.end();
+    this.#end({ end: this.#relay ? 'streamed' : 'answered' });
   }
 
   onResponseError(_controller: unknown, error: unknown): void {
-    if (!this.#left) this.#end({ end: 'not_sent', cause: notSentCause(error) });
+    if (this.#relay) this.#cutStream();
+    else if (!this.#left) this.#end({ end: 'not_sent', cause: notSentCause(error) });
     else if (this.#status) this.#end({ end: 'broken', cause: 'truncated' });
     else this.#end({ end: 'broken', cause: isNotHttp(error) ? 'unreadable' : 'reset' });
+  }
+
+  /** From here on the deadline is the relay's, and this exchange keeps only the beginning. */
+  #goOn(open: Overflow): Relay {
+    const begun = Buffer.concat(this.#chunks);
+    this.#chunks = [begun];
+    this.#disarm();
+    const head = { status: this.#status, headers: this.#headers };
+    const stop = () => this.#cutStream();
+    return makeRelay(open(head, begun, stop), this.#clock, stop);
+  }
+
+  #cutStream(): void {
+    if (this.#ended) return;
+    this.#relay?.cut();
+    this.#end({ end: 'streamed' });
+    this.#cut();
+    this.#controller?.abort(new Error('given up'));
   }
 
   #refusal(): NotSentCause | undefined {
@@ -193,7 +227,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       body: Buffer.concat(this.#chunks),
       complete: ending.end === 'answered',
     };
-    if (ending.end === 'answered') return { ...ending, answer };
+    if (ending.end !== 'broken') return { ...ending, answer };
     return this.#status ? { ...ending, answer } : ending;
   }
 }

@@ -79,7 +79,8 @@ export async function forward(
     () => mayResend(options, request),
   );
   if ('failure' in managed) return untried(tokenOutcome(managed.failure), managed.failure.answer);
-  return told(managed.last, managed.sends);
+  const { appNo } = managed;
+  return { ...told(managed.last, managed.sends), ...(appNo === undefined ? {} : { appNo }) };
 }
 
 async function sendOnce(
@@ -89,7 +90,7 @@ async function sendOnce(
   deadlineAt: Instant,
   authorization: string | undefined,
 ): Promise<Sent> {
-  const { method, path, host, body, mayStillSend, signal, family } = request;
+  const { method, path, host, body, mayStillSend, signal, family, overflow } = request;
   const headers = request.headers.flatMap(([name, value]) =>
     NOT_FORWARDED.has(name.toLowerCase()) ? [] : [name, value],
   );
@@ -104,6 +105,7 @@ async function sendOnce(
     ...(body.length > 0 ? { body } : {}),
     ...(mayStillSend ? { mayStillSend } : {}),
     ...(signal ? { signal } : {}),
+    ...(overflow && family === 'read' ? { overflow } : {}),
   });
   const now = clock.now();
   const outcome = judge(exchanged, family, now);
@@ -128,7 +130,8 @@ function told({ exchanged, outcome }: Sent, tries: number): Forwarded {
   const { startedAt, endedAt } = exchanged;
   const sends = exchanged.end === 'not_sent' ? tries - 1 : tries;
   const answer = exchanged.end === 'not_sent' ? undefined : exchanged.answer;
-  return { outcome, startedAt, endedAt, sends, ...(answer ? { answer } : {}) };
+  const streamed = exchanged.end === 'streamed' ? { streamed: true as const } : {};
+  return { outcome, startedAt, endedAt, sends, ...(answer ? { answer } : {}), ...streamed };
 }
 
 function tokenOutcome({ cause, retryAt }: TokenFailure): WriteOutcome {

@@ -23,7 +23,7 @@ export function lessonOf(exchanged: Exchanged, now: Instant): Lesson {
   const { answer } = exchanged;
   const retryAt = retryAfter(headerOf(answer, 'retry-after'), now);
   const until = retryAt === undefined ? {} : { retryAt };
-  if (exchanged.end === 'broken')
+  if (exchanged.end !== 'answered')
     return answer.status === 429 ? { kind: 'throttled', ...until } : { kind: 'nothing' };
   const unavailable = unavailability(answer, readEnvelope(answer.body), now);
   if (unavailable) return { kind: unavailable.reason, ...until };

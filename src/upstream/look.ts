@@ -131,6 +131,7 @@ function recordIn(said: Said): Json | undefined {
 
 function lostCause(exchanged: Exclude<Exchanged, { end: 'answered' }>): LookCause {
   if (exchanged.end === 'not_sent') return 'unreachable';
+  if (exchanged.end === 'streamed') return 'unreadable';
   return ['reset', 'timeout', 'aborted'].includes(exchanged.cause) ? 'unreachable' : 'unreadable';
 }
 

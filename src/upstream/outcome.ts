@@ -26,6 +26,11 @@ export function judge(exchanged: Exchanged, family: ForwardFamily, now: Instant)
       return { class: 'not_sent', cause: exchanged.cause };
     case 'broken':
       return unknown(exchanged.cause, exchanged.answer?.status);
+    case 'streamed':
+      // Only what changes nothing goes on as a stream; nobody judges more than its head.
+      return exchanged.answer.status < 400
+        ? { class: 'accepted' }
+        : unknown('too_large', exchanged.answer.status);
     case 'answered':
       return judgeAnswer(exchanged.answer, family, now);
     default:

@@ -1,13 +1,14 @@
 /**
  * The lanes on which requests travel. Looks and reads of apps have pools of their own, with
- * connections that are kept; every write has a connection of its own that is never used again, so
- * that it waits for nobody and no stale connection can swallow it. Nothing is retried.
+ * connections that are kept; every write has a connection to itself, opened for it or given back a
+ * moment ago (write-lane.ts), so that it waits for nobody. Nothing is retried.
  */
-import { Client, Pool } from 'undici';
+import { Pool } from 'undici';
 import type { Clock } from '../kernel/clock.ts';
-import { type Connected, makeConnectors } from './connections.ts';
+import { makeConnectors } from './connections.ts';
 import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
 import type { TrafficClass } from './words.ts';
+import { makeWriteLane } from './write-lane.ts';
 
 export interface Transport {
   /** One exchange. Never rejects. */
@@ -26,6 +27,7 @@ export interface TransportSettings {
 export function makeTransport(clock: Clock, settings: TransportSettings): Transport {
   const { bodyBytesMax } = settings;
   const connector = makeConnectors(settings.connectTimeoutMs);
+  const writes = makeWriteLane(connector, clock);
   const pools = new Map<string, Pool>();
   const open = new Set<Promise<unknown>>();
   let closed = false;
@@ -46,7 +48,7 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
   const exchange: Transport['exchange'] = (lane, bare) => {
     const request = { ...bare, bodyBytesMax };
     return lane === 'app-write'
-      ? exchangeAlone(connector(), request, clock)
+      ? writes.exchange(request)
       : runExchange(poolOf(lane, request.origin), request, clock, () => {});
   };
   return {
@@ -64,23 +66,9 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
     async close() {
       closed = true;
       await Promise.allSettled(open);
+      writes.close();
       await Promise.allSettled([...pools.values()].map((pool) => pool.destroy()));
       pools.clear();
     },
   };
-}
-
-/** An exchange on a connection that is made for it and ends with it. */
-async function exchangeAlone(
-  { connect, reset }: Connected,
-  request: ExchangeRequest,
-  clock: Clock,
-): Promise<Exchanged> {
-  const client = new Client(request.origin, { pipelining: 0, allowH2: false, connect });
-  try {
-    return await runExchange(client, request, clock, reset);
-  } finally {
-    // Without waiting: the answer is complete, and the socket may take its time to close.
-    client.destroy().catch(() => {});
-  }
 }

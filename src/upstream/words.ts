@@ -134,15 +134,35 @@ export interface ForwardRequest {
   /** Awaited before a second send; when it rejects, the first answer stands. */
   beforeResend?: (after: 'unauthorized') => Promise<void>;
   signal?: AbortSignal;
+  /** Where an answer goes on that is larger than what is kept; only for what changes nothing. */
+  overflow?: Overflow;
 }
 
-/** What was read of an answer. */
-export interface Answer {
+/** Opens the way on for an answer that does not fit: its head, and the beginning of its body. */
+export type Overflow = (head: Head, begun: Uint8Array, stop: () => void) => Sink;
+
+export interface Head {
   status: number;
   /** As they came, duplicates kept. */
   headers: [string, string][];
+}
+
+/** Takes the rest of a body, as fast as its reader does. */
+export interface Sink {
+  /** False when the next piece has to wait for `drained`. */
+  write(piece: Uint8Array): boolean;
+  /** Calls once when there is room again. */
+  drained(go: () => void): void;
+  /** All is written. */
+  end(): void;
+  /** It ends here, unfinished, and whoever reads must see that. */
+  cut(): void;
+}
+
+/** What was read of an answer. */
+export interface Answer extends Head {
   body: Uint8Array;
-  /** False when the body was cut or larger than allowed; `body` then is its beginning. */
+  /** False when the body was cut or larger than what is kept; `body` then is its beginning. */
   complete: boolean;
 }
 
@@ -155,4 +175,8 @@ export interface Forwarded {
   endedAt: Instant;
   /** How many times bytes left: 0, 1, or 2 after a 401 on the managed token. */
   sends: number;
+  /** The app number of the managed token that was used, when the service told it. */
+  appNo?: bigint;
+  /** True when the body went on to `overflow`; whether it ended well is told there. */
+  streamed?: true;
 }

@@ -41,7 +41,6 @@ describe('a write', () => {
       'content-length': String(BODY.length),
       'accept-encoding': 'identity',
       authorization: 'Bearer token-1',
-      connection: 'close',
     });
   });
 

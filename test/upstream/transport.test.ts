@@ -217,13 +217,86 @@ describe('an answer', () => {
 });
 
 describe('the lanes', () => {
-  it('give every write a connection of its own and say so', async () => {
-    const service = await startRaw(send(http(200, '{}')));
+  it('give every write that is under way a connection of its own', async () => {
+    const service = await startRaw((socket, nth) => {
+      if (nth === 1) socket.write(http(200, '{}'));
+    });
+    const lanes = transport();
+    const stop = new AbortController();
+    const first = lanes.exchange('app-write', write(service.origin(), { signal: stop.signal }));
+    await expect.poll(() => service.received[0]).toContain('{"amount":1}');
+    const second = await lanes.exchange('app-write', write(service.origin()));
+    expect(second).toMatchObject({ end: 'answered' });
+    expect(service.received).toHaveLength(2);
+    stop.abort();
+    await first;
+  });
+
+  it('use the connection of a write again while it is fresh', async () => {
+    const service = await startRaw(send(http(200, '{}', ['keep-alive: timeout=5'])));
+    const lanes = transport();
+    for (let i = 0; i < 3; i++) await lanes.exchange('app-write', write(service.origin()));
+    expect(service.received).toHaveLength(1);
+  });
+
+  it.each([
+    ['the service closes it', ['connection: close']],
+    ['the service keeps it no time', ['keep-alive: timeout=0']],
+  ])('do not use it again when %s', async (_what, headers) => {
+    const service = await startRaw(send(http(200, '{}', headers)));
     const lanes = transport();
     await lanes.exchange('app-write', write(service.origin()));
     await lanes.exchange('app-write', write(service.origin()));
     expect(service.received).toHaveLength(2);
-    expect(service.received[0]).toContain('connection: close');
+  });
+
+  it('close it once it is no longer fresh', async () => {
+    const service = await startRaw(send(http(200, '{}', ['keep-alive: timeout=1'])));
+    await transport().exchange('app-write', write(service.origin()));
+    expect(await service.endings[0]).toMatch(/^(end|close)$/);
+  });
+
+  it.each([
+    ['a timeout', 'timeout', 150, send('HTTP/1.1 200 OK\r\n')],
+    [
+      'a cut answer',
+      'truncated',
+      10_000,
+      sendAndClose('HTTP/1.1 200 X\r\ncontent-length: 9\r\n\r\nx'),
+    ],
+  ])('do not use the connection again after %s', async (_what, cause, ms, answer) => {
+    const service = await startRaw(answer);
+    const lanes = transport();
+    const request = write(service.origin(), { deadlineAt: systemClock.now() + ms });
+    expect(await lanes.exchange('app-write', request)).toMatchObject({ end: 'broken', cause });
+    void lanes.exchange('app-write', write(service.origin()));
+    await expect.poll(() => service.received[1]).toContain('{"amount":1}');
+  });
+
+  it('call a write unknown whose kept connection was reset, and do not send it again', async () => {
+    const service = await startRaw((socket, nth) => {
+      if (nth === 0 && requestsOf(service.received[0]) === 1) socket.write(http(200, '{}'));
+      else socket.resetAndDestroy();
+    });
+    const lanes = transport();
+    await lanes.exchange('app-write', write(service.origin()));
+    const second = await lanes.exchange('app-write', write(service.origin()));
+    expect(second).toMatchObject({ end: 'broken', cause: 'reset' });
+    expect(service.received).toHaveLength(1);
+    expect(requestsOf(service.received[0])).toBe(2);
+  });
+
+  it('open another for a write whose kept connection was closed before', async () => {
+    const service = await startRaw((socket, nth) => {
+      if (nth === 0) socket.end(http(200, '{}'));
+      else socket.write(http(200, '{}'));
+    });
+    const lanes = transport();
+    await lanes.exchange('app-write', write(service.origin()));
+    await service.endings[0];
+    const second = await lanes.exchange('app-write', write(service.origin()));
+    expect(second).toMatchObject({ end: 'answered' });
+    expect(service.received).toHaveLength(2);
   });
 
   it.each(['looks', 'app-read'] as const)('keep the connection of %s', async (lane) => {
