@@ -31,10 +31,14 @@ export function guarded<R extends RouteConfig>(doors: ApiDoors, route: R): R {
   );
   const { body } = route.request ?? {};
   const reading = body ? [boundedBody(doors.bodyBytesMax)] : [];
-  return { ...route, middleware: [asking(doors.keys, scope), ...reading] };
+  return { ...route, middleware: [behindKey(doors, scope), ...reading] };
 }
 
-function asking(keys: Keys, scope: Scope): MiddlewareHandler<ApiEnv> {
+/** Lets only callers with the scope pass, before anything else of the request is read. */
+export function behindKey(
+  { keys }: { keys: Pick<Keys, 'authenticate'> },
+  scope: Scope,
+): MiddlewareHandler<ApiEnv> {
   return async function access(c, next) {
     const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
     const caller = secret === undefined ? undefined : await keys.authenticate(secret);

@@ -5,11 +5,14 @@
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { KEY_SCHEME } from './access.ts';
+import { addDecisions } from './decisions.ts';
 import { addDeliveries } from './deliveries.ts';
 import type { Api, ApiDoors, ApiEnv } from './doors.ts';
 import { addDrifts } from './drifts.ts';
+import { addElsewhere } from './elsewhere.ts';
 import { addEndpoints } from './endpoints.ts';
 import { addEvents } from './events.ts';
+import { addFreeze } from './freeze.ts';
 import { addHealth } from './health.ts';
 import { addKeys } from './keys.ts';
 import { addLedger } from './ledger.ts';
@@ -26,7 +29,10 @@ export type { Api, ApiDoors } from './doors.ts';
 const RESOURCES = [
   addHealth,
   addStatus,
+  addFreeze,
   addOperations,
+  addElsewhere,
+  addDecisions,
   addWatches,
   addWallets,
   addTokens,

@@ -5,6 +5,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
+import type { Decisions, Elsewhere, Journal } from '../journal/journal.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
@@ -20,12 +21,17 @@ export interface ApiDoors {
   log: Log;
   metrics: Metrics;
   keys: Keys;
+  journal: Pick<Journal, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
+  decisions: Decisions;
+  elsewhere: Elsewhere;
   observer: Pick<Observer, 'watch' | 'unwatch' | 'lookAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
   webhooks: Webhooks;
   reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
   /** The migrations of this program, for the question whether the database has them all. */
   migrations: Awaited<ReturnType<typeof readMigrations>>;
+  /** Makes workers look for work now instead of at their next turn. */
+  wake: (...workers: string[]) => void;
   /** Resolves when the feed has something new, after `ms`, or when the signal aborts. */
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
   /** Aborts when the daemon stops: nobody is kept waiting then. */

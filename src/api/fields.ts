@@ -25,6 +25,9 @@ export const numberIn = z
   .regex(/^(0|[1-9]\d*)$/, 'must be a whole number as decimal text')
   .transform((text) => BigInt(text));
 
+/** An amount on its way in: as `numberIn`, and more than zero. */
+export const decimalPositive = numberIn.refine((value) => value > 0n, 'must be more than zero');
+
 /** A document of any form on its way out, such as evidence. */
 export const anyJson = z.unknown() as z.ZodType<JSONValue, JSONValue>;
 

@@ -1,7 +1,7 @@
 /** `/api/keys`: who may call. A key is shown once, where it is made. */
 import { createRoute, z } from '@hono/zod-openapi';
 import { isId } from '../kernel/ids.ts';
-import { type Keys, SCOPES } from '../keys/keys.ts';
+import { type KeyLimits, type Keys, keyLimitsSchema, SCOPES } from '../keys/keys.ts';
 import { guarded, needs, reply } from './access.ts';
 import type { Api, ApiDoors } from './doors.ts';
 import { idIn, instantOut, page, pageOf, paging, placeIn, textIn, timeText } from './fields.ts';
@@ -15,6 +15,9 @@ const key = z
     name: z.string(),
     owner: z.string(),
     scopes: z.array(z.enum(SCOPES)),
+    limits: keyLimitsSchema.nullable().openapi({
+      description: 'What it may write at most; null: anything that its scope allows',
+    }),
     created_at: instantOut,
     revoked_at: instantOut.nullable(),
   })
@@ -31,6 +34,7 @@ const wish = z.strictObject({
     .array(z.enum(SCOPES))
     .min(1)
     .refine((scopes) => new Set(scopes).size === scopes.length, 'names a scope twice'),
+  limits: keyLimitsSchema.optional(),
 });
 
 const base = { tags: ['keys'], ...needs('admin') };
@@ -88,6 +92,7 @@ function shown(row: Key) {
     name: row.name,
     owner: row.owner,
     scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),
+    limits: row.limits as KeyLimits | null,
     created_at: timeText(row.createdAt),
     revoked_at: timeText(row.revokedAt),
   };

@@ -4,16 +4,16 @@ import {
   FOLLOWS,
   findOperation,
   KINDS,
+  listDecisions,
   listOperations,
+  listSends,
   listTransitions,
-  type Operation,
-  operationFields,
   type State,
 } from '../journal/journal.ts';
 import { Failure } from '../kernel/errors.ts';
 import { isId } from '../kernel/ids.ts';
-import { EVENTS } from '../outbox/events.ts';
 import { guarded, needs, reply } from './access.ts';
+import { decision, shownDecision } from './decisions.ts';
 import type { Api, ApiDoors } from './doors.ts';
 import {
   addressIn,
@@ -31,28 +31,10 @@ import {
   timeText,
   txHashIn,
 } from './fields.ts';
+import { operation, shownOperation } from './operation-fields.ts';
 import { json, refusals } from './problems.ts';
 
 const STATES = Object.keys(FOLLOWS) as [State, ...State[]];
-
-const operation = EVENTS['operation.accepted'].data
-  .omit({ subject_seq: true })
-  .extend({
-    id: z.string(),
-    source: z.enum(['gateway', 'report']),
-    token_uri: z.string().nullable(),
-    extra_data: z.string().nullable(),
-    ambiguous: z.boolean().openapi({
-      description: 'Sent beside another open write that it cannot be told apart from',
-    }),
-    recorded_at: instantOut,
-    sent_at: instantOut.nullable(),
-    answered_at: instantOut.nullable(),
-    settled_at: instantOut.nullable(),
-    effective_at: instantOut.nullable(),
-    effective_basis: z.string().nullable(),
-  })
-  .openapi('Operation');
 
 const detail = operation
   .extend({
@@ -65,6 +47,18 @@ const detail = operation
         evidence: anyJson,
       }),
     ),
+    sends: z
+      .array(
+        z.object({
+          n: z.int(),
+          started_at: instantOut,
+          deadline_at: instantOut,
+          after: z.string().nullable().openapi({ description: 'What proved the one before it' }),
+        }),
+      )
+      .openapi({ description: 'Every time it was about to leave' }),
+    decisions: z.array(decision).openapi({ description: 'What people proposed and approved' }),
+    pre_image: anyJson.openapi({ description: 'What was seen before it was sent' }),
     evidence: anyJson.openapi({
       description: 'How the outcome is known, when it was not the answer of the service',
     }),
@@ -127,7 +121,7 @@ export function addOperations(app: Api, doors: ApiDoors): void {
     });
     return reply(
       c,
-      page(rows, limit, shown, (row) => row.id),
+      page(rows, limit, shownOperation, (row) => row.id),
       200,
     );
   });
@@ -135,36 +129,31 @@ export function addOperations(app: Api, doors: ApiDoors): void {
     const { id } = c.req.valid('param');
     const found = await findOperation(db, id);
     if (!found) throw new Failure('not_found');
-    const transitions = await listTransitions(db, id);
+    const [transitions, sends, decisions] = await Promise.all([
+      listTransitions(db, id),
+      listSends(db, id),
+      listDecisions(db, id),
+    ]);
     return reply(
       c,
       {
-        ...shown(found),
+        ...shownOperation(found),
         transitions: transitions.map((t) => ({
           ...t,
           at: timeText(t.at),
           evidence: asJson(t.evidence),
         })),
+        sends: sends.map((send) => ({
+          n: send.n,
+          started_at: timeText(send.startedAt),
+          deadline_at: timeText(send.deadlineAt),
+          after: send.after,
+        })),
+        decisions: decisions.map(shownDecision),
+        pre_image: asJson(found.preImage),
         evidence: asJson(found.evidence),
       },
       200,
     );
   });
-}
-
-function shown(operation: Operation) {
-  return {
-    id: operation.id,
-    ...operationFields(operation),
-    source: operation.source,
-    token_uri: operation.tokenUri,
-    extra_data: operation.extraData,
-    ambiguous: operation.ambiguous,
-    recorded_at: timeText(operation.recordedAt),
-    sent_at: timeText(operation.sentAt),
-    answered_at: timeText(operation.answeredAt),
-    settled_at: timeText(operation.settledAt),
-    effective_at: timeText(operation.effectiveAt),
-    effective_basis: operation.effectiveBasis,
-  };
 }

@@ -14,7 +14,7 @@ import type { Api, ApiEnv } from './doors.ts';
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
-const problem = z
+export const problem = z
   .looseObject({
     type: z.string(),
     title: z.string(),
@@ -28,7 +28,8 @@ const problem = z
   })
   .openapi('Problem');
 
-function refusal(description: string) {
+/** A problem document as the answer of a path. */
+export function refusal(description: string) {
   return { description, content: { 'application/problem+json': { schema: problem } } };
 }
 
@@ -65,12 +66,17 @@ export function jsonBody<S extends z.ZodType>(schema: S) {
 export const refuseInvalid: Hook<unknown, ApiEnv, string, void> = (result) => {
   if (result.success) return;
   if (result.target === 'param') throw new Failure('not_found');
-  const errors = result.error.issues.flatMap((issue) => placesOf(issue, []));
+  const errors = errorsOf(result.error);
   const detail = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ');
   throw new Failure('invalid_request', detail.slice(0, 500), { errors: errors.slice(0, 50) });
 };
 
 type Issue = z.core.$ZodIssue;
+
+/** What is wrong with a document, by place. */
+export function errorsOf(error: z.core.$ZodError): { path: string; message: string }[] {
+  return error.issues.flatMap((issue) => placesOf(issue, []));
+}
 
 /** Where an issue lies and what it says. Of a choice only the form counts that the value has. */
 function placesOf(issue: Issue, above: PropertyKey[]): { path: string; message: string }[] {
@@ -92,10 +98,7 @@ function placesOf(issue: Issue, above: PropertyKey[]): { path: string; message: 
 /** Answers every refusal, path and method that the app does not serve. */
 export function answerProblems(app: Api, log: Log): void {
   app.onError((error, c) => {
-    const failure = failureOf(error);
-    if (failure.code === 'internal')
-      log.error({ err: toDatabaseError(error) }, 'an API call failed');
-    return problemResponse(c, failure);
+    return problemResponse(c, failureOf(error, log));
   });
   let allowed: ((path: string) => string[]) | undefined;
   app.notFound((c) => {
@@ -107,7 +110,14 @@ export function answerProblems(app: Api, log: Log): void {
   });
 }
 
-function failureOf(error: unknown): Failure {
+/** The refusal that an error amounts to; what is a bug of ours is logged. */
+export function failureOf(error: unknown, log: Log): Failure {
+  const failure = asFailure(error);
+  if (failure.code === 'internal') log.error({ err: toDatabaseError(error) }, 'an API call failed');
+  return failure;
+}
+
+function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   // The only two that the framework throws on its own.
   if (error instanceof HTTPException && error.status === 400) return new Failure('malformed_json');

@@ -10,6 +10,7 @@ import { countPending } from '../webhooks/webhooks.ts';
 import { guarded, needs, reply } from './access.ts';
 import type { Api, ApiDoors } from './doors.ts';
 import { instantOut, timeText } from './fields.ts';
+import { freeze, shownFreeze } from './freeze.ts';
 import { json, refusals } from './problems.ts';
 
 /** Rows that wait are counted up to here. */
@@ -31,6 +32,7 @@ const status = z
         .nullable()
         .openapi({ description: "The service's own texts" }),
     }),
+    freeze: freeze.nullable().openapi({ description: 'The freeze that stands: no write is taken' }),
     budget: z.object({
       rate_per_s: z.number().openapi({ description: 'Looks that this daemon may make' }),
       learned_per_s: z.number().openapi({ description: 'Of all daemons together' }),
@@ -75,11 +77,13 @@ const statusRoute = createRoute({
 export function addStatus(app: Api, doors: ApiDoors): void {
   app.openapi(guarded(doors, statusRoute), async (c) => {
     const now = doors.clock.now();
+    const frozen = await doors.journal.currentFreeze();
     return reply(
       c,
       {
         now: timeText(now),
         service: await shownService(doors),
+        freeze: frozen ? shownFreeze(frozen) : null,
         budget: shownBudget(doors),
         ...(await readCounts(doors, now)),
         look_age_max_ms: Math.round(await doors.observer.lookAgeMaxMs()),

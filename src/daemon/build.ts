@@ -7,15 +7,15 @@ import { makeConsole } from '../console/console.ts';
 import { type Daemon, enrolDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
-import { makeJournal } from '../journal/journal.ts';
+import { makeDecisions, makeElsewhere, makeJournal } from '../journal/journal.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
 import { makeSeal } from '../kernel/seal.ts';
 import { makeKeys } from '../keys/keys.ts';
-import { makeLedger } from '../ledger/ledger.ts';
-import { makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
+import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
+import { addWallets, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
 import { makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
@@ -72,6 +72,7 @@ export async function build(config: Config, database: Database, service: Service
     ...stages,
     migrations: await readMigrations(),
     nextEvent: sequenced.next,
+    wake,
     stopping: stopping.signal,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
@@ -123,9 +124,16 @@ function pipeline(
   const outbox = makeOutbox({ ...base, fanOut: webhooks.fanOut });
   const given = { ...base, outbox, books: booksOf(config) };
   const journal = makeJournal(given);
+  const decisions = makeDecisions(given);
+  const elsewhere = makeElsewhere({
+    ...given,
+    absorbed: (tx, operations, before) => listAbsorbed(tx, operations, given.books, before),
+    observe: addWallets,
+  });
   const ledger = makeLedger(given);
   const observer = makeObserver({ ...given, settings: observerSettings(config) });
   const reconciler = makeReconciler({ ...given, journal, settings: reconcilerSettings(config) });
   const reports = makeReports({ ...given, settings: reportSettings(config) });
-  return { webhooks, outbox, journal, ledger, observer, reconciler, reports };
+  const recorded = { journal, decisions, elsewhere };
+  return { webhooks, outbox, ...recorded, ledger, observer, reconciler, reports };
 }

@@ -55,6 +55,7 @@ export {
   type StoredAnswer,
   type Touching,
 } from './read-store.ts';
+export { listSends, type Send } from './send-store.ts';
 export { type JournalSettings, journalDefaults, type Touched } from './settings.ts';
 export { listPostingsDue, type Move, markPosted, setAside } from './store.ts';
 

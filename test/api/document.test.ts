@@ -96,7 +96,7 @@ describe('What the API does not take', () => {
   test.each([
     ['GET', '/api', 404, 'not_found'],
     ['GET', '/api/nothing', 404, 'not_found'],
-    ['POST', '/api/freeze', 404, 'not_found'],
+    ['GET', '/api/freeze', 405, 'method_not_allowed'],
     ['GET', '/api/periods', 404, 'not_found'],
     ['GET', '/api/operations/', 404, 'not_found'],
     ['PUT', '/api/operations', 405, 'method_not_allowed'],

@@ -11,7 +11,7 @@ import { makeNotifier } from '../../src/daemon/notifier.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
-import { makeJournal } from '../../src/journal/journal.ts';
+import { makeDecisions, makeElsewhere, makeJournal } from '../../src/journal/journal.ts';
 import { systemChance } from '../../src/kernel/chance.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -20,8 +20,8 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { makeSeal } from '../../src/kernel/seal.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { type Books, makeLedger } from '../../src/ledger/ledger.ts';
-import { makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
+import { type Books, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
+import { addWallets, makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
@@ -86,6 +86,12 @@ async function openStages(db: Db) {
   });
   const books: Books = { feeMode: 'on_top', operators: new Map() };
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
+  const decisions = makeDecisions({ db, clock, outbox });
+  const elsewhere = makeElsewhere({
+    ...{ db, clock, ids, outbox },
+    absorbed: (tx, operations, before) => listAbsorbed(tx, operations, books, before),
+    observe: addWallets,
+  });
   const reconciler = makeReconciler({
     ...{ db, daemon, ids, journal, books, outbox },
     settings: RECONCILER,
@@ -93,17 +99,30 @@ async function openStages(db: Db) {
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
   const keys = makeKeys({ db, clock, chance, ids });
   const told = { db, clock, ids, log, lines, metrics, keys };
-  return { ...told, outbox, webhooks, upstream, journal, observer, ledger, reconciler, reports };
+  const recorded = { journal, decisions, elsewhere };
+  return {
+    ...told,
+    ...recorded,
+    outbox,
+    webhooks,
+    upstream,
+    observer,
+    ledger,
+    reconciler,
+    reports,
+  };
 }
 
 /** The API of one daemon. */
 export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (doors) => doors) {
   const stages = await openStages(db);
   const { clock, log, metrics, keys, observer, upstream, webhooks, reports } = stages;
+  const { journal, decisions, elsewhere } = stages;
   const stopping = new AbortController();
   const notifier = makeNotifier();
   const doors = change({
     ...{ db, clock, log, metrics, keys, observer, upstream, webhooks, reports },
+    ...{ journal, decisions, elsewhere, wake: () => {} },
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.next,
