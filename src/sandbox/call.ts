@@ -50,11 +50,12 @@ export function successText(data: string): Answer {
   return { status: 200, headers: JSON_TYPE, body: `{"status":200,"data":${data}}` };
 }
 
-/** A page for people. */
-export function htmlAnswer(status: number, body: string): Answer {
+/** A page for people. @param script the only script that it may run, as a source of a policy */
+export function htmlAnswer(status: number, body: string, script?: string): Answer {
+  const scripts = script ? `; script-src ${script}; connect-src 'self'` : '';
   const headers = {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'${scripts}`,
     'cache-control': 'no-store',
   };
   return { status, headers, body };

@@ -5,9 +5,10 @@
 import { assert } from '../kernel/assert.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { tryParseJson } from '../kernel/json.ts';
-import type { Answer } from './call.ts';
+import { type Answer, htmlAnswer } from './call.ts';
 import type { Control } from './control.ts';
-import { controlDocument, controlPage } from './control-page.ts';
+import { controlDocument } from './control-document.ts';
+import { controlPage, PAGE_SCRIPT_SOURCE } from './control-page.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './control-routes.ts';
 
 export interface ControlSurface {
@@ -20,7 +21,7 @@ export interface ControlSurface {
     body: string | undefined,
   ): Answer;
   /** The page for people. */
-  page(): string;
+  page(): Answer;
 }
 
 export function makeControlSurface(control: Control): ControlSurface {
@@ -49,7 +50,7 @@ export function makeControlSurface(control: Control): ControlSurface {
         return plainAnswer(problem.status, problem, 'application/problem+json');
       }
     },
-    page: () => controlPage(control.state()),
+    page: () => htmlAnswer(200, controlPage(control.state()), PAGE_SCRIPT_SOURCE),
   };
 }
 

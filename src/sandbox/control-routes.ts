@@ -13,6 +13,8 @@ export interface ControlRoute {
   path: string;
   summary: string;
   body?: z.ZodType;
+  /** A body that does something. */
+  example?: object;
   /** What may follow the path: what each means by its name; all of them whole numbers. */
   query?: Record<string, string>;
   run(control: Control, params: Record<string, string>, body: unknown): unknown;
@@ -23,6 +25,7 @@ function posting<S extends z.ZodType>(
   path: string,
   summary: string,
   body: S,
+  example: z.input<S> & object,
   run: (control: Control, body: z.output<S>, params: Record<string, string>) => unknown,
 ): ControlRoute {
   return {
@@ -30,6 +33,7 @@ function posting<S extends z.ZodType>(
     path,
     summary,
     body,
+    example,
     run: (control, params, given) => run(control, parsed(body, given), params),
   };
 }
@@ -68,12 +72,14 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
     '/wallets/{addr}',
     "Sets a wallet behind the callers' back: its balance, a difference, its status; or makes one",
     inputs.walletChangeSchema,
+    { delta: 100, status: 1 },
     (control, body, { addr = '' }) => control.setWallet(addr, body),
   ),
   posting(
     '/tokens/fail-next',
     'Lets the next writes to the chain fail',
     inputs.failNextSchema,
+    { count: 1 },
     (control, { count }) => {
       control.failNext(count);
       return { fail_next: count };
@@ -83,6 +89,7 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
     '/tokens/{contract_id}/{token_id}',
     "Changes a token behind the callers' back, or makes one; locked: true registers it on a market",
     inputs.tokenChangeSchema,
+    { locked: true },
     (control, body, params) =>
       control.setToken(segment(params.contract_id), segment(params.token_id), body),
   ),
@@ -93,19 +100,25 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
     run: (control, params) =>
       control.removeToken(segment(params.contract_id), segment(params.token_id)),
   },
-  posting('/members', 'Adds a member who can log in', inputs.memberSchema, (control, body) =>
-    control.addMember(body),
+  posting(
+    '/members',
+    'Adds a member who can log in',
+    inputs.memberSchema,
+    { nickname: 'Zoe' },
+    (control, body) => control.addMember(body),
   ),
   posting(
     '/redirect-uris',
     'Registers an address to which authorization codes may be sent',
     inputs.redirectSchema,
+    { uri: 'http://127.0.0.1:3001/callback' },
     (control, { uri }) => ({ redirect_uris: control.addRedirectUri(uri) }),
   ),
   posting(
     '/maintenance',
     'Begins, announces or ends maintenance',
     inputs.maintenanceSchema,
+    { state: 'announced', start_in_ms: 60_000, duration_ms: 600_000, message: 'New disks' },
     (control, body) => ({ maintenance: control.maintenance(body) }),
   ),
   {
@@ -114,26 +127,38 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
     summary: 'Scripted faults and how often each was met',
     run: (control) => ({ data: control.faults() }),
   },
-  posting('/faults', 'Scripts a fault', faultSchema, (control, body) => control.addFault(body)),
+  posting(
+    '/faults',
+    'Scripts a fault',
+    faultSchema,
+    { kind: 'lost_answer', endpoint: 'give' },
+    (control, body) => control.addFault(body),
+  ),
   {
     method: 'DELETE',
     path: '/faults',
     summary: 'Forgets all faults',
     run: (control) => control.clearFaults(),
   },
-  posting('/clock', 'Moves the clock of the world forward', inputs.clockSchema, (control, body) =>
-    control.moveClock(body),
+  posting(
+    '/clock',
+    'Moves the clock of the world forward',
+    inputs.clockSchema,
+    { advance_ms: 60_000 },
+    (control, body) => control.moveClock(body),
   ),
   posting(
     '/switches',
     'Turns switches: how the service reads what its document does not show',
     switchPatchSchema,
+    { fee: 'deducted', read_lag_ms: 2_000 },
     (control, body) => control.setSwitches(body),
   ),
   posting(
     '/reset',
     'Forgets everything and sows a new world',
     inputs.resetSchema,
+    { seed: 2 },
     (control, body) => control.reset(body),
   ),
 ];

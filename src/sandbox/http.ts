@@ -9,7 +9,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 import { after } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
-import { type Answer, type Call, htmlAnswer } from './call.ts';
+import type { Answer, Call } from './call.ts';
 import type { ControlSurface } from './control-http.ts';
 import type { Delivery } from './faults.ts';
 import { brokenAnswer, failure } from './refusals.ts';
@@ -33,7 +33,7 @@ export function buildApp(world: World, service: Service, control: ControlSurface
     const delivery = service(callOf(c, known, fits ? body : ''), fits ? known : tooLarge(c, known));
     return deliver(c, delivery, !fits);
   };
-  app.get('/_sandbox', (c) => send(c, htmlAnswer(200, control.page())));
+  app.get('/_sandbox', (c) => send(c, control.page()));
   app.all('/_sandbox/*', async (c) => {
     const body = await readBody(c.env.incoming);
     if (body === undefined) return RESPONSE_ALREADY_SENT;

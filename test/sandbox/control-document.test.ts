@@ -10,7 +10,9 @@ const operation = z.looseObject({
     .default([]),
   requestBody: z
     .object({
-      content: z.object({ 'application/json': z.object({ schema: z.looseObject({}) }) }),
+      content: z.object({
+        'application/json': z.object({ schema: z.looseObject({}), example: z.looseObject({}) }),
+      }),
     })
     .optional(),
 });
@@ -106,6 +108,17 @@ describe('What the document takes for a body is taken, and nothing else', () => 
       const { status } = await caller.send('POST', filled(path), { json: JSON.stringify(json) });
       const meant = good.some((each) => each === json);
       expect([json, told, status === 200]).toEqual([json, meant, meant]);
+    }
+  });
+
+  test('Every example does something', async () => {
+    for (const [path, { post }] of Object.entries(document.paths)) {
+      if (!post?.requestBody) continue;
+      const json = post.requestBody.content['application/json'].example;
+      expect([path, (await caller.send('POST', filled(path), { json })).status]).toEqual([
+        path,
+        200,
+      ]);
     }
   });
 

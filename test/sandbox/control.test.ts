@@ -146,8 +146,18 @@ test('With liveliness, wallets and tokens change by themselves, by the clock', a
   caller.sandbox.control.setSwitches({ liveliness: false });
   caller.clock.advance(60_000);
   expect(balances()).toEqual(after);
-  // A year of silence is caught up with in bounded time.
+  const tokens = () => caller.sandbox.control.state().tokens;
+  const seen = new Set(tokens().map(({ token_id, locked }) => `${token_id} ${locked}`));
   caller.sandbox.control.setSwitches({ liveliness: true });
+  for (let i = 0; i < 60; i += 1) {
+    caller.clock.advance(5_000);
+    for (const { token_id, locked } of tokens()) seen.add(`${token_id} ${locked}`);
+  }
+  // Some token was put on a market or taken back, and some went to another owner.
+  expect(seen.size).toBeGreaterThan(5);
+  const kinds = caller.sandbox.control.effects().map(({ kind }) => kind);
+  expect(kinds).toContain('transfer_from');
+  // A year of silence is caught up with in bounded time.
   caller.clock.advance(365 * 86_400_000);
   expect(balances()).not.toEqual(after);
 });

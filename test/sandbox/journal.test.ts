@@ -130,9 +130,38 @@ test('Killed at any instant, it has lost no write that it acknowledged', async (
   expect(sandbox.control.setWallet(ada, {}).balance).toBe(1_000n + BigInt(effects.length));
 });
 
+test('On a full disk it answers an error, and what it has written stays readable', async () => {
+  const script = fileURLToPath(new URL('sandbox-process.ts', import.meta.url));
+  // The limit of a file's size, in KiB, stands for the end of the disk.
+  const command = `ulimit -f 24; exec "$0" "$1" "$2"`;
+  const args = ['-c', command, process.execPath, script, directory];
+  const { child, url } = await ready(spawn('bash', args, { stdio: ['ignore', 'pipe', 'ignore'] }));
+  const ask = async () => {
+    const body = new URLSearchParams({ grant_type: 'client_credentials' });
+    const init = { method: 'POST', headers: { authorization: BASIC }, body };
+    const response = await fetch(`${url}/v1/oauth/token`, init);
+    return { status: response.status, token: JSON.parse(await response.text()).access_token };
+  };
+  const acknowledged: string[] = [];
+  let last = await ask();
+  for (; last.status === 200; last = await ask()) acknowledged.push(last.token);
+  expect(last.status).toBe(500);
+  expect((await ask()).status).toBe(500);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+
+  const caller = await startCaller({ directory });
+  const check = (token: string) =>
+    caller.send('GET', `/v1/oauth/check_token?token=${token}`, { authorization: BASIC });
+  for (const token of acknowledged) expect((await check(token)).at('active')).toBe(true);
+});
+
 async function spawned(where: string): Promise<{ child: ChildProcess; url: string }> {
   const script = fileURLToPath(new URL('sandbox-process.ts', import.meta.url));
-  const child = spawn(process.execPath, [script, where], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return ready(spawn(process.execPath, [script, where], { stdio: ['ignore', 'pipe', 'inherit'] }));
+}
+
+async function ready(child: ChildProcess): Promise<{ child: ChildProcess; url: string }> {
   const [line] = await once(must(child.stdout, 'stdout'), 'data');
   return { child, url: String(line).trim() };
 }

@@ -1,0 +1,78 @@
+/** The two pages in a real browser: Debian's Chromium, where it is installed. */
+import { existsSync } from 'node:fs';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Caller, REDIRECT, startCaller, stopAll } from './client.ts';
+
+const CHROMIUM = '/usr/bin/chromium';
+
+describe('The pages', () => {
+  if (!existsSync(CHROMIUM)) {
+    it('are not tried without a browser: apt-get install chromium', () => {
+      expect(existsSync(CHROMIUM)).toBe(false);
+    });
+    return;
+  }
+  let browser: Browser;
+  let caller: Caller;
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    caller = await startCaller();
+    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
+    browser = await chromium.launch({ executablePath: CHROMIUM, args });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stopAll();
+  });
+
+  async function opened(path: string): Promise<Page> {
+    const page = await browser.newPage();
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('console', (line) => {
+      if (line.type() === 'error') complaints.push(line.text());
+    });
+    await page.goto(caller.sandbox.url + path);
+    return page;
+  }
+
+  it('let a person act on the world', async () => {
+    const page = await opened('/_sandbox');
+    await page.selectOption('select', { label: 'Begins, announces or ends maintenance' });
+    await page.fill('textarea', '{"state":"on","message":"<b>New disks</b>"}');
+    await page.click('button');
+    await page.locator('#said', { hasText: '200 {"maintenance"' }).waitFor();
+    expect(await page.locator('#said b').count()).toBe(0);
+    expect((await caller.send('GET', '/v1/system/maintenance')).at('data.status')).toBe('INACTIVE');
+    await page.fill('textarea', '{"state":"off"}');
+    await page.click('button');
+    await page.locator('#said', { hasText: 'null' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('let a member log in, who is sent back with code and state', async () => {
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: 'app',
+      redirect_uri: REDIRECT,
+      state: 's 1',
+    });
+    const page = await opened(`/v1/oauth/authorize?${query}`);
+    expect(await page.textContent('h1')).toContain('Sandbox App');
+    // Nobody listens there: the browser's request for it is what is looked at.
+    await page.route(`${REDIRECT}*`, (route) => route.fulfill({ body: 'back' }));
+    await page.getByRole('button', { name: 'Ada' }).click();
+    await page.waitForURL(`${REDIRECT}*`);
+    const { searchParams } = new URL(page.url());
+    expect(searchParams.get('state')).toBe('s 1');
+    const form = {
+      grant_type: 'authorization_code',
+      code: searchParams.get('code') ?? '',
+      redirect_uri: REDIRECT,
+    };
+    const authorization = `Basic ${Buffer.from('app:hush').toString('base64')}`;
+    const reply = await caller.send('POST', '/v1/oauth/token', { authorization, form });
+    expect(reply.at('nickname')).toBe('Ada');
+  });
+});
