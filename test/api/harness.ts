@@ -202,7 +202,7 @@ export async function heldAgainst(
   const type = (headers.get('content-type') ?? '').split(';')[0] as string;
   const where = `${method} ${path} answered ${status} ${type}: ${text.slice(0, 300)}`;
   const route = routeOf(api, method, path);
-  const isDocument = type.endsWith('json') && text !== '';
+  const isDocument = /[/+]json$/.test(type) && text !== '';
   const body = (isDocument ? parseJson(text) : text) as Body;
   if (!route) {
     const open = path.split('?')[0] === '/api/openapi.json' && status === 200;

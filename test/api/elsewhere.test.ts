@@ -1,0 +1,333 @@
+/** Reports of writes made elsewhere: what is recorded, known, refused, and what the books say. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accountOfWallet, balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type Body, openApi, type TestApi } from './harness.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite, HASH, lost } from './writes.ts';
+
+const HUGE = 9_007_199_254_740_993n;
+const NDJSON = { 'content-type': 'application/x-ndjson' };
+let database: TestDatabase;
+let api: TestApi;
+let next = HUGE;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+});
+afterAll(() => database.drop());
+
+const now = () => api.doors.clock.now();
+const iso = (at: number) => new Date(at).toISOString();
+const aGive = (change: object = {}) => ({
+  kind: 'give',
+  tx_app_no: '7',
+  tx_log_no: String(next++),
+  occurred_at: iso(now() - 7_200_000),
+  to_addr: ADDR_A,
+  operation_no: '1',
+  amount: '10',
+  ...change,
+});
+const aTransfer = (change: object = {}) => ({
+  kind: 'transfer',
+  tx_app_no: '7',
+  tx_log_no: String(next++),
+  occurred_at: iso(now()),
+  from_addr: ADDR_A,
+  to_addr: ADDR_B,
+  amount: '100',
+  fee_amount: '1',
+  ...change,
+});
+const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
+const lines = async (raw: string) => {
+  const answer = await api.ask('POST', '/api/operations', { raw, headers: NDJSON });
+  expect(answer.status).toBe(200);
+  return answer.text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+};
+const postAll = async () => {
+  while ((await api.ledger.runOnce(now())).posted > 0);
+};
+async function recorded(change: Parameters<typeof aWrite>[0] = {}): Promise<string> {
+  const made = await api.journal.record(aWrite(change));
+  if (!('id' in made)) throw new Error('it was not taken');
+  return made.id;
+}
+/** A transfer of that amount whose answer was lost. */
+async function lostTransfer(amount: bigint): Promise<string> {
+  const id = await recorded({ fields: { amount } });
+  await api.journal.conclude(lost(id, now()));
+  return id;
+}
+
+describe('One report', () => {
+  test('Becomes an operation that the ledger posts under the time when it occurred', async () => {
+    const given = aGive({ reference: 'grant 1', reason_type: 'grant', amount: HUGE.toString() });
+    const made = await report(given);
+    expect(made.status).toBe(201);
+    expect(made.body).toMatchObject({
+      ...{ source: 'report', outcome: 'executed', effective_basis: 'reported' },
+      ...{ amount: HUGE.toString(), reference: 'grant 1', tx_app_no: '7' },
+      ...{ tx_log_no: given.tx_log_no, effective_at: given.occurred_at },
+    });
+    await postAll();
+    const { body } = await api.ask('GET', `/api/ledger/transactions?operation_id=${made.body.id}`);
+    expect(body.data).toMatchObject([
+      { kind: 'give', effective_at: given.occurred_at, effective_basis: 'reported' },
+    ]);
+    const detail = await api.ask('GET', `/api/operations/${made.body.id}`);
+    expect(detail.body.evidence).toMatchObject({ report: { by: 'owner of admin' } });
+    expect(detail.body.transitions).toMatchObject([
+      { from_state: null, to_state: 'executed', cause: 'report' },
+      { from_state: 'executed', to_state: 'settled' },
+    ]);
+  });
+
+  test('That is repeated is known under the same id', async () => {
+    const given = aGive();
+    const first = await report(given);
+    const second = await report({ ...given, to_addr: ADDR_A.toLowerCase() });
+    expect([first.status, second.status]).toEqual([201, 200]);
+    expect(second.body.id).toBe(first.body.id);
+  });
+
+  test.each([
+    [{ amount: '11' }, ['amount']],
+    [{ to_addr: ADDR_B }, ['to_addr']],
+    [{ operation_no: '2' }, ['operation_no']],
+    [{ occurred_at: '2026-01-01T00:00:00Z' }, ['occurred_at']],
+  ])('Under a number that is taken is refused when it tells %j', async (change, differs) => {
+    const given = aGive();
+    const first = await report(given);
+    const { status, body } = await report({ ...given, ...change });
+    expect({ status, code: body.code, differs: body.differs, id: body.operation_id }).toEqual({
+      ...{ status: 409, code: 'conflict', differs, id: first.body.id },
+    });
+  });
+
+  test('Of a write that went through the gateway is known', async () => {
+    const id = await recorded({ fields: { amount: 4_711n } });
+    const number = next++;
+    await api.journal.conclude(accepted(id, number, now()));
+    const { status, body } = await report(aTransfer({ amount: '4711', tx_log_no: String(number) }));
+    expect({ status, id: body.id }).toEqual({ status: 200, id });
+  });
+
+  test('Without an app number is of our own app, once an answer has told it', async () => {
+    const { tx_app_no: _, ...rest } = aGive();
+    const { status, body } = await report(rest);
+    expect({ status, app: body.tx_app_no }).toEqual({ status: 201, app: '7' });
+  });
+
+  test('Of a token names its hash, and waits for the chain', async () => {
+    const minted = {
+      ...{ kind: 'mint', tx_hash: HASH, contract_id: '12', token_id: HUGE.toString() },
+      ...{ to_addr: ADDR_A, token_uri: 'https://example.com/t', occurred_at: iso(now()) },
+    };
+    const first = await report(minted);
+    expect({ status: first.status, state: first.body.state }).toEqual({
+      ...{ status: 201, state: 'executed' },
+    });
+    expect((await report(minted)).body.id).toBe(first.body.id);
+    expect((await report({ ...minted, token_id: '5' })).body.code).toBe('conflict');
+  });
+
+  test.each([
+    [{ kind: 'other' }, 'kind'],
+    [{ amount: '0' }, 'amount'],
+    [{ amount: 10 }, 'amount'],
+    [{ amount: '1.5' }, 'amount'],
+    [{ tx_log_no: undefined }, 'tx_log_no'],
+    [{ fee_amount: '1' }, 'fee_amount'],
+    [{ occurred_at: '2026-01-01' }, 'occurred_at'],
+    [{ occurred_at: '2999-01-01T00:00:00Z' }, 'occurred_at'],
+    [{ colour: 'red' }, 'colour'],
+  ])('With %j is refused and says what is wrong', async (change, path) => {
+    const { status, body } = await report(aGive(change));
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_request' });
+    expect(String((body as Body & { detail: string }).detail)).toContain(path);
+  });
+});
+
+describe('A report that looks like an operation of ours', () => {
+  test('Is refused with the candidates, until it says that it is another one', async () => {
+    const id = await lostTransfer(201n);
+    const given = aTransfer({ amount: '201' });
+    const refused = await report(given);
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      ...{ status: 409, code: 'matches_open_operation' },
+    });
+    expect(refused.body.candidates).toMatchObject([{ operation_id: id, state: 'unknown' }]);
+    const distinct = await report({ ...given, distinct: true });
+    expect(distinct.status).toBe(201);
+    expect(distinct.body.id).not.toBe(id);
+  });
+
+  test.each([
+    ['another amount', { amount: '203' }],
+    ['another wallet', { to_addr: ADDR_A }],
+    ['another day', { occurred_at: '2026-01-02T00:00:00Z' }],
+  ])('In all but %s is recorded', async (_, change) => {
+    await lostTransfer(202n);
+    expect((await report(aTransfer({ amount: '202', ...change }))).status).toBe(201);
+  });
+
+  test('Resolves it when it names it, and the ledger posts it', async () => {
+    const id = await lostTransfer(204n);
+    const given = aTransfer({ amount: '204', operation_id: id });
+    const { status, body } = await report(given);
+    expect({ status, id: body.id, state: body.state }).toEqual({
+      ...{ status: 200, id, state: 'executed' },
+    });
+    expect(body.tx_log_no).toBe(given.tx_log_no);
+    await postAll();
+    const posted = await api.ask('GET', `/api/ledger/transactions?operation_id=${id}`);
+    expect(posted.body.data).toMatchObject([{ kind: 'transfer', tx_log_no: given.tx_log_no }]);
+    const events = await database.owner.sql<{ body: string }[]>`
+      select body from tallyhook.events where subject = ${`operation:${id}`}
+        and type = 'operation.resolved'`;
+    expect(events.map((event) => JSON.parse(event.body).data)).toMatchObject([
+      { outcome: 'executed', supersedes: null, evidence: { report: { by: 'owner of admin' } } },
+    ]);
+    expect((await report(given)).body.id).toBe(id);
+  });
+
+  test('Brings the number to one that was executed without it', async () => {
+    const id = await lostTransfer(205n);
+    await database.db.begin((tx) =>
+      api.journal.move(tx, [
+        { id, to: 'executed', at: now(), cause: 'evidence', evidence: { basis: 'two_sided' } },
+      ]),
+    );
+    const refused = await report(aTransfer({ amount: '205' }));
+    expect(refused.body.code).toBe('matches_open_operation');
+    const { body } = await report(aTransfer({ amount: '205', operation_id: id }));
+    expect(body).toMatchObject({ id, state: 'executed', tx_app_no: '7' });
+    const detail = await api.ask('GET', `/api/operations/${id}`);
+    expect(detail.body.evidence).toMatchObject({ basis: 'two_sided', report: {} });
+  });
+
+  test.each([
+    ['it differs', { amount: '207' }, 'conflict'],
+    ['there is none', { operation_id: 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b' }, 'not_found'],
+  ])('Is refused when it names one and %s', async (_, change, code) => {
+    const id = await lostTransfer(206n);
+    const { body } = await report(
+      aTransfer({ amount: '206', operation_id: id, distinct: true, ...change }),
+    );
+    expect(body.code).toBe(code);
+  });
+
+  test('Is refused while the one that it names is being sent', async () => {
+    const id = await recorded({ fields: { amount: 208n } });
+    const { body } = await report(aTransfer({ amount: '208', operation_id: id }));
+    expect(body).toMatchObject({ code: 'conflict', operation_id: id });
+  });
+});
+
+describe('Many reports', () => {
+  test('As an array are judged each for itself, and counted', async () => {
+    const known = aGive();
+    await report(known);
+    const twice = aGive();
+    const { status, body } = await report([
+      aGive(),
+      known,
+      twice,
+      twice,
+      { ...twice, amount: '11' },
+      { kind: 'give' },
+      7,
+    ]);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ recorded: 2, known: 2, refused: 3 });
+    expect(body.data.map(({ result }) => result)).toEqual([
+      'recorded',
+      'known',
+      'recorded',
+      'known',
+      'refused',
+      'refused',
+      'refused',
+    ]);
+    expect(body.data[3]?.operation_id).toBe(body.data[2]?.operation_id);
+    expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
+  });
+
+  test('As lines are answered line by line, with a summary at the end', async () => {
+    const good = aGive();
+    const raw = [
+      JSON.stringify(good),
+      '',
+      '{"kind":',
+      JSON.stringify(aGive({ reason_type: 'x'.repeat(70_000) })),
+      JSON.stringify({ ...good, amount: '12' }),
+      `${JSON.stringify(good)}\r`,
+    ].join('\n');
+    const answered = await lines(raw);
+    expect(answered.map(({ line, result, problem }) => [line, result, problem?.code])).toEqual([
+      [1, 'recorded', undefined],
+      [3, 'refused', 'malformed_json'],
+      [4, 'refused', 'body_too_large'],
+      [5, 'refused', 'conflict'],
+      [6, 'known', undefined],
+      [undefined, undefined, undefined],
+    ]);
+    expect(answered.at(-1)).toEqual({ summary: { lines: 5, recorded: 1, known: 1, refused: 3 } });
+  });
+
+  test('In thousands are recorded once, however often and by however many they are sent', async () => {
+    const wallets = Array.from({ length: 40 }, (_, n) => `0x${String(n).padStart(40, '0')}`);
+    const rows = Array.from({ length: 2_000 }, (_, n) =>
+      JSON.stringify(aGive({ to_addr: wallets[n % 40], amount: String(n + 1) })),
+    );
+    const [a, b] = await Promise.all([lines(rows.join('\n')), lines(rows.toReversed().join('\n'))]);
+    const again = await lines(rows.join('\n'));
+    expect((a.at(-1).summary.recorded ?? 0) + (b.at(-1).summary.recorded ?? 0)).toBe(2_000);
+    expect(again.at(-1)).toEqual({
+      summary: { lines: 2_000, recorded: 0, known: 2_000, refused: 0 },
+    });
+    const ids = new Set([...a, ...b, ...again].flatMap((row) => row.operation_id ?? []));
+    expect(ids.size).toBe(2_000);
+    await postAll();
+    const found = await balancesOf(database.db, wallets.map(accountOfWallet));
+    const sum = [...found.values()].reduce((total, { balance }) => total + balance, 0n);
+    expect(sum).toBe((2_000n * 2_001n) / 2n);
+  });
+
+  test('Under another content type are refused', async () => {
+    const headers = { 'content-type': 'text/csv' };
+    const { status, body } = await api.ask('POST', '/api/operations', { raw: 'a,b', headers });
+    expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
+  });
+});
+
+describe('A report of what happened before its wallet was first seen', () => {
+  test('Shows in the books and leaves the balance of the wallet', async () => {
+    const wallet = `0x${'5e'.repeat(20)}`;
+    const seenAt = now();
+    await database.db.begin((tx) =>
+      want(
+        tx,
+        {
+          ...{ id: openingId(wallet), kind: 'opening', account: accountOfWallet(wallet) },
+          ...{ counter: 'opening', amount: 500n, effectiveAt: seenAt, requestedBy: 'reconciler' },
+          ...{ effectiveBasis: 'observed', seen: { at: seenAt, version: 0n } },
+        },
+        seenAt,
+      ),
+    );
+    await postAll();
+    const made = await report(aGive({ to_addr: wallet, amount: '30' }));
+    expect(made.body.state).toBe('settled');
+    await postAll();
+    const account = accountOfWallet(wallet);
+    expect((await balancesOf(database.db, [account])).get(account)?.balance).toBe(500n);
+    const { body } = await api.ask('GET', `/api/ledger/transactions?account=${account}`);
+    expect(body.data.map(({ kind }) => kind)).toEqual(['opening', 'give', 'opening']);
+  });
+});
