@@ -1,6 +1,6 @@
 /**
  * What a new world holds. The same seed gives the same addresses; numbers are the same in every
- * world. The table is shown by the control surface and in the README.
+ * world. The control surface shows it.
  */
 import { type Member, STATUS, tokenKey, type WalletStatus } from './records.ts';
 import { addressOf, putWallet } from './wallets.ts';

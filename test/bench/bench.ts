@@ -32,11 +32,16 @@ leaveFirstCore();
 const all = [];
 for (const bench of chosen) {
   const results = await bench.run({ rounds: options.rounds, seconds: options.seconds });
-  if (!options.json) print(`\n${bench.name}: ${bench.what}\n${tableOf(results)}`);
+  if (!options.json) print(headOf(bench) + tableOf(results));
   all.push({ name: bench.name, what: bench.what, wanted: bench.wanted, results: judged(results) });
 }
 if (options.json) print(JSON.stringify({ pinned: PINS, benches: all }, null, 2));
 process.exit(0);
+
+function headOf({ name, what, wanted }: Bench): string {
+  const where = PINS ? 'servers on a core of their own' : 'load and servers share the cores';
+  return `\n${name}: ${what}; wanted: ${wanted} (${where})\n`;
+}
 
 function judged(results: readonly Result[]) {
   return results.map((result) => ({ ...result, held: isHeld(result) ?? null }));

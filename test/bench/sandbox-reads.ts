@@ -11,8 +11,6 @@ interface Read {
   what: string;
   path: string;
   authorization: string;
-  /** Why it may stay below the aim. */
-  note?: string;
 }
 
 export const sandboxReads: Bench = {
@@ -51,7 +49,7 @@ function readsOf({ addr = '', token = '', authorization: basic = '' }: Record<st
 
 async function measured(
   { rounds, seconds }: Frame,
-  { what, path, authorization, note }: Read,
+  { what, path, authorization }: Read,
   sandboxPort: number,
   barePort: number,
 ): Promise<Result> {
@@ -75,6 +73,5 @@ async function measured(
     unit: '/s',
     ...figures,
     wanted: { of: 'measured', atLeast: WANTED_PER_S },
-    ...(note ? { note } : {}),
   };
 }
