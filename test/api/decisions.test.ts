@@ -1,0 +1,219 @@
+/** What people decide about writes: two owners, the books follow, and nothing is a dead end. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { accountOfWallet, balancesOf } from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
+import { openApi, type TestApi } from './harness.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite, lost } from './writes.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let ann: string;
+let bob: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+  const keyOf = async (owner: string) =>
+    (await api.keys.create({ name: owner, owner, scopes: ['manage', 'read'] })).secret;
+  ann = await keyOf('ann');
+  bob = await keyOf('bob');
+});
+afterEach(async () => {
+  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
+});
+afterAll(() => database.drop());
+
+const now = () => api.doors.clock.now();
+const postAll = async () => {
+  while ((await api.ledger.runOnce(now())).posted > 0);
+};
+const balance = async (addr: string) => {
+  await postAll();
+  const account = accountOfWallet(addr);
+  return (await balancesOf(database.db, [account])).get(account)?.balance ?? 0n;
+};
+async function sent(): Promise<string> {
+  const made = await api.journal.record(aWrite());
+  if (!('id' in made)) throw new Error('it was not taken');
+  return made.id;
+}
+const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settled') =>
+  database.db.begin((tx) =>
+    api.journal.move(tx, [{ id, to, at: now(), cause: 'looks', evidence: { looks: ['look_1'] } }]),
+  );
+/** A transfer of 100 and a fee of 1 whose answer was lost. */
+async function undecided(): Promise<string> {
+  const id = await sent();
+  await api.journal.conclude(lost(id, now()));
+  await move(id, 'undecided');
+  return id;
+}
+const decide = (id: string, outcome: string, key = ann) =>
+  api.ask('POST', `/api/operations/${id}/decide`, {
+    key,
+    body: { outcome, reason: 'the receipt says so' },
+  });
+const approve = (id: string, key = bob, body: object = {}) =>
+  api.ask('POST', `/api/operations/${id}/approve`, { key, body });
+const decided = async (id: string, outcome: string) => {
+  expect((await decide(id, outcome)).status).toBe(201);
+  const { status, body } = await approve(id);
+  expect(status).toBe(200);
+  return body;
+};
+const resolutionsOf = async (id: string) => {
+  const rows = await database.owner.sql<{ body: string }[]>`
+    select body from tallyhook.events
+    where subject = ${`operation:${id}`} and type = 'operation.resolved' order by subject_seq`;
+  return rows.map(({ body }) => JSON.parse(body).data);
+};
+
+describe('A decision', () => {
+  test('Changes nothing until another owner approves it; then the books follow', async () => {
+    const id = await undecided();
+    const before = await balance(ADDR_B);
+    const proposed = await decide(id, 'executed');
+    expect(proposed.body).toMatchObject({ n: 1, proposed_by: 'ann', approved_by: null });
+    expect(await balance(ADDR_B)).toBe(before);
+    const { body } = await approve(id);
+    expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
+    expect(await balance(ADDR_B)).toBe(before + 100n);
+    const detail = await api.ask('GET', `/api/operations/${id}`);
+    expect(detail.body.decisions).toMatchObject([
+      { n: 1, proposed_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
+    ]);
+    expect(detail.body.evidence).toMatchObject({
+      ...{ decided_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
+    });
+    expect(await resolutionsOf(id)).toMatchObject([
+      { outcome: 'executed', supersedes: null, evidence: { decided_by: 'ann' } },
+    ]);
+  });
+
+  test('That it was not executed leaves the books as they are', async () => {
+    const id = await undecided();
+    const before = await balance(ADDR_B);
+    expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
+    expect(await balance(ADDR_B)).toBe(before);
+  });
+
+  test('Can be decided again, back and forth, and the books stay balanced', async () => {
+    const id = await undecided();
+    const [a, b] = [await balance(ADDR_A), await balance(ADDR_B)];
+    for (const outcome of ['executed', 'not_executed', 'executed', 'not_executed', 'executed']) {
+      await decided(id, outcome);
+      const there = outcome === 'executed';
+      expect([await balance(ADDR_A), await balance(ADDR_B)]).toEqual(
+        there ? [a - 101n, b + 100n] : [a, b],
+      );
+    }
+    expect((await resolutionsOf(id)).map(({ supersedes }) => supersedes)).toEqual([
+      ...[null, 'executed', 'not_executed', 'executed', 'not_executed'],
+    ]);
+    const detail = await api.ask('GET', `/api/operations/${id}`);
+    expect((detail.body.decisions as unknown[]).length).toBe(5);
+  });
+
+  test('Takes back what looks had settled', async () => {
+    const id = await undecided();
+    await decided(id, 'executed');
+    await move(id, 'settled');
+    const before = await balance(ADDR_B);
+    expect(await decided(id, 'not_executed')).toMatchObject({
+      ...{ state: 'not_executed', settled_at: null },
+    });
+    expect(await balance(ADDR_B)).toBe(before - 100n);
+  });
+
+  test('Of the same owner is refused, whichever key is used', async () => {
+    const id = await undecided();
+    await decide(id, 'executed');
+    const { secret } = await api.keys.create({ name: 'second', owner: 'ann', scopes: ['manage'] });
+    for (const key of [ann, secret]) {
+      const { status, body } = await approve(id, key);
+      expect({ status, code: body.code }).toEqual({ status: 409, code: 'same_owner' });
+    }
+  });
+
+  test('Is approved as it was seen: a newer proposal is another one', async () => {
+    const id = await undecided();
+    await decide(id, 'executed');
+    await decide(id, 'not_executed');
+    expect((await approve(id, bob, { n: 1 })).body.code).toBe('conflict');
+    expect((await approve(id, bob, { outcome: 'executed' })).body.code).toBe('conflict');
+    const { body } = await approve(id, bob, { n: 2, outcome: 'not_executed' });
+    expect(body.state).toBe('not_executed');
+  });
+
+  test('Is approved once', async () => {
+    const id = await undecided();
+    await decide(id, 'executed');
+    const answers = await Promise.all([approve(id), approve(id), approve(id)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
+    expect((await resolutionsOf(id)).length).toBe(1);
+  });
+
+  test('Yields to an answer of the service that arrives before the approval', async () => {
+    const id = await undecided();
+    await decide(id, 'not_executed');
+    await api.journal.conclude(accepted(id, 9_999n, now()));
+    const { status, body } = await approve(id);
+    expect({ status, code: body.code, state: body.state }).toEqual({
+      ...{ status: 409, code: 'conflict', state: 'accepted' },
+    });
+  });
+});
+
+describe('There is nothing to decide', () => {
+  test.each([
+    ['is being sent', sent],
+    [
+      'is still looked into',
+      async () => {
+        const id = await sent();
+        await api.journal.conclude(lost(id, now()));
+        return id;
+      },
+    ],
+    [
+      'was accepted by the service',
+      async () => {
+        const id = await sent();
+        await api.journal.conclude(accepted(id, 10_000n, now()));
+        return id;
+      },
+    ],
+    [
+      'was accepted and has settled',
+      async () => {
+        const id = await sent();
+        await api.journal.conclude(accepted(id, 10_001n, now()));
+        await move(id, 'settled');
+        return id;
+      },
+    ],
+  ])('While a write %s', async (_, make) => {
+    const { status, body } = await decide(await make(), 'not_executed');
+    expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
+    expect(body.detail).toMatch(/: \w+/);
+  });
+
+  test('Where it counts as that already, or where there is no such write', async () => {
+    const id = await undecided();
+    await decided(id, 'executed');
+    expect((await decide(id, 'executed')).body.code).toBe('conflict');
+    const none = 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+    expect((await decide(none, 'executed')).status).toBe(404);
+    expect((await approve(none)).status).toBe(404);
+    expect((await approve(id)).body.code).toBe('conflict');
+  });
+
+  test.each([{ outcome: 'settled', reason: 'x' }, { outcome: 'executed' }, { reason: 'x' }])(
+    'Without the outcome and the reason: %j',
+    async (body) => {
+      const answer = await api.ask('POST', `/api/operations/${await undecided()}/decide`, { body });
+      expect(answer.body.code).toBe('invalid_request');
+    },
+  );
+});
