@@ -12,7 +12,7 @@ import {
 } from './login.ts';
 import { nonce } from './objects.ts';
 import { basicOf, clientOf, type Service } from './service.ts';
-import { insist, type Statement, same, statement } from './statement.ts';
+import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
 import { granted } from './stories.ts';
 
 const CLIENT = { grant_type: 'client_credentials' };
@@ -25,7 +25,8 @@ const GRANTS: Statement[] = [
   ...['refresh_token', 'scope', 'member_no', 'nickname'].map((name) =>
     statement('4.4', `client_credentials: the record is without ${name}`, async (service) => {
       const reply = await granted(service, 'client_credentials');
-      insist(!reply.top.at(name).present, `${name} should not be there; seen: ${reply.told}`);
+      reply.record.text('access_token');
+      insist(!reply.record.at(name).present, `${name} should not be there; seen: ${reply.told}`);
     }),
   ),
   ...['code', 'redirect_uri'].map((left) =>
@@ -53,11 +54,11 @@ const GRANTS: Statement[] = [
     same('the HTTP code', (await granted(service, 'refresh_token')).status, 200);
   }),
   statement('4.4', 'refresh_token answers a token of the same member', async (service) => {
-    const { top } = await codeGrant(service);
-    const form = { grant_type: 'refresh_token', refresh_token: top.text('refresh_token') };
-    const next = (await obtain(service, form)).top;
-    same('member_no', next.integer('member_no'), top.integer('member_no'));
-    same('nickname', next.text('nickname'), top.text('nickname'));
+    const { record } = await codeGrant(service);
+    const form = { grant_type: 'refresh_token', refresh_token: record.text('refresh_token') };
+    const next = (await obtain(service, form)).record;
+    same('member_no', next.integer('member_no'), record.integer('member_no'));
+    same('nickname', next.text('nickname'), record.text('nickname'));
   }),
   statement('4.4', 'check_token: token is required', async (service) => {
     const reply = await service.send('auth', 'GET', '/v1/oauth/check_token');
@@ -66,18 +67,30 @@ const GRANTS: Statement[] = [
   statement('4.4', 'check_token answers a record for a client token', async (service) => {
     const reply = await checkToken(service, await service.clientToken());
     same('the HTTP code', reply.status, 200);
-    reply.top.flag('active');
+    reply.record.flag('active');
   }),
   statement('4.4', 'check_token answers a record for a user token', async (service) => {
     const reply = await checkToken(service, (await service.user()).access);
     same('the HTTP code', reply.status, 200);
-    reply.top.flag('active');
+    reply.record.flag('active');
   }),
 ];
 
 const BASIC: Statement[] = [
   statement('4.4', 'Token requests carry Basic: without it they are refused', async (service) => {
     same('the HTTP code', (await obtain(service, CLIENT, 'nobody')).status, 401);
+  }),
+  statement('4.4', 'A code exchange without Basic is refused', async (service) => {
+    const code = (await comeBack(service)).get('code') ?? '';
+    const redirect_uri = await redirectUri(service);
+    const form = { grant_type: 'authorization_code', code, redirect_uri };
+    same('the HTTP code', (await obtain(service, form, 'nobody')).status, 401);
+  }),
+  statement('4.4', 'A refresh without Basic is refused', async (service) => {
+    const { refresh } = await service.user();
+    if (refresh === undefined) throw new NotChecked('needs --refresh-token');
+    const form = { grant_type: 'refresh_token', refresh_token: refresh };
+    same('the HTTP code', (await obtain(service, form, 'nobody')).status, 401);
   }),
   statement('4.4', 'A wrong client_secret is refused', async (service) => {
     const basic = basicOf({ ...clientOf(service), secret: nonce() });
@@ -187,8 +200,8 @@ const FLOW: Statement[] = [
     '5',
     'The code that comes back is exchanged for tokens of that user',
     async (service) => {
-      const { top } = await codeGrant(service);
-      same('member_no', String(top.integer('member_no')), await ownMember(service));
+      const { record } = await codeGrant(service);
+      same('member_no', String(record.integer('member_no')), await ownMember(service));
     },
   ),
 ];

@@ -47,7 +47,15 @@ const WAYS: [status: bigint, title: string, go: (service: Service) => Promise<Re
   ],
   [
     404n,
-    'URL does not exist',
+    'URL does not exist (write)',
+    async (service) => {
+      const path = `/v1/chain/erc721/${await contract(service)}/no-such-url`;
+      return service.send('base', 'POST', path, { form: { tokenId: '1' } });
+    },
+  ],
+  [
+    404n,
+    'URL does not exist (read)',
     async (service) =>
       service.send('base', 'GET', `/v1/chain/erc721/${await contract(service)}/no-such-url`),
   ],

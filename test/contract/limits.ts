@@ -9,7 +9,7 @@ import {
   transferFrom,
 } from './endpoints.ts';
 import { mintWith } from './mint-input.ts';
-import { paymentText } from './named.ts';
+import { paymentText, unit } from './named.ts';
 import { strangeAddress, userAddr, userToken, wallet } from './objects.ts';
 import type { Reply } from './reply.ts';
 import type { Service } from './service.ts';
@@ -37,15 +37,19 @@ const NFT_FIELDS: [name: string, send: Send][] = [
 
 const APP_FIELDS: [name: string, send: Send][] = [
   ['addr', (s, addr) => accountBy(s, addr)],
-  ['toAddr of give', (s, toAddr) => pay(s, 'give', { toAddr, amount: 1 })],
-  ['fromAddr of receive-from', (s, fromAddr) => pay(s, 'receive-from', { fromAddr, amount: 1 })],
+  ['toAddr of give', (s, toAddr) => pay(s, 'give', { toAddr, amount: unit(s) })],
+  [
+    'fromAddr of receive-from',
+    (s, fromAddr) => pay(s, 'receive-from', { fromAddr, amount: unit(s) }),
+  ],
   [
     'fromAddr of transfer',
-    async (s, fromAddr) => pay(s, 'transfer', { fromAddr, toAddr: await wallet(s), amount: 1 }),
+    async (s, fromAddr) =>
+      pay(s, 'transfer', { fromAddr, toAddr: await wallet(s), amount: unit(s) }),
   ],
   [
     'toAddr of transfer',
-    async (s, toAddr) => pay(s, 'transfer', { fromAddr: await wallet(s), toAddr, amount: 1 }),
+    async (s, toAddr) => pay(s, 'transfer', { fromAddr: await wallet(s), toAddr, amount: unit(s) }),
   ],
 ];
 

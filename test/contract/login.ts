@@ -88,8 +88,8 @@ export async function codeGrant(service: Service, member?: string): Promise<Repl
 
 /** Tokens of this run's member. */
 export async function logIn(service: Service, member?: string): Promise<UserTokens> {
-  const { top } = await codeGrant(service, member);
-  return { access: top.text('access_token'), refresh: top.text('refresh_token') };
+  const { record } = await codeGrant(service, member);
+  return { access: record.text('access_token'), refresh: record.text('refresh_token') };
 }
 
 function attribute(tag: string, name: string): string {

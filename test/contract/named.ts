@@ -25,6 +25,9 @@ export async function operator(service: Service): Promise<string> {
   return rich.operation_no;
 }
 
+/** What a transaction moves, in service tokens; the minimum of a service is not shown. */
+export const unit = ({ options }: Service) => Number(options.amount ?? 1);
+
 /**
  * The text of a payment's body with the amount as it is written here, for numbers that no
  * JavaScript number holds.

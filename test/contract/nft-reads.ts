@@ -44,9 +44,11 @@ const SHAPE: Statement[] = [
 const FILTERS: Statement[] = [
   statement('4.1', 'list: ownerAddr restricts to tokens of that owner', async (service) => {
     const { owner, id } = await sample(service);
-    const found = await rows(service, { ownerAddr: owner });
+    const data = dataOf(await listTokens(service, { ownerAddr: owner, perPage: '100' }));
+    const found = data.list('data');
+    const isWhole = data.integer('total') === BigInt(found.length);
     for (const row of found) same('token_owner', lower(row, 'token_owner'), owner.toLowerCase());
-    const has = found.some((row) => row.integer('token_id') === id) || found.length === 100;
+    const has = found.some((row) => row.integer('token_id') === id) || !isWhole;
     insist(has, `the list of ${owner} should hold its token ${id}`);
   }),
   statement('4.1', 'list: creatorAddr restricts to tokens of that creator', async (service) => {

@@ -83,18 +83,22 @@ export async function completeToken(
   const { to, id = newTokenId(), uri, ...data } = fields;
   const toAddr = to ?? (await wallet(service));
   const form = { toAddr, tokenId: String(id), tokenURI: uri ?? TOKEN_URI, ...data };
-  dataOf(await mint(service, form));
-  await settled(service, id);
+  const hash = dataOf(await mint(service, form)).text('tx_hash');
+  await settled(service, id, hash);
   return id;
 }
 
-/** The record of a token when the chain has settled what was last asked for. */
-export async function settled(service: Service, id: bigint): Promise<Place> {
+/**
+ * The record of a token when the chain has settled what was last asked for.
+ * @param hash of the last write, since a read may lag behind it
+ */
+export async function settled(service: Service, id: bigint, hash?: string): Promise<Place> {
   const record = await until(
     async () => {
       const reply = await readToken(service, id);
       if (reply.status !== 200 || reply.top.integer('status') !== 200n) return undefined;
       const place = reply.top.object('data');
+      if (hash !== undefined && place.text('last_tx_hash') !== hash) return undefined;
       return [1n, 3n].includes(place.integer('status')) ? place : undefined;
     },
     { deadlineMs: service.options.patienceMs ?? CHAIN_MS },

@@ -36,6 +36,11 @@ export interface Reply {
   body: Written | undefined;
   /** The body, as a place whose members can be asked for. */
   top: Place;
+  /**
+   * The record of an authorization answer: the body itself, or its data where the service puts its
+   * success envelope around records as well; the interface can be read in both ways.
+   */
+  record: Place;
   /** The answer in one line, without secrets, for sentences. */
   told: string;
 }
@@ -44,7 +49,9 @@ export interface Reply {
 export function replyOf(status: number, headers: Reply['headers'], text: string): Reply {
   const body = parsed(text);
   const told = `HTTP ${status} ${masked(text).slice(0, 400)}`;
-  return { status, headers, text, body, told, top: new Place(body, 'the body', told) };
+  const top = new Place(body, 'the body', told);
+  const record = top.at('data').isObject ? top.at('data') : top;
+  return { status, headers, text, body, told, top, record };
 }
 
 function parsed(text: string): Written | undefined {
@@ -86,6 +93,10 @@ export class Place {
 
   get isNull(): boolean {
     return this.#value === null;
+  }
+
+  get isObject(): boolean {
+    return isObject(this.#value);
   }
 
   integer(name?: string): bigint {

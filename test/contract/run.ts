@@ -29,13 +29,14 @@ const command = new Command('contract')
   .option('--refresh-token <token>', 'its refresh token')
   .option('--redirect-uri <uri>', 'a registered redirect URI')
   .option('--reason <text>', 'a reasonType that is allowed')
+  .option('--amount <count>', 'how many tokens a transaction moves, where 1 is too few')
   .option('--control <url>', 'a sandbox, whose /_sandbox brings about what only operators can')
   .option('--only <text>', 'only statements whose section or title has the text')
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
     `
-Moves up to three service tokens between the wallets and back, and mints tokens that stay.
+Moves a few service tokens between the wallets and back, and mints tokens that stay.
 
 Example:
   npm run contract -- --base http://127.0.0.1:4000 --client-id sandbox-client \\
@@ -61,7 +62,8 @@ async function run(given: Options): Promise<number> {
     }
   };
   // Where the chain is a sandbox's, nobody needs to wait for it.
-  if (service.controlled) await service.control.withSwitches({ settle_median_ms: 20 }, work);
+  if (service.controlled)
+    await service.control.withSwitches({ settle_median_ms: 20, read_lag_ms: 0 }, work);
   else await work();
   await service.close();
   printReport(rows, json);

@@ -25,6 +25,8 @@ export interface ServiceOptions {
   redirectUri?: string | undefined;
   /** The reasonType of transactions; allowed values are not shown. */
   reason?: string | undefined;
+  /** How many service tokens a transaction moves; 1 when it is not named. */
+  amount?: string | undefined;
   control?: string | undefined;
   /** How long what was written may take to show in reads, in milliseconds. */
   patienceMs?: number | undefined;
@@ -156,7 +158,7 @@ async function obtainClientToken(service: Service): Promise<string> {
   if (clientId === undefined && key !== undefined) return key;
   const form = { grant_type: 'client_credentials' };
   const reply = await service.send('auth', 'POST', '/v1/oauth/token', { form });
-  return reply.top.text('access_token');
+  return reply.record.text('access_token');
 }
 
 async function obtainUser(service: Service): Promise<UserTokens> {

@@ -3,7 +3,7 @@ import { ACCOUNTS } from './accounts.ts';
 import { AUTHORIZATION } from './authorization.ts';
 import { ERRORS_AUTHORIZATION } from './errors-authorization.ts';
 import { ERRORS_NFT } from './errors-nft.ts';
-import { ERRORS_PAYMENTS } from './errors-payments.ts';
+import { CUMULATIVE_LIMIT, ERRORS_PAYMENTS } from './errors-payments.ts';
 import { LIMITS } from './limits.ts';
 import { MAINTENANCE } from './maintenance.ts';
 import { MINT_INPUT } from './mint-input.ts';
@@ -37,6 +37,7 @@ export const STATEMENTS: readonly Statement[] = [
   ...STATE_MOVES,
   ...MAINTENANCE,
   ...NOT_SHOWN_STATEMENTS,
-  // A day passes here, so this stands last.
+  // Days pass here, so these stand last.
   ...TOKEN_LIFE,
+  ...CUMULATIVE_LIMIT,
 ];

@@ -84,7 +84,7 @@ const WALLET: Statement[] = [
 
 async function isActive(service: Service, token: string): Promise<boolean> {
   const reply = await checkToken(service, token);
-  if (reply.status === 200) return reply.top.flag('active');
+  if (reply.status === 200) return reply.record.flag('active');
   same(`the HTTP code of ${reply.told}`, reply.status, 400);
   same('error.detail', reply.top.object('error').text('detail'), 'invalid_token');
   return false;
@@ -92,7 +92,7 @@ async function isActive(service: Service, token: string): Promise<boolean> {
 
 async function newClientToken(service: Service): Promise<string> {
   const reply = await obtain(service, { grant_type: 'client_credentials' });
-  return reply.top.text('access_token');
+  return reply.record.text('access_token');
 }
 
 /** Tokens that were issued and are now a little less, or a little more, than a day old. */
@@ -150,7 +150,7 @@ const LIFE: Statement[] = [
       service,
       async (_client, user, refresh) => {
         const form = { grant_type: 'refresh_token', refresh_token: refresh };
-        const access = (await obtain(service, form)).top.text('access_token');
+        const access = (await obtain(service, form)).record.text('access_token');
         insist(access !== user, 'the refreshed access token should be a new one');
         same('the new access token is active', await isActive(service, access), true);
         dataOf(await ownAccount(service, { bearer: access }));

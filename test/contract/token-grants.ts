@@ -22,7 +22,7 @@ const FIELDS: [name: string, type: 'string' | 'integer', presentFor: Grant[]][] 
 /** The record of a user token's check; the token is one that was just obtained. */
 async function userCheck(service: Service): Promise<Place> {
   const { access } = await service.user();
-  return (await checkToken(service, access)).top;
+  return (await checkToken(service, access)).record;
 }
 
 const CHECKED: [name: string, type: 'string' | 'integer' | 'boolean'][] = [
@@ -45,27 +45,27 @@ function typed(record: Place, name: string, type: 'string' | 'integer' | 'boolea
 const VALUES: Statement[] = [
   statement('2.6', 'active is true for a valid token', async (service) => {
     const token = await service.clientToken();
-    same('active', (await checkToken(service, token)).top.flag('active'), true);
+    same('active', (await checkToken(service, token)).record.flag('active'), true);
   }),
   statement('2.6', 'client_id is the client that the token was issued to', async (service) => {
-    const { top } = await checkToken(service, await service.clientToken());
-    same('client_id', top.text('client_id'), clientOf(service).id);
+    const { record } = await checkToken(service, await service.clientToken());
+    same('client_id', record.text('client_id'), clientOf(service).id);
   }),
   statement('2.6', 'app_no is the app number of the token record', async (service) => {
-    const { top } = await granted(service, 'client_credentials');
-    const checked = await checkToken(service, top.text('access_token'));
-    same('app_no', checked.top.integer('app_no'), top.integer('app_no'));
+    const { record } = await granted(service, 'client_credentials');
+    const checked = await checkToken(service, record.text('access_token'));
+    same('app_no', checked.record.integer('app_no'), record.integer('app_no'));
   }),
   statement('2.6', 'member_no and nickname are those of the token record', async (service) => {
-    const { top } = await granted(service, 'refresh_token');
-    const checked = (await checkToken(service, top.text('access_token'))).top;
-    same('member_no', checked.integer('member_no'), top.integer('member_no'));
-    same('nickname', checked.text('nickname'), top.text('nickname'));
+    const { record } = await granted(service, 'refresh_token');
+    const checked = (await checkToken(service, record.text('access_token'))).record;
+    same('member_no', checked.integer('member_no'), record.integer('member_no'));
+    same('nickname', checked.text('nickname'), record.text('nickname'));
   }),
   statement('2.6', 'exp is the same whenever one token is checked', async (service) => {
     const token = await service.clientToken();
     const [one, two] = [await checkToken(service, token), await checkToken(service, token)];
-    same('exp', two.top.integer('exp'), one.top.integer('exp'));
+    same('exp', two.record.integer('exp'), one.record.integer('exp'));
   }),
 ];
 
@@ -73,7 +73,7 @@ export const TOKEN_GRANTS: Statement[] = [
   ...FIELDS.flatMap(([name, type, presentFor]) =>
     presentFor.map((grant) =>
       statement('2.5', `${name} is a ${type}, present for ${grant}`, async (service) =>
-        typed((await granted(service, grant)).top, name, type),
+        typed((await granted(service, grant)).record, name, type),
       ),
     ),
   ),
@@ -84,8 +84,8 @@ export const TOKEN_GRANTS: Statement[] = [
   ),
   ...VALUES,
   statement('2.5', 'An access token that is issued works at once', async (service) => {
-    const { top } = await obtain(service, { grant_type: 'client_credentials' });
-    const checked = await checkToken(service, top.text('access_token'));
-    insist(checked.top.flag('active'), `a new token should be active; seen: ${checked.told}`);
+    const { record } = await obtain(service, { grant_type: 'client_credentials' });
+    const checked = await checkToken(service, record.text('access_token'));
+    insist(checked.record.flag('active'), `a new token should be active; seen: ${checked.told}`);
   }),
 ];

@@ -1,4 +1,6 @@
-/** Section 5, rule 3: which kind of token each resource endpoint takes, and that it takes no other. */
+/**
+ * Section 5, rule 3: which kind of token each resource endpoint takes, and that it takes no other.
+ */
 import {
   accountBy,
   burn,

@@ -108,17 +108,21 @@ const VALUES = [
   statement('2.1', 'token_metadata is immutable, token_extradata is mutable', async (service) => {
     const to = await userAddr(service);
     const id = await completeToken(service, { to, metaData: META, extraData: EXTRA });
-    dataOf(await setExtraData(service, id, { extraData: '{"level":2}' }));
-    const record = await settled(service, id);
+    const reply = await setExtraData(service, id, { extraData: '{"level":2}' });
+    const record = await settled(service, id, dataOf(reply).text('tx_hash'));
     same('token_extradata', plain(record.text('token_extradata')), '{"level":2}');
     same('token_metadata', plain(record.text('token_metadata')), META);
   }),
   statement('2.1', 'token_creator is a wallet address that creatorAddr finds', async (service) => {
     const { id, single, owner } = await sample(service);
     const query = { creatorAddr: single.text('token_creator', 42), ownerAddr: owner };
-    const rows = dataOf(await listTokens(service, { ...query, perPage: '100' })).list('data');
+    const data = dataOf(await listTokens(service, { ...query, perPage: '100' }));
+    const rows = data.list('data');
     const found = rows.some((row) => row.integer('token_id') === id);
-    insist(found, `the list of its creator should hold token ${id}; the answer is another`);
+    insist(
+      found || data.integer('total') > BigInt(rows.length),
+      `the list of its creator should hold token ${id}; the answer is another`,
+    );
   }),
   statement('2.1', 'token_created_at does not change when the owner does', async (service) => {
     const { before, after } = await moved(service);
@@ -182,7 +186,7 @@ function moved(service: Service): Promise<{ before: Place; after: Place; hash: s
     if (service.controlled) await service.control.moveClock(2_000);
     const fields = { fromAddr: await userAddr(service), toAddr: await wallet(service) };
     const data = dataOf(await transferFrom(service, { ...fields, tokenId: String(id) }));
-    const after = await settled(service, id);
-    return { before, after, hash: data.text('tx_hash', 66) };
+    const hash = data.text('tx_hash', 66);
+    return { before, after: await settled(service, id, hash), hash };
   });
 }

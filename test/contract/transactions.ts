@@ -1,6 +1,6 @@
 /** Section 4.3: give, receive-from and transfer. */
 import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from './endpoints.ts';
-import { operator, paymentText, reason } from './named.ts';
+import { operator, paymentText, reason, unit } from './named.ts';
 import {
   balanceAfter,
   balanceOf,
@@ -33,7 +33,7 @@ export async function body(service: Service, kind: PaymentKind): Promise<Record<
   const rich = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
   const addresses = ADDRESSES[kind].map((name) => [name, rich] as const);
   if (kind === 'transfer') addresses[1] = ['toAddr', await otherWallet(service)];
-  return { ...Object.fromEntries(addresses), amount: 1 };
+  return { ...Object.fromEntries(addresses), amount: unit(service) };
 }
 
 const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
@@ -69,20 +69,32 @@ const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
 
 const MOVES: Statement[] = [
   statement('4.3', 'give adds the amount to the recipient', async (service) => {
-    const [before = 0n, after = 0n] = (await payments(service)).wallet;
-    same('what the recipient got', after - before, 3n);
+    const {
+      unit: one,
+      wallet: [before = 0n, after = 0n],
+    } = await payments(service);
+    same('what the recipient got', after - before, 2n * one);
   }),
   statement('4.3', 'transfer takes the amount from the sender', async (service) => {
-    const [, before = 0n, after = 0n] = (await payments(service)).wallet;
-    same('what the sender lost', before - after, 2n);
+    const {
+      unit: one,
+      wallet: [, before = 0n, after = 0n],
+    } = await payments(service);
+    same('what the sender lost', before - after, one);
   }),
   statement('4.3', 'transfer adds the amount to the recipient', async (service) => {
-    const [before = 0n, after = 0n] = (await payments(service)).other;
-    same('what the recipient got', after - before, 2n);
+    const {
+      unit: one,
+      other: [before = 0n, after = 0n],
+    } = await payments(service);
+    same('what the recipient got', after - before, one);
   }),
   statement('4.3', 'receive-from takes the amount from the user', async (service) => {
-    const [, before = 0n, after = 0n] = (await payments(service)).other;
-    same('what the user lost', before - after, 2n);
+    const {
+      unit: one,
+      other: [, before = 0n, after = 0n],
+    } = await payments(service);
+    same('what the user lost', before - after, one);
   }),
   statement('4.3', 'give: the operator wallet of the path pays', async (service) => {
     const toAddr = await freshWallet(service);
@@ -122,7 +134,7 @@ const MOVES: Statement[] = [
     'give: an operator wallet that is not configured is refused',
     async (service) => {
       const { toAddr } = await body(service, 'give');
-      const json = { toAddr, amount: 1, reasonType: reason(service) };
+      const json = { toAddr, amount: unit(service), reasonType: reason(service) };
       const path = '/v1/app/token/operations/987654321/give';
       const reply = await service.send('tx', 'POST', path, { json });
       insist(reply.top.at('error').present, `an error should be answered; it was ${reply.told}`);
