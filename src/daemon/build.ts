@@ -7,7 +7,12 @@ import { makeConsole } from '../console/console.ts';
 import { type Daemon, enrolDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
-import { makeDecisions, makeElsewhere, makeJournal } from '../journal/journal.ts';
+import {
+  findByIdempotencyKey,
+  makeDecisions,
+  makeElsewhere,
+  makeJournal,
+} from '../journal/journal.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -15,7 +20,7 @@ import { makeMetrics } from '../kernel/metrics.ts';
 import { makeSeal } from '../kernel/seal.ts';
 import { makeKeys } from '../keys/keys.ts';
 import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
-import { addWallets, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
+import { addWallets, availableSince, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
 import { makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
@@ -23,14 +28,16 @@ import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database.ts';
+import { preImageFrom } from './first-look.ts';
 import { makeHeartbeat } from './heartbeat.ts';
 import { makeNotifier } from './notifier.ts';
-import { observedRead, preImageFrom } from './observed.ts';
+import { observedRead } from './observed.ts';
 import { makeSchedule } from './schedule.ts';
 import { masterKeyOf } from './secrets.ts';
 import type { Service } from './service.ts';
 import {
   booksOf,
+  firstLookSettings,
   gatewaySettings,
   observerSettings,
   reconcilerSettings,
@@ -51,22 +58,24 @@ export async function build(config: Config, database: Database, service: Service
   const wake: Wake = (...names) => ring(...names);
   const stages = pipeline(config, base, service, wake);
   const sequenced = makeNotifier();
-  const schedule = makeSchedule({
-    ...base,
-    workers: workersOf({ config, ...base, ...stages, sequenced, wake }),
-    passDeadlineMs: config.daemon.pass_deadline_ms,
-  });
-  ring = schedule.wake;
-  const stopping = new AbortController();
   const gateway = makeGateway({
     ...base,
     ...stages,
     ...gatewaySettings(config),
-    preImage: preImageFrom(base.db),
+    preImage: preImageFrom({ ...base, ...stages, ...firstLookSettings(config) }),
+    heldBy: (owner, key) => findByIdempotencyKey(base.db, owner, key),
+    serviceDown: async () => (await availableSince(base.db)) === Number.POSITIVE_INFINITY,
     isAlive: base.heartbeat.isAlive,
     concluded: () => wake('ledger', 'observer', 'sequencer', 'webhooks'),
     observed: observedRead(stages.observer, log),
   });
+  const schedule = makeSchedule({
+    ...base,
+    workers: workersOf({ config, ...base, ...stages, gateway, sequenced, wake }),
+    passDeadlineMs: config.daemon.pass_deadline_ms,
+  });
+  ring = schedule.wake;
+  const stopping = new AbortController();
   const api = makeApi({
     ...base,
     ...stages,

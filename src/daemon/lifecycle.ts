@@ -3,7 +3,7 @@
  * leaves nothing behind; a stop lets what is under way finish, within a deadline, and is harmless
  * twice.
  */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { retireDaemon, setInstallationFact } from '../db/leases.ts';
@@ -79,10 +79,18 @@ async function tellFinance({ db, clock }: Database, config: Config): Promise<voi
 /** The service's own paths go to the gateway on Node's raw request; everything else is our API. */
 function makeServer({ gateway, api }: Built): Server {
   const listener = getRequestListener(api.fetch, { overrideGlobalObjects: false });
-  return createServer({ requestTimeout: 60_000, keepAliveTimeout: 65_000 }, (request, response) => {
-    if (request.url?.startsWith('/v1/')) void gateway.handle(request, response);
-    else void listener(request, response);
-  });
+  const serve = (request: IncomingMessage, response: ServerResponse, goOn?: () => void) => {
+    if (request.url?.startsWith('/v1/')) return void gateway.handle(request, response, goOn);
+    goOn?.();
+    void listener(request, response);
+  };
+  const limits = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
+  const server = createServer(limits, (request, response) => serve(request, response));
+  // Expect: 100-continue: the gateway knows its caller before it asks for the body.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>
+    serve(request, response, () => response.writeContinue()),
+  );
+  return server;
 }
 
 function listen(server: Server, { http }: Config): Promise<string> {

@@ -1,12 +1,7 @@
-/**
- * What the gateway and the observer have to do with each other: reads of apps are looks that cost
- * nothing, and what was last seen is the pre-image of a write.
- */
-import type { Db } from '../db/connect.ts';
-import type { ObservedRead, WriteDescription } from '../gateway/gateway.ts';
-import type { Json } from '../kernel/json.ts';
+/** Reads of apps through the gateway are looks that cost nothing: here they become observations. */
+import type { ObservedRead } from '../gateway/gateway.ts';
 import type { Log } from '../kernel/log.ts';
-import { lastSeen, type ObjectRef, type Observer, objectName } from '../observer/observer.ts';
+import type { ObjectRef, Observer } from '../observer/observer.ts';
 import { readToken, readWallet } from '../upstream/upstream.ts';
 
 /** Reads waiting to be recorded at most; a look that does not fit is simply not used. */
@@ -47,29 +42,4 @@ function refOf({ path, query }: ObservedRead): ObjectRef | undefined {
   }
   const addr = path === '/v1/app/token/account' ? new URLSearchParams(query).get('addr') : null;
   return addr?.length === 42 ? { kind: 'wallet', addr } : undefined;
-}
-
-/** What was last seen of the parties of a write, for its intent. */
-export function preImageFrom(db: Db): (write: WriteDescription) => Promise<Json> {
-  return async ({ family, fields }): Promise<Json> => {
-    if (family === 'nft') {
-      const { contractId, tokenId } = fields;
-      if (contractId == null || tokenId == null) return null;
-      const [seen] = await lastSeen(db, [objectName({ kind: 'token', contractId, tokenId })]);
-      return seen ? { token: seen.last_seen, at: seen.last_started_at } : null;
-    }
-    const addrs = [fields.fromAddr, fields.toAddr].filter((addr) => addr != null);
-    if (addrs.length === 0) return null;
-    const seen = await lastSeen(
-      db,
-      addrs.map((addr) => objectName({ kind: 'wallet', addr })),
-    );
-    return {
-      wallets: seen.map((row) => ({
-        name: row.name,
-        at: row.last_started_at,
-        seen: row.last_seen,
-      })),
-    };
-  };
 }

@@ -46,6 +46,11 @@ export const settingsSchema = z.strictObject({
     write_timeout_ms: ms,
     body_bytes_max: bytes,
   }),
+  gateway: z.strictObject({
+    first_look_ms: z.number().int().min(0).max(60_000),
+    queue_ttl_ms: ms.max(7 * 86_400_000),
+    open_paths_per_s: perS,
+  }),
   observer: z.strictObject({
     steady_ms: ms,
     pending_min_ms: ms,

@@ -1,6 +1,7 @@
 /**
  * From the configuration file's names to each stage's own settings. Pure; one function per stage.
  */
+import { addressKey } from '../kernel/addresses.ts';
 import type { Books } from '../ledger/ledger.ts';
 import type { ObserverSettings } from '../observer/observer.ts';
 import type { ReconcilerSettings } from '../reconciler/reconciler.ts';
@@ -77,12 +78,24 @@ export function webhookSettings({ webhooks }: Config, sandbox: boolean): Webhook
   };
 }
 
-export function gatewaySettings({ http, upstream }: Config) {
+/** The first look before a wallet's first write; our own books' wallets need none. */
+export function firstLookSettings(config: Config) {
+  const { operators, feesAddr, collectionAddr } = booksOf(config);
+  const own = [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr != null);
+  return {
+    ownWallets: new Set(own.map(addressKey)),
+    firstLookMs: config.gateway.first_look_ms,
+  };
+}
+
+export function gatewaySettings({ http, upstream, gateway }: Config) {
   return {
     bodyBytesMax: http.body_bytes_max,
     concurrencyMax: http.concurrency_max,
     readTimeoutMs: upstream.read_timeout_ms,
     writeTimeoutMs: upstream.write_timeout_ms,
+    openPathsPerS: gateway.open_paths_per_s,
+    queueTtlMs: gateway.queue_ttl_ms,
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Db } from '../db/connect.ts';
 import { dropPartitions, makePartitions } from '../db/partitions.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Observer } from '../observer/observer.ts';
@@ -20,6 +21,7 @@ interface Given {
   config: Config;
   db: Db;
   journal: Journal;
+  gateway: Gateway;
   ledger: Ledger;
   observer: Observer;
   reconciler: Reconciler;
@@ -32,20 +34,11 @@ interface Given {
 
 /** Every worker of a daemon, in the order of the pipeline. */
 export function workersOf(given: Given): Worker[] {
-  return [...knowing(given), ...telling(given)];
+  return [...asking(given), ...knowing(given), ...telling(given)];
 }
 
-/** Who finds out what is true. */
-function knowing({
-  config,
-  heartbeat,
-  journal,
-  ledger,
-  observer,
-  reconciler,
-  wake,
-}: Given): Worker[] {
-  const pollMs = config.daemon.poll_ms;
+/** Who keeps this daemon alive, and what was asked on its way. */
+function asking({ config, heartbeat, journal, gateway, wake }: Given): Worker[] {
   return [
     {
       name: 'heartbeat',
@@ -63,6 +56,20 @@ function knowing({
         return undefined;
       },
     },
+    {
+      name: 'queue',
+      pollMs: 1_000,
+      // One pass may send as many writes as its bound, each up to its own deadline.
+      deadlineMs: 600_000,
+      pass: async (now) => (await gateway.runQueue(now)).nextAt,
+    },
+  ];
+}
+
+/** Who finds out what is true. */
+function knowing({ config, ledger, observer, reconciler, wake }: Given): Worker[] {
+  const pollMs = config.daemon.poll_ms;
+  return [
     {
       name: 'ledger',
       pollMs,

@@ -2,7 +2,7 @@
  * What the gateway says itself, and what of the service's answers it passes on. Pure.
  */
 
-import type { KeyedOperation, Operation } from '../journal/journal.ts';
+import { type KeyedOperation, type Operation, operationFields } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, jsonText } from '../kernel/json.ts';
@@ -21,6 +21,10 @@ const PASSED_ON = new Set([
   'retry-after',
   'www-authenticate',
   'set-cookie',
+  // Without these the bytes cannot be read, a token could be cached, and a 405 says nothing.
+  'content-encoding',
+  'cache-control',
+  'allow',
 ]);
 
 /** The service's answer as the caller gets it: status and body bytes as they came. */
@@ -81,6 +85,22 @@ function callerOutcome({ state }: Operation): string {
   return state === 'unknown' || state === 'undecided' ? 'unknown' : state;
 }
 
+/** The caller chose to wait: its operation as it stands, and where to ask for it again. */
+export function queuedAnswer(operation: Operation, extra: [string, string][] = []): Answer {
+  const body = { id: operation.id, ...operationFields(operation) };
+  return {
+    status: 202,
+    headers: [
+      ['content-type', 'application/json'],
+      ['location', `/api/operations/${operation.id}`],
+      ['preference-applied', 'respond-async'],
+      ...operationHeaders(operation),
+      ...extra,
+    ],
+    body: Buffer.from(jsonText(body)),
+  };
+}
+
 /** What a repeat of an idempotent write is answered; nothing is ever sent for it. */
 export function replayAnswer(held: KeyedOperation, fingerprint: string): Answer {
   const { operation, answer } = held;
@@ -93,8 +113,9 @@ export function replayAnswer(held: KeyedOperation, fingerprint: string): Answer 
     ['idempotency-replayed', 'true'] as [string, string],
   ];
   switch (operation.state) {
-    case 'recorded':
     case 'queued':
+      return queuedAnswer(operation, [['idempotency-replayed', 'true']]);
+    case 'recorded':
     case 'sending':
       return problemAnswer(new Failure('idempotency_in_flight', undefined, members), headers);
     case 'unknown':

@@ -19,11 +19,16 @@ export interface Request {
   body: Uint8Array;
 }
 
-export type Description =
+/** What the head of a request says, before its body is read. */
+export type Classified =
   | { what: 'read'; host: Host }
   /** Authorization and maintenance: passed through, never recorded, never logged. */
   | { what: 'private'; host: 'auth' }
-  | { what: 'write'; host: Host; kind: Kind; family: Family; fields: WriteFields };
+  | { what: 'write'; host: Host; kind: Kind; family: Family };
+
+export type Description =
+  | Exclude<Classified, { what: 'write' }>
+  | (Extract<Classified, { what: 'write' }> & { fields: WriteFields });
 
 export type Family = 'transaction' | 'nft' | 'other';
 
@@ -36,6 +41,8 @@ interface WriteRow {
   fields: (values: Values, path: readonly string[]) => WriteFields;
 }
 
+/** A slash at the end names the same thing: a server may take either. */
+const END = '/?$';
 const NFT = '^/v1/chain/erc721/(\\d+)';
 const token = (v: Values) => ({
   toAddr: text(v.toAddr),
@@ -55,7 +62,7 @@ const money = (v: Values) => ({
 export const WRITES: readonly WriteRow[] = [
   {
     method: 'POST',
-    path: new RegExp(`${NFT}/mint$`),
+    path: new RegExp(`${NFT}/mint${END}`),
     kind: 'mint',
     family: 'nft',
     fields: (v, [contract]) => ({
@@ -66,21 +73,21 @@ export const WRITES: readonly WriteRow[] = [
   },
   {
     method: 'POST',
-    path: new RegExp(`${NFT}/mint-sequential$`),
+    path: new RegExp(`${NFT}/mint-sequential${END}`),
     kind: 'mint_sequential',
     family: 'nft',
     fields: (v, [contract]) => ({ ...token(v), contractId: whole(contract) }),
   },
   {
     method: 'POST',
-    path: new RegExp(`${NFT}/burn$`),
+    path: new RegExp(`${NFT}/burn${END}`),
     kind: 'burn',
     family: 'nft',
     fields: (v, [contract]) => ({ contractId: whole(contract), tokenId: whole(v.tokenId) }),
   },
   {
     method: 'PUT',
-    path: new RegExp(`${NFT}/tokens/(\\d+)/set-extra-data$`),
+    path: new RegExp(`${NFT}/tokens/(\\d+)/set-extra-data${END}`),
     kind: 'set_extra_data',
     family: 'nft',
     fields: (v, [contract, id]) => ({
@@ -91,7 +98,7 @@ export const WRITES: readonly WriteRow[] = [
   },
   {
     method: 'POST',
-    path: new RegExp(`${NFT}/transfer-from$`),
+    path: new RegExp(`${NFT}/transfer-from${END}`),
     kind: 'transfer_from',
     family: 'nft',
     fields: (v, [contract]) => ({
@@ -103,7 +110,7 @@ export const WRITES: readonly WriteRow[] = [
   },
   {
     method: 'POST',
-    path: /^\/v1\/app\/token\/operations\/(\d+)\/give$/,
+    path: /^\/v1\/app\/token\/operations\/(\d+)\/give\/?$/,
     kind: 'give',
     family: 'transaction',
     fields: (v, [no]) => ({
@@ -113,14 +120,14 @@ export const WRITES: readonly WriteRow[] = [
   },
   {
     method: 'POST',
-    path: /^\/v1\/app\/token\/operations\/receive-from$/,
+    path: /^\/v1\/app\/token\/operations\/receive-from\/?$/,
     kind: 'receive_from',
     family: 'transaction',
     fields: (v) => money({ ...v, toAddr: null }),
   },
   {
     method: 'POST',
-    path: /^\/v1\/app\/token\/accounts\/transfer$/,
+    path: /^\/v1\/app\/token\/accounts\/transfer\/?$/,
     kind: 'transfer',
     family: 'transaction',
     fields: (v) => money(v),
@@ -130,27 +137,38 @@ export const WRITES: readonly WriteRow[] = [
 /** Methods that change nothing (RFC 9110, section 9.2.1), as far as they can be forwarded. */
 const SAFE = ['GET', 'HEAD', 'OPTIONS'];
 
+/** What a request is by its method and raw path. Never fails. */
+export function classify(method: string, path: string): Classified {
+  const host = hostOf(path);
+  if (host === 'auth') return { what: 'private', host };
+  if (SAFE.includes(method)) return { what: 'read', host };
+  const { kind, family } = rowOf(method, path)?.row ?? { kind: 'other', family: 'other' };
+  return { what: 'write', host, kind, family };
+}
+
 /**
  * Says what a request is. Never fails: fields that cannot be read are null, and the service judges
  * them.
  */
 export function describe(request: Request): Description {
-  const { method, path } = request;
-  const host = hostOf(path);
-  if (host === 'auth') return { what: 'private', host };
-  if (SAFE.includes(method)) return { what: 'read', host };
+  const classified = classify(request.method, request.path);
+  if (classified.what !== 'write') return classified;
+  const found = rowOf(request.method, request.path);
+  const fields = found ? found.row.fields(valuesOf(request), found.parts) : {};
+  return { ...classified, fields };
+}
+
+function rowOf(method: string, path: string): { row: WriteRow; parts: string[] } | undefined {
   for (const row of WRITES) {
     const match = row.method === method ? row.path.exec(path) : null;
-    if (!match) continue;
-    const fields = row.fields(valuesOf(request), match.slice(1));
-    return { what: 'write', host, kind: row.kind, family: row.family, fields };
+    if (match) return { row, parts: match.slice(1) };
   }
-  return { what: 'write', host, kind: 'other', family: 'other', fields: {} };
+  return undefined;
 }
 
 export function hostOf(path: string): Host {
   if (/^\/v1\/(oauth|system)(\/|$)/.test(path)) return 'auth';
-  if (path === '/v1/app/token/account') return 'base';
+  if (/^\/v1\/app\/token\/account\/?$/.test(path)) return 'base';
   return path.startsWith('/v1/app/token/') ? 'tx' : 'base';
 }
 
@@ -170,6 +188,30 @@ function canonicalBody(request: Request): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * True when two readers could find different values in a body: a member that stands in it twice.
+ * Whoever limits amounts must not believe one of them.
+ */
+export function isAmbiguous(request: Request): boolean {
+  const text = textOf(request.body);
+  if (!isJson(request)) {
+    const names = [...new URLSearchParams(text).keys()];
+    return new Set(names).size < names.length;
+  }
+  // What is no JSON has no members; what is, has its quotes in pairs, so that this stays linear.
+  if (tryParseJson(text) === undefined) return true;
+  const names: string[] = [];
+  let depth = 0;
+  let last = '';
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:]/gs)) {
+    if (token === '{' || token === '[') depth++;
+    else if (token === '}' || token === ']') depth--;
+    else if (token === ':' && depth === 1) names.push(String(tryParseJson(last)));
+    last = token;
+  }
+  return new Set(names).size < names.length;
 }
 
 function valuesOf(request: Request): Values {

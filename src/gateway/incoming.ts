@@ -55,10 +55,17 @@ const DROPPED_TIMES = 8;
 /**
  * The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut
  * off
+ * @param goOn called once when the body is wanted
  */
-export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+export async function readBody(
+  request: IncomingMessage,
+  bytesMax: number,
+  goOn?: () => void,
+): Promise<Uint8Array> {
   const droppedMax = bytesMax * DROPPED_TIMES;
-  if (Number(request.headers['content-length'] ?? 0) > droppedMax) throw tooLarge(bytesMax);
+  const declared = Number(request.headers['content-length'] ?? 0);
+  if (declared > (goOn ? bytesMax : droppedMax)) throw tooLarge(bytesMax);
+  goOn?.();
   let chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -80,25 +87,39 @@ function tooLarge(bytesMax: number): Failure {
   return new Failure('body_too_large', `at most ${bytesMax} bytes are taken`);
 }
 
+/** Sets status and headers; several of a name stay several. */
+export function writeHead(response: ServerResponse, head: Omit<Answer, 'body'>): void {
+  const named = new Map<string, string[]>();
+  for (const [name, value] of head.headers) {
+    named.set(name.toLowerCase(), [...(named.get(name.toLowerCase()) ?? []), value]);
+  }
+  response.statusCode = head.status;
+  for (const [name, values] of named) {
+    response.setHeader(name, values.length === 1 ? (values[0] as string) : values);
+  }
+}
+
 /** Writes an answer whole; a caller that has gone is no error. */
 export function writeAnswer(
   request: IncomingMessage,
   response: ServerResponse,
   answer: Answer,
+  bodyBytesMax: number,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  const named = new Map<string, string[]>();
-  for (const [name, value] of answer.headers) {
-    named.set(name.toLowerCase(), [...(named.get(name.toLowerCase()) ?? []), value]);
-  }
-  response.statusCode = answer.status;
-  for (const [name, values] of named) {
-    response.setHeader(name, values.length === 1 ? (values[0] as string) : values);
-  }
+  writeHead(response, answer);
   // An answer that has no body by its nature is not given a length of its own.
   const bodiless = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
   if (!bodiless) response.setHeader('content-length', answer.body.length);
-  // What was not read of a refused body must not be taken for the next request.
-  if (!request.complete) response.setHeader('connection', 'close');
+  // What was not read of a refused body must not be taken for the next request; a small one is
+  // read and dropped, so that the caller hears why.
+  if (!request.complete && !isDroppable(request, bodyBytesMax))
+    response.setHeader('connection', 'close');
   response.end(bodiless ? undefined : answer.body);
+}
+
+/** True when the rest of the body is bounded and on its way. */
+function isDroppable({ headers }: IncomingMessage, bodyBytesMax: number): boolean {
+  const length = Number(headers['content-length'] ?? Number.NaN);
+  return length <= bodyBytesMax * DROPPED_TIMES && headers.expect === undefined;
 }

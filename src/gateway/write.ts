@@ -2,29 +2,29 @@
  * The one path of every write: recorded before it leaves, its answer durable before the caller sees
  * it.
  *
- *     record (commit) → send (no transaction open) → conclude (commit) → answer
+ *     limits → record (commit) → send (no transaction open) → conclude (commit) → answer
  *
- * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; nothing
- * is ever sent a second time but after a 401 on the managed token, which proves that it was not
- * applied.
+ * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; what
+ * left is never sent a second time but after a 401 on the managed token, which proves that it was
+ * not applied. A key that holds an operation is answered from it, whatever else would refuse.
  */
-
-import type { Conclusion, Journal, Operation } from '../journal/journal.ts';
-import { type Clock, type Instant, pause } from '../kernel/clock.ts';
+import type { KeyedOperation, Operation, Recorded } from '../journal/journal.ts';
+import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Log } from '../kernel/log.ts';
-import type { Caller } from '../keys/keys.ts';
-import type { Forwarded, Upstream } from '../upstream/upstream.ts';
+import { type Caller, dayLimitOf, insistOnLimits } from '../keys/keys.ts';
+import type { Forwarded } from '../upstream/upstream.ts';
 import {
   type Answer,
   operationHeaders,
   passedOn,
   problemAnswer,
+  queuedAnswer,
   replayAnswer,
   throttled,
 } from './answers.ts';
-import { type Description, fingerprintOf, type Request } from './describe.ts';
+import { type Description, fingerprintOf, isAmbiguous, type Request } from './describe.ts';
+import { type SendParts, sendAndConclude } from './sending.ts';
 
 export type WriteDescription = Extract<Description, { what: 'write' }>;
 
@@ -39,37 +39,65 @@ export interface IncomingWrite {
   /** The caller's own Authorization, or undefined for the managed client token. */
   ownToken: string | undefined;
   headers: [string, string][];
+  /** Until when it may still be sent, when its caller chose to wait; only without `ownToken`. */
+  waitsUntil?: Instant | undefined;
 }
 
-export interface WriteParts {
-  journal: Journal;
-  upstream: Upstream;
-  clock: Clock;
-  log: Log;
-  /** What was last seen of the wallets or the token involved. */
+export interface WriteParts extends SendParts {
+  /**
+   * What was last seen of the wallets or the token involved; for what was never seen, after one
+   * look, bounded in time.
+   */
   preImage: (description: WriteDescription) => Promise<Json>;
-  /** False once this daemon no longer counts as alive: then it must not send. */
-  isAlive: () => boolean;
-  /** Called when an outcome was recorded, so that the later stages look at once. */
-  concluded: (operation: Operation) => void;
+  /** What holds that idempotency key of that owner. */
+  heldBy: (owner: string, key: string) => Promise<KeyedOperation | undefined>;
+  /** True while the service is known to be away: then a write that may wait is not tried. */
+  serviceDown: () => Promise<boolean>;
   writeTimeoutMs: number;
 }
-
-/** How long a caller waits for its outcome to become durable while the database is away. */
-const RECORD_OUTCOME_MS = 20_000;
-/** How long we go on trying after that, so that the service's own answer is not lost. */
-const KEEP_TRYING_MS = 600_000;
 
 /**
  * Runs one write from intent to answer. @throws Failure for what is refused before anything is
  * recorded
  */
 export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise<Answer> {
-  const { journal } = parts;
-  const { description, caller, request } = write;
-  const fingerprint = fingerprintOf(request, write.query);
+  const fingerprint = fingerprintOf(write.request, write.query);
+  let recorded: Recorded;
+  try {
+    recorded = await record(parts, write, fingerprint);
+  } catch (error) {
+    const held = await heldDespite(parts, write, error);
+    if (!held) throw error;
+    recorded = { held };
+  }
+  if ('held' in recorded) return replayAnswer(recorded.held, fingerprint);
+  if ('queued' in recorded) return queuedAnswer(recorded.queued);
+  const { forwarded, operation } = await sendAndConclude(parts, {
+    operationId: recorded.id,
+    method: write.request.method,
+    path: `${write.request.path}${write.query}`,
+    host: write.description.host,
+    headers: write.headers,
+    body: write.request.body,
+    authorization: write.ownToken === undefined ? { managed: true } : { own: write.ownToken },
+    family: write.description.family,
+    deadlineAt: recorded.sendDeadlineAt,
+  });
+  if (!operation) return unrecorded(recorded.id);
+  return operation.state === 'queued' ? queuedAnswer(operation) : answerOf(operation, forwarded);
+}
+
+/** Checks what may refuse the write, and makes its intent durable. */
+async function record(
+  parts: WriteParts,
+  write: IncomingWrite,
+  fingerprint: string,
+): Promise<Recorded> {
+  const { description, caller, request, waitsUntil } = write;
+  refuseBeyondLimits(write);
+  const queue = await mustWait(parts, waitsUntil !== undefined);
   const preImage = await parts.preImage(description);
-  const recorded = await journal.record({
+  return parts.journal.record({
     kind: description.kind,
     owner: caller.owner,
     keyId: caller.keyId,
@@ -83,72 +111,42 @@ export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise
     fields: description.fields,
     preImage,
     sendWithinMs: parts.writeTimeoutMs,
-    expiresAt: null,
-    queue: false,
-    dayLimit: null,
+    expiresAt: waitsUntil ?? null,
+    queue,
+    dayLimit: dayLimitOf(caller.limits) ?? null,
   });
-  if ('held' in recorded) return replayAnswer(recorded.held, fingerprint);
-  if ('queued' in recorded) throw new Failure('internal', 'queued without being asked');
-  const forwarded = await send(parts, write, recorded.id, recorded.sendDeadlineAt);
-  const operation = await conclude(parts, {
-    operationId: recorded.id,
-    outcome: forwarded.outcome,
-    answer: forwarded.answer,
-    endedAt: forwarded.endedAt,
-  });
-  return operation ? answerOf(operation, forwarded) : unrecorded(recorded.id);
 }
 
-function send(
-  parts: WriteParts,
-  write: IncomingWrite,
-  operationId: string,
-  deadlineAt: Instant,
-): Promise<Forwarded> {
-  const { clock, journal, upstream } = parts;
-  return upstream.forward({
-    method: write.request.method,
-    path: `${write.request.path}${write.query}`,
-    host: write.description.host,
-    headers: write.headers,
-    body: write.request.body,
-    authorization: write.ownToken === undefined ? { managed: true } : { own: write.ownToken },
-    family: write.description.family,
-    deadlineAt,
-    mayStillSend: () => parts.isAlive() && clock.now() < deadlineAt,
-    beforeResend: (after) => journal.recordResend(operationId, after, deadlineAt),
-  });
+function refuseBeyondLimits({ caller, description, request }: IncomingWrite): void {
+  const { limits } = caller;
+  if (!limits) return;
+  const { operationNo = null, amount = null, feeAmount = null } = description.fields;
+  const read = isAmbiguous(request) ? null : amount;
+  insistOnLimits(limits, { kind: description.kind, operationNo, amount: read, feeAmount });
 }
 
 /**
- * Makes the outcome durable, however long the database takes; undefined when the caller waited
- * enough.
+ * Whether the write is queued without being tried.
+ * @throws Failure `upstream_throttled` for one that may not wait, with the service's deadline
  */
-async function conclude(
-  { journal, clock, log, concluded }: WriteParts,
-  conclusion: Conclusion,
-): Promise<Operation | undefined> {
-  const keepTrying = async () => {
-    const giveUpAt = clock.now() + KEEP_TRYING_MS;
-    for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2_000)) {
-      try {
-        const operation = await journal.conclude(conclusion);
-        concluded(operation);
-        return operation;
-      } catch (error) {
-        const { operationId } = conclusion;
-        log.error({ err: error, operationId }, 'an outcome could not be recorded yet');
-        if (clock.now() > giveUpAt) return undefined;
-        await pause(waitMs);
-      }
-    }
-  };
-  const enough = new AbortController();
-  const recorded = keepTrying().finally(() => enough.abort());
-  const patience = pause(RECORD_OUTCOME_MS, enough.signal).then(() => undefined);
-  return (
-    (await Promise.race([recorded, patience])) ?? (enough.signal.aborted ? recorded : undefined)
-  );
+async function mustWait(parts: WriteParts, mayWait: boolean): Promise<boolean> {
+  const until = parts.upstream.blockedUntil('app-write');
+  if (until === undefined) return mayWait && (await parts.serviceDown());
+  if (mayWait) return true;
+  throw throttled(until, parts.clock.now());
+}
+
+/** Refusals that say nothing about a write that was taken before. */
+const NOT_OF_A_REPEAT = ['key_limit', 'upstream_throttled', 'frozen'];
+
+async function heldDespite(
+  { heldBy }: WriteParts,
+  { idempotencyKey, caller }: IncomingWrite,
+  error: unknown,
+): Promise<KeyedOperation | undefined> {
+  if (idempotencyKey === undefined || !(error instanceof Failure)) return undefined;
+  if (!NOT_OF_A_REPEAT.includes(error.code)) return undefined;
+  return heldBy(caller.owner, idempotencyKey);
 }
 
 /** No answer is given that is not recorded: the caller hears that the outcome is not known yet. */

@@ -5,6 +5,7 @@ import {
   describe as describeRequest,
   fingerprintOf,
   hostOf,
+  isAmbiguous,
   type Request,
   WRITES,
 } from '../../src/gateway/describe.ts';
@@ -126,10 +127,32 @@ describe('A write', () => {
     }
   });
 
+  it.each(ROWS)('Is the same with a slash at its end: %s', (kind, method, path, body) => {
+    const text = path.startsWith(TOKEN)
+      ? JSON.stringify(body)
+      : form(body as Record<string, string>);
+    const plain = describeRequest(request(method, path, text));
+    expect(describeRequest(request(method, `${path}/`, text))).toEqual(plain);
+    expect(plain).toMatchObject({ kind });
+  });
+
+  it.each([
+    ['{"amount":1,"amount":2}', true],
+    ['{"amount":1,"\\u0061mount":2}', true],
+    ['{"a":{"amount":1},"amount":2,"b":[{"amount":3}]}', false],
+    ['{"amount":"\\",\\"amount\\":1","b":{}}', false],
+    ['{"amount":1', true],
+    ['amount=1&toAddr=x', false],
+    ['amount=1&amount=2', true],
+    ['', false],
+  ])('Whose body could be read in two ways is found: %s', (body, ambiguous) => {
+    expect(isAmbiguous(request('POST', `${TOKEN}/accounts/transfer`, body))).toBe(ambiguous);
+  });
+
   it.each([
     ['POST', `${TOKEN}/event-payouts/3`, 'tx'],
     ['POST', `${TOKEN}/operations/x/give`, 'tx'],
-    ['POST', `${TOKEN}/operations/3/give/`, 'tx'],
+    ['POST', `${TOKEN}/operations/3/give//`, 'tx'],
     ['PUT', `${TOKEN}/operations/3/give`, 'tx'],
     ['DELETE', `${NFT}/tokens/7`, 'base'],
     ['PATCH', '/v1/something/new', 'base'],

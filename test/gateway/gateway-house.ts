@@ -12,7 +12,7 @@ import {
   makeGateway,
   type ObservedRead,
 } from '../../src/gateway/gateway.ts';
-import { type Journal, makeJournal } from '../../src/journal/journal.ts';
+import { findByIdempotencyKey, type Journal, makeJournal } from '../../src/journal/journal.ts';
 import { systemChance } from '../../src/kernel/chance.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -128,6 +128,8 @@ export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'con
   txUrl?: string;
   keysDb?: Db;
   isAlive?: () => boolean;
+  serviceDown?: () => boolean;
+  openPathsPerS?: number;
 }
 
 export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
@@ -212,6 +214,10 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
     log,
     metrics,
     preImage: async () => null,
+    heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
+    serviceDown: async () => wanted.serviceDown?.() ?? false,
+    openPathsPerS: wanted.openPathsPerS ?? 10_000,
+    queueTtlMs: 60_000,
     isAlive: wanted.isAlive ?? (() => true),
     concluded: () => {},
     observed: (seen) => observed.push(seen),
@@ -221,6 +227,9 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
     writeTimeoutMs,
   });
   const server = createServer((incoming, outgoing) => void gateway.handle(incoming, outgoing));
+  server.on('checkContinue', (incoming, outgoing) => {
+    void gateway.handle(incoming, outgoing, () => outgoing.writeContinue());
+  });
   const url = `http://127.0.0.1:${await listen(server)}`;
   return { gateway, keys, journal, upstream, observed, server, url, logged: () => text };
 }
