@@ -3,13 +3,7 @@
  * control surface is the sandbox's own on both sides.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  ADMIN_KEY,
-  createWorld,
-  type DaemonProcess,
-  startDaemon,
-  type World,
-} from '../harness/daemon.ts';
+import { ADMIN_KEY, createWorld, startDaemon } from '../harness/daemon.ts';
 import { makeService, type Service } from './service.ts';
 import { judge, type Statement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';
@@ -26,6 +20,11 @@ function holdsAt(service: () => Service): void {
   }
 }
 
+/** The last one that was opened ends first. */
+async function closeAll(open: (() => Promise<unknown>)[]): Promise<void> {
+  for (const close of open) await close();
+}
+
 const nameOf = ({ section, title }: Statement) => `${section} ${title}`;
 
 test('Every statement stands once in the list', () => {
@@ -38,35 +37,31 @@ test('What cannot be seen from outside says why', () => {
 });
 
 describe('The sandbox', () => {
-  let world: World;
+  const open: (() => Promise<unknown>)[] = [];
   let service: Service;
   beforeAll(async () => {
-    world = await createWorld({ settleMs: 20 });
+    const world = await createWorld({ settleMs: 20 });
+    open.unshift(world.close);
     const { url } = world.sandbox;
     service = makeService({ base: url, auth: url, tx: url, control: url, ...CLIENT });
+    open.unshift(service.close);
   });
-  afterAll(async () => {
-    await service.close();
-    await world.close();
-  });
+  afterAll(() => closeAll(open));
   holdsAt(() => service);
 });
 
 describe('The gateway', () => {
-  let world: World;
-  let daemon: DaemonProcess;
+  const open: (() => Promise<unknown>)[] = [];
   let service: Service;
   beforeAll(async () => {
-    world = await createWorld({ settleMs: 20 });
-    daemon = await startDaemon(world);
-    const { url } = daemon;
+    const world = await createWorld({ settleMs: 20 });
+    open.unshift(world.close);
+    const { url, stop } = await startDaemon(world);
+    open.unshift(stop);
     const hosts = { base: url, auth: url, tx: url };
     service = makeService({ ...hosts, control: world.sandbox.url, key: ADMIN_KEY, ...CLIENT });
+    open.unshift(service.close);
   });
-  afterAll(async () => {
-    await service.close();
-    await daemon.stop();
-    await world.close();
-  });
+  afterAll(() => closeAll(open));
   holdsAt(() => service);
 });

@@ -2,7 +2,7 @@
  * The contract suite against any base URL. It prints what holds, what does not and what could not
  * be checked; it fails only where the service contradicts the interface.
  */
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { printReport, type Row } from './report.ts';
 import { makeService, type ServiceOptions } from './service.ts';
 import { judge } from './statement.ts';
@@ -15,22 +15,26 @@ interface Options extends ServiceOptions {
 
 const command = new Command('contract')
   .description('checks a service against every statement of its interface')
-  .requiredOption('--base <url>', 'host of the NFT and account endpoints')
-  .option('--auth <url>', 'host of the authorization endpoints; without it, the base')
-  .option('--tx <url>', 'host of the transaction endpoints; without it, the base')
+  .requiredOption('--base <url>', 'host of the NFT and account endpoints', urlOf)
+  .option('--auth <url>', 'host of the authorization endpoints; without it, the base', urlOf)
+  .option('--tx <url>', 'host of the transaction endpoints; without it, the base', urlOf)
   .option('--client-id <id>', 'client id')
   .option('--client-secret <secret>', 'client secret')
   .option('--key <key>', "a gateway's own key, thk_…, sent beside the service's tokens")
-  .option('--contract <id>', 'an NFT contract of the client')
-  .option('--operator <no>', 'an operator wallet that pays')
+  .option('--contract <id>', 'an NFT contract of the client', wholeOf)
+  .option('--operator <no>', 'an operator wallet that pays', wholeOf)
   .option('--wallet <addr>', 'a wallet that may receive, send and own')
   .option('--other <addr>', 'a second wallet')
   .option('--user-token <token>', 'access token of a logged-in end user')
   .option('--refresh-token <token>', 'its refresh token')
   .option('--redirect-uri <uri>', 'a registered redirect URI')
   .option('--reason <text>', 'a reasonType that is allowed')
-  .option('--amount <count>', 'how many tokens a transaction moves, where 1 is too few')
-  .option('--control <url>', 'a sandbox, whose /_sandbox brings about what only operators can')
+  .option('--amount <count>', 'how many tokens a transaction moves, where 1 is too few', wholeOf)
+  .option(
+    '--control <url>',
+    'a sandbox, whose /_sandbox brings about what only operators can',
+    urlOf,
+  )
   .option('--only <text>', 'only statements whose section or title has the text')
   .option('--json', 'print JSON')
   .addHelpText(
@@ -42,6 +46,16 @@ Example:
   npm run contract -- --base http://127.0.0.1:4000 --client-id sandbox-client \\
     --client-secret sandbox-secret --control http://127.0.0.1:4000`,
   );
+
+function urlOf(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? '')) return text;
+  throw new InvalidArgumentError('It must be an address such as http://127.0.0.1:4000.');
+}
+
+function wholeOf(text: string): string {
+  if (/^\d{1,100}$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be a whole number.');
+}
 
 async function run(given: Options): Promise<number> {
   const { json = false, only = '', ...named } = given;

@@ -5,6 +5,7 @@ import { clientOf, type Service } from './service.ts';
 import { insist, type Statement, same, statement } from './statement.ts';
 import { type Grant, granted } from './stories.ts';
 
+const TYPES = { string: 'a string', integer: 'an integer', boolean: 'a boolean' };
 const GRANTS: Grant[] = ['client_credentials', 'authorization_code', 'refresh_token'];
 const USER_GRANTS: Grant[] = ['authorization_code', 'refresh_token'];
 
@@ -72,13 +73,13 @@ const VALUES: Statement[] = [
 export const TOKEN_GRANTS: Statement[] = [
   ...FIELDS.flatMap(([name, type, presentFor]) =>
     presentFor.map((grant) =>
-      statement('2.5', `${name} is a ${type}, present for ${grant}`, async (service) =>
+      statement('2.5', `${name} is ${TYPES[type]}, present for ${grant}`, async (service) =>
         typed((await granted(service, grant)).record, name, type),
       ),
     ),
   ),
   ...CHECKED.map(([name, type]) =>
-    statement('2.6', `${name} is a ${type}`, async (service) =>
+    statement('2.6', `${name} is ${TYPES[type]}`, async (service) =>
       typed(await userCheck(service), name, type),
     ),
   ),
