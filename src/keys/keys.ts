@@ -4,10 +4,11 @@
  */
 import type { Db } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
+import { makeBelief } from './belief.ts';
 import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
 
@@ -53,41 +54,16 @@ export interface Keys {
   revoke(id: string): Promise<void>;
 }
 
-/** How long an authenticated key is believed without asking again, in milliseconds. */
-const BELIEVED_MS = 1_000;
-const BELIEVED_MAX = 1_000;
-
 /** The keys of one database. */
 export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids }): Keys {
   const { db, clock, chance, ids } = given;
-  const believed = new Map<string, { caller: Caller; until: Instant }>();
-  const asking = new Map<string, Promise<Caller | undefined>>();
-  let epoch = 0;
-
-  /** Asks the database; what a revocation overtook is not believed. */
-  async function find(hash: string, now: Instant): Promise<Caller | undefined> {
-    const asked = epoch;
+  const believed = makeBelief(async (hash) => {
     const key = await store.findByHash(db.orm, hash);
-    believed.delete(hash);
-    if (!key || key.revokedAt !== null) return undefined;
-    const caller = callerOf(key);
-    if (believed.size >= BELIEVED_MAX) believed.clear();
-    if (asked === epoch) believed.set(hash, { caller, until: now + BELIEVED_MS });
-    return caller;
-  }
+    return key && key.revokedAt === null ? callerOf(key) : undefined;
+  }, clock);
 
   return {
-    async authenticate(secret) {
-      if (!isSecret(secret)) return undefined;
-      const hash = sha256Hex(secret);
-      const now = clock.now();
-      const known = believed.get(hash);
-      if (known && known.until > now) return known.caller;
-      // Calls that come together ask once.
-      const found = asking.get(hash) ?? find(hash, now).finally(() => asking.delete(hash));
-      if (asking.size < BELIEVED_MAX) asking.set(hash, found);
-      return found;
-    },
+    authenticate: async (secret) => (isSecret(secret) ? believed.of(sha256Hex(secret)) : undefined),
     async create({ name, owner, scopes, limits }) {
       const secret = newSecret(chance);
       const key = {
@@ -125,8 +101,6 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids
     async revoke(id) {
       const known = await store.revokeKey(db.orm, id, clock.now());
       // After it stands: what is believed from now on was read behind it.
-      epoch++;
-      asking.clear();
       believed.clear();
       if (!known) throw new Failure('not_found');
     },
