@@ -1,4 +1,5 @@
 /** Section 3: states that tokens can be in, and the moves that the interface names. */
+import { until } from '../harness/until.ts';
 import {
   checkToken,
   dataOf,
@@ -52,6 +53,17 @@ const STATES: Statement[] = [
       insist([0n, 2n].includes(status), `status should be 0 or 2 and is ${status}`);
     }),
   ),
+  statement('3', 'A mint that the chain does not carry out becomes Fail (3)', async (service) => {
+    await service.control.failNext();
+    const id = newTokenId();
+    const toAddr = await wallet(service);
+    dataOf(await mint(service, { toAddr, tokenId: String(id), tokenURI: TOKEN_URI }));
+    const failed = await until(async () => {
+      const record = dataOf(await readToken(service, id));
+      return record.integer('status') === 3n ? true : undefined;
+    });
+    insist(failed, `token ${id} should be in the state Fail (3), and never is`);
+  }),
   statement('3', 'NFT token lock has the state Locked (1)', async (service) => {
     const record = dataOf(await put(service, { locked: true }));
     same('token_is_locked', record.integer('token_is_locked'), 1n);
@@ -135,6 +147,19 @@ const LIFE: Statement[] = [
       DAY_MS,
     ),
   ),
+  statement('8', 'The access token lifetime is 24 hours', async (service) => {
+    const aDayOld = { token: '' };
+    await aged(
+      service,
+      async (client) => {
+        same('the token is active a minute before', await isActive(service, client), true);
+        aDayOld.token = client;
+      },
+      DAY_MS - MARGIN_MS,
+    );
+    await service.passTime(2 * MARGIN_MS);
+    same('the token is active a minute after', await isActive(service, aDayOld.token), false);
+  }),
   statement('3', 'check_token reports a token of 24 hours inactive or invalid', (service) =>
     aged(
       service,
