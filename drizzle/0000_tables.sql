@@ -249,6 +249,7 @@ CREATE TABLE "tallyhook"."objects" (
 	"token_id" numeric,
 	"weight" double precision NOT NULL,
 	"next_look_at" timestamptz(3) NOT NULL,
+	"pending" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"failures" integer DEFAULT 0 NOT NULL,
 	"last_started_at" timestamptz(3),
@@ -508,6 +509,7 @@ CREATE INDEX "wanted_unposted" ON "tallyhook"."wanted_postings" USING btree ("wa
 CREATE INDEX "looks_unjudged" ON "tallyhook"."looks" USING btree ("started_at") WHERE judged_at is null;--> statement-breakpoint
 CREATE INDEX "looks_by_object" ON "tallyhook"."looks" USING btree ("object","started_at");--> statement-breakpoint
 CREATE INDEX "objects_due" ON "tallyhook"."objects" USING btree ("next_look_at");--> statement-breakpoint
+CREATE INDEX "objects_pending" ON "tallyhook"."objects" USING btree ("next_look_at") WHERE pending;--> statement-breakpoint
 CREATE INDEX "objects_by_contract" ON "tallyhook"."objects" USING btree ("contract_id");--> statement-breakpoint
 CREATE INDEX "events_unsequenced" ON "tallyhook"."events" USING btree ("recorded_at","id") WHERE seq is null;--> statement-breakpoint
 CREATE INDEX "events_by_seq" ON "tallyhook"."events" USING btree ("seq");--> statement-breakpoint

@@ -226,6 +226,7 @@ create table tallyhook.objects (
   token_id numeric,
   weight double precision not null,
   next_look_at timestamp(3) with time zone not null,
+  pending boolean not null default false,
   lease_until timestamp(3) with time zone,
   failures integer not null default 0,
   last_started_at timestamp(3) with time zone,
@@ -542,6 +543,7 @@ CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING 
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX objects_by_contract ON tallyhook.objects USING btree (contract_id);
 CREATE INDEX objects_due ON tallyhook.objects USING btree (next_look_at);
+CREATE INDEX objects_pending ON tallyhook.objects USING btree (next_look_at) WHERE pending;
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_key ON tallyhook.operations USING btree (key_id, recorded_at) WHERE (amount IS NOT NULL);

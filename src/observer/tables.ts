@@ -3,7 +3,15 @@
  * is never changed but for the mark that the reconciler has judged it.
  */
 
-import { bigint, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  index,
+  integer,
+  primaryKey,
+  text,
+} from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 
@@ -34,6 +42,8 @@ export const objects = tallyhook.table(
     tokenId: whole('token_id'),
     weight: doublePrecision().notNull(),
     nextLookAt: instant('next_look_at').notNull(),
+    /** Somebody waits for the next look: it goes before the steady ones. */
+    pending: boolean().notNull().default(false),
     leaseUntil: instant('lease_until'),
     /** Looks in a row that brought nothing conclusive. */
     failures: integer().notNull().default(0),
@@ -44,7 +54,11 @@ export const objects = tallyhook.table(
     progress: json(),
     addedAt: instant('added_at').notNull(),
   },
-  (t) => [index('objects_due').on(t.nextLookAt), index('objects_by_contract').on(t.contractId)],
+  (t) => [
+    index('objects_due').on(t.nextLookAt),
+    index('objects_pending').on(t.nextLookAt).where(sql`pending`),
+    index('objects_by_contract').on(t.contractId),
+  ],
 );
 
 /** Every look. Partitioned by `started_at` and pruned by dropping partitions. */
