@@ -3,6 +3,7 @@
  * be checked; it fails only where the service contradicts the interface.
  */
 import { Command, InvalidArgumentError } from 'commander';
+import { request } from 'undici';
 import { printReport, type Row } from './report.ts';
 import { makeService, type ServiceOptions } from './service.ts';
 import { judge } from './statement.ts';
@@ -57,8 +58,30 @@ function wholeOf(text: string): string {
   throw new InvalidArgumentError('It must be a whole number.');
 }
 
+const REACHED_MS = 5_000;
+
+/** Which of the named addresses nobody answers at, in a line; undefined when all answer. */
+async function unreached(given: Options): Promise<string | undefined> {
+  for (const name of ['base', 'auth', 'tx', 'control'] as const) {
+    const url = given[name];
+    if (!url) continue;
+    try {
+      const answer = await request(url, { signal: AbortSignal.timeout(REACHED_MS) });
+      await answer.body.dump();
+    } catch (error) {
+      return `--${name} ${url}: nobody answers there (${(error as Error).message})`;
+    }
+  }
+  return undefined;
+}
+
 async function run(given: Options): Promise<number> {
   const { json = false, only = '', ...named } = given;
+  const nobody = await unreached(given);
+  if (nobody) {
+    process.stderr.write(`${nobody}\n`);
+    return 2;
+  }
   const service = makeService({
     ...named,
     auth: given.auth ?? given.base,
