@@ -72,6 +72,11 @@ export function addHealth(app: Api, doors: ApiDoors): void {
     return reply(c, { keys }, 200);
   });
   app.openapi(metricsRoute, async (c) => {
+    const { journal, metrics } = doors;
+    // Unknown while the database is away: then the last value stands.
+    await withinDeadline(
+      journal.currentFreeze().then((freeze) => metrics.frozen.set(freeze === undefined ? 0 : 1)),
+    );
     const headers = { 'content-type': doors.metrics.contentType, 'cache-control': 'no-store' };
     return c.text(await doors.metrics.text(), 200, headers);
   });

@@ -11,6 +11,7 @@ import {
   upstreamSettings,
 } from '../daemon/daemon.ts';
 import { findMissingGuards } from '../db/guards.ts';
+import { findFreeze } from '../journal/journal.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -42,6 +43,7 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
     withDatabase(async (database, config) => {
       await run('guards', () => guards(database));
       await run('clock', () => clockOf(database));
+      await run('writes', () => writes(database));
       await run('service', () => service(database, config));
       return config.databaseUrl
         ? 'external Postgres, migrated'
@@ -59,6 +61,15 @@ async function guards({ db }: Database): Promise<string> {
   const missing = await findMissingGuards(db);
   if (missing.length > 0) throw new Failure('bad_setting', `missing: ${missing.join(', ')}`);
   return 'all stand';
+}
+
+/** Writes that people have stopped are no fault, but nobody should search for the cause. */
+async function writes({ db }: Database): Promise<string> {
+  const freeze = await findFreeze(db);
+  if (!freeze) return 'taken';
+  const { frozenAt, frozenBy, reason } = freeze;
+  const since = `frozen since ${isoText(frozenAt)} by ${frozenBy}: ${reason}`;
+  throw new Failure('bad_setting', `${since}; npx tallyhook unfreeze --reason … releases them`);
 }
 
 async function clockOf({ clock }: Database): Promise<string> {

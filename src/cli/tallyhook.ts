@@ -5,9 +5,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { runDaemon } from '../daemon/daemon.ts';
 import { Failure } from '../kernel/errors.ts';
-import { printLine } from '../kernel/terminal.ts';
 import { runDemo } from './demo.ts';
 import { runDoctor } from './doctor.ts';
+import { exportOperations, FORMATS } from './export.ts';
+import { orderFreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { runMigrate } from './migrate.ts';
 import { makeReport } from './report.ts';
@@ -99,6 +100,30 @@ example(
   'npx tallyhook watch wallet 0x…',
 ).action((kind, names, options) => exits(addWatch(kind, names, options)));
 
+for (const [name, description, reason] of [
+  ['freeze', 'stop all writes at once, on every daemon', 'the operator key leaked'],
+  ['unfreeze', 'release all writes', 'the key is replaced'],
+] as const)
+  example(
+    remote(program.command(name).description(description), 'a key with admin')
+      .requiredOption('--reason <text>', 'why; it is kept')
+      .option('--json', 'print JSON'),
+    `npx tallyhook ${name} --reason "${reason}"`,
+  ).action((options) => exits(orderFreeze(name, options)));
+
+const exporting = program.command('export').description('take data out of the running daemon');
+example(
+  remote(exporting.command('operations'), 'a key with read')
+    .description('every write, the newest first, as CSV (columns of finance_v1.operations) or JSON')
+    .option('--since <instant>', 'recorded at or after, RFC 3339')
+    .option('--until <instant>', 'recorded before, RFC 3339; the present when left out')
+    .option('--state <state>', 'only in this state, such as undecided')
+    .option('--kind <kind>', 'only of this kind, such as give')
+    .addOption(new Option('--format <format>', 'of the file').choices(FORMATS).default('csv'))
+    .option('--out <file>', 'write there; standard output when left out'),
+  'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
+).action((options) => exits(exportOperations(options)));
+
 const keys = program.command('keys').description('API keys, straight in the database');
 example(
   keys
@@ -117,6 +142,13 @@ example(
   'npx tallyhook keys revoke key_…',
 ).action((id, options) => exits(revokeKey(id, options)));
 
+/** A command that speaks to a running daemon. */
+function remote(command: Command, keyIs: string): Command {
+  return command
+    .addOption(new Option('--url <url>', 'the daemon').env('TALLYHOOK_URL'))
+    .addOption(new Option('--key <key>', keyIs).env('TALLYHOOK_KEY'));
+}
+
 function wholeOf(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value >= 0) return value;
@@ -133,6 +165,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof Failure)) throw error;
-  printLine(error.detail ?? error.code);
+  // Not where data goes, which somebody may be reading or writing to a file.
+  process.stderr.write(`${error.detail ?? error.code}\n`);
   process.exit(1);
 }

@@ -38,7 +38,7 @@ export {
   type Report,
   type Reported,
 } from './elsewhere.ts';
-export type { Freeze, FreezeOrder } from './freeze-store.ts';
+export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
 export * from './operation.ts';
 export { operationFields } from './operation-event.ts';
 export {

@@ -43,6 +43,7 @@ export function makeMetrics() {
     deliverySeconds: seconds('webhook_delivery', 'Time from commit of the event to its delivery'),
     passSeconds: seconds('pass', 'Time one pass of a worker took', ['worker']),
     passFailures: counter('pass_failures_total', 'Passes that ended in an error', ['worker']),
+    frozen: gauge('writes_frozen', '1 while people have stopped all writes'),
     backlog: gauge('backlog', 'Rows waiting in each stage', ['stage']),
   };
 }
