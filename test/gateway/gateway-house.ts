@@ -126,6 +126,8 @@ export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'con
   writeTimeoutMs?: number;
   /** Where transactions go instead, such as a port where nobody listens. */
   txUrl?: string;
+  /** A service that runs already, instead of the script. */
+  origin?: string;
   keysDb?: Db;
   isAlive?: () => boolean;
   serviceDown?: () => boolean;
@@ -134,7 +136,7 @@ export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'con
 
 export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
   const service = await startService();
-  const parts = await buildGateway(db, wanted, service.origin);
+  const parts = await buildGateway(db, wanted, wanted.origin ?? service.origin);
   const { gateway, keys, upstream, url, server } = parts;
   const owner = `team-${service.origin}`;
   const made = wanted.keysDb
