@@ -1,24 +1,33 @@
 /**
- * Pages for people: a start page that says how things stand, and a page that shows a report. The
- * pages hold no data and need no key; their script asks the API with the key that a person types
+ * Pages for people: a start page that says how things stand, writes with what can be done about
+ * them, and a page that shows a report. The pages hold no data and need no key; their script asks the API with the key that a person types
  * in, which stays in the tab. Nothing is loaded from elsewhere, and nothing runs but the one
  * script by its hash.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { isId } from '../kernel/ids.ts';
+import { OPERATION_PAGE, OPERATIONS_PAGE } from './operation-pages.ts';
+import { OPERATION_SCRIPT } from './operation-script.ts';
+import { OPERATIONS_SCRIPT } from './operations-script.ts';
 import { REPORT_PAGE, START_PAGE } from './pages.ts';
 import { REPORT_SCRIPT } from './report-script.ts';
 import { START_SCRIPT } from './start-script.ts';
 import { STYLE } from './style.ts';
 
-/** The pages under `/` and `/reports/{id}`, to be mounted beside the API. */
+/** The pages under `/`, `/operations` and `/reports/{id}`, to be mounted beside the API. */
 export function makeConsole(): Hono {
   const app = new Hono();
   const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
   // A report brings its own style into its frame, which inherits this policy; scripts stay out.
   const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
+  const operations = pageOf(OPERATIONS_PAGE, OPERATIONS_SCRIPT, `'${hashOf(STYLE)}'`);
+  const operation = pageOf(OPERATION_PAGE, OPERATION_SCRIPT, `'${hashOf(STYLE)}'`);
   app.get('/', (c) => c.body(start.body, 200, start.headers));
+  app.get('/operations', (c) => c.body(operations.body, 200, operations.headers));
+  app.get('/operations/:id', (c) =>
+    isId('op', c.req.param('id')) ? c.body(operation.body, 200, operation.headers) : c.notFound(),
+  );
   app.get('/reports/:id', (c) =>
     isId('rep', c.req.param('id')) ? c.body(report.body, 200, report.headers) : c.notFound(),
   );

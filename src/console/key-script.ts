@@ -5,9 +5,11 @@
 export const KEY_SCRIPT = `
 const at = (id) => document.getElementById(id);
 const KEY = 'tallyhook_key';
-const ask = async (path) => {
-  const key = sessionStorage.getItem(KEY);
-  const answer = await fetch(path, { headers: { authorization: 'Bearer ' + key } });
+const ask = async (path, method = 'GET', body) => {
+  const headers = { authorization: 'Bearer ' + sessionStorage.getItem(KEY) };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const answer = await fetch(path, { method, headers, body: text });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   const said = problem.detail || problem.title || 'The daemon answered ' + answer.status;

@@ -1,12 +1,12 @@
 /** The markup of the pages. It holds no data: the scripts fill it, as text and never as markup. */
 
-const HEAD = `<meta charset="utf-8">
+export const HEAD = `<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <style>{{style}}</style>`;
 
-const KEY_FORM = `<form id="key-form" class="card" hidden>
+export const KEY_FORM = `<form id="key-form" class="card" hidden>
   <label for="key">A key with the scope <b>read</b></label>
   <div class="row">
     <input id="key" type="password" autocomplete="off" spellcheck="false" placeholder="thk_…"
@@ -35,6 +35,7 @@ ${HEAD}
   ${KEY_FORM}
   <p id="problem" class="card bad" role="alert" hidden></p>
   <div id="board" hidden>
+    <p id="freeze" class="card bad" role="alert" hidden></p>
     <section class="tiles" aria-label="Counts" id="tiles"></section>
     <section class="card">
       <h2>The service</h2>
@@ -46,7 +47,7 @@ ${HEAD}
       <tbody id="stages"></tbody></table>
     </section>
     <section class="card">
-      <h2>Open operations by state</h2>
+      <h2>Open operations by state · <a href="/operations">all</a></h2>
       <table><thead><tr><th>State</th><th>Operations</th></tr></thead>
       <tbody id="operations"></tbody></table>
     </section>

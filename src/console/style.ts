@@ -32,6 +32,12 @@ a { color: var(--mark); }
   padding: .8rem 1.2rem; }
 .tile b { display: block; font-size: 1.7rem; font-variant-numeric: tabular-nums; line-height: 1.2; }
 .tile.bad { border-color: var(--bad); }
+.tile { color: inherit; text-decoration: none; }
+.scroll { overflow-x: auto; }
+pre { margin: 0 0 1rem; overflow-x: auto; font-size: .85rem; }
+select { padding: .5rem .7rem; font: inherit; color: inherit; background: var(--paper);
+  border: 1px solid var(--line); border-radius: .4rem; }
+dd { overflow-wrap: anywhere; }
 input { flex: 1; min-width: 0; padding: .5rem .7rem; font: inherit; color: inherit;
   background: var(--paper); border: 1px solid var(--line); border-radius: .4rem; }
 button { padding: .5rem 1rem; font: inherit; color: var(--card); background: var(--mark); border: 0;

@@ -6,7 +6,9 @@ import { makeConsole } from '../../src/console/console.ts';
 const REPORT = '/reports/rep_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-describe.each(['/', REPORT])('The page %s', (path) => {
+const OPERATION = '/operations/op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+
+describe.each(['/', '/operations', OPERATION, REPORT])('The page %s', (path) => {
   const load = async () => {
     const answer = await makeConsole().request(path);
     expect(answer.status).toBe(200);
@@ -55,6 +57,7 @@ test('The report is framed so that it can run nothing', async () => {
   expect(page).toMatch(/<iframe[^>]* sandbox=""/);
 });
 
-test('A report page needs an id of the right shape', async () => {
+test('A report or operation page needs an id of the right shape', async () => {
+  expect((await makeConsole().request('/operations/op_1')).status).toBe(404);
   expect((await makeConsole().request('/reports/rep_1')).status).toBe(404);
 });
