@@ -1,0 +1,91 @@
+/** The pages about writes in a real browser, over the API: found, decided by two, cancelled. */
+import { existsSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeConsole } from '../../src/console/console.ts';
+import { openApi, type TestApi } from '../api/harness.ts';
+import { aWrite, lost } from '../api/writes.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+
+const CHROMIUM = '/usr/bin/chromium';
+
+describe('The pages about writes', () => {
+  if (!existsSync(CHROMIUM)) {
+    test('Are not tried without a browser: apt-get install chromium', () => {
+      expect(existsSync(CHROMIUM)).toBe(false);
+    });
+    return;
+  }
+  let database: TestDatabase;
+  let api: TestApi;
+  let server: Server;
+  let url: string;
+  let browser: Browser;
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    database = await createDatabase();
+    api = await openApi(database.db);
+    api.api.route('/', makeConsole());
+    const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
+    server = createServer((request, response) => void listener(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
+    browser = await chromium.launch({ executablePath: CHROMIUM, args });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    server?.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await database.drop();
+    expect(complaints).toEqual([]);
+  });
+
+  /** A page of a person with a key of that owner. */
+  async function pageOf(owner: string, path: string): Promise<Page> {
+    const { secret } = await api.keys.create({ name: owner, owner, scopes: ['read', 'manage'] });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(`${url}${path}`);
+    await page.fill('#key', secret);
+    await page.click('#key-form button');
+    await page.locator('#board').waitFor({ state: 'visible' });
+    return page;
+  }
+
+  test('Show an undecided write by its reference, and two people decide it there', async () => {
+    const made = await api.journal.record(aWrite({ reference: 'order <b>7</b>' }));
+    if (!('id' in made)) throw new Error('it was not taken');
+    const { id } = made;
+    const at = api.doors.clock.now();
+    await api.journal.conclude(lost(id, at));
+    await database.db.begin((tx) =>
+      api.journal.move(tx, [{ id, to: 'undecided', at, cause: 'looks', evidence: { look: 1 } }]),
+    );
+    const ann = await pageOf('ann', '/operations?state=undecided&words=order+%3Cb%3E7%3C%2Fb%3E');
+    await ann.locator('#rows', { hasText: 'order <b>7</b>' }).waitFor();
+    await ann.locator('#rows a').first().click();
+    await ann.locator('#evidence', { hasText: '"look": 1' }).waitFor();
+    await ann.fill('#reason', 'receipt 17');
+    await ann.click('#executed');
+    await ann.locator('#decisions', { hasText: 'receipt 17' }).waitFor();
+    await ann.click('#approve');
+    await ann.locator('#problem', { hasText: 'another owner' }).waitFor();
+    const bob = await pageOf('bob', `/operations/${id}`);
+    await bob.locator('#approve', { hasText: 'Approve number 1: executed' }).click();
+    await bob.locator('#state', { hasText: 'executed' }).waitFor();
+    const { body } = await api.ask('GET', `/api/operations/${id}`);
+    expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
+  });
+
+  test('Lead from the start page to what waits for people', async () => {
+    const page = await pageOf('cleo', '/');
+    await page.locator('a.tile').click();
+    await page.locator('#advice', { hasText: 'propose its outcome' }).waitFor();
+  });
+});
