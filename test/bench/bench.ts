@@ -4,11 +4,12 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { type Bench, type Figures, isHeld, type Result, type Wanted } from './frame.ts';
+import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { sandboxReads } from './sandbox-reads.ts';
 
 /** One line for each file that measures something. */
-const BENCHES: readonly Bench[] = [sandboxReads];
+const BENCHES: readonly Bench[] = [sandboxReads, gateway];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'wanted', 'p50/p99 ms', 'held'];
 
