@@ -75,6 +75,10 @@ export interface Observer extends Watching {
 /** Looks claimed in one pass at most. */
 const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
+const ENROL_EVERY_MS = 250;
+/** News may be committed so much later than it is dated. */
+const ENROL_OVERLAP_MS = 15_000;
+const ENROL_ALL_MS = 60_000;
 
 /**
  * Since when the service answers, as far as known: the beginning before the first probe, and
@@ -119,19 +123,38 @@ type ObjectLook = Look<WalletRecord> | Look<TokenRecord>;
 /** The observer of one daemon. */
 export function makeObserver(parts: Parts): Observer {
   const { db, clock, upstream, outbox, settings } = parts;
+  let credit = 0;
+  let enrolled = Number.NEGATIVE_INFINITY;
+  let allEnrolled = Number.NEGATIVE_INFINITY;
+  /** What is open is enrolled now and then, as a rule only what has news. Answers when again. */
+  async function enrol(now: Instant): Promise<Instant> {
+    const again = enrolled + ENROL_EVERY_MS;
+    if (now >= enrolled && now < again) return again;
+    const all = now < enrolled || now >= allEnrolled + ENROL_ALL_MS;
+    await store.enrolOpen(db, now, all ? undefined : enrolled - ENROL_OVERLAP_MS);
+    if (all) allEnrolled = now;
+    enrolled = now;
+    return Number.POSITIVE_INFINITY;
+  }
   return {
     ...makeWatching(parts),
     lookAgeMaxMs: () => lookAgeMaxMs(parts),
     async runOnce(now) {
       const service = await store.findService(db);
       if (service && !mayLook(service.state)) return { looks: 0, nextAt: service.nextProbeAt };
-      await store.enrolOpen(db, now);
+      const enrolAt = await enrol(now);
       const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
       if (room === 0) return { looks: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
-      const due = await store.claimDue(db, now, room, settings.lookTimeoutMs * 2);
+      // Steady looks keep their share of the turns, so that a burst of writes blinds nobody.
+      credit += settings.steadyShare;
+      const steadyFirst = credit >= 1;
+      if (steadyFirst) credit -= 1;
+      const leaseMs = settings.lookTimeoutMs * 2;
+      const due = await store.claimDue(db, now, room, { leaseMs, steadyFirst });
       await Promise.all(due.map((object) => lookAt(parts, object)));
       const { next } = await store.dueOutlook(db);
-      return { looks: due.length, nextAt: next ?? now + settings.steadyMs };
+      const nextAt = Math.min(next ?? now + settings.steadyMs, enrolAt);
+      return { looks: due.length, nextAt };
     },
     async probeOnce(now) {
       const before = await store.findService(db);

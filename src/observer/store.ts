@@ -16,43 +16,57 @@ export interface DueObject {
 }
 
 /**
- * Puts every wallet and token of an open operation under observation, and brings forward those
- * whose last look started before the operation's newest news. Found by state, not by a cursor:
- * nothing is missed.
+ * Puts the wallets and tokens of open operations under observation, and brings forward those whose
+ * last look started before the operation's newest news. Found by state, not by a cursor.
+ * @param since only operations with news from then on; undefined for all, so that nothing is missed
  */
-export async function enrolOpen(db: Queryable, now: Instant): Promise<void> {
-  await db.sql`
-    with open as (
+export async function enrolOpen(
+  db: Queryable,
+  now: Instant,
+  since: Instant | undefined,
+): Promise<void> {
+  const { sql } = db;
+  const recent =
+    since === undefined
+      ? sql``
+      : sql`and recorded_at >= ${isoText(since - LIFE_MS)}
+          and coalesce(answered_at, sent_at, recorded_at) >= ${isoText(since)}`;
+  await sql`
+    with open as materialized (
+      select kind, from_addr, to_addr, contract_id, token_id,
+        coalesce(answered_at, sent_at, recorded_at) as news
+      from tallyhook.operations
+      where settled_at is null
+        and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed') ${recent}
+    ), named as (
       select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as
-        contract_id,
-        null::numeric as token_id, coalesce(o.answered_at, o.sent_at, o.recorded_at) as news
-      from tallyhook.operations o
-      cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
-      where a.addr is not null and length(a.addr) = 42 and o.kind in ('give', 'receive_from',
-        'transfer')
-        and o.settled_at is null
-        and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+        contract_id, null::numeric as token_id, o.news
+      from open o cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
+      where length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
       union all
-      select 'token:' || o.contract_id || ':' || o.token_id, 'token', null, o.contract_id,
-        o.token_id,
-        coalesce(o.answered_at, o.sent_at, o.recorded_at)
-      from tallyhook.operations o
-      where o.contract_id is not null and o.token_id is not null
-        and o.kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
-        and o.settled_at is null
-        and o.state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id, news
+      from open
+      where contract_id is not null and token_id is not null
+        and kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
     ), latest as (
-      select distinct on (name) name, kind, addr, contract_id, token_id, news from open
+      select distinct on (name) name, kind, addr, contract_id, token_id, news from named
       order by name, news desc
     )
     insert into tallyhook.objects as x
-      (name, kind, addr, contract_id, token_id, weight, next_look_at, added_at)
-    select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)} from latest
-    on conflict (name) do update set next_look_at = excluded.next_look_at
-    where x.next_look_at > excluded.next_look_at and x.lease_until is null and x.failures = 0
-      and (x.last_started_at is null or x.last_started_at <=
-        (select news from latest l where l.name = x.name))`;
+      (name, kind, addr, contract_id, token_id, weight, next_look_at, pending, added_at)
+    select l.name, l.kind, l.addr, l.contract_id, l.token_id, 1, ${isoText(now)}, true,
+      ${isoText(now)}
+    from latest l left join tallyhook.objects o on o.name = l.name
+    where o.name is null or (o.lease_until is null and o.failures = 0
+      and (o.next_look_at > ${isoText(now)} or not o.pending)
+      and (o.last_started_at is null or o.last_started_at <= l.news))
+    order by l.name
+    on conflict (name) do update set pending = true,
+      next_look_at = least(x.next_look_at, excluded.next_look_at)`;
 }
+
+/** A write has its answer, or is called unknown, within so long a time from its recording. */
+const LIFE_MS = 600_000;
 
 /** Adds objects; the first spelling and an earlier due time stand. */
 export async function addObjects(
@@ -70,24 +84,30 @@ export async function addObjects(
 }
 
 /**
- * Claims what is due, earliest first; a claim that is never settled falls due again after its
- * lease.
+ * Claims what is due, earliest first: what somebody waits for, or the steady ones, and then the
+ * others. A claim that is never settled falls due again after its lease.
  */
 export async function claimDue(
   db: Queryable,
   now: Instant,
   limit: number,
-  leaseMs: number,
+  given: { leaseMs: number; steadyFirst: boolean },
 ): Promise<DueObject[]> {
-  return db.sql<DueObject[]>`
-    with due as (
-      select name from tallyhook.objects
-      where next_look_at <= ${isoText(now)} and kind in ('wallet', 'token', 'sweep')
-        and (lease_until is null or lease_until < ${isoText(now)})
-      order by next_look_at limit ${limit} for update skip locked
+  const { sql } = db;
+  const at = isoText(now);
+  const due = (pending: boolean) => sql`
+    select name, ${pending !== given.steadyFirst ? 0 : 1} as place, next_look_at
+    from tallyhook.objects
+    where next_look_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
+      and kind in ('wallet', 'token', 'sweep') and (lease_until is null or lease_until < ${at})
+    order by next_look_at limit ${limit} for update skip locked`;
+  return sql<DueObject[]>`
+    with awaited as (${due(true)}), steady as (${due(false)}), picked as (
+      select name from (select * from awaited union all select * from steady) d
+      order by place, next_look_at limit ${limit}
     )
-    update tallyhook.objects o set lease_until = ${isoText(now + leaseMs)}
-    from due where o.name = due.name
+    update tallyhook.objects o set lease_until = ${isoText(now + given.leaseMs)}
+    from picked where o.name = picked.name
     returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
 }
 
@@ -129,6 +149,7 @@ export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Pr
     update tallyhook.objects set
       lease_until = null,
       next_look_at = ${isoText(nextLookAt)},
+      pending = pending and ${!conclusive},
       failures = case when ${conclusive} then 0 else failures + 1 end,
       last_seen = case when ${conclusive} and (last_started_at is null or last_started_at <
         ${isoText(look.startedAt)})
@@ -141,8 +162,8 @@ export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Pr
 /** Brings the next look at an object forward; never puts it off. */
 export async function hurry(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
-    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}) where name =
-      ${name}`;
+    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}), pending = true
+    where name = ${name}`;
 }
 
 /** What was last seen of these objects. */

@@ -41,10 +41,11 @@ export async function wantSweep(
 ): Promise<void> {
   await db.sql`
     insert into tallyhook.objects as x (name, kind, addr, contract_id, weight, next_look_at,
-      added_at)
+      pending, added_at)
     values (${sweep.name}, 'sweep', ${sweep.creator ?? null},
-      ${sweep.contractId.toString()}::numeric, 1, ${isoText(at)}, ${isoText(now)})
-    on conflict (name) do update set next_look_at = least(x.next_look_at, excluded.next_look_at)`;
+      ${sweep.contractId.toString()}::numeric, 1, ${isoText(at)}, true, ${isoText(now)})
+    on conflict (name) do update set pending = true,
+      next_look_at = least(x.next_look_at, excluded.next_look_at)`;
 }
 
 /** Where the sweep stands; undefined when none is under way. */

@@ -11,8 +11,14 @@ import type { Json } from '../kernel/json.ts';
 import { type LookToJudge, pendingGapMs, sweepSoon } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
-import { type MintSaid, mintEvidence, mintHashOf, type SweptToken } from './mint-rule.ts';
-import { burnedUnknown, knownOf, newestSweep } from './mint-store.ts';
+import {
+  type ListedToken,
+  type MintSaid,
+  mintEvidence,
+  mintHashOf,
+  type SweptToken,
+} from './mint-rule.ts';
+import { burnedUnseen, knownOf, listGone, newestSweep } from './mint-store.ts';
 import type { Context } from './reconciler.ts';
 import { beliefIn, giveToPeople, isQuiet, quietAfter, takeEvidence } from './resolution.ts';
 import { sameAddress } from './token-rule.ts';
@@ -138,11 +144,11 @@ async function saidOf(
   open: readonly Operation[],
 ): Promise<MintSaid> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const tokens = await sweptTokens(tx, sweep, operation, sentAt);
+  const tokens = await tokensOf(tx, sweep, operation, sentAt);
   const rivals = open.filter(
     (o) => o !== operation && o.id !== operation.id && o.kind === 'mint_sequential',
   );
-  const burned = await burnedUnknown(tx, sweep.contractId, sentAt);
+  const burned = await burnedUnseen(tx, sweep.contractId, sentAt);
   return mintEvidence(
     operation,
     tokens,
@@ -151,47 +157,54 @@ async function saidOf(
   );
 }
 
-async function sweptTokens(
+/** Every token that may be meant, there or gone, with what is known of it. */
+async function tokensOf(
   tx: Tx,
   sweep: Sweep,
   operation: Operation,
   sentAt: Instant,
 ): Promise<SweptToken[]> {
-  const records = sweep.tokens.flatMap((record) => {
-    const tokenId = wholeOf(record.tokenId);
-    // Only what may be meant is looked up.
-    return tokenId === undefined || record.uri !== (operation.tokenUri ?? '')
-      ? []
-      : [{ record, tokenId }];
-  });
-  const hashOf = (record: Record<string, unknown>) => text(record.lastTxHash) || null;
+  const uri = operation.tokenUri ?? '';
+  const listed = sweep.tokens.flatMap(listedToken).filter((token) => token.uri === uri);
+  const gone = (await listGone(tx, sweep.contractId, uri)).filter(
+    ({ tokenId }) => !listed.some((token) => token.tokenId === tokenId),
+  );
+  const all = [...listed, ...gone];
   const known = await knownOf(
     tx,
     sweep.contractId,
-    records.map(({ record, tokenId }) => ({ tokenId, hash: hashOf(record) })),
+    all.map(({ tokenId, lastTxHash }) => ({ tokenId, hash: lastTxHash })),
   );
-  return records.map(({ record, tokenId }) => {
-    const about = known.get(tokenId);
-    const owner = text(record.owner);
-    const extraData = text(record.extraData);
+  return all.map((token) => {
+    const about = known.get(token.tokenId);
+    const givenBy = about?.owners ?? [];
     return {
-      tokenId,
-      owner,
-      creator: text(record.creator),
-      uri: text(record.uri),
-      metadata: text(record.metaData),
-      extraData,
-      status: Number(record.status),
-      locked: record.locked ? 1 : 0,
-      lastTxHash: hashOf(record),
-      createdText: text(record.createdAtText),
-      ownedText: text(record.ownedAtText),
+      ...token,
       claimed: (about?.claimed_by ?? []).some((id) => id !== operation.id),
       knownBefore: about?.first_known_at != null && about.first_known_at < sentAt,
-      ownerExplained: (about?.owners ?? []).some((addr) => sameAddress(addr, owner)),
-      dataExplained: (about?.data ?? []).includes(extraData),
+      ownerExplained: givenBy.some((addr) => sameAddress(addr, token.owner)),
+      dataExplained: (about?.data ?? []).includes(token.extraData ?? ''),
     };
   });
+}
+
+function listedToken(record: Record<string, unknown>): ListedToken[] {
+  const tokenId = wholeOf(record.tokenId);
+  if (tokenId === undefined) return [];
+  const token = {
+    tokenId,
+    owner: text(record.owner),
+    creator: text(record.creator),
+    uri: text(record.uri),
+    metadata: text(record.metaData),
+    extraData: text(record.extraData),
+    status: Number(record.status),
+    locked: record.locked ? 1 : 0,
+    lastTxHash: text(record.lastTxHash) || null,
+    createdText: text(record.createdAtText),
+    ownedText: text(record.ownedAtText),
+  };
+  return [token];
 }
 
 function text(value: unknown): string {

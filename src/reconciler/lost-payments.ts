@@ -9,19 +9,29 @@ import type { Instant } from '../kernel/clock.ts';
 import { walletKeysOf } from '../ledger/ledger.ts';
 import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
+import { isUnlikely } from './belief.ts';
 import type { Context } from './reconciler.ts';
-import { giveToPeople, isQuiet, quietAfter, type Said, takeEvidence } from './resolution.ts';
+import {
+  beliefIn,
+  giveToPeople,
+  isOverdue,
+  isQuiet,
+  type Said,
+  takeEvidence,
+} from './resolution.ts';
+import { findCandidate } from './store.ts';
 import {
   COINCIDENCE_MAX,
   canBeExplained,
   chanceOfCoincidence,
   type Explanation,
+  likeAmounts,
   solveJointly,
   type WalletEvidence,
 } from './unknown-rule.ts';
 import { readStanding } from './wallet-books.ts';
 import { expectationOf } from './wallet-rule.ts';
-import { countDrifts, findWallet } from './wallet-store.ts';
+import { countLikeDrifts, findWallet } from './wallet-store.ts';
 
 /** Unknown writes that share wallets, directly or through others. */
 export interface Component {
@@ -88,7 +98,8 @@ async function evidenceOf(
   if (!look) return undefined;
   const balance = wallet.observed_balance;
   const { started_at: startedAt, ended_at: endedAt } = look;
-  const { standing } = await readStanding(tx, wallet.addr, context.books, startedAt - readLagMs);
+  const since = startedAt - readLagMs;
+  const { standing } = await readStanding(tx, wallet.addr, context.books, { since });
   const sight = { balance, startedAt, endedAt };
   const { base, optional, complete } = expectationOf(sight, standing, readLagMs);
   if (!complete) return undefined;
@@ -139,12 +150,18 @@ async function saidOf(
   if (shown === undefined || shown === 'open') return undefined;
   // What is not shown may still come, until it has become quiet.
   if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) return undefined;
+  const outcome = shown === 'all' ? 'executed' : 'not_executed';
+  const belief = beliefIn(context, operation, solved.startedAt);
   const twoSided = sides.length >= 2;
-  const chance = twoSided ? 0 : await coincidence(tx, sides, operation, now);
+  // One wallet that does not show it says so with more weight the longer it lasts.
+  if (!twoSided && outcome === 'not_executed' && !isUnlikely(belief)) return undefined;
+  const earlier = await findCandidate(tx, operation.id);
+  const first = earlier?.outcome === outcome ? earlier.seen_at : solved.endedAt;
+  const chance = twoSided ? 0 : await coincidence(tx, sides, operation, { first, now });
   // While another party may still be explained, weak evidence waits for it.
   if (chance >= COINCIDENCE_MAX && speaking.length < parties.size) return undefined;
   return {
-    outcome: shown === 'all' ? 'executed' : 'not_executed',
+    outcome,
     basis: twoSided ? 'two_sided' : 'one_sided',
     enough: twoSided || chance < COINCIDENCE_MAX,
     evidence: {
@@ -152,6 +169,7 @@ async function saidOf(
       wallets: sides.map((side) => side.key),
       residuals: sides.map((side) => side.residual.toString()),
       ...(twoSided ? {} : { chance_of_coincidence: chance }),
+      ...(outcome === 'not_executed' ? { belief_executed: belief } : {}),
     },
     startedAt: solved.startedAt,
     endedAt: solved.endedAt,
@@ -160,22 +178,25 @@ async function saidOf(
 
 /**
  * The chance that an equal outside change explains the one wallet that we can see. It may have
- * happened at any time since the balance was last explained, so also before the write was sent.
+ * happened at any time since the balance was last explained, so also before the write was sent, and
+ * until it was first seen.
  */
 async function coincidence(
   tx: Tx,
   sides: readonly WalletEvidence[],
   operation: Operation,
-  now: Instant,
+  seen: { first: Instant; now: Instant },
 ): Promise<number> {
   let chance = 1;
-  for (const { key } of sides) {
+  for (const { key, optional } of sides) {
     const wallet = await findWallet(tx, key);
-    const changes = await countDrifts(tx, key);
-    const observedMs = now - (wallet?.opened_at ?? now);
+    const openedAt = wallet?.opened_at ?? seen.now;
+    const history = await countLikeDrifts(tx, key, likeAmounts(operation.id, optional), seen.now);
     const sentAt = operation.sentAt ?? operation.recordedAt;
-    const windowMs = now - Math.min(sentAt, wallet?.clean_at ?? sentAt);
-    chance = Math.min(chance, chanceOfCoincidence(changes, observedMs, windowMs));
+    const windowMs = seen.first - Math.min(sentAt, wallet?.clean_at ?? sentAt);
+    const own = { changes: history.own, observedMs: seen.now - openedAt };
+    const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
+    chance = Math.min(chance, chanceOfCoincidence(own, pool, windowMs));
   }
   return chance;
 }
@@ -190,7 +211,7 @@ async function overdue(
 ): Promise<EventDraft[]> {
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    if (now < quietAfter(operation, context) + context.settings.undecidedAfterMs) continue;
+    if (!isOverdue(operation, context, now)) continue;
     events.push(...(await giveToPeople(tx, context, operation, { explanations: why }, now)));
   }
   return events;

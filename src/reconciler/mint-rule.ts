@@ -8,11 +8,15 @@ import type { Operation } from '../journal/journal.ts';
 import { sameJsonText } from '../kernel/json.ts';
 import { sameAddress, type TokenState } from './token-rule.ts';
 
-/** A token of a sweep with what the journal and earlier looks know of it. */
-export interface SweptToken extends TokenState {
+/** A token as a sweep lists it, or as the newest look saw it that is gone by now. */
+export interface ListedToken extends TokenState {
   tokenId: bigint;
   createdText: string;
   ownedText: string;
+}
+
+/** A token with what the journal and earlier looks know of it. */
+export interface SweptToken extends ListedToken {
   /** Another operation made it, by its number or its hash. */
   claimed: boolean;
   /** It was there before the write was sent. */

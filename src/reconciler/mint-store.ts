@@ -2,6 +2,7 @@
 import { asJson, type Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { LookToJudge } from '../observer/observer.ts';
+import type { ListedToken } from './mint-rule.ts';
 
 /** What is known of one token beside what the sweep saw. */
 export interface TokenKnown {
@@ -16,6 +17,7 @@ export interface TokenKnown {
 }
 
 const SWEEPS_SEARCHED_MAX = 20;
+const GONE_MAX = 100;
 
 /** What is known of these tokens of a contract, one row each. */
 export async function knownOf(
@@ -58,11 +60,27 @@ export async function knownOf(
   return new Map(rows.map((row) => [row.token_id, row]));
 }
 
+/** Tokens that looks saw one by one and that are there no more, with this URI. */
+export async function listGone(
+  db: Queryable,
+  contractId: bigint,
+  uri: string,
+): Promise<ListedToken[]> {
+  return db.sql<ListedToken[]>`
+    select token_id as "tokenId", owner, creator, uri, metadata, extra_data as "extraData", status,
+      locked, last_tx_hash as "lastTxHash", coalesce(created_text, '') as "createdText",
+      coalesce(owned_text, '') as "ownedText"
+    from tallyhook.tokens
+    where contract_id = ${contractId.toString()}::numeric and absent_since is not null
+      and uri = ${uri}
+    order by token_id limit ${GONE_MAX}`;
+}
+
 /**
- * Whether a burn of ours since then took a token that no mint of ours made and no look had seen
- * before: it may have been the lost one.
+ * Whether a burn of ours since then took a token that no mint of ours made and no look ever saw: it
+ * may have been the lost one.
  */
-export async function burnedUnknown(
+export async function burnedUnseen(
   db: Queryable,
   contractId: bigint,
   since: Instant,
@@ -75,9 +93,8 @@ export async function burnedUnknown(
       and not exists (select from tallyhook.operations o
         where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
           and o.contract_id = b.contract_id and o.token_id = b.token_id)
-      and not exists (select from tallyhook.looks l
-        where l.object = ${`token:${contract}:`} || b.token_id and l.result = 'seen'
-          and l.started_at < ${isoText(since)})
+      and not exists (select from tallyhook.tokens t
+        where t.contract_id = b.contract_id and t.token_id = b.token_id and t.uri is not null)
     limit 1`;
   return rows.length > 0;
 }

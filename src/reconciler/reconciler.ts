@@ -25,7 +25,7 @@ import { type Odds, oddsOf } from './belief.ts';
 import { listLessons } from './belief-store.ts';
 import { giveMintToPeople, judgeSweep, wantSweeps } from './lost-mints.ts';
 import { componentsOf, judgeComponent } from './lost-payments.ts';
-import { giveToPeople, quietAfter } from './resolution.ts';
+import { giveToPeople, isOverdue, quietAfter } from './resolution.ts';
 import { judgeToken } from './tokens.ts';
 import { walletsOfBooks } from './wallet-books.ts';
 import { judgeWallet } from './wallets.ts';
@@ -60,6 +60,8 @@ export interface Context {
   settings: ReconcilerSettings;
   /** Since when the service answers, as far as known; infinite while it is down. */
   availableSince: Instant;
+  /** Since when somebody has judged without a break: nobody waits in vain while nobody judges. */
+  judgingSince: Instant;
   /** What lost answers have taught so far. */
   odds: Odds;
 }
@@ -74,10 +76,15 @@ const LEASE_MS = 15_000;
 const LOOKS_MAX = 50;
 const UNKNOWN_MAX = 200;
 const LEARN_EVERY_MS = 600_000;
+const BREAK_MS = 120_000;
 
 /** The reconciler of one daemon. */
 export function makeReconciler(
-  given: Omit<Context, 'availableSince' | 'odds'> & { db: Db; daemon: Daemon; outbox: Outbox },
+  given: Omit<Context, 'availableSince' | 'judgingSince' | 'odds'> & {
+    db: Db;
+    daemon: Daemon;
+    outbox: Outbox;
+  },
 ): Reconciler {
   const { db, daemon, outbox } = given;
 
@@ -108,6 +115,8 @@ export function makeReconciler(
     booksObserved = true;
   }
 
+  let judgedAt = Number.NEGATIVE_INFINITY;
+  let judgingSince: Instant = 0;
   let learned: { odds: Odds; at: Instant } | undefined;
   /** What was learned, read again now and then. */
   async function odds(now: Instant): Promise<Odds> {
@@ -120,7 +129,11 @@ export function makeReconciler(
 
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
-    const context = { ...given, availableSince: await availableSince(db), odds: await odds(now) };
+    // After a break, as after a start, clocks that wait for looks begin anew.
+    if (now - judgedAt > BREAK_MS) judgingSince = now;
+    judgedAt = now;
+    const since = await availableSince(db);
+    const context = { ...given, availableSince: since, judgingSince, odds: await odds(now) };
     const looks = await listUnjudged(db, LOOKS_MAX);
     // One that cannot be judged does not hold up the others; the pass fails when all are done.
     const failures: unknown[] = [];
@@ -159,8 +172,8 @@ async function unknownWork(db: Db, context: Context, now: Instant) {
   );
   const overdue = unknown.filter((operation) => {
     if (TOKEN_KINDS.includes(operation.kind)) return false;
-    const waitMs = NFT_KINDS.includes(operation.kind) ? context.settings.undecidedAfterMs : 0;
-    return now >= quietAfter(operation, context) + waitMs;
+    const isNft = NFT_KINDS.includes(operation.kind);
+    return isNft ? isOverdue(operation, context, now) : now >= quietAfter(operation, context);
   });
   const mints = unknown.filter(
     (operation) => operation.kind === 'mint_sequential' && !overdue.includes(operation),

@@ -50,6 +50,19 @@ export function isQuiet(
   return startedAt >= quietAfter(operation, context);
 }
 
+/**
+ * True when a write has waited for evidence as long as it may. Only time counts in which evidence
+ * could come: the service was there, and somebody judged.
+ */
+export function isOverdue(
+  operation: Operation,
+  context: Pick<Context, 'settings' | 'availableSince' | 'judgingSince'>,
+  now: Instant,
+): boolean {
+  const since = Math.max(quietAfter(operation, context), context.judgingSince);
+  return now >= since + context.settings.undecidedAfterMs;
+}
+
 /** How likely the write was executed although a look that began at `startedAt` does not show it. */
 export function beliefIn(
   { odds, availableSince }: Pick<Context, 'odds' | 'availableSince'>,

@@ -85,17 +85,50 @@ export function solveJointly(
   };
 }
 
+/** More writes beside it make every amount a possible one. */
+const LIKE_MAX = 6;
+
 /**
- * The chance that an outside change of just this amount happened in the window, bounded from above
- * by the wallet's learned rate of outside changes: (changes + 1) / observed time, times the window.
+ * The sizes of an outside change that would make a wallet tell the wrong story about a write: its
+ * own amount, alone or together with what else the look may show. Undefined when any size might.
+ */
+export function likeAmounts(
+  operationId: string,
+  optional: readonly { id: string; effect: bigint }[],
+): bigint[] | undefined {
+  const others = optional.filter(({ id }) => id !== operationId);
+  const own = optional.find(({ id }) => id === operationId)?.effect ?? 0n;
+  if (others.length > LIKE_MAX || own === 0n) return undefined;
+  let sums = new Set([own]);
+  for (const { effect } of others)
+    sums = new Set([...sums].flatMap((sum) => [sum, sum + effect, sum - effect]));
+  return [...new Set([...sums].map((sum) => (sum < 0n ? -sum : sum)))].filter((sum) => sum !== 0n);
+}
+
+/** Outside changes of some sizes, and the wallet-time in which they were counted. */
+export interface OutsideHistory {
+  changes: number;
+  observedMs: number;
+}
+
+/** What all other wallets teach counts at most as much as so long a time of one's own. */
+const POOL_MS_MAX = 30 * 86_400_000;
+
+/**
+ * The chance that an outside change of just this size happened in the window: its rate times the
+ * window. The rate is the mean of a Gamma posterior: the wallet's own changes of that size in its
+ * own time, on top of one change in the time that one takes over all other wallets (empirical Bayes
+ * as in the polling study, 2.5).
  */
 export function chanceOfCoincidence(
-  outsideChanges: number,
-  observedMs: number,
+  own: OutsideHistory,
+  pool: OutsideHistory,
   windowMs: number,
 ): number {
-  if (observedMs <= 0) return 1;
-  return Math.min(1, ((outsideChanges + 1) / observedMs) * windowMs);
+  const prior = Math.min(POOL_MS_MAX, Math.max(0, pool.observedMs) / (pool.changes + 1));
+  const observed = Math.max(0, own.observedMs) + prior;
+  if (observed <= 0) return 1;
+  return Math.min(1, ((own.changes + 1) / observed) * Math.max(0, windowMs));
 }
 
 /** One-sided evidence is enough below this chance (design, section 4, reconciler). */

@@ -28,6 +28,8 @@ export interface Sight {
 export interface Standing {
   /** The ledger's balance of the wallet, wanted postings included. */
   ledger: bigint;
+  /** The version of its account in the ledger; 0 while it has none. */
+  version: bigint;
   /** The sum of its open drifts. */
   drift: bigint;
   /** Writes that touch it and are open, not yet posted, or recent. */

@@ -178,9 +178,30 @@ export async function listDriftActions(
     limit 1000`;
 }
 
-/** How many outside changes a wallet had: its drifts, whatever became of them. */
-export async function countDrifts(db: Queryable, walletKey: string): Promise<number> {
-  const rows = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.drifts where wallet_key = ${walletKey}`;
-  return rows[0]?.count ?? 0;
+/**
+ * How many outside changes of these sizes one wallet had, and all of them, whatever became of them;
+ * and for how long the others have been observed, added up, in milliseconds.
+ * @param sizes without sign; undefined for any
+ */
+export async function countLikeDrifts(
+  db: Queryable,
+  walletKey: string,
+  sizes: readonly bigint[] | undefined,
+  now: Instant,
+): Promise<{ own: number; pool: number; observedMs: number }> {
+  const { sql } = db;
+  const like = sizes ? sql`and abs(amount) = any(${sizes.map(String)}::numeric[])` : sql``;
+  const rows = await sql<{ own: number; pool: number; observedMs: number }[]>`
+    select d.own, d.pool, w.observed as "observedMs"
+    from (select count(*)::int as pool,
+        (count(*) filter (where wallet_key = ${walletKey}))::int as own
+      from tallyhook.drifts where true ${like}) d,
+      (select coalesce(sum(extract(epoch from ${isoText(now)}::timestamptz - opened_at) * 1000), 0)
+          ::float8 as observed
+        from (select opened_at from tallyhook.wallets
+          where opened_at is not null and key <> ${walletKey} limit ${POOL_MAX}) o) w`;
+  return rows[0] ?? { own: 0, pool: 0, observedMs: 0 };
 }
+
+/** Wallets whose time of observation is added up at most. */
+const POOL_MAX = 1_000;

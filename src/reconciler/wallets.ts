@@ -9,7 +9,7 @@ import { addressKey } from '../kernel/addresses.ts';
 import { wholeOf } from '../kernel/amounts.ts';
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { accountOfWallet, walletKeysOf, want } from '../ledger/ledger.ts';
+import { accountOfWallet, openingId, walletKeysOf, want } from '../ledger/ledger.ts';
 import type { LookToJudge } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { lookAgain, stepDrift } from './drifts.ts';
@@ -46,12 +46,11 @@ export async function judgeWallet(
   const sight = { balance: seen.balance, startedAt: look.started_at, endedAt: look.ended_at };
   const lagged = look.started_at - context.settings.readLagMs;
   const since = Math.min(lagged, before?.observed_at ?? lagged);
-  const { standing, drifts } = await readStanding(
-    tx,
-    before?.addr ?? seen.addr,
-    context.books,
+  const opensAt = before?.opened_at == null ? { opensAt: lagged } : {};
+  const { standing, drifts } = await readStanding(tx, before?.addr ?? seen.addr, context.books, {
     since,
-  );
+    ...opensAt,
+  });
   const expectation = expectationOf(sight, standing, context.settings.readLagMs);
   const verdict = judgeBalance(seen.balance, expectation);
   const wallet: Wallet = {
@@ -69,7 +68,7 @@ export async function judgeWallet(
   });
   if (opened)
     events.push(...(await takeVerdict(tx, context, wallet, { verdict, drifts, look, now })));
-  else await open(tx, context, wallet, { expectation, standing, sight, now });
+  else await open(tx, context, wallet, { expectation, standing, sight, now, version });
   if (wallet.clean_at === look.started_at) {
     events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
   }
@@ -118,9 +117,11 @@ async function open(
     standing: Standing;
     sight: Sight;
     now: Instant;
+    /** Of the wallet's account in this snapshot. */
+    version: bigint;
   },
 ): Promise<void> {
-  const { expectation, standing, sight, now } = given;
+  const { expectation, standing, sight, now, version } = given;
   if (expectation.optional.length > 0 || !expectation.complete) {
     wallet.cause = 'writes are open on it';
     await lookAgain(tx, context, wallet, now);
@@ -133,7 +134,7 @@ async function open(
   await want(
     tx,
     {
-      id: `opening:${wallet.key}`,
+      id: openingId(wallet.addr),
       kind: 'opening',
       account: accountOfWallet(wallet.addr),
       counter: 'opening',
@@ -142,6 +143,8 @@ async function open(
       effectiveBasis: 'observed',
       requestedBy: 'reconciler',
       reason: 'first sight',
+      seen: { at: sight.startedAt, version },
+      seen: { at: sight.startedAt, version: standing.version },
     },
     now,
   );

@@ -119,7 +119,8 @@ describe('Looking', () => {
   it('A claim that is never settled falls due again after its lease', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
-    const claim = () => store.claimDue(database.db, clock.now(), 10, 10_000);
+    const claim = () =>
+      store.claimDue(database.db, clock.now(), 10, { leaseMs: 10_000, steadyFirst: false });
     expect(await claim()).toHaveLength(1);
     expect(await claim()).toEqual([]);
     clock.advance(10_001);

@@ -91,7 +91,7 @@ describe('A drift', () => {
     const addr = await opened(100n);
     const id = await give(addr, 30n);
     await house.lose(id);
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     await house.judge();
     await house.look(addr, 100n);
     await house.look(addr, 100n);

@@ -116,7 +116,7 @@ export function standingAt(
     if (isPosted) ledger += effect;
     parts.push({ effect, operation: { ...operation, postings: isPosted ? 1 : 0 } });
   }
-  return { ledger, drift, parts, complete: true };
+  return { ledger, version: 0n, drift, parts, complete: true };
 }
 
 /** A look: when it ran, how stale what it saw was, and how long it waited for its judgement. */

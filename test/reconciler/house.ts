@@ -97,6 +97,13 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
         if (!pass.more) return judged;
       }
     },
+    /** Time passes while somebody judges, whether or not there is something to judge. */
+    async wait(ms: number) {
+      for (let left = ms; left > 0; left -= 50_000) {
+        clock.advance(Math.min(left, 50_000));
+        await house.judge();
+      }
+    },
     post: () => runDry(ledger, clock),
     /** A second passes, a look is made and judged, and what it wants is posted. */
     async look(addr: string, balance: bigint, afterMs = 2_000) {

@@ -151,7 +151,7 @@ describe('A lost give whose operator cannot be seen', () => {
     await house.lose(id);
     await lookAtAll([a, 5n], [a, 5n], [a, 5n]);
     expect(await house.stateOf(id)).toBe('unknown');
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     await house.judge();
     expect(await house.stateOf(id)).toBe('undecided');
   });

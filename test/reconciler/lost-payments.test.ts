@@ -187,7 +187,7 @@ describe('A lost payment beside others', () => {
     const [a, b] = [await opened(100n), await opened(0n)];
     const stuck = await transfer(a, b, 40n);
     await house.lose(stuck);
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     await house.judge();
     expect(await house.stateOf(stuck)).toBe('undecided');
     const id = await transfer(a, b, 10n);
@@ -222,7 +222,7 @@ describe('A lost payment beside others', () => {
     expect(['executed', 'settled']).toContain(await house.stateOf(ids[0] ?? ''));
     // The other one is told by its sender alone, who is not known for long: it waits.
     expect(await house.stateOf(ids[1] ?? '')).toBe('unknown');
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     for (let i = 0; i < 3; i++) await lookAtAll([a, 83n], [b, 10n], [c, 1_007n]);
     expect(await house.stateOf(ids[1] ?? '')).toBe('undecided');
     expect((await house.drifts(c)).map(({ amount }) => amount)).toEqual([1_007n]);
@@ -236,7 +236,7 @@ describe('A lost payment beside others', () => {
     await house.lose(id);
     await lookAtAll([a, 90n], [b, 10n], [a, 90n], [b, 10n]);
     expect(await house.stateOf(id)).toBe('executed');
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     await house.judge();
     expect(await house.stateOf(idle)).toBe('undecided');
   });

@@ -171,7 +171,7 @@ describe('A lost write on a token', () => {
     for (const id of ids) await house.lose(id);
     await token.sees({ owner: token.other, lastTxHash: freshHash() });
     await token.sees();
-    house.clock.advance(700_000);
+    await house.wait(700_000);
     await house.judge();
     for (const id of ids) expect(await house.stateOf(id)).toBe('undecided');
     // People are waited for at the usual pace.

@@ -39,7 +39,7 @@ export function part(effect: bigint, state: State, given: Parameters<typeof writ
 }
 
 export function standing(ledger: bigint, parts: Part[] = [], drift = 0n): Standing {
-  return { ledger, drift, parts, complete: true };
+  return { ledger, version: 0n, drift, parts, complete: true };
 }
 
 /** A look from and to so many milliseconds after the start. */

@@ -1,196 +1,188 @@
-import type { Kind, WriteFields } from '../../src/journal/journal.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
+/**
+ * A simulated story: apps write, answers are lost, the service comes and goes, daemons die and
+ * start again, others change things; at the end everything is held against the truth.
+ */
+import { keepAlive } from '../../src/db/leases.ts';
+import type { Received } from '../../src/sandbox/request-log.ts';
 import { runDry } from '../ledger/fixture.ts';
-import { DAY_MS, type Plan, type World } from './world.ts';
+import {
+  badGateway,
+  changeToken,
+  changeWallet,
+  type Outside,
+  shiftingPages,
+  staleReads,
+} from './sim-outside.ts';
+import { DAY_MS, logIn, openDaemon, type SimDaemon, type World } from './sim-world.ts';
+import { type Asked, ask } from './sim-writes.ts';
 
-/** One write as it was asked for; `name` is its reason, by which the service's effect is found. */
-export interface Asked {
-  name: string;
-  id: string;
-  kind: Kind;
-  fields: WriteFields;
+export interface Story {
+  asked: Asked[];
+  outside: Outside[];
+  /** What the service received of each write, by its name. */
+  received: Map<string, Received[]>;
+  events: Record<string, number>;
+  /** The number of the newest request that was kept. */
+  harvested: number;
 }
 
-const CONTRACT = 1n;
-
-export interface Outside {
-  addr: string;
-  amount: bigint;
-}
+const ALIVE_MS = 15_000;
+/** Writes between two quiet times. */
+const SESSION = 120;
 
 /**
  * Runs the story, and then as long as it takes until nothing is open but what people have to
  * decide.
  */
-export async function runStory(world: World, { steps }: Plan) {
-  const asked: Asked[] = [];
-  const outside: Outside[] = [];
-  const below = (n: number) => Math.floor(world.chance.unit() * n);
-  await passes(world, 4);
+export async function runStory(world: World, tell: (line: string) => void = () => {}) {
+  const { plan, clock } = world;
+  const story: Story = { asked: [], outside: [], received: new Map(), events: {}, harvested: 0 };
+  await flow(world, 30_000);
   // Wallets that stood still for long are known well enough to be believed alone.
-  world.clock.advance(60 * DAY_MS);
-  await passes(world, 4);
-  for (let step = 0; step < steps; step++) {
-    const dice = world.chance.unit();
-    if (dice < 0.62) await Promise.all(writesOf(world, asked, below));
-    else if (dice < 0.72) outside.push(...changeBehindBack(world, outside, below));
-    else if (dice < 0.735) world.sandbox.control.maintenance({ state: 'on', duration_ms: 60_000 });
-    else if (dice < 0.78) staleReads(world, below);
-    world.clock.advance(20 + below(3_000));
-    await passes(world, 1 + below(2));
+  clock.advance(60 * DAY_MS);
+  await logIn(world);
+  await settleDown(world, story, 4);
+  let rested = 0;
+  while (story.asked.length < plan.writes) {
+    await step(world, story);
+    if (story.asked.length - rested < SESSION) continue;
+    rested = story.asked.length;
+    await settleDown(world, story, 10);
+    for (let more = 40; more > 0 && (await lost(world)) > 0; more--)
+      await settleDown(world, story, 1, 20_000);
+    await rest(world);
+    if (rested % 1_000 < SESSION) tell(`${rested} writes`);
   }
-  for (let round = 0; round < 60; round++) {
-    world.clock.advance(round < 40 ? 2_500 : 40_000);
-    await passes(world, 3);
-  }
-  return { asked, outside };
+  await settleDown(world, story, 20);
+  await settleDown(world, story, 40, 20_000);
+  return story;
 }
 
-/** Some passes of every stage, in which the clock moves a little. */
-async function passes(world: World, rounds: number): Promise<void> {
-  const { clock, journal, ledger, observer, reconciler } = world;
-  for (let round = 0; round < rounds; round++) {
-    await observer.probeOnce(clock.now());
-    for (let looks = 1, turn = 0; looks > 0 && turn < 12; turn++) {
-      clock.advance(3);
-      looks = (await observer.runOnce(clock.now())).looks;
-    }
-    if (world.chance.unit() < 0.7) await runDry(ledger, clock);
-    await reconciler.runOnce(clock.now());
-    await journal.runOnce(clock.now());
-  }
+/** Writes whose outcome is not known yet. */
+async function lost({ db }: World): Promise<number> {
+  const rows = await db.sql<{ count: number }[]>`
+    select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')`;
+  return rows[0]?.count ?? 0;
 }
 
-/** One to three writes at once, each with its own fate, while looks go on beside them. */
-function writesOf(world: World, asked: Asked[], below: (n: number) => number): Promise<unknown>[] {
-  const many = 1 + (below(4) === 0 ? below(3) : 0);
-  const writes = Array.from({ length: many }, () => oneWrite(world, asked, below));
-  return below(2) === 0 ? writes : [...writes, world.observer.runOnce(world.clock.now())];
-}
-
-async function oneWrite(world: World, asked: Asked[], below: (n: number) => number): Promise<void> {
-  const { clock, journal, upstream, sandbox } = world;
-  const name = `r${asked.length}x`;
-  const entry: Asked = { name, id: '', ...wishOf(world, asked, below) };
-  asked.push(entry);
-  const request = requestOf(entry);
-  const fault = FAULTS[below(FAULTS.length + world.unharmed)];
-  if (fault) sandbox.control.addFault({ ...fault, contains: name });
-  const deadlineAt = clock.now() + 5_000;
-  const recorded = await journal.record({
-    ...{ kind: entry.kind, owner: 'app', keyId: 'key', idempotencyKey: null, fingerprint: 'f' },
-    ...{ reference: name, method: 'POST', path: request.path, contentType: request.type },
-    ...{ body: request.body, fields: entry.fields, preImage: null, sendWithinMs: 5_000 },
-    ...{ expiresAt: null, queue: false, dayLimit: null },
-  });
-  entry.id = 'id' in recorded ? recorded.id : '';
-  const { outcome, endedAt } = await upstream.forward({
-    ...{ method: 'POST', path: request.path, host: request.host, body: request.body, deadlineAt },
-    headers: [['content-type', request.type]],
-    authorization: { managed: true },
-    family: request.host === 'tx' ? 'transaction' : 'nft',
-  });
-  await journal.conclude({ operationId: entry.id, outcome, answer: undefined, endedAt });
-}
-
-/** What may happen to a write; the plan says how many fare well beside them. */
-const FAULTS: FaultInput[] = [
-  { kind: 'lost_answer' },
-  { kind: 'lost_answer', reset: true },
-  { kind: 'truncated' },
-  { kind: 'garbled' },
-  { kind: 'dropped' },
-  { kind: 'dropped', reset: true },
-  { kind: 'late', delay_ms: 900 },
-  { kind: 'late', delay_ms: 20_000 },
-  { kind: 'late', delay_ms: 33_000 },
-  { kind: 'error', code: '999', applied: true },
-  { kind: 'error', code: '999' },
-  { kind: 'status', status: 502, applied: true },
-];
-
-function wishOf(
-  { users, amountMax }: World,
-  asked: readonly Asked[],
-  below: (n: number) => number,
-): Pick<Asked, 'kind' | 'fields'> {
-  const user = () => users[below(users.length)] ?? '';
-  const amount = BigInt(1 + below(amountMax));
-  const feeAmount = BigInt(below(3));
-  const dice = below(10);
-  if (dice < 3) return { kind: 'give', fields: { operationNo: 1n, toAddr: user(), amount } };
-  if (dice < 5) return { kind: 'receive_from', fields: { fromAddr: user(), amount, feeAmount } };
-  if (dice < 8) {
-    const fromAddr = user();
-    const toAddr = users.find((addr, i) => addr !== fromAddr && i >= below(users.length)) ?? '';
-    return {
-      kind: 'transfer',
-      fields: { fromAddr, toAddr: toAddr || fromAddr, amount, feeAmount },
-    };
-  }
-  const minted = asked.filter(({ kind }) => kind === 'mint');
-  const burnt = minted.find(
-    ({ fields }) => !asked.some((o) => o.kind === 'burn' && o.fields.tokenId === fields.tokenId),
-  );
-  if (dice === 8 && burnt && minted.length > 4)
-    return { kind: 'burn', fields: { contractId: CONTRACT, tokenId: burnt.fields.tokenId ?? 0n } };
-  const tokenId = 1_000n + BigInt(asked.length);
-  return {
-    kind: 'mint',
-    fields: { contractId: CONTRACT, tokenId, toAddr: user(), tokenUri: `ipfs://${tokenId}` },
+/** One moment of a busy time. */
+async function step(world: World, story: Story): Promise<void> {
+  const { chance, time, sandbox } = world;
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  const dice = chance.unit();
+  const happened = (name: string) => {
+    story.events[name] = (story.events[name] ?? 0) + 1;
   };
-}
-
-function requestOf({ name, kind, fields }: Asked) {
-  const { operationNo, fromAddr, toAddr, amount, feeAmount, tokenId, tokenUri } = fields;
-  if (kind === 'mint' || kind === 'burn') {
-    const form = new URLSearchParams({ tokenId: String(tokenId), metaData: `{"name":"${name}"}` });
-    if (kind === 'mint') {
-      form.set('toAddr', toAddr ?? '');
-      form.set('tokenURI', tokenUri ?? '');
-    }
-    const path = `/v1/chain/erc721/${CONTRACT}/${kind}`;
-    const type = 'application/x-www-form-urlencoded';
-    return { path, host: 'base', type, body: Buffer.from(form.toString()) } as const;
+  if (dice < 0.88) {
+    for (let n = 1 + (below(4) === 0 ? below(3) : 0); n > 0; n--) ask(world, story.asked);
+  } else if (dice < 0.92) story.outside.push(...changeWallet(world, story.outside, story.asked));
+  else if (dice < 0.95) changeToken(world);
+  else if (dice < 0.965) staleReads(world);
+  else if (dice < 0.97) shiftingPages(world);
+  else if (dice < 0.975) {
+    sandbox.control.maintenance({ state: 'on', duration_ms: 30_000 + below(90_000) });
+    happened('maintenance');
+  } else if (dice < 0.98) {
+    badGateway(world);
+    happened('bad gateway');
+  } else if (dice < 0.985) {
+    await outage(world, story);
+    happened('outage');
+  } else if (dice < 0.99) {
+    await restart(world, story);
+    happened('restart');
   }
-  const path = {
-    give: `/v1/app/token/operations/${operationNo}/give`,
-    receive_from: '/v1/app/token/operations/receive-from',
-    transfer: '/v1/app/token/accounts/transfer',
-  }[kind as 'give' | 'receive_from' | 'transfer'];
-  const body = JSON.stringify({
-    ...(fromAddr ? { fromAddr } : {}),
-    ...(toAddr ? { toAddr } : {}),
-    amount: Number(amount),
-    ...(kind === 'give' ? {} : { feeAmount: Number(feeAmount) }),
-    reasonType: name,
-  });
-  return { path, host: 'tx', type: 'application/json', body: Buffer.from(body) } as const;
+  await time.settled();
+  await flow(world, 20 + below(3_000));
+  harvest(world, story);
 }
 
-/** A change that no sum of writes can be taken for, or one of them taken back. */
-function changeBehindBack(
-  { sandbox, users }: World,
-  before: readonly Outside[],
-  below: (n: number) => number,
-): Outside[] {
-  const back = below(3) === 0 ? before[below(before.length)] : undefined;
-  const addr = back?.addr ?? users[below(users.length)] ?? '';
-  const amount = back
-    ? -back.amount
-    : 100_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
-  // A wallet that could not pay would refuse our own writes.
-  const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
-  if (balance + amount < 2_000n) return [];
-  sandbox.control.setWallet(addr, { delta: amount });
-  return [{ addr, amount }];
+/** Nobody is reached for a while; apps go on asking. */
+async function outage(world: World, story: Story): Promise<void> {
+  await world.relay.down();
+  for (let n = 0; n < 3; n++) {
+    ask(world, story.asked);
+    await world.time.settled();
+    await flow(world, 4_000);
+  }
+  await world.relay.up();
 }
 
-/** The next reads show things as they were a while ago, within the read lag that is assumed. */
-function staleReads({ sandbox }: World, below: (n: number) => number): void {
-  sandbox.control.addFault({
-    ...{ kind: 'stale_list', age_ms: 100 + below(890), count: 3, method: 'GET' },
-    path: '/v1/app/token/account',
-  });
+/** A daemon is killed with writes under way; another one starts on the same database. */
+async function restart(world: World, story: Story): Promise<void> {
+  const { time, daemons, chance } = world;
+  ask(world, story.asked, 'before_send');
+  ask(world, story.asked, 'before_conclude');
+  await time.settled();
+  time.forget();
+  const at = Math.floor(chance.unit() * daemons.length);
+  daemons.splice(at, 1, await openDaemon(world));
+}
+
+/** Lets so much time pass, in which the daemons do what falls due, as their budget allows. */
+async function flow(world: World, ms: number): Promise<void> {
+  const { clock, time, db, daemons } = world;
+  const until = clock.now() + ms;
+  for (let first = true; first || clock.now() < until; first = false) {
+    let nextAt = until;
+    for (const daemon of daemons) {
+      await keepAlive(db, daemon.daemon, clock.now(), ALIVE_MS);
+      nextAt = Math.min(nextAt, await pass(world, daemon, first));
+      await time.settled();
+    }
+    await time.advance(Math.max(STEP_MS, Math.min(until, nextAt) - clock.now()));
+  }
+}
+
+/** Less than what the clock moves in one pass is not waited for. */
+const STEP_MS = 25;
+
+/** One pass of every stage. Answers when the next look is due. */
+async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<number> {
+  const { clock, chance } = world;
+  const { observer, ledger, reconciler, write } = daemon;
+  await observer.probeOnce(clock.now());
+  const { looks, nextAt } = await observer.runOnce(clock.now());
+  if (looks === 0 && !first) return nextAt;
+  clock.advance(1);
+  if (chance.unit() < 0.7) await runDry(ledger, clock);
+  for (let more = true; more; ) more = (await reconciler.runOnce(clock.now())).more;
+  await write.journal.runOnce(clock.now());
+  return looks > 0 ? clock.now() : nextAt;
+}
+
+/** Nothing is asked for, so that what is open comes to its end, as far as it can. */
+async function settleDown(world: World, story: Story, rounds: number, stepMs = 3_000) {
+  for (let round = 0; round < rounds; round++) {
+    await world.time.settled();
+    await flow(world, stepMs);
+  }
+  harvest(world, story);
+}
+
+/**
+ * Some hours in which nothing happens. What nothing is open on is looked at as if it had been all
+ * the time: the next looks at tokens are spread, wallets are looked at once.
+ */
+async function rest(world: World): Promise<void> {
+  const { clock, db } = world;
+  clock.advance(2 * 3_600_000 + Math.floor(world.chance.unit() * 4 * 3_600_000));
+  await db.sql`
+    update tallyhook.objects set next_look_at = next_look_at + interval '6 hours'
+      + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0
+    where kind = 'token' and not exists (select from tallyhook.operations o
+      where o.state = 'unknown' and o.contract_id = objects.contract_id
+        and o.token_id = objects.token_id)`;
+  await logIn(world);
+  await flow(world, 30_000);
+}
+
+/** Keeps what the service received of our writes; its own log is bounded. */
+function harvest({ sandbox }: World, story: Story): void {
+  const log = sandbox.control.requests(story.harvested, 100_000);
+  for (const entry of log) {
+    const name = /sim=(\w+)/.exec(entry.query)?.[1];
+    if (name) story.received.set(name, [...(story.received.get(name) ?? []), entry]);
+  }
+  story.harvested = log.at(-1)?.n ?? story.harvested;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   chanceOfCoincidence,
+  likeAmounts,
   solveJointly,
   type WalletEvidence,
 } from '../../src/reconciler/unknown-rule.ts';
@@ -93,13 +94,41 @@ describe('Lost payments are solved jointly', () => {
   });
 });
 
+const DAY = 86_400_000;
+const over = (changes: number, days: number) => ({ changes, observedMs: days * DAY });
+
 describe('The chance of an equal outside change', () => {
   it.each([
-    ['Without observation nothing is known', 0, 0, 1_000, 1],
-    ['A week without a change makes a window of a minute safe', 0, 700_000_000, 60_000, 8.57e-5],
-    ['One change in the week does not', 1, 700_000_000, 60_000, 1.714e-4],
-    ['It is never more than certain', 9, 1_000, 60_000, 1],
-  ])('%s', (_title, changes, observedMs, windowMs, chance) => {
-    expect(chanceOfCoincidence(changes, observedMs, windowMs)).toBeCloseTo(chance, 6);
+    ['Without observation nothing is known', over(0, 0), over(0, 0), 1_000, 1],
+    [
+      'A week without a change makes a window of a minute safe',
+      over(0, 8),
+      over(0, 0),
+      60,
+      8.68e-5,
+    ],
+    ['One change in the week does not', over(1, 8), over(0, 0), 60, 1.736e-4],
+    ['It is never more than certain', over(9, 0.00001), over(0, 0), 60, 1],
+    ['A new wallet is taken for one of the others', over(0, 0), over(1, 40), 60, 3.47e-5],
+    ['The others count for a month at most', over(0, 0), over(0, 4_000), 60, 2.315e-5],
+    ['Its own changes weigh against them', over(3, 10), over(0, 4_000), 60, 6.94e-5],
+  ])('%s', (_title, own, pool, windowS, chance) => {
+    expect(chanceOfCoincidence(own, pool, windowS * 1_000)).toBeCloseTo(chance, 6);
+  });
+
+  it.each([
+    ['Alone its own amount', [['a', -5n]], [5n]],
+    [
+      'Beside another one what both make',
+      [
+        ['a', 5n],
+        ['b', 3n],
+      ],
+      [5n, 8n, 2n],
+    ],
+    ['One that changes nothing has none', [['b', 3n]], undefined],
+  ] as const)('What looks like it: %s', (_title, parts, amounts) => {
+    const optional = parts.map(([id, effect]) => ({ id, effect }));
+    expect(likeAmounts('a', optional)).toEqual(amounts);
   });
 });

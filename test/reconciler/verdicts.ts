@@ -1,89 +1,155 @@
 /** Holds the end of a simulated story against what the service really did. */
-import { findOperation, listTransitions, type Operation } from '../../src/journal/journal.ts';
+import {
+  findOperation,
+  listTransitions,
+  NFT_KINDS,
+  type Operation,
+} from '../../src/journal/journal.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
-import type { Asked, Outside } from './simulation.ts';
-import type { World } from './world.ts';
+import type { Outside } from './sim-outside.ts';
+import type { World } from './sim-world.ts';
+import type { Asked } from './sim-writes.ts';
+import type { Story } from './simulation.ts';
 
 export interface Figures {
-  writes: number;
+  asked: number;
+  /** Writes that were recorded; the others were refused before. */
+  recorded: number;
   /** Writes whose answer was lost. */
   unknown: number;
   executed: number;
   notExecuted: number;
+  /** Lost answers that the service itself answered late. */
+  answeredLate: number;
   undecided: number;
   /** Lost answers that are still waiting at the end. */
   open: number;
+  ambiguous: number;
   outside: number;
   drifts: number;
-  looks: number;
-  /** Every contradiction between the end of the story and the truth, in words. */
+  /** By kind of write: lost answers, and those that people have to decide. */
+  byKind: Record<string, { unknown: number; undecided: number }>;
+  /** By reason, with the names of the writes that people have to decide. */
+  reasons: Record<string, string[]>;
+  /** Resolutions that contradict the truth, in words. */
   wrong: string[];
+  /** Balances that the books do not explain, in words. */
+  books: string[];
+}
+
+/** A write as it was asked for, as it ended, and what the service did with it. */
+interface Case {
+  entry: Asked;
+  operation: Operation;
+  history: Awaited<ReturnType<typeof listTransitions>>;
+  applied: number;
 }
 
 /** What became of the story. */
-export async function verdictOn(
-  world: World,
-  { asked, outside }: { asked: readonly Asked[]; outside: readonly Outside[] },
-): Promise<Figures> {
-  const { db } = world;
+export async function verdictOn(world: World, story: Story): Promise<Figures> {
   const figures: Figures = {
-    ...{ writes: asked.length, unknown: 0, executed: 0, notExecuted: 0, undecided: 0, open: 0 },
-    ...{ outside: outside.length, drifts: 0, looks: 0, wrong: [] },
+    ...{ asked: story.asked.length, recorded: 0, unknown: 0, executed: 0, notExecuted: 0 },
+    ...{ answeredLate: 0, undecided: 0, open: 0, ambiguous: 0, drifts: 0 },
+    ...{ outside: story.outside.length, byKind: {}, reasons: {}, wrong: [], books: [] },
   };
-  const operations: [Asked, Operation][] = [];
-  for (const entry of asked) {
-    const operation = await findOperation(db, entry.id);
-    if (operation) operations.push([entry, operation]);
-    else figures.wrong.push(`${entry.name}: not recorded`);
-  }
-  for (const [entry, operation] of operations) {
-    const history = await listTransitions(db, operation.id);
-    count(
-      figures,
-      operation,
-      history.some(({ to_state }) => to_state === 'unknown'),
-    );
-    figures.wrong.push(...contradictions(world, entry, operation));
+  const cases = await casesOf(world, story);
+  const failing = failedOnChain(world);
+  const madeBy = new Map<string, string>();
+  for (const one of cases) {
+    count(figures, one);
+    figures.wrong.push(...contradictions(one, failing), ...doubleClaim(one, madeBy));
   }
   for (const addr of await walletsIn(world)) {
-    figures.wrong.push(...(await walletWrongs(world, addr, operations, outside)));
-    figures.drifts += (await listOpenDrifts(db, addressKey(addr))).length;
+    figures.books.push(...(await walletWrongs(world, addr, cases, story.outside)));
+    figures.drifts += (await listOpenDrifts(world.db, addressKey(addr))).length;
   }
-  figures.looks = world.sandbox.control
-    .requests(0, 100_000)
-    .filter(({ method }) => method === 'GET').length;
   return figures;
 }
 
-function count(figures: Figures, { state, outcome }: Operation, wasUnknown: boolean): void {
-  if (!wasUnknown) return;
+async function casesOf({ db }: World, { asked, received }: Story): Promise<Case[]> {
+  const rows = await db.sql<{ id: string; reference: string }[]>`
+    select id, reference from tallyhook.operations`;
+  const ids = new Map(rows.map(({ id, reference }) => [reference, id]));
+  const cases: Case[] = [];
+  for (const entry of asked) {
+    const id = ids.get(entry.name);
+    const operation = id && (await findOperation(db, id));
+    if (!operation) continue;
+    const history = await listTransitions(db, operation.id);
+    const applied = (received.get(entry.name) ?? []).filter((one) => one.applied).length;
+    cases.push({ entry, operation, history, applied });
+  }
+  return cases;
+}
+
+function count(figures: Figures, { entry, operation, history }: Case): void {
+  const { state, outcome, evidence } = operation;
+  figures.recorded++;
+  if (operation.ambiguous) figures.ambiguous++;
+  if (!history.some(({ to_state }) => to_state === 'unknown')) return;
+  const kind = figures.byKind[entry.kind] ?? { unknown: 0, undecided: 0 };
+  figures.byKind[entry.kind] = kind;
   figures.unknown++;
-  if (state === 'undecided') figures.undecided++;
-  else if (outcome === 'open') figures.open++;
+  kind.unknown++;
+  if (state === 'undecided') {
+    figures.undecided++;
+    kind.undecided++;
+    const why = reasonOf(evidence);
+    const reason = `${entry.kind}: ${why}`;
+    figures.reasons[reason] = [...(figures.reasons[reason] ?? []), entry.name];
+  } else if (outcome === 'open') figures.open++;
+  else if (history.some(({ to_state: to }) => to === 'accepted' || to === 'rejected'))
+    figures.answeredLate++;
   else if (outcome === 'executed' || state === 'failed') figures.executed++;
   else figures.notExecuted++;
 }
 
+function reasonOf(evidence: unknown): string {
+  const { explanations, belief, basis } = (evidence ?? {}) as Record<string, unknown>;
+  return String(explanations ?? (belief ? `${basis}, ${belief}` : 'no reason'));
+}
+
+/** The hashes of the chain's transactions that failed, as the chain itself draws it. */
+function failedOnChain({ sandbox }: World): Set<string> {
+  const nft = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
+  const failing = new Set<string>();
+  nft.forEach(({ tx_hash: hash }, i) => {
+    const fails = sandbox.world.draw('fail', BigInt(i + 1)) < sandbox.world.switches().fail_share;
+    if (fails && hash !== null) failing.add(hash);
+  });
+  return failing;
+}
+
 /** What we say of a write against what the service did. */
-function contradictions({ sandbox }: World, entry: Asked, operation: Operation): string[] {
-  const { state } = operation;
-  const { tokenId, contractId } = entry.fields;
-  const applied = [...sandbox.world.effects.values()].filter((effect) =>
-    tokenId == null
-      ? effect.reason_type === entry.name
-      : effect.kind === entry.kind && effect.token_id === tokenId,
-  ).length;
-  const said = `${entry.name}: ${entry.kind} is ${state}, applied ${applied} times`;
+function contradictions({ entry, operation, applied }: Case, failing: Set<string>): string[] {
+  const { state, txHash } = operation;
+  const said = `${entry.name} ${operation.id}: ${entry.kind} is ${state}, applied ${applied} times`;
   if (applied > 1) return [said];
   if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0) return [said];
-  if (['rejected', 'not_executed'].includes(state) && applied === 1) return [said];
-  if (entry.kind !== 'mint' || (state !== 'settled' && state !== 'failed')) return [];
-  const token = sandbox.world.tokens.get(`${contractId}/${tokenId}`);
-  // A mint stands unless it failed; the token may have been burned since.
-  const failed = token !== undefined && !token.exists;
-  return failed === (state === 'failed') ? [] : [`${said}, token ${token?.status}`];
+  if (state === 'rejected' && applied === 1) return [said];
+  // One that the chain failed had no effect: both words are true of it.
+  const isNft = NFT_KINDS.includes(operation.kind);
+  if (state === 'not_executed' && applied === 1 && !isNft) return [said];
+  if (state === 'not_executed' && applied === 1) return [`${said}: nft`];
+  if (txHash === null || !isNft) return [];
+  if (state === 'settled' && failing.has(txHash)) return [`${said}, but the chain failed it`];
+  if (state === 'failed' && !failing.has(txHash)) return [`${said}, but the chain completed it`];
+  return [];
+}
+
+/** Every token has one maker, and every hash one write. */
+function doubleClaim({ operation }: Case, madeBy: Map<string, string>): string[] {
+  const { id, kind, tokenId, txHash, outcome } = operation;
+  const claims = txHash === null ? [] : [txHash];
+  if (kind === 'mint_sequential' && tokenId !== null && outcome === 'executed')
+    claims.push(`token ${tokenId}`);
+  return claims.flatMap((claim) => {
+    const other = madeBy.get(claim);
+    madeBy.set(claim, id);
+    return other === undefined ? [] : [`${claim} belongs to ${other} and ${id}`];
+  });
 }
 
 async function walletsIn({ db, users, books }: World): Promise<string[]> {
@@ -92,11 +158,11 @@ async function walletsIn({ db, users, books }: World): Promise<string[]> {
   return all.filter((_, i) => known[i]?.opened_at != null);
 }
 
-/** Every difference has a name, and no change made elsewhere lacks one. */
+/** Every difference has a name. */
 async function walletWrongs(
   { db, sandbox, books }: World,
   addr: string,
-  operations: readonly [Asked, Operation][],
+  cases: readonly Case[],
   outside: readonly Outside[],
 ): Promise<string[]> {
   const key = addressKey(addr);
@@ -104,46 +170,23 @@ async function walletWrongs(
   const truth = sandbox.world.wallets.get(key)?.balance ?? 0n;
   const account = `wallet:${addr}`;
   const ledger = (await balancesOf(db, [account])).get(account)?.balance ?? 0n;
-  const open = await listOpenDrifts(db, key);
-  const drift = open.reduce((sum, { amount }) => sum + amount, 0n);
-  const effects = operations
-    .filter(([, { outcome }]) => outcome === 'open')
-    .map(([, operation]) => effectOn(operation, account, books))
+  const drifts = await listOpenDrifts(db, key);
+  const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
+  const open = cases
+    .filter(({ operation }) => operation.outcome === 'open')
+    .map(({ operation }) => effectOn(operation, account, books))
     .filter((effect) => effect !== 0n);
-  const sums = new Set([0n]);
-  for (const effect of effects) for (const sum of [...sums]) sums.add(sum + effect);
   const wrong: string[] = [];
   if (wallet?.observed_balance !== truth)
     wrong.push(`${addr}: seen ${wallet?.observed_balance}, holds ${truth}`);
+  if (open.length > 12) return wrong;
+  const sums = new Set([0n]);
+  for (const effect of open) for (const sum of [...sums]) sums.add(sum + effect);
+  const changed = outside.filter((change) => change.addr === addr).map(({ amount }) => amount);
   if (!sums.has(truth - ledger - drift))
-    wrong.push(`${addr}: holds ${truth}, books ${ledger}, drifts ${drift}, open ${effects}`);
-  // A multiple of 100,000 is what others did; the rest may be writes that people have to decide.
-  const changed = outside
-    .filter((change) => change.addr === addr && change.amount !== 0n)
-    .reduce((sum, { amount }) => sum + amount, 0n);
-  const opening = await openingOf({ db, account });
-  const named = ledger + drift - opening;
-  const posted = operations
-    .filter(([, { inBooks }]) => inBooks)
-    .reduce((sum, [, operation]) => sum + effectOn(operation, account, books), 0n);
-  const unexplained = named - posted - (changed - outsideIn(opening));
-  if (effects.length === 0 && unexplained !== 0n)
-    wrong.push(`${addr}: others changed ${changed}, drifts ${drift}, opening ${opening}`);
+    wrong.push(
+      `${addr}: holds ${truth}, books ${ledger}, drifts ${drifts.map((d) => d.amount)}, ` +
+        `open ${open}, others ${changed}`,
+    );
   return wrong;
-}
-
-/** What others had changed before the wallet was opened is part of its opening. */
-function outsideIn(opening: bigint): bigint {
-  const round = 100_000n;
-  // An operator's own fortune is a multiple of it as well, and nobody changes that.
-  if (opening > 10n ** 15n) return 0n;
-  const rest = ((opening % round) + round) % round;
-  return opening - rest;
-}
-
-async function openingOf({ db, account }: { db: World['db']; account: string }): Promise<bigint> {
-  const rows = await db.sql<{ amount: bigint }[]>`
-    select amount from tallyhook.wanted_postings
-    where kind = 'opening' and lower(account) = ${account.toLowerCase()}`;
-  return rows[0]?.amount ?? 0n;
 }

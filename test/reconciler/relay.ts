@@ -1,0 +1,48 @@
+/** A plain tunnel before the service, which can be closed: then nobody is reached at its port. */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+export interface Relay {
+  url: string;
+  /** Refuses connections, and breaks those that stand. */
+  down(): Promise<void>;
+  up(): Promise<void>;
+  isDown(): boolean;
+  close(): Promise<void>;
+}
+
+export async function openRelay(target: number): Promise<Relay> {
+  const sockets = new Set<Socket>();
+  const open = () =>
+    createServer((near) => {
+      const far = connect(target, '127.0.0.1');
+      for (const socket of [near, far]) {
+        sockets.add(socket);
+        socket.on('close', () => sockets.delete(socket));
+      }
+      // A reset on one side is a reset on the other.
+      near.on('error', () => far.resetAndDestroy());
+      far.on('error', () => near.resetAndDestroy());
+      near.pipe(far).pipe(near);
+    });
+  let server: Server | undefined;
+  const listen = (port: number) =>
+    new Promise<void>((resolve) => {
+      server = open();
+      server.listen(port, '127.0.0.1', resolve);
+    });
+  const end = async () => {
+    const closed = new Promise((resolve) => server?.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    if (server) await closed;
+    server = undefined;
+  };
+  await listen(0);
+  const at = (server as Server | undefined)?.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${at.port}`,
+    isDown: () => server === undefined,
+    down: end,
+    up: () => (server ? Promise.resolve() : listen(at.port)),
+    close: end,
+  };
+}

@@ -1,0 +1,75 @@
+/** Changes that others make behind the daemons' back, and trouble of the service itself. */
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { CONTRACT, type World } from './sim-world.ts';
+import type { Asked } from './sim-writes.ts';
+
+export interface Outside {
+  addr: string;
+  amount: bigint;
+}
+
+/**
+ * A change of a balance. As a rule one that no sum of writes can be taken for, or one of them taken
+ * back; in a story of look-alikes just what a write of ours could have done.
+ */
+export function changeWallet(world: World, before: readonly Outside[], asked: readonly Asked[]) {
+  const { chance, users, plan, sandbox } = world;
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  let addr = users[below(users.length)] ?? '';
+  let amount = 10_000_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
+  const back = below(3) === 0 ? before[below(before.length)] : undefined;
+  if (plan.lookAlike) {
+    const lately = asked.slice(-30).filter(({ fields }) => fields.amount != null);
+    const like = lately[below(lately.length)]?.fields;
+    if (like) {
+      const pays = like.fromAddr && below(2) === 0;
+      addr = (pays ? like.fromAddr : (like.toAddr ?? like.fromAddr)) ?? addr;
+      amount = (like.amount ?? 1n) * (pays || below(3) === 0 ? -1n : 1n);
+    }
+  } else if (back) {
+    addr = back.addr;
+    amount = -back.amount;
+  }
+  // A wallet that could not pay would refuse our own writes.
+  const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
+  if (balance + amount < 500_000n) return [];
+  sandbox.control.setWallet(addr, { delta: amount });
+  return [{ addr, amount }];
+}
+
+/** A change of a token that nobody works on: its owner, its data, its lock, or its end. */
+export function changeToken({ sandbox, chance, users, serial, plan }: World): void {
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  const all = [...sandbox.world.tokens.values()].filter(({ work, exists }) => exists && !work);
+  const token = all[below(all.length)];
+  if (!token) return;
+  const dice = below(4);
+  // An outsider is nobody that our own writes name.
+  const stranger = `0x0ff${String(below(1_000_000)).padStart(37, '0')}`;
+  const change = [
+    { locked: !token.locked },
+    { locked: false },
+    { owner: plan.lookAlike ? (users[below(plan.members)] ?? stranger) : stranger },
+    { extra: JSON.stringify({ outside: serial() }) },
+  ][dice];
+  if (change) sandbox.control.setToken(CONTRACT, token.token_id, change);
+}
+
+/** The next reads show things as they were a while ago, within the read lag that is assumed. */
+export function staleReads({ sandbox, chance }: World): void {
+  sandbox.control.addFault({
+    ...{ kind: 'stale_list', age_ms: 100 + Math.floor(chance.unit() * 890), count: 3 },
+    ...{ method: 'GET', path: '/v1/app/token/account' },
+  });
+}
+
+/** Pages of lists shift while they are read. */
+export function shiftingPages({ sandbox }: World): void {
+  sandbox.control.addFault({ kind: 'shifting_pages', count: 2, method: 'GET', path: '*/tokens' });
+}
+
+/** Every request is answered by a broken proxy for a while. */
+export function badGateway({ sandbox, chance }: World): void {
+  const count = 3 + Math.floor(chance.unit() * 12);
+  sandbox.control.addFault({ kind: 'status', status: 502, body: '<html>bad gateway', count });
+}

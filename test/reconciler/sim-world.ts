@@ -1,0 +1,182 @@
+/** The world of a simulated story: the real service over HTTP, and daemons before it. */
+import { preImageFrom } from '../../src/daemon/first-look.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { type Daemon, enrolDaemon } from '../../src/db/leases.ts';
+import type { WriteParts } from '../../src/gateway/gateway.ts';
+import { findByIdempotencyKey, makeJournal } from '../../src/journal/journal.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { type Chance, seededChance } from '../../src/kernel/chance.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import type { Books } from '../../src/ledger/ledger.ts';
+import { makeObserver, makeQuotaKeeper, type Observer } from '../../src/observer/observer.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts';
+import { walletsOfBooks } from '../../src/reconciler/wallet-books.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
+import { CLIENT } from '../harness/daemon.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { userTokenOf } from '../harness/user-token.ts';
+import { openLedger, START } from '../ledger/fixture.ts';
+import { upstreamTo } from '../upstream/scripted-service.ts';
+import { SETTINGS } from './house.ts';
+import { openRelay, type Relay } from './relay.ts';
+import { touchedBy } from './touched.ts';
+import { type VirtualTime, virtualTime } from './virtual-pause.ts';
+
+export interface Plan {
+  seed: number;
+  /** How many writes are asked for. */
+  writes: number;
+  /** Whether the wallets of operators and fees can be read. */
+  mapped: boolean;
+  /** Whether changes made elsewhere may look like our own writes. */
+  lookAlike: boolean;
+  daemons: number;
+  wallets: number;
+  /** How many of them belong to members whose tokens the app has. */
+  members: number;
+  /** How many writes fare well for each one that does not. */
+  unharmed: number;
+}
+
+export const DAY_MS = 86_400_000;
+export const CONTRACT = 1n;
+const ALIVE_MS = 15_000;
+
+export interface SimDaemon {
+  daemon: Daemon;
+  upstream: Upstream;
+  observer: Observer;
+  reconciler: Reconciler;
+  ledger: Awaited<ReturnType<typeof openLedger>>;
+  write: WriteParts;
+}
+
+export interface World {
+  plan: Plan;
+  db: Db;
+  clock: ManualClock;
+  time: VirtualTime;
+  chance: Chance;
+  sandbox: Sandbox;
+  relay: Relay;
+  books: Books;
+  /** Addresses of users; the first ones are members. */
+  users: string[];
+  memberNos: ReadonlyMap<string, number>;
+  /** The access token of each member, by address; it lives for a day. */
+  tokens: Map<string, string>;
+  daemons: SimDaemon[];
+  restarts: number;
+  /** A word that nobody used before. */
+  serial(): string;
+  close(): Promise<void>;
+}
+
+/** The service, its users' wallets, and daemons that watch most of them. */
+export async function buildWorld(db: Db, plan: Plan): Promise<World> {
+  const { seed, wallets, members } = plan;
+  const clock = manualClock(START + (seed % 100) * 90 * DAY_MS);
+  const chance = seededChance(seed);
+  const sandbox = await startSandbox({
+    ...{ seed, clock, ...CLIENT },
+    switches: { read_lag_ms: 800, fail_share: 0.05, settle_median_ms: 3_000 },
+  });
+  const users = Array.from(
+    { length: wallets },
+    (_, i) => `0x${seed}E${String(i).padStart(40 - String(seed).length - 1, '0')}`,
+  );
+  for (const addr of users) sandbox.control.setWallet(addr, { amt_token: 1_000_000n });
+  const memberNos = new Map<string, number>();
+  for (const addr of users.slice(0, members)) {
+    const member = sandbox.control.addMember({ nickname: `m${memberNos.size}`, addr });
+    memberNos.set(addr, Number(member.member_no));
+  }
+  let serials = 0;
+  const world: World = {
+    ...{ plan, db, clock, chance, sandbox, users, memberNos, daemons: [], restarts: 0 },
+    tokens: new Map(),
+    time: virtualTime(clock),
+    serial: () => `s${++serials}`,
+    relay: await openRelay(sandbox.port),
+    books: booksOf(sandbox, plan.mapped),
+    close: async () => {
+      await world.relay.close();
+      await sandbox.close();
+    },
+  };
+  for (let n = 0; n < plan.daemons; n++) world.daemons.push(await openDaemon(world));
+  // Some are watched from the start; the others are met when a write names them.
+  const watched = users.filter((_, i) => i % 8 !== 7);
+  const refs = watched.map((addr) => ({ kind: 'wallet', addr }) as const);
+  await world.daemons[0]?.observer.add(db, refs);
+  clock.advance(10_000);
+  return world;
+}
+
+/** Every member logs in again. */
+export async function logIn({ sandbox, memberNos, tokens }: World): Promise<void> {
+  for (const [addr, memberNo] of memberNos) tokens.set(addr, await userTokenOf(sandbox, memberNo));
+}
+
+/** A daemon that starts on the database as it stands. */
+export async function openDaemon(world: World): Promise<SimDaemon> {
+  const { db, clock, relay, books, time, plan } = world;
+  const id = `dmn_sim_${plan.seed}_${++world.restarts}`;
+  // The story's own draws must not depend on which of two looks ended first.
+  const chance = seededChance(plan.seed * 7_919 + world.restarts);
+  const ids = makeIds(clock, chance);
+  const { upstream } = await upstreamTo(relay.url, clock, {
+    ...CLIENT,
+    quota: makeQuotaKeeper(db, clock),
+    settings: { budgetPerS: 20, startRatePerS: 20, waitMs: 1 },
+  });
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const daemon = await enrolDaemon(db, id, clock.now(), ALIVE_MS);
+  const journal = makeJournal({
+    ...{ db, clock, ids, daemon, outbox, pause: time.pause },
+    settings: {
+      ...{ admissionWaitMs: 2_000, refuseAmbiguous: false, waitingMax: 100 },
+      ...{ queuedSendWithinMs: 5_000, touchedBy: touchedBy(books) },
+    },
+  });
+  const observer = makeObserver({
+    ...{ db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() },
+    settings: {
+      ...SETTINGS,
+      ...{ steadyShare: 0.2, probeMs: 5_000, probeDownMs: 2_000, lookTimeoutMs: 5_000 },
+    },
+  });
+  const log = makeLog('silent');
+  const ownWallets = new Set(walletsOfBooks(books).map(addressKey));
+  return {
+    daemon,
+    upstream,
+    observer,
+    ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
+    reconciler: makeReconciler({ db, daemon, ids, journal, books, outbox, settings: SETTINGS }),
+    write: {
+      ...{ journal, upstream, clock, log, isAlive: () => true, concluded: () => {} },
+      ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
+      preImage: preImageFrom({ db, observer, upstream, log, ownWallets, firstLookMs: 1_000 }),
+      heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
+    },
+  };
+}
+
+/** Books whose operators, fees and collection live in wallets that can be read, or in none. */
+function booksOf({ control }: Sandbox, mapped: boolean): Books {
+  if (!mapped) return { feeMode: 'on_top', operators: new Map() };
+  const operators = new Map(
+    control.state().operators.map((o) => [o.operation_no.toString(), o.addr]),
+  );
+  return {
+    feeMode: 'on_top',
+    operators,
+    feesAddr: operators.get('0'),
+    collectionAddr: operators.get('1'),
+  };
+}

@@ -1,0 +1,196 @@
+/** What the apps of a simulated story ask for, and what happens to it on the way. */
+import { describe } from '../../src/gateway/describe.ts';
+import { type IncomingWrite, runWrite } from '../../src/gateway/write.ts';
+import type { Kind, WriteFields } from '../../src/journal/journal.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { jsonText } from '../../src/kernel/json.ts';
+import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
+import type { ForwardRequest } from '../../src/upstream/upstream.ts';
+import { CONTRACT, type SimDaemon, type World } from './sim-world.ts';
+
+/** One write as it was asked for; `name` is in its query, by which the service's log finds it. */
+export interface Asked {
+  name: string;
+  kind: Kind;
+  fields: WriteFields;
+}
+
+/** Where the daemon dies with a write under way. */
+export type Crash = 'before_send' | 'before_conclude';
+
+/** What may happen to a write on the way; the plan says how many fare well for each of them. */
+const FAULTS: FaultInput[] = [
+  { kind: 'lost_answer' },
+  { kind: 'lost_answer', reset: true },
+  { kind: 'truncated' },
+  { kind: 'garbled' },
+  { kind: 'dropped' },
+  { kind: 'dropped', reset: true },
+  { kind: 'late', delay_ms: 900 },
+  { kind: 'late', delay_ms: 9_000 },
+  { kind: 'late', delay_ms: 33_000 },
+  { kind: 'error', code: '999', applied: true },
+  { kind: 'error', code: '999' },
+  { kind: 'status', status: 502, applied: true },
+  { kind: 'status', status: 504 },
+  { kind: 'throttle', retry_after: 'seconds', retry_after_s: 1 },
+];
+
+/** Asks for one write, which may be under way for some time. Answers nothing: the journal knows. */
+export function ask(world: World, asked: Asked[], crash?: Crash): void {
+  const wish = wishOf(world);
+  if (!wish) return;
+  const entry = { name: `r${asked.length}x`, ...wish };
+  asked.push(entry);
+  const { chance, sandbox, plan, time } = world;
+  const fault = FAULTS[Math.floor(chance.unit() * FAULTS.length * (1 + plan.unharmed))];
+  if (fault && !crash) sandbox.control.addFault({ ...fault, contains: `sim=${entry.name}` });
+  const daemon = world.daemons[Math.floor(chance.unit() * world.daemons.length)];
+  if (daemon) time.run(send(world, daemon, entry, crash));
+}
+
+/** The write path itself; what it refuses before recording is no part of the story. */
+async function send(world: World, daemon: SimDaemon, entry: Asked, crash?: Crash): Promise<void> {
+  const { clock } = world;
+  const blocked = daemon.upstream.blockedUntil('app-write') ?? 0;
+  if (blocked > clock.now()) return;
+  const write = incomingOf(world, entry);
+  const parts = crash ? dying(daemon, crash, world) : daemon.write;
+  await runWrite(parts, write).catch(() => {});
+}
+
+/** The same daemon, which hears nothing any more from some point on. */
+function dying({ write }: SimDaemon, crash: Crash, { time }: World): SimDaemon['write'] {
+  const forward = async (request: ForwardRequest) => {
+    if (crash === 'before_conclude') await write.upstream.forward(request);
+    await time.pause(Number.MAX_SAFE_INTEGER);
+    throw new Error('dead');
+  };
+  return { ...write, upstream: { ...write.upstream, forward } };
+}
+
+function incomingOf(world: World, entry: Asked): IncomingWrite {
+  const request = requestOf(entry);
+  const description = describe(request);
+  if (description.what !== 'write') throw new Error(`no write: ${request.path}`);
+  const own = ['set_extra_data', 'transfer_from'].includes(entry.kind);
+  const token = world.tokens.get(entry.fields.fromAddr ?? '');
+  return {
+    request,
+    query: `?sim=${entry.name}`,
+    description,
+    caller: { owner: 'app', keyId: 'key', scopes: ['gateway'] },
+    idempotencyKey: undefined,
+    reference: entry.name,
+    ownToken: own ? `Bearer ${token}` : undefined,
+    headers: [['content-type', request.contentType]],
+  };
+}
+
+type Wish = Omit<Asked, 'name'>;
+
+function wishOf(world: World): Wish | undefined {
+  const dice = Math.floor(world.chance.unit() * 100);
+  if (dice < 64) return paymentWish(world, dice);
+  return dice < 82 ? mintWish(world, dice < 70) : tokenWish(world, dice);
+}
+
+const PRICES = [1n, 5n, 10n, 50n, 100n, 500n];
+
+function paymentWish({ chance, users, plan }: World, dice: number): Wish {
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  const user = () => users[below(users.length)] ?? '';
+  const amount = below(3) === 0 ? (PRICES[below(PRICES.length)] ?? 1n) : BigInt(1 + below(5_000));
+  const feeAmount = BigInt(below(plan.mapped ? 3 : 2));
+  if (dice < 22) return { kind: 'give', fields: { operationNo: 1n, toAddr: user(), amount } };
+  if (dice < 38) return { kind: 'receive_from', fields: { fromAddr: user(), amount, feeAmount } };
+  const from = below(users.length);
+  const to = (from + 1 + below(users.length - 1)) % users.length;
+  const parties = { fromAddr: users[from] ?? '', toAddr: users[to] ?? '' };
+  return { kind: 'transfer', fields: { ...parties, amount, feeAmount } };
+}
+
+/** Half of the tokens are of a kind of their own, half of a few kinds that are made again. */
+function mintWish(world: World, chosen: boolean): Wish {
+  const { chance, users, plan } = world;
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  const toAddr = users[below(plan.members)] ?? '';
+  const serial = world.serial();
+  const kind = below(2) === 0 ? `edition-${below(6)}` : serial;
+  const extraData = below(2) === 0 ? null : jsonText({ level: below(3) });
+  const fields = { contractId: CONTRACT, toAddr, tokenUri: `ipfs://${kind}`, extraData };
+  if (!chosen)
+    return { kind: 'mint_sequential', fields: { ...fields, metaData: jsonText({ name: kind }) } };
+  const tokenId = 1_000_000n + BigInt(below(1_000_000_000));
+  return { kind: 'mint', fields: { ...fields, tokenId, metaData: jsonText({ name: serial }) } };
+}
+
+/** A write on a token that the app found in the list: as a rule one that is not being processed. */
+function tokenWish(world: World, dice: number): Wish | undefined {
+  const { chance, sandbox, users, plan, serial } = world;
+  const below = (n: number) => Math.floor(chance.unit() * n);
+  const members = new Set(users.slice(0, plan.members).map(addressKey));
+  const all = [...sandbox.world.tokens.values()];
+  const fit = (): (typeof all)[number] | undefined => {
+    for (let i = 0; i < 20; i++) {
+      const token = all[below(all.length)];
+      if (token?.exists && (!token.work || i > 15) && members.has(addressKey(token.owner)))
+        return token;
+    }
+    return undefined;
+  };
+  const token = fit();
+  if (!token) return undefined;
+  const fromAddr = users.find((addr) => addressKey(addr) === addressKey(token.owner)) ?? '';
+  const named = { contractId: CONTRACT, tokenId: token.token_id };
+  if (dice < 86) return { kind: 'burn', fields: named };
+  if (dice < 93) {
+    const toAddr = users[below(plan.members)] ?? '';
+    return { kind: 'transfer_from', fields: { ...named, fromAddr, toAddr } };
+  }
+  const extraData = jsonText({ level: below(3), note: below(2) === 0 ? 'x' : serial() });
+  return { kind: 'set_extra_data', fields: { ...named, fromAddr, extraData } };
+}
+
+/** The request as an app writes it. */
+function requestOf({ name, kind, fields }: Asked) {
+  const { operationNo, fromAddr, toAddr, amount, feeAmount } = fields;
+  const payment = {
+    give: `/v1/app/token/operations/${operationNo}/give`,
+    receive_from: '/v1/app/token/operations/receive-from',
+    transfer: '/v1/app/token/accounts/transfer',
+  }[kind as string];
+  if (payment) {
+    const body = jsonText({
+      ...(fromAddr ? { fromAddr } : {}),
+      ...(toAddr ? { toAddr } : {}),
+      ...{ amount, ...(kind === 'give' ? {} : { feeAmount }), reasonType: name },
+    });
+    const contentType = 'application/json';
+    return { method: 'POST', path: payment, contentType, body: Buffer.from(body) };
+  }
+  const base = `/v1/chain/erc721/${fields.contractId}`;
+  const form = new URLSearchParams();
+  const put = (key: string, value: unknown) => {
+    if (value !== null && value !== undefined) form.set(key, String(value));
+  };
+  if (kind !== 'set_extra_data') put('tokenId', fields.tokenId);
+  if (kind === 'transfer_from') put('fromAddr', fromAddr);
+  put('toAddr', toAddr);
+  put('tokenURI', fields.tokenUri);
+  put('metaData', fields.metaData);
+  put('extraData', fields.extraData);
+  const path = {
+    mint: `${base}/mint`,
+    mint_sequential: `${base}/mint-sequential`,
+    burn: `${base}/burn`,
+    transfer_from: `${base}/transfer-from`,
+    set_extra_data: `${base}/tokens/${fields.tokenId}/set-extra-data`,
+  }[kind as string];
+  return {
+    method: kind === 'set_extra_data' ? 'PUT' : 'POST',
+    path: path ?? base,
+    contentType: 'application/x-www-form-urlencoded',
+    body: Buffer.from(form.toString()),
+  };
+}
