@@ -68,7 +68,7 @@ export async function judgeWallet(
   });
   if (opened)
     events.push(...(await takeVerdict(tx, context, wallet, { verdict, drifts, look, now })));
-  else await open(tx, context, wallet, { expectation, standing, sight, now, version });
+  else await open(tx, context, wallet, { expectation, standing, sight, now });
   if (wallet.clean_at === look.started_at) {
     events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
   }
@@ -117,11 +117,9 @@ async function open(
     standing: Standing;
     sight: Sight;
     now: Instant;
-    /** Of the wallet's account in this snapshot. */
-    version: bigint;
   },
 ): Promise<void> {
-  const { expectation, standing, sight, now, version } = given;
+  const { expectation, standing, sight, now } = given;
   if (expectation.optional.length > 0 || !expectation.complete) {
     wallet.cause = 'writes are open on it';
     await lookAgain(tx, context, wallet, now);
@@ -143,7 +141,6 @@ async function open(
       effectiveBasis: 'observed',
       requestedBy: 'reconciler',
       reason: 'first sight',
-      seen: { at: sight.startedAt, version },
       seen: { at: sight.startedAt, version: standing.version },
     },
     now,
