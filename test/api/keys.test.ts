@@ -17,11 +17,21 @@ const wish = { name: 'reports', owner: 'finance', scopes: ['read'] };
 test('A key works from the moment it is made until it is revoked', async () => {
   const { status, body } = await api.ask('POST', '/api/keys', { body: wish });
   expect(status).toBe(201);
-  expect(body).toMatchObject({ ...wish, revoked_at: null });
+  expect(body).toMatchObject({ ...wish, limits: null, revoked_at: null });
   const key = body.key as string;
   expect((await api.ask('GET', '/api/status', { key })).status).toBe(200);
   expect((await api.ask('DELETE', `/api/keys/${body.id}`)).status).toBe(204);
   expect((await api.ask('GET', '/api/status', { key })).status).toBe(401);
+});
+
+test('The limits of a key are shown where it is made and in lists', async () => {
+  const limits = { kinds: ['give'], operators: ['1'], amount_per_call: '9'.repeat(30) };
+  const { body } = await api.ask('POST', '/api/keys', {
+    body: { ...wish, scopes: ['gateway'], limits },
+  });
+  expect(body.limits).toEqual(limits);
+  const { body: list } = await api.ask('GET', '/api/keys?limit=500');
+  expect(list.data.find(({ id }) => id === body.id)?.limits).toEqual(limits);
 });
 
 test('A list of keys shows each once and no secret', async () => {
@@ -44,6 +54,9 @@ test.each([
   [{ ...wish, scopes: ['root'] }, 'scopes.0'],
   [{ ...wish, owner: '' }, 'owner'],
   [{ ...wish, name: 'a\0b' }, 'name'],
+  [{ ...wish, limits: { kinds: ['gift'] } }, 'limits.kinds.0'],
+  [{ ...wish, limits: { amount_per_day: '1.5' } }, 'limits.amount_per_day'],
+  [{ ...wish, limits: { per_day: '1' } }, 'limits.per_day'],
 ])('A key of %j is refused and names %s', async (body, path) => {
   const answer = await api.ask('POST', '/api/keys', { body });
   expect(answer.status).toBe(400);

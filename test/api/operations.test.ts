@@ -85,6 +85,16 @@ describe('One operation', () => {
     );
   });
 
+  test('Shows its sends, what was seen before, and that nobody decided anything', async () => {
+    const { body } = await api.ask('GET', `/api/operations/${ids[0]}`);
+    expect(body).toMatchObject({
+      sends: [{ n: 1, after: null }],
+      decisions: [],
+      pre_image: null,
+      expires_at: null,
+    });
+  });
+
   test.each(['op_1', 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'evt_x', '%00', '..%2f'])(
     'is not found under %s',
     async (id) => {

@@ -79,6 +79,8 @@ const MEMBERS = [
     'description',
     'overlap_s',
   ],
+  ...['tx_log_no', 'tx_hash', 'occurred_at', 'to_addr', 'operation_no', 'amount', 'operation_id'],
+  ...['distinct', 'outcome', 'reason', 'limits', 'kinds', 'amount_per_day'],
 ];
 const { body } = fc.letrec<{ body: unknown }>((tie) => ({
   body: fc.oneof(
@@ -106,6 +108,23 @@ const WHOLE: [path: string, body: object][] = [
   ['/api/watches', { kind: 'wallet', addr: ADDR_A }],
   ['/api/watches', { kind: 'token', contract_id: '1', token_id: '2' }],
   ['/api/keys', { name: 'n', owner: 'o', scopes: ['read'] }],
+  ['/api/keys', { name: 'n', owner: 'o', scopes: ['gateway'], limits: { kinds: ['give'] } }],
+  [
+    '/api/operations',
+    {
+      ...{ kind: 'give', tx_app_no: '7', tx_log_no: '1', occurred_at: '2026-01-01T00:00:00Z' },
+      ...{ to_addr: ADDR_A, operation_no: '1', amount: '1', reference: 'r', reason_type: 't' },
+    },
+  ],
+  [
+    '/api/operations',
+    {
+      ...{ kind: 'mint', tx_hash: HASH, contract_id: '1', token_id: '2', to_addr: ADDR_A },
+      ...{ occurred_at: '2026-01-01T00:00:00Z', token_uri: 'u', meta_data: '{}', distinct: true },
+    },
+  ],
+  [`/api/operations/op_${UUID}/decide`, { outcome: 'executed', reason: 'r' }],
+  [`/api/operations/op_${UUID}/approve`, { n: 1, outcome: 'executed' }],
   ['/api/endpoints', { url: 'http://127.0.0.1:4567/', event_types: ['*'], ordering: 'none' }],
   [
     '/api/reports',
