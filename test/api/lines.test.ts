@@ -1,0 +1,60 @@
+/** Lines of a streamed body, however it is cut into chunks. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { linesOf } from '../../src/api/lines.ts';
+
+const MAX = 12;
+
+async function read(chunks: readonly Uint8Array[]) {
+  const found: object[] = [];
+  for await (const line of linesOf(ReadableStream.from(chunks), MAX)) found.push(line);
+  return found;
+}
+
+test('Any text in any chunks gives its lines, and those that are too long by number only', async () => {
+  const text = fc.array(fc.constantFrom('a', 'é', '\n', '\r\n', ' ', '{"b":1}', '𝄞'), {
+    maxLength: 40,
+  });
+  await fc.assert(
+    fc.asyncProperty(text, fc.array(fc.nat(90), { maxLength: 8 }), async (parts, cuts) => {
+      const bytes = Buffer.from(parts.join(''));
+      const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)), bytes.length];
+      const sorted = places.toSorted((a, b) => a - b);
+      const chunks = sorted.slice(1).map((end, n) => bytes.subarray(sorted[n], end));
+      const expected = parts
+        .join('')
+        .split('\n')
+        .flatMap((line, n): object[] => {
+          if (Buffer.byteLength(line) > MAX) return [{ line: n + 1, tooLong: true }];
+          return line.trim() === '' ? [] : [{ line: n + 1, text: line.trim() }];
+        });
+      expect(await read(chunks)).toEqual(expected);
+    }),
+  );
+});
+
+test('A line without an end holds no more than its bound', async () => {
+  let left = 2_000;
+  const chunk = new Uint8Array(100_000).fill(0x61);
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(chunk);
+      else controller.close();
+    },
+  });
+  const found: object[] = [];
+  for await (const line of linesOf(endless, MAX)) found.push(line);
+  expect(found).toEqual([{ line: 1, tooLong: true }]);
+});
+
+test('A body that breaks off is told as such', async () => {
+  const broken = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(Buffer.from('{}\n{'));
+      controller.error(new Error('reset'));
+    },
+  });
+  await expect(Array.fromAsync(linesOf(broken, MAX))).rejects.toMatchObject({
+    code: 'malformed_json',
+  });
+});
