@@ -180,6 +180,7 @@ async function tokensOf(
     const givenBy = about?.owners ?? [];
     return {
       ...token,
+      hashFree: listed.includes(token) && (about?.hash_of ?? []).length === 0,
       claimed: (about?.claimed_by ?? []).some((id) => id !== operation.id),
       knownBefore: about?.first_known_at != null && about.first_known_at < sentAt,
       ownerExplained: givenBy.some((addr) => sameAddress(addr, token.owner)),

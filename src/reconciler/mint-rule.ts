@@ -21,6 +21,8 @@ export interface SweptToken extends ListedToken {
   claimed: boolean;
   /** It was there before the write was sent. */
   knownBefore: boolean;
+  /** The hash that it shows is not known to be of another write, or of its end. */
+  hashFree: boolean;
   /** A write of ours explains another owner, or other data, than it was made with. */
   ownerExplained: boolean;
   dataExplained: boolean;
@@ -85,6 +87,7 @@ export function mintEvidence(
  */
 export function mintHashOf(operation: Operation, token: SweptToken): string | null {
   const untouched =
+    token.hashFree &&
     sameAddress(token.owner, operation.toAddr) &&
     token.ownedText === token.createdText &&
     sameJsonText(token.extraData, operation.extraData) &&

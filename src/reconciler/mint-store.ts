@@ -9,6 +9,8 @@ export interface TokenKnown {
   token_id: bigint;
   /** The operations that made it, by number or hash. */
   claimed_by: string[];
+  /** Writes of ours under the token's newest hash. */
+  hash_of: string[];
   /** When it was first seen by a look, or first named by a write of ours. */
   first_known_at: Instant | null;
   /** Owners and extra data that writes of ours, not refused, gave it. */
@@ -41,6 +43,8 @@ export async function knownOf(
         where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
           and o.contract_id = ${contract}::numeric
           and (o.token_id = x.id or o.tx_hash = nullif(x.hash, ''))) as claimed_by,
+      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
+        where o.tx_hash = nullif(x.hash, '')) as hash_of,
       least(
         (select min(l.started_at) from tallyhook.looks l
           where l.object = ${`token:${contract}:`} || x.id and l.result = 'seen'),

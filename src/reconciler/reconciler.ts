@@ -6,7 +6,7 @@
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
-import { type Journal, listInStates, NFT_KINDS, TOKEN_KINDS } from '../journal/journal.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -23,10 +23,9 @@ import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Odds, oddsOf } from './belief.ts';
 import { listLessons } from './belief-store.ts';
-import { giveMintToPeople, judgeSweep, wantSweeps } from './lost-mints.ts';
-import { componentsOf, judgeComponent } from './lost-payments.ts';
-import { giveToPeople, isOverdue, quietAfter } from './resolution.ts';
+import { judgeSweep } from './lost-mints.ts';
 import { judgeToken } from './tokens.ts';
+import { makeUnknownWork } from './unknown-work.ts';
 import { walletsOfBooks } from './wallet-books.ts';
 import { judgeWallet } from './wallets.ts';
 
@@ -74,13 +73,31 @@ export interface Reconciler {
 const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
 const LOOKS_MAX = 50;
-const UNKNOWN_MAX = 200;
 const LEARN_EVERY_MS = 600_000;
 const BREAK_MS = 120_000;
 
+type Circumstances = Pick<Context, 'availableSince' | 'judgingSince' | 'odds'>;
+
+/** What surrounds all judgements of a pass: since when they mean something, and what was learned. */
+function watchCircumstances(db: Db, settings: ReconcilerSettings) {
+  let judgedAt = Number.NEGATIVE_INFINITY;
+  let judgingSince: Instant = 0;
+  let learned: { odds: Odds; at: Instant } | undefined;
+  return async (now: Instant): Promise<Circumstances> => {
+    // After a break, as after a start, clocks that wait for looks begin anew.
+    if (now - judgedAt > BREAK_MS) judgingSince = now;
+    judgedAt = now;
+    if (!learned || now >= learned.at + LEARN_EVERY_MS || now < learned.at) {
+      const hiddenMs = settings.quiescenceMs + settings.readLagMs;
+      learned = { odds: oddsOf(await listLessons(db), hiddenMs), at: now };
+    }
+    return { availableSince: await availableSince(db), judgingSince, odds: learned.odds };
+  };
+}
+
 /** The reconciler of one daemon. */
 export function makeReconciler(
-  given: Omit<Context, 'availableSince' | 'judgingSince' | 'odds'> & {
+  given: Omit<Context, keyof Circumstances> & {
     db: Db;
     daemon: Daemon;
     outbox: Outbox;
@@ -115,25 +132,12 @@ export function makeReconciler(
     booksObserved = true;
   }
 
-  let judgedAt = Number.NEGATIVE_INFINITY;
-  let judgingSince: Instant = 0;
-  let learned: { odds: Odds; at: Instant } | undefined;
-  /** What was learned, read again now and then. */
-  async function odds(now: Instant): Promise<Odds> {
-    if (!learned || now >= learned.at + LEARN_EVERY_MS || now < learned.at) {
-      const { quiescenceMs, readLagMs } = given.settings;
-      learned = { odds: oddsOf(await listLessons(db), quiescenceMs + readLagMs), at: now };
-    }
-    return learned.odds;
-  }
+  const lost = makeUnknownWork(db);
+  const circumstances = watchCircumstances(db, given.settings);
 
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
-    // After a break, as after a start, clocks that wait for looks begin anew.
-    if (now - judgedAt > BREAK_MS) judgingSince = now;
-    judgedAt = now;
-    const since = await availableSince(db);
-    const context = { ...given, availableSince: since, judgingSince, odds: await odds(now) };
+    const context = { ...given, ...(await circumstances(now)) };
     const looks = await listUnjudged(db, LOOKS_MAX);
     // One that cannot be judged does not hold up the others; the pass fails when all are done.
     const failures: unknown[] = [];
@@ -144,7 +148,8 @@ export function makeReconciler(
       });
     };
     for (const look of looks) await attempt(judgeLook(fence, context, look, now));
-    for (const work of await unknownWork(db, context, now)) await attempt(judge(fence, work));
+    const seen = new Set(looks.map(({ object }) => object.replace(/^wallet:/, '')));
+    for (const work of await lost.next(context, seen, now)) await attempt(judge(fence, work));
     if (failures.length > 0) throw failures[0];
     return { judged: looks.length, more: looks.length === LOOKS_MAX };
   }
@@ -161,32 +166,6 @@ export function makeReconciler(
       }
     },
   };
-}
-
-/** What is to be judged about lost answers, one piece of work for each component. */
-async function unknownWork(db: Db, context: Context, now: Instant) {
-  const unknown = await listInStates(db, ['unknown'], UNKNOWN_MAX);
-  const payments = unknown.filter((operation) => TOKEN_KINDS.includes(operation.kind));
-  const components = componentsOf(payments, context).map(
-    (component) => (tx: Tx) => judgeComponent(tx, context, component, now),
-  );
-  const overdue = unknown.filter((operation) => {
-    if (TOKEN_KINDS.includes(operation.kind)) return false;
-    const isNft = NFT_KINDS.includes(operation.kind);
-    return isNft ? isOverdue(operation, context, now) : now >= quietAfter(operation, context);
-  });
-  const mints = unknown.filter(
-    (operation) => operation.kind === 'mint_sequential' && !overdue.includes(operation),
-  );
-  await wantSweeps(db, context, mints, now);
-  const evidence = { explanations: 'no evidence within the time set' };
-  const forPeople = overdue.map(
-    (operation) => (tx: Tx) =>
-      operation.kind === 'mint_sequential'
-        ? giveMintToPeople(tx, context, operation, now)
-        : giveToPeople(tx, context, operation, evidence, now),
-  );
-  return [...components, ...forPeople];
 }
 
 function isLeaseLost(error: unknown): boolean {

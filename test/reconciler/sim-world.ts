@@ -21,7 +21,7 @@ import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { userTokenOf } from '../harness/user-token.ts';
 import { openLedger, START } from '../ledger/fixture.ts';
 import { upstreamTo } from '../upstream/scripted-service.ts';
-import { SETTINGS } from './house.ts';
+import { SETTINGS as HOUSE } from './house.ts';
 import { openRelay, type Relay } from './relay.ts';
 import { touchedBy } from './touched.ts';
 import { type VirtualTime, virtualTime } from './virtual-pause.ts';
@@ -45,6 +45,7 @@ export interface Plan {
 export const DAY_MS = 86_400_000;
 export const CONTRACT = 1n;
 const ALIVE_MS = 15_000;
+const SETTINGS = { ...HOUSE, steadyMs: 120_000 };
 
 export interface SimDaemon {
   daemon: Daemon;

@@ -29,6 +29,8 @@ export interface Story {
 const ALIVE_MS = 15_000;
 /** Writes between two quiet times. */
 const SESSION = 120;
+/** How long a quiet time waits for a lost answer to be explained. */
+const PATIENCE_MS = 240_000;
 
 /**
  * Runs the story, and then as long as it takes until nothing is open but what people have to
@@ -58,10 +60,11 @@ export async function runStory(world: World, tell: (line: string) => void = () =
   return story;
 }
 
-/** Writes whose outcome is not known yet. */
-async function lost({ db }: World): Promise<number> {
+/** Writes whose outcome is not known yet, but for those that wait for long already. */
+async function lost({ db, clock }: World): Promise<number> {
   const rows = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')`;
+    select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')
+      and recorded_at > ${new Date(clock.now() - PATIENCE_MS).toISOString()}`;
   return rows[0]?.count ?? 0;
 }
 
@@ -130,7 +133,7 @@ async function flow(world: World, ms: number): Promise<void> {
       nextAt = Math.min(nextAt, await pass(world, daemon, first));
       await time.settled();
     }
-    await time.advance(Math.max(STEP_MS, Math.min(until, nextAt) - clock.now()));
+    await time.advance(Math.max(STEP_MS, Math.ceil(Math.min(until, nextAt) - clock.now())));
   }
 }
 

@@ -140,15 +140,15 @@ function contradictions({ entry, operation, applied }: Case, failing: Set<string
 }
 
 /** Every token has one maker, and every hash one write. */
-function doubleClaim({ operation }: Case, madeBy: Map<string, string>): string[] {
-  const { id, kind, tokenId, txHash, outcome } = operation;
+function doubleClaim({ entry, operation }: Case, madeBy: Map<string, string>): string[] {
+  const { kind, tokenId, txHash, outcome } = operation;
   const claims = txHash === null ? [] : [txHash];
   if (kind === 'mint_sequential' && tokenId !== null && outcome === 'executed')
     claims.push(`token ${tokenId}`);
   return claims.flatMap((claim) => {
     const other = madeBy.get(claim);
-    madeBy.set(claim, id);
-    return other === undefined ? [] : [`${claim} belongs to ${other} and ${id}`];
+    madeBy.set(claim, `${entry.name} ${kind} ${operation.state}`);
+    return other === undefined ? [] : [`${claim} is of ${other} and ${madeBy.get(claim)}`];
   });
 }
 
