@@ -29,6 +29,7 @@ import { makeWebhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database.ts';
 import { preImageFrom } from './first-look.ts';
+import { gently } from './gently.ts';
 import { makeHeartbeat } from './heartbeat.ts';
 import { makeNotifier } from './notifier.ts';
 import { observedRead } from './observed.ts';
@@ -66,7 +67,7 @@ export async function build(config: Config, database: Database, service: Service
     heldBy: (owner, key) => findByIdempotencyKey(base.db, owner, key),
     serviceDown: async () => (await availableSince(base.db)) === Number.POSITIVE_INFINITY,
     isAlive: base.heartbeat.isAlive,
-    concluded: () => wake('ledger', 'observer', 'sequencer', 'webhooks'),
+    concluded: concludedWakes(wake),
     observed: observedRead(stages.observer, log),
   });
   const schedule = makeSchedule({
@@ -88,6 +89,16 @@ export async function build(config: Config, database: Database, service: Service
   });
   api.route('/', makeConsole());
   return { ...base, ...stages, schedule, gateway, api, stopping };
+}
+
+/** Who is told how soon: subscribers at once, the books and the looks in batches worth a commit. */
+function concludedWakes(wake: Wake): () => void {
+  const tell = gently(5, () => wake('sequencer', 'webhooks'));
+  const settle = gently(100, () => wake('ledger', 'observer'));
+  return () => {
+    tell();
+    settle();
+  };
 }
 
 /**

@@ -89,7 +89,8 @@ export function makeSchedule(given: {
 function makeBell() {
   let controller = new AbortController();
   return {
-    ring: () => controller.abort(),
+    // With a reason of its own, since the usual one takes a stack at every ring.
+    ring: () => controller.signal.aborted || controller.abort('rung'),
     reset: () => {
       if (controller.signal.aborted) controller = new AbortController();
     },
