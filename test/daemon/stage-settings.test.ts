@@ -28,6 +28,8 @@ describe('What a stage is given', () => {
       concurrencyMax: 3,
       readTimeoutMs: 4,
       writeTimeoutMs: 5,
+      openPathsPerS: 50,
+      queueTtlMs: 86_400_000,
     });
     expect(upstreamSettings(given)).toMatchObject({
       readTimeoutMs: 4,

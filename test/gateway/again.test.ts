@@ -78,12 +78,13 @@ describe('A write that nobody took', () => {
     const port = await closedPort();
     const house = await openHouse(database.db, { txUrl: port.origin });
     try {
-      const telling = give(house);
+      const telling = give(house, 'comes back');
       await expect
         .poll(async () => {
           const rows = await database.owner.sql`
-            select 1 as one from tallyhook.sends where after is not null
-              and operation_id = (select max(id) from tallyhook.operations)`;
+            select 1 as one from tallyhook.sends s
+            join tallyhook.operations o on o.id = s.operation_id
+            where s.after is not null and o.idempotency_key = 'comes back'`;
           return rows.length;
         })
         .toBeGreaterThan(0);

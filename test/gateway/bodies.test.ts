@@ -1,4 +1,4 @@
-/** Bodies on their way: large answers, callers that wait for `100 Continue`, callers without key. */
+/** Bodies on their way: large answers, callers that wait for `100 Continue`, and without a key. */
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
@@ -76,8 +76,10 @@ describe('A large answer', () => {
 });
 
 describe('A caller that waits for 100 Continue', () => {
-  const head = (more: string, length = BODY.length) =>
-    `POST ${GIVE} HTTP/1.1\r\nhost: x\r\n${more}content-length: ${length}\r\nexpect: 100-continue\r\n\r\n`;
+  const head = (more: string, length = BODY.length) => {
+    const lines = [`content-length: ${length}`, 'expect: 100-continue'].join('\r\n');
+    return `POST ${GIVE} HTTP/1.1\r\nhost: x\r\n${more}${lines}\r\n\r\n`;
+  };
 
   test('Is told to go on once its key is known', async () => {
     const socket = open();
@@ -137,8 +139,8 @@ describe('A body', () => {
     expect(await until(socket, 'tx_log_no')).toMatch(/^HTTP\/1\.1 200 /);
     socket.destroy();
     expect(house.asked[0]?.body.toString()).toBe(pieces.join(''));
-    const { te, 'keep-alive': kept, 'transfer-encoding': coding } = house.asked[0]?.headers ?? {};
-    expect([te, kept, coding]).toEqual([undefined, undefined, undefined]);
+    const { te, 'keep-alive': kept, 'transfer-encoding': sent } = house.asked[0]?.headers ?? {};
+    expect([te, kept, sent]).toEqual([undefined, undefined, undefined]);
   });
 
   test('That is encoded is sent on with the word that says how', async () => {

@@ -248,7 +248,8 @@ describe('Through the gateway', () => {
     // The gateway fetches its own with its first call, so that both were asked for one.
     await house.call('GET', `${NFT}/tokens`);
     await ask('direct', get('', `${NFT}/tokens`));
-    const login = `response_type=code&client_id=client&redirect_uri=${BACK}&state=s%261&member_no=1`;
+    const query = `response_type=code&client_id=client&redirect_uri=${BACK}`;
+    const login = `${query}&state=s%261&member_no=1`;
     const { direct: told } = await both(
       form('login', '/v1/oauth/authorize', login, { as: 'nobody' }),
     );
