@@ -1,4 +1,4 @@
-/** `/api/freeze` and `/api/unfreeze`: stops all writes at once, and releases them, with a reason. */
+/** `/api/freeze` and `/api/unfreeze`: all writes stop at once and are released, with a reason. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Freeze } from '../journal/journal.ts';
 import { guarded, needs, reply } from './access.ts';

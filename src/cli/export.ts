@@ -9,7 +9,7 @@ import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isoText, systemClock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import { jsonText, parseJson } from '../kernel/json.ts';
+import { type Json, jsonText, parseJson } from '../kernel/json.ts';
 import { cellText } from '../reports/reports.ts';
 import { callDaemon, type Remote } from './remote.ts';
 
@@ -32,7 +32,7 @@ export interface ExportOptions extends Remote {
   out?: string;
 }
 
-type Row = Record<string, string | null>;
+type Row = { [member: string]: Json };
 
 /** Exports what the options choose, the newest first. @throws Failure `bad_setting` */
 export async function exportOperations(options: ExportOptions): Promise<number> {
@@ -78,7 +78,7 @@ async function* rowsOf(options: ExportOptions & { until: string }): AsyncGenerat
   for (let cursor: string | null = ''; cursor !== null; ) {
     if (cursor !== '') query.set('cursor', cursor);
     const text = await callDaemon(options, { method: 'GET', path: `/api/operations?${query}` });
-    const page = parseJson(text) as unknown as { data: Row[]; next_cursor: string | null };
+    const page = parseJson(text) as { data: Row[]; next_cursor: string | null };
     yield* page.data;
     count += page.data.length;
     cursor = page.next_cursor;
@@ -95,11 +95,15 @@ async function* textsOf(format: string, rows: AsyncGenerator<Row>): AsyncGenerat
   if (format === 'json') yield '{"data":[';
   let isFirst = true;
   for await (const row of rows) {
-    if (format === 'csv')
-      yield `${COLUMNS.map((column) => cellText(row[column] ?? null)).join(',')}\r\n`;
+    if (format === 'csv') yield `${COLUMNS.map((column) => cellOf(row[column])).join(',')}\r\n`;
     else if (format === 'ndjson') yield `${jsonText(row)}\n`;
     else yield `${isFirst ? '\n' : ',\n'}${jsonText(row)}`;
     isFirst = false;
   }
   if (format === 'json') yield '\n]}\n';
+}
+
+/** What is no text, such as the error of a refused write, has no column. */
+function cellOf(value: Json | undefined): string {
+  return typeof value === 'string' ? cellText(value) : '';
 }

@@ -1,8 +1,8 @@
 /**
  * Pages for people: a start page that says how things stand, writes with what can be done about
- * them, and a page that shows a report. The pages hold no data and need no key; their script asks the API with the key that a person types
- * in, which stays in the tab. Nothing is loaded from elsewhere, and nothing runs but the one
- * script by its hash.
+ * them, and a page that shows a report. The pages hold no data and need no key; their script asks
+ * the API with the key that a person types in, which stays in the tab. Nothing is loaded from
+ * elsewhere, and nothing runs but the one script by its hash.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';

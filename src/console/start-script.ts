@@ -50,7 +50,8 @@ const showStatus = (status) => {
     ['Looked at at least every', age(status.look_age_max_ms)],
   ]);
   fill('stages', stages.map((s) => row(s.stage, String(s.waiting), age(s.lag_ms))), 3, 'Nothing.');
-  fill('operations', states.map(([state, count]) => row(stateLink(state), String(count))), 2, 'None.');
+  const rows = states.map(([state, count]) => row(stateLink(state), String(count)));
+  fill('operations', rows, 2, 'None.');
   at('at').textContent = 'as of ' + time(status.now);
 };
 const showReports = ({ data }) => {

@@ -42,8 +42,8 @@ export interface Decisions {
   /**
    * Approves what was proposed last: the operation moves, with its event.
    * @param expected what the approver saw; another one is refused
-   * @throws Failure `not_found`, `same_owner`, or `conflict` when there is nothing to approve, it is
-   * not what was expected, or the state does not allow it any more
+   * @throws Failure `not_found`, `same_owner`, or `conflict` when there is nothing to approve, it
+   * is not what was expected, or the state does not allow it any more
    */
   approve(
     operationId: string,
@@ -110,13 +110,13 @@ function insistOnApprovable(
 ): asserts decision is Decision {
   const members = { operation_id: operationId };
   if (!decision || decision.approvedAt !== null) {
-    const detail = `nothing waits for approval; propose with POST /api/operations/${operationId}/decide`;
-    throw new Failure('conflict', detail, members);
+    const path = `/api/operations/${operationId}/decide`;
+    throw new Failure('conflict', `nothing waits for approval; propose: POST ${path}`, members);
   }
   const { n = decision.n, outcome = decision.outcome } = expected;
   if (n !== decision.n || outcome !== decision.outcome) {
-    const detail = `the newest proposal is number ${decision.n}, ${decision.outcome}; look at it first`;
-    throw new Failure('conflict', detail, members);
+    const newest = `the newest proposal is number ${decision.n}: ${decision.outcome}`;
+    throw new Failure('conflict', `${newest}; look at it first`, members);
   }
 }
 

@@ -29,16 +29,19 @@ export async function listSameNumber(
   const hashes = reports.flatMap(({ txHash }) => txHash ?? []);
   // Looked up one by one, by index: a plan made while the table was small would read all of it.
   const rows = await tx.sql<OperationRow[]>`
-    select found.* from jsonb_to_recordset(${asJson(numbers)}::jsonb) as x(app numeric, no numeric)
-    cross join lateral (
-      select ${operationColumns(tx.sql)} from tallyhook.operations o
-      where o.tx_log_no is not null and o.tx_log_no = x.no and o.tx_app_no = x.app offset 0) found
-    union
-    select found.* from unnest(${hashes}::text[]) as x(hash)
-    cross join lateral (
-      select ${operationColumns(tx.sql)} from tallyhook.operations o
-      where o.tx_hash is not null and o.tx_hash = x.hash offset 0) found
-    order by recorded_at, id`;
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.id = any(array(
+      select found.id
+      from jsonb_to_recordset(${asJson(numbers)}::jsonb) as x(app numeric, no numeric)
+      cross join lateral (
+        select p.id from tallyhook.operations p
+        where p.tx_log_no is not null and p.tx_log_no = x.no and p.tx_app_no = x.app offset 0) found
+      union
+      select found.id from unnest(${hashes}::text[]) as x(hash)
+      cross join lateral (
+        select p.id from tallyhook.operations p
+        where p.tx_hash is not null and p.tx_hash = x.hash offset 0) found))
+    order by o.recorded_at, o.id`;
   const found = new Map<string, Operation[]>();
   for (const operation of rows.map(toOperation)) {
     const name = nameOf(operation);

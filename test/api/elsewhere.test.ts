@@ -3,13 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accountOfWallet, balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type Body, openApi, type TestApi } from './harness.ts';
+import { aGive, aTransfer, iso, nextNumber } from './reports.ts';
 import { ADDR_A, ADDR_B, accepted, aWrite, HASH, lost } from './writes.ts';
 
 const HUGE = 9_007_199_254_740_993n;
-const NDJSON = { 'content-type': 'application/x-ndjson' };
 let database: TestDatabase;
 let api: TestApi;
-let next = HUGE;
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -18,37 +17,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const now = () => api.doors.clock.now();
-const iso = (at: number) => new Date(at).toISOString();
-const aGive = (change: object = {}) => ({
-  kind: 'give',
-  tx_app_no: '7',
-  tx_log_no: String(next++),
-  occurred_at: iso(now() - 7_200_000),
-  to_addr: ADDR_A,
-  operation_no: '1',
-  amount: '10',
-  ...change,
-});
-const aTransfer = (change: object = {}) => ({
-  kind: 'transfer',
-  tx_app_no: '7',
-  tx_log_no: String(next++),
-  occurred_at: iso(now()),
-  from_addr: ADDR_A,
-  to_addr: ADDR_B,
-  amount: '100',
-  fee_amount: '1',
-  ...change,
-});
 const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
-const lines = async (raw: string) => {
-  const answer = await api.ask('POST', '/api/operations', { raw, headers: NDJSON });
-  expect(answer.status).toBe(200);
-  return answer.text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-};
 const postAll = async () => {
   while ((await api.ledger.runOnce(now())).posted > 0);
 };
@@ -111,7 +80,7 @@ describe('One report', () => {
 
   test('Of a write that went through the gateway is known', async () => {
     const id = await recorded({ fields: { amount: 4_711n } });
-    const number = next++;
+    const number = nextNumber();
     await api.journal.conclude(accepted(id, number, now()));
     const { status, body } = await report(aTransfer({ amount: '4711', tx_log_no: String(number) }));
     expect({ status, id: body.id }).toEqual({ status: 200, id });
@@ -226,83 +195,6 @@ describe('A report that looks like an operation of ours', () => {
     const id = await recorded({ fields: { amount: 208n } });
     const { body } = await report(aTransfer({ amount: '208', operation_id: id }));
     expect(body).toMatchObject({ code: 'conflict', operation_id: id });
-  });
-});
-
-describe('Many reports', () => {
-  test('As an array are judged each for itself, and counted', async () => {
-    const known = aGive();
-    await report(known);
-    const twice = aGive();
-    const { status, body } = await report([
-      aGive(),
-      known,
-      twice,
-      twice,
-      { ...twice, amount: '11' },
-      { kind: 'give' },
-      7,
-    ]);
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ recorded: 2, known: 2, refused: 3 });
-    expect(body.data.map(({ result }) => result)).toEqual([
-      'recorded',
-      'known',
-      'recorded',
-      'known',
-      'refused',
-      'refused',
-      'refused',
-    ]);
-    expect(body.data[3]?.operation_id).toBe(body.data[2]?.operation_id);
-    expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
-  });
-
-  test('As lines are answered line by line, with a summary at the end', async () => {
-    const good = aGive();
-    const raw = [
-      JSON.stringify(good),
-      '',
-      '{"kind":',
-      JSON.stringify(aGive({ reason_type: 'x'.repeat(70_000) })),
-      JSON.stringify({ ...good, amount: '12' }),
-      `${JSON.stringify(good)}\r`,
-    ].join('\n');
-    const answered = await lines(raw);
-    expect(answered.map(({ line, result, problem }) => [line, result, problem?.code])).toEqual([
-      [1, 'recorded', undefined],
-      [3, 'refused', 'malformed_json'],
-      [4, 'refused', 'body_too_large'],
-      [5, 'refused', 'conflict'],
-      [6, 'known', undefined],
-      [undefined, undefined, undefined],
-    ]);
-    expect(answered.at(-1)).toEqual({ summary: { lines: 5, recorded: 1, known: 1, refused: 3 } });
-  });
-
-  test('In thousands are recorded once, however often and by however many they are sent', async () => {
-    const wallets = Array.from({ length: 40 }, (_, n) => `0x${String(n).padStart(40, '0')}`);
-    const rows = Array.from({ length: 2_000 }, (_, n) =>
-      JSON.stringify(aGive({ to_addr: wallets[n % 40], amount: String(n + 1) })),
-    );
-    const [a, b] = await Promise.all([lines(rows.join('\n')), lines(rows.toReversed().join('\n'))]);
-    const again = await lines(rows.join('\n'));
-    expect((a.at(-1).summary.recorded ?? 0) + (b.at(-1).summary.recorded ?? 0)).toBe(2_000);
-    expect(again.at(-1)).toEqual({
-      summary: { lines: 2_000, recorded: 0, known: 2_000, refused: 0 },
-    });
-    const ids = new Set([...a, ...b, ...again].flatMap((row) => row.operation_id ?? []));
-    expect(ids.size).toBe(2_000);
-    await postAll();
-    const found = await balancesOf(database.db, wallets.map(accountOfWallet));
-    const sum = [...found.values()].reduce((total, { balance }) => total + balance, 0n);
-    expect(sum).toBe((2_000n * 2_001n) / 2n);
-  });
-
-  test('Under another content type are refused', async () => {
-    const headers = { 'content-type': 'text/csv' };
-    const { status, body } = await api.ask('POST', '/api/operations', { raw: 'a,b', headers });
-    expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
   });
 });
 

@@ -92,7 +92,8 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
       "contractId", "tokenId", amount, "feeAmount", "reasonType", reference, "txAppNo", "txLogNo",
       "txHash", "sentAt"
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text,
-      source text, owner text, "sentAt" timestamptz, "recordedAt" timestamptz, "answeredAt" timestamptz, "effectiveAt" timestamptz,
+      source text, owner text, "sentAt" timestamptz, "recordedAt" timestamptz,
+      "answeredAt" timestamptz, "effectiveAt" timestamptz,
       "effectiveBasis" text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric,
       "reasonType" text, reference text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text)`;

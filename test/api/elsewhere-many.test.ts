@@ -1,0 +1,106 @@
+/** Many reports of writes made elsewhere: as an array, and as a stream of lines. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accountOfWallet, balancesOf } from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openApi, type TestApi } from './harness.ts';
+import { aGive } from './reports.ts';
+
+const NDJSON = { 'content-type': 'application/x-ndjson' };
+let database: TestDatabase;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  api = await openApi(database.db);
+});
+afterAll(() => database.drop());
+
+const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
+const lines = async (raw: string) => {
+  const answer = await api.ask('POST', '/api/operations', { raw, headers: NDJSON });
+  expect(answer.status).toBe(200);
+  return answer.text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+};
+const postAll = async () => {
+  while ((await api.ledger.runOnce(api.doors.clock.now())).posted > 0);
+};
+
+describe('Many reports', () => {
+  test('As an array are judged each for itself, and counted', async () => {
+    const known = aGive();
+    await report(known);
+    const twice = aGive();
+    const { status, body } = await report([
+      aGive(),
+      known,
+      twice,
+      twice,
+      { ...twice, amount: '11' },
+      { kind: 'give' },
+      7,
+    ]);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ recorded: 2, known: 2, refused: 3 });
+    expect(body.data.map(({ result }) => result)).toEqual([
+      'recorded',
+      'known',
+      'recorded',
+      'known',
+      'refused',
+      'refused',
+      'refused',
+    ]);
+    expect(body.data[3]?.operation_id).toBe(body.data[2]?.operation_id);
+    expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
+  });
+
+  test('As lines are answered line by line, with a summary at the end', async () => {
+    const good = aGive();
+    const raw = [
+      JSON.stringify(good),
+      '',
+      '{"kind":',
+      JSON.stringify(aGive({ reason_type: 'x'.repeat(70_000) })),
+      JSON.stringify({ ...good, amount: '12' }),
+      `${JSON.stringify(good)}\r`,
+    ].join('\n');
+    const answered = await lines(raw);
+    expect(answered.map(({ line, result, problem }) => [line, result, problem?.code])).toEqual([
+      [1, 'recorded', undefined],
+      [3, 'refused', 'malformed_json'],
+      [4, 'refused', 'body_too_large'],
+      [5, 'refused', 'conflict'],
+      [6, 'known', undefined],
+      [undefined, undefined, undefined],
+    ]);
+    expect(answered.at(-1)).toEqual({ summary: { lines: 5, recorded: 1, known: 1, refused: 3 } });
+  });
+
+  test('In thousands are recorded once, however often and by however many they are sent', async () => {
+    const wallets = Array.from({ length: 40 }, (_, n) => `0x${String(n).padStart(40, '0')}`);
+    const rows = Array.from({ length: 2_000 }, (_, n) =>
+      JSON.stringify(aGive({ to_addr: wallets[n % 40], amount: String(n + 1) })),
+    );
+    const [a, b] = await Promise.all([lines(rows.join('\n')), lines(rows.toReversed().join('\n'))]);
+    const again = await lines(rows.join('\n'));
+    expect((a.at(-1).summary.recorded ?? 0) + (b.at(-1).summary.recorded ?? 0)).toBe(2_000);
+    expect(again.at(-1)).toEqual({
+      summary: { lines: 2_000, recorded: 0, known: 2_000, refused: 0 },
+    });
+    const ids = new Set([...a, ...b, ...again].flatMap((row) => row.operation_id ?? []));
+    expect(ids.size).toBe(2_000);
+    await postAll();
+    const found = await balancesOf(database.db, wallets.map(accountOfWallet));
+    const sum = [...found.values()].reduce((total, { balance }) => total + balance, 0n);
+    expect(sum).toBe((2_000n * 2_001n) / 2n);
+  });
+
+  test('Under another content type are refused', async () => {
+    const headers = { 'content-type': 'text/csv' };
+    const { status, body } = await api.ask('POST', '/api/operations', { raw: 'a,b', headers });
+    expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
+  });
+});
