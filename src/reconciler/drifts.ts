@@ -9,7 +9,9 @@ import type { Json } from '../kernel/json.ts';
 import { hurry, type LookToJudge } from '../observer/observer.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
 import { driftStep } from './drift-rule.ts';
+import { holdForLook } from './hold.ts';
 import type { Context } from './reconciler.ts';
+import type { Part } from './wallet-rule.ts';
 import {
   closeDrift,
   type Drift,
@@ -25,16 +27,23 @@ interface Residual {
   now: Instant;
 }
 
-/** Each look that decides nothing makes the next one wait longer, up to the steady gap. */
+/**
+ * Each look that decides nothing makes the next one wait longer, up to the steady gap; now and then
+ * one for which new writes wait.
+ * @param met what the look may or may not show
+ */
 export async function lookAgain(
   tx: Tx,
-  { settings: { pendingMinMs, steadyMs } }: Context,
+  context: Context,
   wallet: Wallet,
-  now: Instant,
+  met: { optional: readonly Part[]; look: LookToJudge; now: Instant },
 ): Promise<void> {
+  const { pendingMinMs, steadyMs } = context.settings;
   const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unclean_looks, 30));
   wallet.unclean_looks += 1;
-  await hurry(tx, `wallet:${wallet.key}`, now + gapMs);
+  const optional = met.optional.map(({ operation }) => operation);
+  const heldAt = await holdForLook(tx, context, wallet, { ...met, optional });
+  await hurry(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
 }
 
 /** Takes one clean residual through the rule and changes the wallet row accordingly. */
@@ -64,7 +73,7 @@ export async function stepDrift(
       suspected_amount: amount,
       suspected_at: at,
     });
-    await lookAgain(tx, context, wallet, now);
+    await lookAgain(tx, context, wallet, { optional: [], look, now });
     return [];
   }
   Object.assign(wallet, { suspected_amount: null, suspected_at: null, unclean_looks: 0 });

@@ -13,6 +13,7 @@ import { accountOfWallet, openingId, walletKeysOf, want } from '../ledger/ledger
 import type { LookToJudge } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { lookAgain, stepDrift } from './drifts.ts';
+import { release } from './hold.ts';
 import type { Context } from './reconciler.ts';
 import { readStanding } from './wallet-books.ts';
 import { explainedBy, observedEvents } from './wallet-events.ts';
@@ -21,6 +22,7 @@ import {
   expectationOf,
   judgeBalance,
   needOf,
+  type Part,
   type Sight,
   type Standing,
   type WalletVerdict,
@@ -66,9 +68,12 @@ export async function judgeWallet(
     operations: explainedBy(sight, standing, verdict, before),
     at: look.ended_at,
   });
-  if (opened)
-    events.push(...(await takeVerdict(tx, context, wallet, { verdict, drifts, look, now })));
-  else await open(tx, context, wallet, { expectation, standing, sight, now });
+  const { optional } = expectation;
+  await release(tx, context, before);
+  if (opened) {
+    const given = { verdict, drifts, look, optional, now };
+    events.push(...(await takeVerdict(tx, context, wallet, given)));
+  } else await open(tx, context, wallet, { expectation, standing, sight, look, now });
   if (wallet.clean_at === look.started_at) {
     events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
   }
@@ -116,13 +121,14 @@ async function open(
     expectation: Expectation;
     standing: Standing;
     sight: Sight;
+    look: LookToJudge;
     now: Instant;
   },
 ): Promise<void> {
-  const { expectation, standing, sight, now } = given;
+  const { expectation, standing, sight, look, now } = given;
   if (expectation.optional.length > 0 || !expectation.complete) {
     wallet.cause = 'writes are open on it';
-    await lookAgain(tx, context, wallet, now);
+    await lookAgain(tx, context, wallet, { optional: expectation.optional, look, now });
     return;
   }
   const earliest = Math.min(
@@ -159,14 +165,20 @@ async function takeVerdict(
   tx: Tx,
   context: Context,
   wallet: Wallet,
-  given: { verdict: WalletVerdict; drifts: Drift[]; look: LookToJudge; now: Instant },
+  given: {
+    verdict: WalletVerdict;
+    drifts: Drift[];
+    look: LookToJudge;
+    optional: readonly Part[];
+    now: Instant;
+  },
 ): Promise<EventDraft[]> {
-  const { verdict, drifts, look, now } = given;
+  const { verdict, drifts, look, optional, now } = given;
   if (verdict.verdict === 'off')
     return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, look, now });
   if (verdict.verdict === 'inconclusive') {
     Object.assign(wallet, { verdict: 'inconclusive', cause: verdict.cause });
-    await lookAgain(tx, context, wallet, now);
+    await lookAgain(tx, context, wallet, { optional, look, now });
     return [];
   }
   Object.assign(wallet, {
@@ -176,7 +188,7 @@ async function takeVerdict(
     suspected_at: null,
   });
   if (verdict.clean) Object.assign(wallet, { clean_at: look.started_at, unclean_looks: 0 });
-  else await lookAgain(tx, context, wallet, now);
+  else await lookAgain(tx, context, wallet, { optional, look, now });
   return [];
 }
 
