@@ -81,7 +81,7 @@ comment on column finance_v1.journal.operation_id is 'The write that it posts; e
 comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
-comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded or reported.';
+comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.recorded_at is 'When it got into the books.';
 comment on column finance_v1.journal.reverses is 'The transaction that this one takes back.';
 comment on column finance_v1.journal.requested_by is 'Who asked: the owner of the key, or the stage that booked it.';

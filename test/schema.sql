@@ -1297,7 +1297,7 @@ comment on column finance_v1.journal.amount is 'Change of the account, in servic
 comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
-comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded or reported.';
+comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
 comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
 comment on column finance_v1.journal.reason_type is 'The reason that the write gave, word for word; empty for what is not a write.';
