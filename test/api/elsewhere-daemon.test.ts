@@ -74,4 +74,31 @@ describe('A report', () => {
     const wallet = await judged(world.ada);
     expect(wallet).toMatchObject({ ledger_balance: wallet.observed_balance, drift: '0' });
   });
+
+  test('Of a mint by its hash settles when the chain shows that hash', async () => {
+    const token = world.sandbox.control.setToken(1n, 777n, { owner: world.ben });
+    const made = await report({
+      ...{ kind: 'mint', contract_id: '1', token_id: '777', tx_hash: token.last_tx_hash },
+      ...{ to_addr: world.ben, occurred_at: new Date().toISOString() },
+      ...{ tx_app_no: undefined, operation_no: undefined },
+    });
+    expect(made).toMatchObject({ status: 201, state: 'executed' });
+    await app.until(
+      ({ type, data }) => type === 'operation.settled' && data.operation_id === made.id,
+    );
+    const moved = await until(async () => {
+      const { json } = await app.call('GET', '/api/tokens/1/777/history');
+      return json.data.length > 0 ? json.data : undefined;
+    });
+    expect(moved).toMatchObject([{ kind: 'mint', operation_id: made.id, to_addr: world.ben }]);
+  });
+
+  test('Leaves nothing for the reconciliation report to find', async () => {
+    const { now } = (await app.call('GET', '/api/status')).json;
+    await Promise.all([judged(world.ada), judged(world.ben)]);
+    const period = { from: '2026-01-01T00:00:00Z', to: now };
+    const { json } = await app.call('POST', '/api/reports', { kind: 'reconciliation', ...period });
+    const found = await app.call('GET', `/api/reports/${json.id}?format=json`);
+    expect(json.verdict, JSON.stringify(found.json.findings ?? found.json)).toBe('balanced');
+  });
 });
