@@ -191,11 +191,12 @@ function streamed(c: Context<ApiEnv>, doors: ApiDoors, ended: () => void): Respo
         if (body) await recordLines(doors, body, { by, stop, tally, say });
       } catch (error) {
         last.problem = problemOf(failureOf(error, doors.log));
+      } finally {
+        ended();
       }
       const lines = tally.recorded + tally.known + tally.refused;
       say([{ summary: { lines, ...tally }, ...last }]);
       if (!gone.signal.aborted) controller.close();
-      ended();
     },
     cancel: () => gone.abort(),
   });

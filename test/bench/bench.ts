@@ -6,10 +6,11 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type Bench, type Figures, isHeld, type Result, type Wanted } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
+import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
 
 /** One line for each file that measures something. */
-const BENCHES: readonly Bench[] = [sandboxReads, gateway];
+const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'wanted', 'p50/p99 ms', 'held'];
 
