@@ -4,14 +4,13 @@
  * looked at while the service is down. A failed look is not repeated: its object falls due again,
  * later each time.
  */
-import type { Db, Queryable, Tx } from '../db/connect.ts';
+import type { Db, Queryable } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { backoffMs } from '../kernel/backoff.ts';
 import type { Chance } from '../kernel/chance.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type {
   Look,
@@ -22,7 +21,9 @@ import type {
 } from '../upstream/upstream.ts';
 import { jittered, type Rhythm, steadyGapMs } from './due.ts';
 import { type ObjectRef, objectName, toObject } from './objects.ts';
-import { afterSign, mayLook, type Service, type Sign } from './service-state.ts';
+import { probeOnce } from './probing.ts';
+import { mayLook } from './service-state.ts';
+import { findService, hurryProbe, loadQuota, saveQuota } from './service-store.ts';
 import * as store from './store.ts';
 import { takeTurn } from './sweeps.ts';
 import { makeWatching, type Watching } from './watching.ts';
@@ -36,8 +37,8 @@ export {
 } from './look-store.ts';
 export { type ObjectRef, objectName } from './objects.ts';
 export type { ServiceState } from './service-state.ts';
+export { findService } from './service-store.ts';
 export {
-  findService,
   hurry,
   type LookToJudge,
   lastSeen,
@@ -85,7 +86,7 @@ const ENROL_ALL_MS = 60_000;
  * infinite while it is down. Waiting for something that the service may still do counts from there.
  */
 export async function availableSince(db: Queryable): Promise<Instant> {
-  const service = await store.findService(db);
+  const service = await findService(db);
   if (!service) return 0;
   return mayLook(service.state) ? service.since : Number.POSITIVE_INFINITY;
 }
@@ -103,8 +104,8 @@ export async function addWallets(
 /** Where the service's deadlines are kept, for the upstream stage. */
 export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   return {
-    load: () => store.loadQuota(db),
-    save: (state) => store.saveQuota(db, state, clock.now()),
+    load: () => loadQuota(db),
+    save: (state) => saveQuota(db, state, clock.now()),
   };
 }
 
@@ -122,7 +123,7 @@ type ObjectLook = Look<WalletRecord> | Look<TokenRecord>;
 
 /** The observer of one daemon. */
 export function makeObserver(parts: Parts): Observer {
-  const { db, clock, upstream, outbox, settings } = parts;
+  const { db, clock, upstream, settings } = parts;
   let credit = 0;
   let enrolled = Number.NEGATIVE_INFINITY;
   let allEnrolled = Number.NEGATIVE_INFINITY;
@@ -140,7 +141,7 @@ export function makeObserver(parts: Parts): Observer {
     ...makeWatching(parts),
     lookAgeMaxMs: () => lookAgeMaxMs(parts),
     async runOnce(now) {
-      const service = await store.findService(db);
+      const service = await findService(db);
       if (service && !mayLook(service.state)) return { looks: 0, nextAt: service.nextProbeAt };
       const enrolAt = await enrol(now);
       const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
@@ -151,28 +152,23 @@ export function makeObserver(parts: Parts): Observer {
       if (steadyFirst) credit -= 1;
       const leaseMs = settings.lookTimeoutMs * 2;
       const due = await store.claimDue(db, now, room, { leaseMs, steadyFirst });
-      await Promise.all(due.map((object) => lookAt(parts, object)));
+      const ends = await Promise.all(due.map((object) => lookAt(parts, object)));
+      // The service says itself that it is down: the probe that stops all looks comes at once.
+      if (ends.includes('maintenance')) {
+        await hurryProbe(db, now);
+        await probeOnce(parts, now);
+      }
       const { next } = await store.dueOutlook(db);
       const nextAt = Math.min(next ?? now + settings.steadyMs, enrolAt);
       return { looks: due.length, nextAt };
     },
-    async probeOnce(now) {
-      const before = await store.findService(db);
-      if (before && before.nextProbeAt > now) return before.nextProbeAt;
-      const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.lookTimeoutMs)));
-      return db.begin(async (tx) => {
-        const dueAt = await store.lockService(tx);
-        // Another daemon's probe was taken meanwhile: this turn is over.
-        if (dueAt !== undefined && dueAt !== before?.nextProbeAt) return dueAt;
-        return takeSign(tx, outbox, settings, sign, clock.now());
-      });
-    },
+    probeOnce: (now) => probeOnce(parts, now),
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
     async noteRead(ref, seen) {
       const name = objectName(ref);
-      const known = await store.lastSeen(db, [name]);
-      if (known.length > 0) await record(parts, { name, kind: ref.kind, failures: 0 }, seen);
+      if (await store.isObserved(db, name))
+        await record(parts, { name, kind: ref.kind, failures: 0 }, seen);
     },
   };
 }
@@ -180,11 +176,11 @@ export function makeObserver(parts: Parts): Observer {
 /** A sweep that is over falls due again when somebody waits for it: this is the latest. */
 const SWEEP_REST_MS = 86_400_000;
 
-/** One turn of a sweep; when it ended, its look is recorded. */
-async function sweepOn(parts: Parts, object: store.DueObject): Promise<void> {
+/** One turn of a sweep; when it ended, its look is recorded. Answers why it saw nothing, if so. */
+async function sweepOn(parts: Parts, object: store.DueObject): Promise<string | null> {
   const { db, ids, metrics, settings, chance } = parts;
   const turn = await takeTurn({ ...parts, lookTimeoutMs: settings.lookTimeoutMs }, object);
-  if (!turn.ended || !turn.look) return;
+  if (!turn.ended || !turn.look) return null;
   const { look } = turn;
   metrics.looks.inc({ kind: 'sweep', result: look.result });
   const gap =
@@ -193,10 +189,11 @@ async function sweepOn(parts: Parts, object: store.DueObject): Promise<void> {
       : backoffMs(object.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
   const row = { ...look, id: ids.next('look') };
   await db.begin((tx) => store.recordLook(tx, row, look.endedAt + gap));
+  return look.cause;
 }
 
-/** One look at one object, recorded. */
-async function lookAt(parts: Parts, object: store.DueObject): Promise<void> {
+/** One look at one object, recorded. Answers why it saw nothing, if so. */
+async function lookAt(parts: Parts, object: store.DueObject): Promise<string | null> {
   if (object.kind === 'sweep') return sweepOn(parts, object);
   const { upstream, settings } = parts;
   const signal = AbortSignal.timeout(settings.lookTimeoutMs);
@@ -206,6 +203,7 @@ async function lookAt(parts: Parts, object: store.DueObject): Promise<void> {
       ? await upstream.account(must(addr, 'address'), 'pending', signal)
       : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
   await record(parts, object, seen);
+  return seen.result === 'inconclusive' ? seen.cause : null;
 }
 
 async function record(
@@ -235,61 +233,6 @@ async function lookAgeMaxMs({ db, upstream, settings }: Parts): Promise<number> 
   const { objects } = await store.dueOutlook(db);
   const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
   return steadyGapMs(settings, objects, steadyPerS);
-}
-
-/** Applies one sign to the state of the service, with its events, in one transaction. */
-async function takeSign(
-  tx: Tx,
-  outbox: Outbox,
-  settings: ObserverSettings,
-  sign: Sign,
-  now: Instant,
-): Promise<Instant> {
-  const found = await store.findService(tx);
-  const before: Service = found ?? { state: 'active', since: now, announced: null, failures: 0 };
-  const { service, events } = afterSign(before, sign, now);
-  const down = !mayLook(service.state);
-  const nextProbeAt =
-    now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
-  const wasDown = found !== undefined && !mayLook(found.state);
-  const frozenMs = wasDown ? Math.max(0, now - found.nextProbeAt + settings.probeDownMs) : 0;
-  await store.saveService(tx, service, now, nextProbeAt, frozenMs);
-  const told = sign.says === 'nothing' ? before.announced : sign.announced;
-  await outbox.emit(
-    tx,
-    events.map((type) => serviceEvent(type, before, service, told, now)),
-  );
-  return nextProbeAt;
-}
-
-function serviceEvent(
-  type: string,
-  before: Service,
-  after: Service,
-  told: Service['announced'],
-  at: Instant,
-): EventDraft {
-  const data = {
-    service: 'upstream' as const,
-    previous: before.state,
-    current: after.state,
-    start: told?.start ?? null,
-    end: told?.end ?? null,
-    message: told?.message ?? null,
-  };
-  return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
-}
-
-function signOf(look: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
-  if (look.result === 'seen') {
-    const { status, startText, endText, message } = look.record;
-    const announced = { start: startText ?? null, end: endText ?? null, message: message ?? null };
-    return { says: status, announced };
-  }
-  if (look.result === 'inconclusive' && look.cause === 'maintenance') {
-    return { says: 'INACTIVE', announced: { start: null, end: null, message: null } };
-  }
-  return { says: 'nothing' };
 }
 
 function lookRow(id: string, object: string, kind: string, look: ObjectLook): store.LookRow {

@@ -1,9 +1,7 @@
-/** SQL of the observer: the due list, looks, quota and the state of the service. */
+/** SQL of the observer: the due list and looks. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import type { QuotaState, TrafficClass } from '../upstream/upstream.ts';
-import type { Announced, Service, ServiceState } from './service-state.ts';
 
 /** One object of the due list, as far as a look needs it. */
 export interface DueObject {
@@ -103,7 +101,9 @@ export async function claimDue(
     order by next_look_at limit ${limit} for update skip locked`;
   return sql<DueObject[]>`
     with awaited as (${due(true)}), steady as (${due(false)}), picked as (
-      select name from (select * from awaited union all select * from steady) d
+      select name from (
+        select name, place, next_look_at from awaited
+        union all select name, place, next_look_at from steady) d
       order by place, next_look_at limit ${limit}
     )
     update tallyhook.objects o set lease_until = ${isoText(now + given.leaseMs)}
@@ -176,6 +176,12 @@ export async function lastSeen(
     where name = any(${names as string[]}::text[]) and last_seen is not null`;
 }
 
+/** Whether an object is on the due list. */
+export async function isObserved(db: Queryable, name: string): Promise<boolean> {
+  const rows = await db.sql`select 1 as one from tallyhook.objects where name = ${name}`;
+  return rows.length > 0;
+}
+
 /** A look that waits for judgement. */
 export interface LookToJudge {
   id: string;
@@ -217,91 +223,4 @@ export async function listLooks(
   return db.sql<LookToJudge[]>`
     select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
     where object = ${object} order by started_at desc limit ${limit}`;
-}
-
-export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
-  const rows = await db.sql<
-    {
-      name: TrafficClass;
-      blocked_until: Instant | null;
-      rate: number;
-      last_max: number | null;
-      throttled_at: Instant | null;
-    }[]
-  >`select name, blocked_until, rate, last_max, throttled_at from tallyhook.quota`;
-  return rows.map((row) => ({
-    name: row.name,
-    blockedUntil: row.blocked_until,
-    rate: row.rate,
-    lastMax: row.last_max,
-    throttledAt: row.throttled_at,
-  }));
-}
-
-/**
- * A later deadline always stands, whoever drew it, and what was learned before a newer throttling
- * does not.
- */
-export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
-  const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
-  await db.sql`
-    insert into tallyhook.quota as q (name, blocked_until, rate, last_max, throttled_at, updated_at)
-    values (${state.name}, ${at(state.blockedUntil)}, ${state.rate}, ${state.lastMax},
-      ${at(state.throttledAt)}, ${isoText(now)})
-    on conflict (name) do update set
-      blocked_until = greatest(q.blocked_until, excluded.blocked_until),
-      (rate, last_max, throttled_at) = (
-        select n.rate, n.last_max, n.throttled_at
-        from (values (1, excluded.rate, excluded.last_max, excluded.throttled_at),
-          (2, q.rate, q.last_max, q.throttled_at)) as n(place, rate, last_max, throttled_at)
-        order by coalesce(n.throttled_at, '-infinity') desc, n.place limit 1),
-      updated_at = excluded.updated_at`;
-}
-
-/**
- * Locks the state of the service for the change that follows, and answers when the next probe was
- * due; undefined before the first one. Probes that two daemons make at once so follow each other.
- */
-export async function lockService(tx: Tx): Promise<Instant | undefined> {
-  await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
-  const rows = await tx.sql<{ next_probe_at: Instant }[]>`
-    select next_probe_at from tallyhook.service_state where name = 'upstream'`;
-  return rows[0]?.next_probe_at;
-}
-
-/** The state of the service; undefined before the first probe. */
-export async function findService(
-  db: Queryable,
-): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
-  const rows = await db.sql<
-    {
-      state: ServiceState;
-      since: Instant;
-      announced: Announced | null;
-      failures: number;
-      next_probe_at: Instant;
-    }[]
-  >`select state, since, announced, failures, next_probe_at from tallyhook.service_state
-    where name = 'upstream'`;
-  const row = rows[0];
-  return row && { ...row, nextProbeAt: row.next_probe_at };
-}
-
-export async function saveService(
-  tx: Tx,
-  service: Service,
-  now: Instant,
-  nextProbeAt: Instant,
-  frozenMs: number,
-): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.service_state as s
-      (name, state, since, announced, failures, next_probe_at, frozen_ms, checked_at)
-    values ('upstream', ${service.state}, ${isoText(service.since)},
-      ${asJson(service.announced)}::jsonb,
-      ${service.failures}, ${isoText(nextProbeAt)}, ${Math.round(frozenMs)}, ${isoText(now)})
-    on conflict (name) do update set state = excluded.state, since = excluded.since,
-      announced = excluded.announced, failures = excluded.failures,
-      next_probe_at = excluded.next_probe_at, frozen_ms = s.frozen_ms + excluded.frozen_ms,
-      checked_at = excluded.checked_at`;
 }

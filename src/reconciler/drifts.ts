@@ -10,6 +10,7 @@ import { hurry, type LookToJudge } from '../observer/observer.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
 import { driftStep } from './drift-rule.ts';
 import { holdForLook } from './hold.ts';
+import { compareWithDenied, overturn } from './overturn.ts';
 import type { Context } from './reconciler.ts';
 import type { Part } from './wallet-rule.ts';
 import {
@@ -79,22 +80,8 @@ export async function stepDrift(
   Object.assign(wallet, { suspected_amount: null, suspected_at: null, unclean_looks: 0 });
   if (next.step === 'open') {
     Object.assign(wallet, { verdict: 'drifting', cause: null });
-    const drift = newDrift(context, wallet, {
-      residual: next.amount,
-      look,
-      now,
-      suspectedAt: next.suspectedAt,
-    });
-    await insertDrift(tx, drift);
-    const { id: driftId, evidence } = drift;
-    await insertDriftAction(tx, {
-      driftId,
-      action: 'opened',
-      at: now,
-      by: 'reconciler',
-      detail: evidence,
-    });
-    return [driftEvent(drift, look.ended_at)];
+    const { amount: found, suspectedAt } = next;
+    return openDrift(tx, context, wallet, { residual: found, look, now, suspectedAt });
   }
   Object.assign(wallet, { verdict: 'explained', cause: null, clean_at: look.started_at });
   const events: EventDraft[] = [];
@@ -105,13 +92,36 @@ export async function stepDrift(
   return events;
 }
 
+/** A confirmed difference becomes a drift, unless it is what a denied write would have done. */
+async function openDrift(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+): Promise<EventDraft[]> {
+  const { look, now } = given;
+  const made = newDrift(context, wallet, given);
+  const { proved, like } = await compareWithDenied(tx, context, made, now);
+  const drift =
+    like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_denied: like } } : made;
+  await insertDrift(tx, drift);
+  const action = { driftId: drift.id, at: now, by: 'reconciler' };
+  await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
+  const events = [driftEvent(drift, look.ended_at)];
+  if (!proved) return events;
+  Object.assign(wallet, { verdict: 'explained', clean_at: look.started_at });
+  events.push(...(await overturn(tx, context, proved, now)));
+  for (const one of proved.drifts) events.push(...(await close(tx, one, 'explained', look, now)));
+  return events;
+}
+
 function newDrift(
   context: Context,
   wallet: Wallet,
   given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
-): Drift {
+): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
   const { look, now } = given;
-  const evidence: Json = {
+  const evidence = {
     look: look.id,
     observed_balance: decimalText(wallet.observed_balance),
     ledger_balance: decimalText(wallet.ledger_at_look),
