@@ -104,3 +104,62 @@ describe('Many reports', () => {
     expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
   });
 });
+
+describe('Streams of reports', () => {
+  /** A request whose body goes on until it is ended or broken. */
+  async function opened() {
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const body = new ReadableStream<Uint8Array>({
+      start(given) {
+        controller = given;
+        given.enqueue(Buffer.from(`${JSON.stringify(aGive())}\n`));
+      },
+    });
+    const authorization = `Bearer ${await api.keyFor('admin')}`;
+    const request = { method: 'POST', headers: { ...NDJSON, authorization }, body, duplex: 'half' };
+    const answer = await api.api.request('/api/operations', request as RequestInit);
+    const rest = async () =>
+      (await answer.text())
+        .trimEnd()
+        .split('\n')
+        .map((l) => JSON.parse(l));
+    return { answer, rest, end: () => controller?.close(), fail: () => controller?.error('gone') };
+  }
+
+  test('Are two at once; a third is told to wait, until one has ended', async () => {
+    const [a, b] = [await opened(), await opened()];
+    const refused = await api.ask('POST', '/api/operations', { raw: '{}', headers: NDJSON });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({
+      ...{ status: 429, code: 'too_many_requests' },
+    });
+    a.end();
+    b.fail();
+    expect((await a.rest()).at(-1)).toEqual({
+      summary: { lines: 1, recorded: 1, known: 0, refused: 0 },
+    });
+    expect((await b.rest()).at(-1).problem).toMatchObject({ code: 'malformed_json' });
+    expect((await lines('')).at(-1).summary.lines).toBe(0);
+  });
+
+  test('Are free again when their caller has left', async () => {
+    for (let n = 0; n < 3; n++) {
+      const { answer, end } = await opened();
+      await answer.body?.cancel();
+      end();
+      await api.ask('GET', '/healthz');
+    }
+    expect((await lines('')).at(-1).summary.lines).toBe(0);
+  });
+
+  test('Stop with the daemon, and say that the rest is to be sent again', async () => {
+    const one = await opened();
+    api.stopping.abort();
+    one.end();
+    expect(await one.rest()).toEqual([
+      {
+        summary: { lines: 0, recorded: 0, known: 0, refused: 0 },
+        problem: expect.objectContaining({ code: 'shutting_down' }),
+      },
+    ]);
+  });
+});
