@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getRequestListener } from '@hono/node-server';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makePartitions } from '../../src/db/partitions.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
 import { openApi, type TestApi } from '../api/harness.ts';
 import { ADDR_B, accepted, aWrite } from '../api/writes.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -21,6 +23,8 @@ let environment: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   database = await createDatabase();
+  // As a daemon does at its start, and the doctor too: before the first event.
+  await makePartitions(database.db, systemClock.now());
   api = await openApi(database.db);
   for (let n = 0; n < COUNT; n++) {
     const reference = ['=1+1', '+49 30', '-5', '@home', 'a "quoted", one\nand more', 'plain'][n];
@@ -38,6 +42,9 @@ beforeAll(async () => {
     PATH: process.env.PATH,
     TALLYHOOK_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     TALLYHOOK_KEY: await api.keyFor('admin'),
+    DATABASE_URL: database.url,
+    DATA_DIR: folder,
+    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
   };
 });
 afterAll(async () => {
@@ -117,6 +124,11 @@ describe('tallyhook freeze and unfreeze', () => {
     const { body } = await api.ask('GET', '/api/status');
     expect(body.freeze).toMatchObject({ reason: 'the key leaked', released_at: null });
     expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 1');
+    const doctor = await run('doctor', '--json');
+    const { checks } = JSON.parse(doctor.out);
+    expect(checks.find(({ check }: { check: string }) => check === 'writes')).toMatchObject({
+      ...{ ok: false, found: expect.stringContaining('the key leaked; npx tallyhook unfreeze') },
+    });
     const released = await run('unfreeze', '--reason', 'replaced', '--json');
     expect(JSON.parse(released.out)).toMatchObject({ release_reason: 'replaced' });
     expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 0');
