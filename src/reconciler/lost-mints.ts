@@ -4,7 +4,7 @@
  * goes to people with the tokens that they should look at.
  */
 import type { Queryable, Tx } from '../db/connect.ts';
-import { listInStates, type Operation } from '../journal/journal.ts';
+import { findOperation, type Operation } from '../journal/journal.ts';
 import { wholeOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -18,7 +18,7 @@ import {
   mintHashOf,
   type SweptToken,
 } from './mint-rule.ts';
-import { burnedUnseen, knownOf, listGone, newestSweep } from './mint-store.ts';
+import { burnedUnseen, knownOf, listGone, listUnnumbered, newestSweep } from './mint-store.ts';
 import type { Context } from './reconciler.ts';
 import { beliefIn, giveToPeople, isQuiet, quietAfter, takeEvidence } from './resolution.ts';
 import { sameAddress } from './token-rule.ts';
@@ -37,10 +37,7 @@ export async function judgeSweep(
 ): Promise<EventDraft[]> {
   const sweep = sweepOf(look);
   if (!sweep || sweep.truncated) return [];
-  const all = await listInStates(tx, ['sending', 'unknown', 'undecided'], MINTS_MAX);
-  const mints = all.filter(
-    (o) => o.kind === 'mint_sequential' && o.contractId === sweep.contractId && o.tokenId === null,
-  );
+  const mints = await openMints(tx, sweep.contractId);
   const events: EventDraft[] = [];
   for (const operation of mints) {
     if (operation.state !== 'unknown' || !sweep.wanted.includes(operation.id)) continue;
@@ -105,8 +102,7 @@ export async function giveMintToPeople(
   const quiet = quietAfter(operation, context);
   const look = await newestSweep(tx, operation.contractId ?? 0n, quiet);
   const sweep = look && sweepOf(look);
-  const rivals = await listInStates(tx, ['sending', 'unknown', 'undecided'], MINTS_MAX);
-  const said = sweep ? await saidOf(tx, operation, sweep, rivals) : undefined;
+  const said = sweep && (await saidOf(tx, operation, sweep, await openMints(tx, sweep.contractId)));
   const unclear = said?.outcome === 'unclear' ? said : undefined;
   const evidence = {
     explanations: unclear?.why ?? 'no two complete sweeps agree within the time set',
@@ -145,16 +141,16 @@ async function saidOf(
 ): Promise<MintSaid> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const tokens = await tokensOf(tx, sweep, operation, sentAt);
-  const rivals = open.filter(
-    (o) => o !== operation && o.id !== operation.id && o.kind === 'mint_sequential',
-  );
+  const rivals = open.filter(({ id }) => id !== operation.id);
   const burned = await burnedUnseen(tx, sweep.contractId, sentAt);
-  return mintEvidence(
-    operation,
-    tokens,
-    rivals.filter((o) => o.contractId === sweep.contractId && o.tokenId === null),
-    burned,
-  );
+  return mintEvidence(operation, tokens, rivals, burned);
+}
+
+/** Mints of a contract, not refused, whose token nobody knows. */
+async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {
+  const ids = await listUnnumbered(tx, contractId, MINTS_MAX);
+  const found = await Promise.all(ids.map((id) => findOperation(tx, id)));
+  return found.filter((operation) => operation !== undefined);
 }
 
 /** Every token that may be meant, there or gone, with what is known of it. */

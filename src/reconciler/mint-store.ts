@@ -103,6 +103,21 @@ export async function burnedUnseen(
   return rows.length > 0;
 }
 
+/** Mints that were sent and not refused, and whose number nobody knows; oldest first. */
+export async function listUnnumbered(
+  db: Queryable,
+  contractId: bigint,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where contract_id = ${contractId.toString()}::numeric and token_id is null
+      and kind = 'mint_sequential' and outcome <> 'not_executed'
+      and state not in ('recorded', 'queued', 'cancelled')
+    order by recorded_at limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
 /** The newest complete sweep over a contract, if it began at `since` or later. */
 export async function newestSweep(
   db: Queryable,

@@ -187,6 +187,17 @@ describe('What operations touch', () => {
 });
 
 describe('Probing', () => {
+  it('A look that is told of maintenance brings the probe at once', async () => {
+    const observer = await openObserver();
+    await observer.add(database.db, [wallet]);
+    await observer.probeOnce(clock.now());
+    sandbox.control.maintenance({ state: 'on' });
+    clock.advance(1_000);
+    await observer.runOnce(clock.now());
+    expect(await availableSince(database.db)).toBe(Number.POSITIVE_INFINITY);
+    expect(await eventTypes()).toEqual(['service.maintenance_started']);
+  });
+
   it('Maintenance is told once, stops all looks, and its end is told', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);

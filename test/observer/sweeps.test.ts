@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { seededChance } from '../../src/kernel/chance.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import {
+  type LookToJudge,
+  listLooks,
+  makeObserver,
+  type Observer,
+  sweepSoon,
+} from '../../src/observer/observer.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { addr, putOperations } from '../ledger/fixture.ts';
+import { closeAll, upstreamTo } from '../upstream/scripted-service.ts';
+
+const SETTINGS = {
+  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
+  ...{ probeMs: 30_000, probeDownMs: 5_000, lookTimeoutMs: 5_000 },
+};
+const NAME = 'sweep:1:*';
+
+let database: TestDatabase;
+let sandbox: Sandbox;
+let clock: ManualClock;
+let observer: Observer;
+beforeEach(async () => {
+  database = await createDatabase();
+  clock = manualClock();
+  sandbox = await startSandbox({
+    ...{ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' },
+    switches: { per_page_max: 5, settle_median_ms: 1 },
+  });
+  clock.advance(10_000);
+  const { db } = database;
+  const { upstream } = await upstreamTo(sandbox.url, clock, { settings: { waitMs: 1 } });
+  const ids = makeIds(clock, seededChance(1));
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const chance = seededChance(2);
+  const parts = { db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() };
+  observer = makeObserver({ ...parts, settings: SETTINGS });
+});
+afterEach(async () => {
+  await closeAll();
+  await sandbox.close();
+  await database.drop();
+});
+
+/** Mints so many tokens elsewhere, each with a URI of its own. */
+async function mintElsewhere(count: number, from = 1): Promise<void> {
+  const token = await fetchToken();
+  for (let n = from; n < from + count; n++) {
+    const body = new URLSearchParams({ toAddr: addr(1), tokenURI: `ipfs://${n}`, metaData: '' });
+    await fetch(`${sandbox.url}/v1/chain/erc721/1/mint-sequential`, {
+      ...{ method: 'POST', body, headers: { authorization: `Bearer ${token}` } },
+    });
+  }
+  clock.advance(1_000);
+}
+
+async function fetchToken(): Promise<string> {
+  const basic = Buffer.from('client:hush-hush').toString('base64');
+  const body = new URLSearchParams({ grant_type: 'client_credentials' });
+  const answer = await fetch(`${sandbox.url}/v1/oauth/token`, {
+    ...{ method: 'POST', body, headers: { authorization: `Basic ${basic}` } },
+  });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+const lost = (id: string, tokenUri: string) =>
+  putOperations(database.owner, [
+    { id, kind: 'mint_sequential', state: 'unknown', contractId: 1n, tokenUri, toAddr: addr(1) },
+  ]);
+
+/** Wants a sweep and takes turns until it has ended. */
+async function sweepOnce(): Promise<LookToJudge | undefined> {
+  await sweepSoon(database.db, 1n, clock.now(), clock.now());
+  const before = new Set((await listLooks(database.db, NAME, 100)).map(({ id }) => id));
+  for (let turn = 0; turn < 30; turn++) {
+    clock.advance(1_000);
+    await observer.runOnce(clock.now());
+    const looks = await listLooks(database.db, NAME, 100);
+    const made = looks.find(({ id }) => !before.has(id));
+    if (made) return made;
+  }
+  return undefined;
+}
+
+const pagesAsked = () =>
+  sandbox.control
+    .requests(0, 1_000)
+    .filter(({ endpoint }) => endpoint === 'tokens')
+    .map(({ query }) => Number(new URLSearchParams(query).get('page')));
+async function uris(look: LookToJudge | undefined) {
+  const record = look?.record as { tokens: { uri: string }[] } | null | undefined;
+  return record?.tokens.map(({ uri }) => uri);
+}
+
+describe('A sweep over a contract', () => {
+  it('Reads every page, and keeps only what may be meant', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://11');
+    const look = await sweepOnce();
+    expect(look).toMatchObject({ result: 'seen', kind: 'sweep', record: { wanted: ['op_a'] } });
+    expect(await uris(look)).toEqual(['ipfs://11']);
+    expect(pagesAsked()).toEqual([1, 2, 3]);
+  });
+
+  it('Goes backwards the next time', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://3');
+    await sweepOnce();
+    const look = await sweepOnce();
+    expect(await uris(look)).toEqual(['ipfs://3']);
+    expect(pagesAsked()).toEqual([1, 2, 3, 3, 2, 1]);
+  });
+
+  it('Begins again when pages shift while it reads', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://12');
+    sandbox.control.addFault({ kind: 'shifting_pages', skip: 1, count: 1, endpoint: 'tokens' });
+    const look = await sweepOnce();
+    expect(await uris(look)).toEqual(['ipfs://12']);
+    expect(pagesAsked()).toEqual([1, 2, 3, 1, 2, 3]);
+  });
+
+  it('Gives up a list that never stands still, and says so', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://12');
+    sandbox.control.addFault({ kind: 'shifting_pages', count: 100, endpoint: 'tokens' });
+    expect(await sweepOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
+  });
+
+  it('Goes on where it stood after a page that did not come', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://12');
+    sandbox.control.addFault({ kind: 'dropped', skip: 1, count: 1, endpoint: 'tokens' });
+    expect(await sweepOnce()).toMatchObject({ result: 'inconclusive' });
+    const look = await sweepOnce();
+    expect(look).toMatchObject({ result: 'seen', cause: null });
+    expect(await uris(look)).toEqual(['ipfs://12']);
+    expect(pagesAsked()).toEqual([1, 2, 2, 3]);
+  });
+
+  it('Leaves the due list when nobody waits for it', async () => {
+    await sweepSoon(database.db, 1n, clock.now(), clock.now());
+    clock.advance(1_000);
+    await observer.runOnce(clock.now());
+    const rows = await database.db.sql`select 1 as one from tallyhook.objects where name = ${NAME}`;
+    expect(rows).toEqual([]);
+  });
+});
+
+/** A lost mint in the journal, with the URI that it asked for. */
+async function putUri(id: string, tokenUri: string): Promise<void> {
+  await lost(id, tokenUri);
+  await database.owner.sql`
+    update tallyhook.operations set token_uri = ${tokenUri}, meta_data = '' where id = ${id}`;
+}

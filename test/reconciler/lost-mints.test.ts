@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json } from '../../src/kernel/json.ts';
+import { recordLook } from '../../src/observer/store.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { freshAddr, type House, openHouse } from './house.ts';
+import { freshHash } from './token-story.ts';
+
+const CONTRACT = 9n;
+let database: TestDatabase;
+let house: House;
+beforeAll(async () => {
+  database = await createDatabase();
+  house = await openHouse(database.db);
+});
+afterAll(() => database.drop());
+
+let serial = 0;
+/** A kind of token that no other story mints. */
+function wish() {
+  const n = ++serial;
+  return {
+    ...{ contractId: CONTRACT, toAddr: freshAddr(), tokenUri: `ipfs://kind-${n}` },
+    ...{ metaData: `{"kind":${n}}`, extraData: '{}' },
+  };
+}
+type Wish = ReturnType<typeof wish>;
+
+let numbers = 0n;
+/** The token that such a mint makes, as a list shows it. */
+function made(fields: Wish) {
+  return {
+    ...{ contractId: CONTRACT, tokenId: ++numbers, owner: fields.toAddr, uri: fields.tokenUri },
+    ...{ metaData: fields.metaData, extraData: fields.extraData, creator: freshAddr() },
+    ...{ createdAtText: '2026-01-01 00:00:00', ownedAtText: '2026-01-01 00:00:00' },
+    ...{ locked: false, status: 1, lastTxHash: freshHash() },
+  };
+}
+
+async function lose(fields: Wish): Promise<string> {
+  const id = await house.send('mint_sequential', fields);
+  await house.lose(id);
+  return id;
+}
+
+/** A complete sweep that looked for these writes and found these tokens. */
+async function sweep(wanted: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
+  house.clock.advance(2_000);
+  const startedAt = house.clock.now();
+  house.clock.advance(10);
+  const record = {
+    ...{ contractId: CONTRACT, creator: null, total: String(tokens.length), lastPage: 1 },
+    ...{ wanted, tokens, truncated: false, ...given },
+  };
+  const look = {
+    ...{ id: house.ids.next('look'), object: `sweep:${CONTRACT}:*`, kind: 'sweep' },
+    ...{ startedAt, endedAt: house.clock.now(), result: 'seen' as const, cause: null, record },
+  };
+  await database.db.begin((tx) => recordLook(tx, look, house.clock.now() + 60_000));
+  await house.judge();
+}
+const calm = () => house.clock.advance(110_000);
+
+describe('A lost mint whose number the service chose', () => {
+  it('Is executed with its number and hash when two sweeps show the one token', async () => {
+    const fields = wish();
+    const id = await lose(fields);
+    calm();
+    const token = made(fields);
+    await sweep([id], [token]);
+    expect(await house.stateOf(id)).toBe('unknown');
+    await sweep([id], [token]);
+    expect(await house.operation(id)).toMatchObject({
+      ...{ state: 'executed', tokenId: token.tokenId, txHash: token.lastTxHash },
+      evidence: { basis: 'sweep' },
+    });
+  });
+
+  it('Is not executed when two sweeps after quiescence show none', async () => {
+    const fields = wish();
+    const id = await lose(fields);
+    for (let i = 0; i < 3; i++) await sweep([id], []);
+    expect(await house.stateOf(id)).toBe('unknown');
+    calm();
+    for (let i = 0; i < 2; i++) await sweep([id], []);
+    expect(await house.operation(id)).toMatchObject({ state: 'not_executed' });
+  });
+
+  it('Is wanted on the due list once it is quiet, and not before', async () => {
+    const id = await lose(wish());
+    await house.judge();
+    const rows = await database.db.sql<{ at: number }[]>`
+      select next_look_at as at from tallyhook.objects where name = ${`sweep:${CONTRACT}:*`}`;
+    const sent = await house.operation(id);
+    expect(rows[0]?.at).toBeLessThanOrEqual((sent?.sendDeadlineAt ?? 0) + 31_000);
+  });
+
+  it('Says nothing by a sweep that did not look for it, or kept too little', async () => {
+    const fields = wish();
+    const id = await lose(fields);
+    calm();
+    for (let i = 0; i < 3; i++) await sweep([], []);
+    for (let i = 0; i < 3; i++) await sweep([id], [], { truncated: true });
+    expect(await house.stateOf(id)).toBe('unknown');
+  });
+
+  it('Two equal ones with one token go to people, who are told of the token', async () => {
+    const fields = wish();
+    const ids = [await lose(fields), await lose(fields)];
+    calm();
+    const token = made(fields);
+    for (let i = 0; i < 3; i++) await sweep(ids, [token]);
+    for (const id of ids) expect(await house.stateOf(id)).toBe('unknown');
+    await house.wait(700_000);
+    for (const id of ids)
+      expect(await house.operation(id)).toMatchObject({
+        state: 'undecided',
+        evidence: { candidates: [{ token_id: token.tokenId.toString() }] },
+      });
+  });
+
+  it('A token that an answered mint made is not its result', async () => {
+    const fields = wish();
+    const answered = await house.send('mint_sequential', fields);
+    const token = made(fields);
+    await house.conclude(answered, {
+      ...{ class: 'accepted', txHash: token.lastTxHash, tokenId: token.tokenId },
+    });
+    const id = await lose(fields);
+    calm();
+    for (let i = 0; i < 2; i++) await sweep([id, answered], [token]);
+    expect(await house.stateOf(id)).toBe('not_executed');
+  });
+
+  it('A token that was seen before it was sent is not its result', async () => {
+    const fields = wish();
+    const token = made(fields);
+    const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
+    await house.put(ref, 'seen', { ...token });
+    const id = await lose(fields);
+    calm();
+    for (let i = 0; i < 2; i++) await sweep([id], [token]);
+    expect(await house.stateOf(id)).toBe('not_executed');
+  });
+
+  it('A token that was seen and burned since is its result', async () => {
+    const fields = wish();
+    const id = await lose(fields);
+    const token = made(fields);
+    const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
+    house.clock.advance(3_000);
+    await house.put(ref, 'seen', { ...token });
+    await house.judge();
+    for (let i = 0; i < 2; i++) {
+      house.clock.advance(3_000);
+      await house.put(ref, 'absent', null);
+    }
+    await house.judge();
+    calm();
+    for (let i = 0; i < 2; i++) await sweep([id], []);
+    expect(await house.operation(id)).toMatchObject({ state: 'executed', txHash: null });
+  });
+
+  it('A burn of a token that nobody ever saw leaves it to people', async () => {
+    const id = await lose(wish());
+    const burn = await house.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
+    await house.acceptHash(burn, freshHash());
+    calm();
+    for (let i = 0; i < 3; i++) await sweep([id], []);
+    expect(await house.stateOf(id)).toBe('unknown');
+  });
+});
