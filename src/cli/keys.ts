@@ -3,9 +3,16 @@ import { systemChance } from '../kernel/chance.ts';
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
-import { jsonText } from '../kernel/json.ts';
+import { jsonText, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/terminal.ts';
-import { type Keys, makeKeys, SCOPES, type Scope } from '../keys/keys.ts';
+import {
+  type KeyLimits,
+  type Keys,
+  keyLimitsSchema,
+  makeKeys,
+  SCOPES,
+  type Scope,
+} from '../keys/keys.ts';
 import { withDatabase } from './installation.ts';
 
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
@@ -18,20 +25,34 @@ export async function createKey(options: {
   owner: string;
   name: string;
   scope: string[];
+  /** JSON, as POST /api/keys takes it. */
+  limits?: string;
   json?: true;
 }): Promise<number> {
+  const limits = options.limits === undefined ? undefined : limitsIn(options.limits);
   const wrong = options.scope.find((scope) => !SCOPES.some((known) => known === scope));
   if (wrong)
     throw new Failure('bad_setting', `${wrong} is not a scope; there are ${SCOPES.join(', ')}`);
   const scopes = SCOPES.filter((scope) => options.scope.includes(scope)) as Scope[];
   const { owner, name } = options;
-  const { key, secret } = await withKeys((keys) => keys.create({ owner, name, scopes }));
-  if (options.json) printLine(jsonText({ id: key.id, owner, name, scopes, secret }));
+  const { key, secret } = await withKeys((keys) => keys.create({ owner, name, scopes, limits }));
+  const made = { id: key.id, owner, name, scopes, limits: key.limits, secret };
+  if (options.json) printLine(jsonText(made));
   else
     printLine(
       `${key.id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is shown once.`,
     );
   return 0;
+}
+
+/** @throws Failure `bad_setting` saying what limits look like */
+function limitsIn(text: string): KeyLimits {
+  const read = keyLimitsSchema.safeParse(tryParseJson(text));
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const where = issue?.path.join('.') || 'it';
+  const like = '{"kinds":["give"],"operators":["1"],"amount_per_call":"10","amount_per_day":"99"}';
+  throw new Failure('bad_setting', `--limits: ${where}: ${issue?.message}; such as '${like}'`);
 }
 
 export async function listKeys(options: { json?: true }): Promise<number> {
@@ -44,7 +65,8 @@ export async function listKeys(options: { json?: true }): Promise<number> {
   if (options.json) printLine(jsonText({ data: shown }));
   for (const key of options.json ? [] : shown) {
     const end = key.revoked_at ? `revoked ${key.revoked_at}` : 'valid';
-    printLine(`${key.id}  ${key.owner}  ${key.name}  ${key.scopes.join(',')}  ${end}`);
+    const limits = key.limits === null ? '' : `  ${jsonText(key.limits)}`;
+    printLine(`${key.id}  ${key.owner}  ${key.name}  ${key.scopes.join(',')}  ${end}${limits}`);
   }
   return 0;
 }

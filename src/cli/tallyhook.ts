@@ -131,8 +131,9 @@ example(
     .requiredOption('--owner <owner>', 'the person or team behind the key')
     .option('--name <name>', 'what the key is for', 'key')
     .option('--scope <scope...>', 'gateway, read, manage, admin', ['read'])
+    .option('--limits <json>', 'kinds, operators, amount_per_call, amount_per_day')
     .option('--json', 'print JSON'),
-  'npx tallyhook keys create --owner finance --scope read',
+  `npx tallyhook keys create --owner shop --scope gateway --limits '{"kinds":["give"]}'`,
 ).action((options) => exits(createKey(options)));
 example(keys.command('list').option('--json', 'print JSON'), 'npx tallyhook keys list').action(
   (options) => exits(listKeys(options)),

@@ -147,3 +147,13 @@ describe('tallyhook freeze and unfreeze', () => {
     },
   );
 });
+
+test('tallyhook keys create takes limits, and says what they look like', async () => {
+  const limits = { kinds: ['give'], amount_per_day: '1000' };
+  const create = (text: string) =>
+    run('keys', 'create', '--owner', 'shop', '--json', '--limits', text);
+  const made = await create(JSON.stringify(limits));
+  expect(JSON.parse(made.out)).toMatchObject({ owner: 'shop', limits });
+  const refused = await create('{"kinds":["gift"]}');
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('kinds.0') });
+});
