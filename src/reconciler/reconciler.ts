@@ -78,7 +78,7 @@ const BREAK_MS = 120_000;
 
 type Circumstances = Pick<Context, 'availableSince' | 'judgingSince' | 'odds'>;
 
-/** What surrounds all judgements of a pass: since when they mean something, and what was learned. */
+/** What surrounds all judgements of a pass: since when they mean something, what was learned. */
 function watchCircumstances(db: Db, settings: ReconcilerSettings) {
   let judgedAt = Number.NEGATIVE_INFINITY;
   let judgingSince: Instant = 0;
@@ -119,9 +119,7 @@ export function makeReconciler(
   const judgeLook = (fence: bigint, context: Context, look: LookToJudge, now: Instant) =>
     judge(fence, async (tx) => {
       if (!(await markJudged(tx, look, now)) || look.result === 'inconclusive') return [];
-      if (look.kind === 'token') return judgeToken(tx, context, look, now);
-      if (look.kind === 'sweep') return judgeSweep(tx, context, look, now);
-      return look.result === 'seen' ? judgeWallet(tx, context, look, now) : [];
+      return judgementOf(look)(tx, context, look, now);
     });
 
   let booksObserved = false;
@@ -166,6 +164,13 @@ export function makeReconciler(
       }
     },
   };
+}
+
+/** Who judges a conclusive look. */
+function judgementOf({ kind, result }: LookToJudge): typeof judgeWallet {
+  if (kind === 'token') return judgeToken;
+  if (kind === 'sweep') return judgeSweep;
+  return result === 'seen' ? judgeWallet : async () => [];
 }
 
 function isLeaseLost(error: unknown): boolean {

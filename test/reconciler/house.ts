@@ -97,13 +97,7 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
         if (!pass.more) return judged;
       }
     },
-    /** Time passes while somebody judges, whether or not there is something to judge. */
-    async wait(ms: number) {
-      for (let left = ms; left > 0; left -= 50_000) {
-        clock.advance(Math.min(left, 50_000));
-        await house.judge();
-      }
-    },
+    wait: (ms: number) => waitFor(clock, house.judge, ms),
     post: () => runDry(ledger, clock),
     /** A second passes, a look is made and judged, and what it wants is posted. */
     async look(addr: string, balance: bigint, afterMs = 2_000) {
@@ -116,6 +110,14 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
     ...readsOf(db, clock),
   };
   return house;
+}
+
+/** Time passes while somebody judges, whether or not there is something to judge. */
+async function waitFor(clock: ManualClock, judge: () => Promise<number>, ms: number) {
+  for (let left = ms; left > 0; left -= 50_000) {
+    clock.advance(Math.min(left, 50_000));
+    await judge();
+  }
 }
 
 /** What a gateway would write down, by hand. */

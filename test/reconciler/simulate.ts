@@ -1,6 +1,9 @@
 /**
  * The simulation from the command line, on a database of its own:
- * `node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--daemons 2] [--mapped]`
+ *
+ *     node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--mapped]
+ *       [--daemons 2] [--wallets 80] [--unharmed 5]
+ *
  * It prints its seed and figures, and ends with 1 when a resolution was wrong. The same arguments
  * tell the same story.
  */
@@ -30,8 +33,6 @@ const { values } = parseArgs({
     unharmed: { type: 'string', default: '5' },
     'look-alike': { type: 'boolean', default: false },
     mapped: { type: 'boolean', default: false },
-    list: { type: 'boolean', default: false },
-    trace: { type: 'string', default: '' },
   },
 });
 
@@ -65,45 +66,6 @@ async function simulate(): Promise<Figures> {
     try {
       const story = await runStory(world, printLine);
       printLine(`what happened: ${JSON.stringify(story.events)}`);
-      if (values.trace) {
-        const [op] = await db.sql`select * from tallyhook.operations
-          where reference = ${values.trace}`;
-        printLine(
-          JSON.stringify(op, (_k, v) => (typeof v === 'bigint' ? String(v) : v)).slice(0, 3000),
-        );
-        const t =
-          await db.sql`select from_state, to_state, at, cause, evidence from tallyhook.transitions where operation_id = ${op?.id}`;
-        for (const row of t) printLine(JSON.stringify(row));
-        const looks =
-          await db.sql`select object, started_at - ${op?.sent_at} as x, started_at, result, cause, record->>'balance' b, judged_at, record->>'owner' ow, record->>'extraData' ex, record->>'status' st, substr(record->>'lastTxHash',1,8) h
-          from tallyhook.looks where object in ('wallet:' || ${op?.from_key ?? ''}, 'wallet:' || ${op?.to_key ?? ''}, ${`token:${op?.contract_id}:${op?.token_id}`})
-          and started_at between ${new Date(Number(op?.sent_at) - 9e6).toISOString()} and ${new Date(Number(op?.sent_at) + 9e5).toISOString()} order by started_at`.catch(
-            (e) => [String(e)],
-          );
-        for (const row of looks) printLine(JSON.stringify(row));
-        const others =
-          await db.sql`select reference, kind, state, from_key, to_key, amount, fee_amount, sent_at, answered_at, token_id, substr(tx_hash,1,8) h, to_addr, extra_data from tallyhook.operations
-          where (from_key in (${op?.from_key ?? ''}, ${op?.to_key ?? ''}) or to_key in (${op?.from_key ?? ''}, ${op?.to_key ?? ''}) or token_id = ${String(op?.token_id ?? -1)}::numeric)
-          and sent_at between ${new Date(Number(op?.sent_at) - 9e6).toISOString()} and ${new Date(Number(op?.sent_at) + 9e5).toISOString()} order by sent_at`;
-        for (const row of others)
-          printLine(JSON.stringify(row, (_k, v) => (typeof v === 'bigint' ? String(v) : v)));
-      }
-      if (values.list) {
-        const rows = await db.sql`select object, started_at, result, cause, record->>'total' as t,
-          jsonb_array_length(record->'wanted') w, jsonb_array_length(record->'tokens') k, judged_at
-          from tallyhook.looks where kind = 'sweep' order by started_at desc limit 20`;
-        for (const row of rows) printLine(JSON.stringify(row));
-        const objs = await db.sql`select name, next_look_at, failures, progress
-          from tallyhook.objects where kind = 'sweep'`;
-        for (const row of objs) printLine(JSON.stringify(row));
-        const ops = await db.sql`select reference, kind, state, recorded_at, evidence
-          from tallyhook.operations where state in ('unknown', 'undecided') limit 40`;
-        for (const row of ops) {
-          const applied = story.received.get(String(row.reference))?.map((r) => r.applied);
-          printLine(`${JSON.stringify(row)} applied ${applied}`);
-        }
-        printLine(`now ${world.clock.now()}`);
-      }
       return await verdictOn(world, story);
     } finally {
       await closeAll();
