@@ -3,7 +3,7 @@ import { preImageFrom } from '../../src/daemon/first-look.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type Daemon, enrolDaemon } from '../../src/db/leases.ts';
 import type { WriteParts } from '../../src/gateway/gateway.ts';
-import { findByIdempotencyKey, makeJournal } from '../../src/journal/journal.ts';
+import { findByIdempotencyKey, journalDefaults, makeJournal } from '../../src/journal/journal.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { type Chance, seededChance } from '../../src/kernel/chance.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -140,6 +140,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const journal = makeJournal({
     ...{ db, clock, ids, daemon, outbox, pause: time.pause },
     settings: {
+      ...journalDefaults,
       ...{ admissionWaitMs: 2_000, refuseAmbiguous: false, waitingMax: 100 },
       ...{ queuedSendWithinMs: 5_000, touchedBy: touchedBy(books) },
     },
