@@ -1,0 +1,121 @@
+/**
+ * Reports, their reversals, passes of the writer and an opening in any order: in the end the wallet
+ * holds what the look showed, and what happened after it. What happened before it moves nothing.
+ */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  accountOfWallet,
+  balancesOf,
+  type Ledger,
+  openingId,
+  want,
+} from '../../src/ledger/ledger.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import {
+  addr,
+  faultsOf,
+  give,
+  NO_FAULTS,
+  openLedger,
+  putOperations,
+  runDry,
+  START,
+  setState,
+} from './fixture.ts';
+
+const LOOK = START;
+const SHOWN = 1_000n;
+
+let database: TestDatabase;
+let clock: ManualClock;
+let ledger: Ledger;
+let wallets = 0;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  clock = manualClock(START + 3_600_000);
+  ledger = await openLedger({ db: database.db, clock, batchMax: 2 });
+});
+afterAll(async () => {
+  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
+  await database.drop();
+});
+
+/** One thing that happens; reports are named by their place. */
+const step = fc.oneof(
+  fc.record({ do: fc.constant('report' as const), at: fc.integer({ min: -2, max: 2 }) }),
+  fc.record({ do: fc.constant('flip' as const), which: fc.nat(5) }),
+  fc.record({ do: fc.constant('post' as const) }),
+);
+
+/** One wallet with what was reported of it. */
+class Story {
+  readonly wallet = addr(1_000 + wallets++);
+  readonly account = accountOfWallet(this.wallet);
+  readonly reports: { id: string; at: number; amount: bigint; executed: boolean }[] = [];
+
+  async take(one: { do: string; at?: number; which?: number }): Promise<void> {
+    if (one.do === 'post') await ledger.runOnce(clock.now());
+    else if (one.do === 'report') await this.report(LOOK + (one.at ?? 0));
+    else await this.flip(one.which ?? 0);
+  }
+
+  private async report(at: number): Promise<void> {
+    const amount = 1n << BigInt(this.reports.length);
+    const id = `op_${this.wallet}_${this.reports.length}`;
+    const given = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
+    await putOperations(database.owner, [
+      give(id, { ...given, effectiveAt: at, toAddr: this.wallet, amount }),
+    ]);
+    this.reports.push({ id, at, amount, executed: true });
+  }
+
+  private async flip(which: number): Promise<void> {
+    const report = this.reports[which];
+    if (!report) return;
+    report.executed = !report.executed;
+    await setState(database.owner, [report.id], report.executed ? 'executed' : 'not_executed');
+  }
+
+  /** What the look makes of the books as they stand: the opening that it wants. */
+  async judge(): Promise<{ amount: bigint; version: bigint }> {
+    const held = (await balancesOf(database.db, [this.account])).get(this.account);
+    const posted = await database.owner.sql<{ sum: bigint | null }[]>`
+      select sum(amount) from tallyhook.operations where postings % 2 = 1
+        and effective_at >= ${new Date(LOOK).toISOString()} and to_addr = ${this.wallet}`;
+    const base = (held?.balance ?? 0n) - (posted[0]?.sum ?? 0n);
+    return { amount: SHOWN - base, version: held?.version ?? 0n };
+  }
+
+  async open({ amount, version }: { amount: bigint; version: bigint }): Promise<void> {
+    const wanted = {
+      ...{ id: openingId(this.wallet), kind: 'opening' as const, account: this.account },
+      ...{ counter: 'opening', amount, effectiveAt: LOOK, effectiveBasis: 'observed' },
+      ...{ requestedBy: 'reconciler', seen: { at: LOOK, version } },
+    };
+    await database.db.begin((tx) => want(tx, wanted, START));
+  }
+}
+
+const steps = fc.array(step, { maxLength: 6 });
+
+test('In any order the wallet holds what was shown and what came after', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, steps, steps, async (before, between, after) => {
+      const story = new Story();
+      for (const one of before) await story.take(one);
+      const judged = await story.judge();
+      for (const one of between) await story.take(one);
+      await story.open(judged);
+      for (const one of after) await story.take(one);
+      await runDry(ledger, clock);
+      const late = story.reports.filter(({ at, executed }) => executed && at >= LOOK);
+      const expected = late.reduce((sum, { amount }) => sum + amount, SHOWN);
+      const found = (await balancesOf(database.db, [story.account])).get(story.account);
+      expect(found?.balance).toBe(expected);
+    }),
+    { numRuns: 60 },
+  );
+});
