@@ -25,7 +25,7 @@ grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhoo
 -- What was asked of the service is never changed: an update may touch what a change of state brings, no more.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, daemon_id,
-  answered_at, effective_at, effective_basis, settled_at, postings, posting_problem)
+  answered_at, effective_at, effective_basis, settled_at, postings, posting_problem, ambiguous)
   on tallyhook.operations to tallyhook_writer;
 --> statement-breakpoint
 grant update (released_at, released_by, release_reason) on tallyhook.freezes to tallyhook_writer;

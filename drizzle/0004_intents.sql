@@ -4,10 +4,9 @@
 --
 -- What may go is decided outside: `sees` names the open writes that the decision took into account (null: it goes
 -- whatever is open). If another one is open now, nothing is written for that intent, and what is open is answered.
--- An intent in state `look` is not written either: it has to wait, but what refuses it is told at once.
 --
--- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); look (nothing refuses
--- it); hold (until then); seen (what is open); lease_lost for the whole call.
+-- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); hold (until then); seen
+-- (what is open); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
 returns table (n int, verdict text, until timestamptz, seen jsonb) language plpgsql
@@ -36,7 +35,7 @@ begin
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
   ), looked as materialized (
-    select x.n, x.id, x.sees, x.state = 'look' as looks,
+    select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
@@ -83,7 +82,7 @@ begin
   ), judged as materialized (
     select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
       when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.looks then 'look' when l.hold is not null then 'hold'
+      when l.waits then 'queued' when l.hold is not null then 'hold'
       when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
     from looked l
   ), o as (
@@ -114,7 +113,8 @@ begin
   select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
     j.hold, case j.verdict when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
-        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount)
+        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
+        'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)
         order by p.recorded_at, p.id) from tallyhook.operations p where p.id = any(j.open)), '[]') end
   from judged j left join o on o.id = j.id;
 end $$;

@@ -1141,7 +1141,7 @@ begin
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
   ), looked as materialized (
-    select x.n, x.id, x.sees, x.state = 'look' as looks,
+    select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
@@ -1188,7 +1188,7 @@ begin
   ), judged as materialized (
     select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
       when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.looks then 'look' when l.hold is not null then 'hold'
+      when l.waits then 'queued' when l.hold is not null then 'hold'
       when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
     from looked l
   ), o as (
@@ -1219,7 +1219,8 @@ begin
   select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
     j.hold, case j.verdict when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
-        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount)
+        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
+        'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)
         order by p.recorded_at, p.id) from tallyhook.operations p where p.id = any(j.open)), '[]') end
   from judged j left join o on o.id = j.id;
 end $function$;
@@ -1471,6 +1472,7 @@ grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.objects to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;
+grant update on tallyhook.operations.ambiguous to tallyhook_writer;
 grant update on tallyhook.operations.answer_body to tallyhook_writer;
 grant update on tallyhook.operations.answer_headers to tallyhook_writer;
 grant update on tallyhook.operations.answer_status to tallyhook_writer;

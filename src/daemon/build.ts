@@ -40,6 +40,7 @@ import {
   booksOf,
   firstLookSettings,
   gatewaySettings,
+  journalSettings,
   observerSettings,
   reconcilerSettings,
   reportSettings,
@@ -143,7 +144,7 @@ function pipeline(
   });
   const outbox = makeOutbox({ ...base, fanOut: webhooks.fanOut });
   const given = { ...base, outbox, books: booksOf(config) };
-  const journal = makeJournal(given);
+  const journal = makeJournal({ ...given, settings: journalSettings(config, given.books) });
   const decisions = makeDecisions(given);
   const elsewhere = makeElsewhere({
     ...given,

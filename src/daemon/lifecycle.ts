@@ -129,6 +129,7 @@ async function stop(parts: Parts): Promise<void> {
     server.close();
     server.closeIdleConnections();
     await parts.stopNudges();
+    built.journal.close();
     await built.gateway.drain();
     await built.schedule.stop();
     await built.webhooks.drain(config.daemon.drain_ms);

@@ -51,6 +51,12 @@ export const settingsSchema = z.strictObject({
     queue_ttl_ms: ms.max(7 * 86_400_000),
     open_paths_per_s: perS,
   }),
+  journal: z.strictObject({
+    admission_wait_ms: z.number().int().min(0).max(60_000),
+    refuse_ambiguous: z.boolean(),
+    waiting_max: count,
+    queue_max: count,
+  }),
   observer: z.strictObject({
     steady_ms: ms,
     pending_min_ms: ms,

@@ -1,8 +1,10 @@
 /**
  * From the configuration file's names to each stage's own settings. Pure; one function per stage.
  */
+
+import type { JournalSettings } from '../journal/journal.ts';
 import { addressKey } from '../kernel/addresses.ts';
-import type { Books } from '../ledger/ledger.ts';
+import { type Books, walletEffectsOf, walletsOfBooks } from '../ledger/ledger.ts';
 import type { ObserverSettings } from '../observer/observer.ts';
 import type { ReconcilerSettings } from '../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../reports/reports.ts';
@@ -33,6 +35,30 @@ export function booksOf({ ledger }: Config): Books {
     operators: new Map(Object.entries(ledger.operators)),
     feesAddr: ledger.fees_addr ?? undefined,
     collectionAddr: ledger.collection_addr ?? undefined,
+  };
+}
+
+/** Writes are told apart by the wallets of users; those of our own books are always under way. */
+export function journalSettings({ journal, upstream }: Config, books: Books): JournalSettings {
+  return {
+    admissionWaitMs: journal.admission_wait_ms,
+    refuseAmbiguous: journal.refuse_ambiguous,
+    waitingMax: journal.waiting_max,
+    queueMax: journal.queue_max,
+    queuedSendWithinMs: upstream.write_timeout_ms,
+    touchedBy: touchedBy(books),
+  };
+}
+
+export function touchedBy(books: Books): JournalSettings['touchedBy'] {
+  const ours = new Set(walletsOfBooks(books).map(addressKey));
+  const nothing = {
+    ...{ fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null },
+  };
+  return (kind, fields) => {
+    const effects = walletEffectsOf({ ...nothing, ...fields, kind }, books);
+    const users = new Map([...effects].filter(([key]) => !ours.has(key)));
+    return { users, all: [...effects.keys()] };
   };
 }
 

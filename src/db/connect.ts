@@ -39,6 +39,11 @@ export interface Db extends Queryable {
    * @throws DatabaseError for what the database refuses, and whatever the work throws
    */
   begin<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  /**
+   * Runs work of a single statement, which is a transaction of its own and needs no further round
+   * trips; again, and with the same errors, as `begin`.
+   */
+  single<T>(work: (q: Queryable) => Promise<T>): Promise<T>;
   /** Replaces the pool if this is the driver's known fault; false when it is something else. */
   renewAfter(error: unknown): boolean;
   /** Closes the pool, waiting at most `timeoutMs` for what runs. Harmless twice. */
@@ -87,16 +92,9 @@ export function connect(options: ConnectOptions): Db {
           await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
         return work(txOver(sql));
       };
-      for (let attempt = 1; ; attempt++) {
-        try {
-          const running = pool.begin(level, run) as ReturnType<typeof work>;
-          return await withDeadline(running, deadlineMs ?? usualMs);
-        } catch (raw) {
-          const error = toDatabaseError(raw);
-          if (attempt >= TRIES_MAX || !isRetryable(error)) throw error;
-        }
-      }
+      return again(deadlineMs ?? usualMs, () => pool.begin(level, run) as ReturnType<typeof work>);
     },
+    single: (work) => again(TRANSACTION_DEADLINE_MS, () => work(now)),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;
@@ -107,6 +105,18 @@ export function connect(options: ConnectOptions): Db {
     },
     end: (timeoutMs = 5_000) => pool.end({ timeout: timeoutMs / 1000 }),
   };
+}
+
+/** Runs work that Postgres may ask for again, each time with that deadline. */
+async function again<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await withDeadline(work(), deadlineMs);
+    } catch (raw) {
+      const error = toDatabaseError(raw);
+      if (attempt >= TRIES_MAX || !isRetryable(error)) throw error;
+    }
+  }
 }
 
 /** A value as one jsonb parameter: a batch of rows for `jsonb_to_recordset`, or a document. */

@@ -31,7 +31,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
     daemonId,
     answeredAt: endedAt,
     answerStatus: answer?.status ?? null,
-    answerHeaders: answer?.headers ?? null,
+    answerHeaders: answer ? keptHeaders(answer.headers) : null,
     answerBody: answer?.body ?? null,
   };
   switch (outcome.class) {
@@ -46,6 +46,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         tokenId: outcome.tokenId ?? null,
         effectiveAt: endedAt,
         effectiveBasis: 'answer',
+        ...(isForeign(conclusion) ? { postingProblem: 'foreign_tx_app_no' } : {}),
       };
     case 'rejected':
       return {
@@ -65,6 +66,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         errorClass: 'unavailable',
         errorCode: outcome.reason,
         keyHeld: false,
+        requeue: true,
       };
     case 'not_sent':
       return {
@@ -74,6 +76,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         errorClass: 'not_sent',
         errorCode: outcome.cause,
         keyHeld: false,
+        requeue: true,
       };
     case 'unknown':
       return {
@@ -87,4 +90,20 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
     default:
       return unreachable(outcome);
   }
+}
+
+/** What a replay needs of the service's headers. Cookies are nobody's business later. */
+const KEPT = ['content-type', 'location', 'retry-after', 'www-authenticate'];
+
+function keptHeaders(headers: Json): Json {
+  if (!Array.isArray(headers)) return [];
+  return headers.filter(
+    (pair) => Array.isArray(pair) && KEPT.includes(String(pair[0]).toLowerCase()),
+  );
+}
+
+/** An answer under the number of another app: kept, but none of our books' business. */
+function isForeign({ outcome, expectedAppNo }: Conclusion): boolean {
+  if (outcome.class !== 'accepted' || expectedAppNo === undefined) return false;
+  return outcome.txAppNo !== undefined && outcome.txAppNo !== expectedAppNo;
 }

@@ -19,7 +19,7 @@ import {
 } from './elsewhere-plan.ts';
 import type { Report } from './elsewhere-rule.ts';
 import * as elsewhere from './elsewhere-store.ts';
-import { lockNames } from './lock-store.ts';
+import { lockNames, numberName } from './lock-store.ts';
 import type { Operation } from './operation.ts';
 import { resolvedEvent } from './resolved-event.ts';
 import { moveStates } from './store.ts';
@@ -142,10 +142,6 @@ async function readBeside(tx: Tx, lines: readonly Line[]): Promise<Beside> {
   const asking = lines.filter(({ report }) => report.operationId === null && !report.distinct);
   const alike = await elsewhere.listAlike(tx, asking);
   return { sameNumber, named, alike };
-}
-
-function numberName(txAppNo: bigint, txLogNo: bigint): string {
-  return `tx ${txAppNo}/${txLogNo}`;
 }
 
 /** Resolves and numbers operations of ours, each with its event. */

@@ -16,11 +16,15 @@ import { type Conclusion, conclusionMove } from './conclusion.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { groupCommit } from './group-commit.ts';
-import { lockStop } from './lock-store.ts';
-import type { Kind, Operation } from './operation.ts';
+import { lockGo, lockNames, lockStop, numberName } from './lock-store.ts';
+import type { Operation } from './operation.ts';
 import { operationFields } from './operation-event.ts';
+import { claim } from './queue.ts';
+import { listExpired, type QueuedSend } from './queue-store.ts';
 import * as reads from './read-store.ts';
-import type { JournalSettings } from './settings.ts';
+import { makeRecording, type NewWrite, type Recorded } from './recording.ts';
+import { insertSend } from './send-store.ts';
+import { type JournalSettings, journalDefaults } from './settings.ts';
 import * as store from './store.ts';
 
 export type { Conclusion } from './conclusion.ts';
@@ -41,6 +45,7 @@ export {
 export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
 export * from './operation.ts';
 export { operationFields } from './operation-event.ts';
+export type { QueuedSend } from './queue-store.ts';
 export {
   countOpen,
   findByIdempotencyKey,
@@ -55,47 +60,10 @@ export {
   type StoredAnswer,
   type Touching,
 } from './read-store.ts';
+export type { NewWrite, Recorded } from './recording.ts';
 export { listSends, type Send } from './send-store.ts';
 export { type JournalSettings, journalDefaults, type Touched } from './settings.ts';
 export { listPostingsDue, type Move, markPosted, setAside } from './store.ts';
-
-/** What the gateway wants recorded before it sends. */
-export interface NewWrite
-  extends Omit<store.Intent, 'id' | 'recordedAt' | 'daemonId' | 'epoch' | 'sendDeadlineAt'> {
-  /** From the commit of the intent to the last moment at which it may be sent, ms. */
-  sendWithinMs: number;
-  /** Its caller chose to wait: until when it may still be sent. */
-  expiresAt: Instant | null;
-  /** Recorded straight into `queued`; only with `expiresAt`. */
-  queue: boolean;
-  /** The most that this key may move in any 24 hours; null: no limit. */
-  dayLimit: bigint | null;
-}
-
-/** What became of a write that was to be recorded. */
-export type Recorded =
-  /** In `sending`: it may leave until then. */
-  | { id: string; sendDeadlineAt: Instant; ambiguous: boolean }
-  /** In `queued`: `claimQueued` hands it out. */
-  | { queued: Operation }
-  /** Nothing was recorded: this operation holds the idempotency key. */
-  | { held: reads.KeyedOperation };
-
-/** A queued write that was just moved to `sending`: everything that a sender needs. */
-export interface QueuedSend {
-  id: string;
-  kind: Kind;
-  owner: string;
-  keyId: string;
-  idempotencyKey: string | null;
-  reference: string | null;
-  method: string;
-  path: string;
-  contentType: string | null;
-  body: Uint8Array;
-  sendDeadlineAt: Instant;
-  expiresAt: Instant;
-}
 
 export interface Journal {
   /**
@@ -143,7 +111,7 @@ export interface Journal {
 
 /** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
 const ABANDONED_GRACE_MS = 60_000;
-const ABANDONED_MAX = 100;
+const OVER_MAX = 100;
 const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 2 };
 
 interface Parts {
@@ -159,50 +127,40 @@ interface Parts {
 
 /** The journal of one daemon. */
 export function makeJournal(parts: Parts): Journal {
-  const { db, clock, ids, daemon } = parts;
-  const intents = intentCommits(parts);
+  const { db, clock, daemon, outbox, settings = journalDefaults } = parts;
+  const recording = makeRecording({ ...parts, settings });
   const outcomes = outcomeCommits(parts);
+  const stopped = <T>(work: (tx: Tx) => Promise<T>) =>
+    db.begin(async (tx) => {
+      await lockStop(tx);
+      return work(tx);
+    });
   return {
-    async record({ sendWithinMs, ...write }) {
-      const now = clock.now();
-      const id = ids.next('op');
-      const sendDeadlineAt = now + sendWithinMs;
-      const by = { daemonId: daemon.id, epoch: daemon.epoch };
-      const intent = { ...write, ...by, id, recordedAt: now, sendDeadlineAt };
-      if (await intents.add(intent)) return { id, sendDeadlineAt, ambiguous: false };
-      const held = write.idempotencyKey
-        ? await reads.findByIdempotencyKey(db, write.owner, write.idempotencyKey)
-        : undefined;
-      // Released between the insert and the look: the caller simply tries again.
-      if (!held) throw new Failure('idempotency_in_flight');
-      return { held };
-    },
-    recordResend: (operationId, after, deadlineAt) => {
-      const { id: daemonId, epoch } = daemon;
-      const startedAt = clock.now();
-      const send = { operationId, after, deadlineAt, startedAt, daemonId, epoch };
-      return db.begin((tx) => store.insertSend(tx, send));
-    },
+    record: recording.record,
+    recordResend: (operationId, after, deadlineAt) => resend(parts, operationId, after, deadlineAt),
     async conclude(conclusion) {
       const moved = await outcomes.add(conclusion);
       const operation = moved ?? (await reads.findOperation(db, conclusion.operationId));
       if (!operation) throw new Failure('internal', 'the operation is gone');
+      if (operation.state !== 'sending' && operation.state !== 'unknown')
+        recording.left([operation.id]);
       return operation;
     },
     move: (tx, moves) => (moves.length === 0 ? Promise.resolve([]) : store.moveStates(tx, moves)),
-    claimQueued: async () => [],
-    cancel: async () => {
-      throw new Failure('conflict');
-    },
-    freeze: (order) =>
+    claimQueued: (now, limit) =>
       db.begin(async (tx) => {
-        await lockStop(tx);
+        await daemonAlive(tx, daemon, now);
+        const by = { daemonId: daemon.id, epoch: daemon.epoch };
+        return claim(tx, settings, { now, limit, ...by });
+      }),
+    cancel: (id, by) => cancel(parts, id, by),
+    freeze: (order) =>
+      stopped(async (tx) => {
         const standing = await freezes.findFreeze(tx);
         return standing ?? freezes.insertFreeze(tx, order, clock.now());
       }),
     unfreeze: (order) =>
-      db.begin(async (tx) => {
-        await lockStop(tx);
+      stopped(async (tx) => {
         const released = await freezes.releaseFreeze(tx, order, clock.now());
         if (!released) throw new Failure('conflict', 'writes are not frozen');
         return released;
@@ -210,24 +168,51 @@ export function makeJournal(parts: Parts): Journal {
     currentFreeze: () => freezes.findFreeze(db),
     hold: freezes.upsertHold,
     unhold: freezes.deleteHold,
-    runOnce: (now) => abandon(parts, now),
-    close: () => {},
+    runOnce: async (now) => {
+      const over = [...(await abandoned(parts, now)), ...(await expired(parts, now))];
+      if (over.length === 0) return 0;
+      const moved = await db.begin((tx) => moveAndTell(tx, outbox, over));
+      return moved.length;
+    },
+    close: recording.close,
   };
 }
 
-/** Intents share commits; a commit is refused once this daemon no longer counts as alive. */
-function intentCommits({ db, daemon, clock }: Parts) {
-  return groupCommit<store.Intent, boolean>(
-    async (group) => {
-      const inserted = await db.begin(async (tx) => {
-        await daemonAlive(tx, daemon, clock.now());
-        return store.insertIntents(tx, group);
-      });
-      return group.map((intent) => inserted.has(intent.id));
-    },
-    BOUNDS,
-    (error) => !isAway(error),
+/** @throws Failure `frozen`, or `lease_lost` when it may not leave again */
+function resend(
+  { db, clock, daemon }: Parts,
+  operationId: string,
+  after: string,
+  deadlineAt: Instant,
+): Promise<void> {
+  const startedAt = clock.now();
+  const by = { daemonId: daemon.id, epoch: daemon.epoch };
+  return db.begin(async (tx) => {
+    await lockGo(tx);
+    if (await freezes.findFreeze(tx)) throw new Failure('frozen');
+    await daemonAlive(tx, daemon, startedAt);
+    const send = { operationId, after, deadlineAt, startedAt, ...by };
+    if (!(await insertSend(tx, send)))
+      throw new Failure('lease_lost', 'this write may not leave again');
+  });
+}
+
+async function cancel(
+  { db, clock, daemon }: Parts,
+  id: string,
+  by: { owner: string; admin: boolean },
+): Promise<Operation> {
+  const operation = await reads.findOperation(db, id);
+  if (!operation) throw new Failure('not_found');
+  if (!by.admin && operation.owner !== by.owner)
+    throw new Failure('forbidden', 'the write belongs to another owner');
+  const cause = `cancelled by ${by.owner}`;
+  const at = clock.now();
+  const [moved] = await db.begin((tx) =>
+    store.moveStates(tx, [{ id, to: 'cancelled', at, cause, daemonId: daemon.id }]),
   );
+  if (!moved) throw new Failure('conflict', 'it does not wait in the queue');
+  return moved;
 }
 
 /** Outcomes share commits; each with its event. */
@@ -235,7 +220,18 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
       const moves = group.map((conclusion) => conclusionMove(conclusion, daemon.id));
-      const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
+      const numbers = moves.flatMap(({ txAppNo, txLogNo }) =>
+        txAppNo == null || txLogNo == null ? [] : [numberName(txAppNo, txLogNo)],
+      );
+      const moved = await db.begin(async (tx) => {
+        // Sent together: one round trip. Of two answers with one number the later sees the earlier.
+        const [, operations] = await Promise.all([
+          lockNames(tx, numbers),
+          store.moveStates(tx, moves),
+        ]);
+        await outbox.emit(tx, operations.flatMap(eventOf));
+        return operations;
+      });
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
     },
     BOUNDS,
@@ -243,22 +239,22 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
   );
 }
 
-/** Calls unknown what nobody can answer any more. */
-async function abandon({ db, daemon, outbox }: Parts, now: Instant): Promise<number> {
-  const ids = await reads.listAbandoned(db, now, ABANDONED_GRACE_MS, ABANDONED_MAX);
-  if (ids.length === 0) return 0;
-  const moves = ids.map(
-    (id): store.Move => ({
-      id,
-      to: 'unknown',
-      at: now,
-      cause: 'the daemon that sent it ended before the answer came',
-      errorClass: 'abandoned',
-      daemonId: daemon.id,
-    }),
-  );
-  const moved = await db.begin((tx) => moveAndTell(tx, outbox, moves));
-  return moved.length;
+/** What nobody can answer any more, called unknown. */
+async function abandoned({ db, daemon }: Parts, now: Instant): Promise<store.Move[]> {
+  const ids = await reads.listAbandoned(db, now, ABANDONED_GRACE_MS, OVER_MAX);
+  const cause = 'the daemon that sent it ended before the answer came';
+  return ids.map((id) => ({
+    ...{ id, to: 'unknown', at: now, cause, errorClass: 'abandoned', daemonId: daemon.id },
+  }));
+}
+
+/** What waited in the queue for longer than its caller wanted, refused without having been sent. */
+async function expired({ db, daemon }: Parts, now: Instant): Promise<store.Move[]> {
+  const rows = await listExpired(db, now, OVER_MAX);
+  const error = { errorClass: 'not_sent', errorCode: 'expired', keyHeld: false };
+  return rows.map(({ id }) => ({
+    ...{ id, to: 'rejected', at: now, cause: 'expired', daemonId: daemon.id, ...error },
+  }));
 }
 
 /** Moves states and emits the event that each new state has, in one transaction. */

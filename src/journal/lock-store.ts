@@ -33,3 +33,8 @@ export async function tryLockClaim(tx: Tx): Promise<boolean> {
     select pg_try_advisory_xact_lock(${CLAIM}::int, 0) as mine`;
   return rows[0]?.mine === true;
 }
+
+/** The name of a transaction number of the service, under which its operations are told apart. */
+export function numberName(txAppNo: bigint, txLogNo: bigint): string {
+  return `tx ${txAppNo}/${txLogNo}`;
+}

@@ -83,6 +83,21 @@ export async function listAbandoned(
   return rows.map((row) => row.id);
 }
 
+/** Which of these stand in the way still: ids of open operations, and `hold:<wallet>`. */
+export async function stillInTheWay(
+  db: Queryable,
+  names: readonly string[],
+  now: Instant,
+): Promise<Set<string>> {
+  const rows = await db.sql<{ name: string }[]>`
+    select o.id as name from tallyhook.operations o
+    where o.id = any(${names as string[]}::text[]) and o.state in ('sending', 'unknown')
+    union all
+    select 'hold:' || h.wallet_key from tallyhook.holds h
+    where 'hold:' || h.wallet_key = any(${names as string[]}::text[]) and h.until > ${isoText(now)}`;
+  return new Set(rows.map((row) => row.name));
+}
+
 /** Which operations touch a set of books: by address, by operator number, or by kind. */
 export interface Touching {
   /** Lower-case addresses. */

@@ -1,6 +1,6 @@
-/** SQL that reads how often an operation was about to leave. */
-import type { Queryable } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
+/** SQL of sends: every time that an operation was about to leave. */
+import type { Queryable, Tx } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
 
 /** One time that an operation was about to leave. */
 export interface Send {
@@ -20,4 +20,33 @@ export async function listSends(db: Queryable, operationId: string): Promise<Sen
     select n::int as n, started_at as "startedAt", deadline_at as "deadlineAt",
       daemon_id as "daemonId", after
     from tallyhook.sends where operation_id = ${operationId} order by n limit 1000`;
+}
+
+/**
+ * One more send of the same operation, with the proof that allows it. False when it may not leave
+ * any more: another daemon has it, its time is over, or its outcome is said.
+ */
+export async function insertSend(
+  tx: Tx,
+  send: {
+    operationId: string;
+    daemonId: string;
+    epoch: bigint;
+    startedAt: Instant;
+    deadlineAt: Instant;
+    after: string;
+  },
+): Promise<boolean> {
+  const at = isoText(send.startedAt);
+  const rows = await tx.sql<{ n: number }[]>`
+    insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
+    select o.id, (select coalesce(max(s.n), 0) + 1 from tallyhook.sends s
+        where s.operation_id = o.id), ${at}::timestamptz,
+      ${isoText(send.deadlineAt)}::timestamptz, ${send.daemonId}, ${send.epoch.toString()}::bigint,
+      ${send.after}
+    from tallyhook.operations o
+    where o.id = ${send.operationId} and o.state = 'sending' and o.daemon_id = ${send.daemonId}
+      and o.send_deadline_at > ${at}
+    returning n`;
+  return rows.length === 1;
 }

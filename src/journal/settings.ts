@@ -16,6 +16,8 @@ export interface JournalSettings {
   refuseAmbiguous: boolean;
   /** Writes that may wait at once; one more is treated as if its wait had ended. */
   waitingMax: number;
+  /** Writes in the queue at most; one more is refused. */
+  queueMax: number;
   /** How long a queued write may take from its claim to the first byte and its answer, ms. */
   queuedSendWithinMs: number;
   /** The wallets that a write touches; pure, and without any for a write that cannot be posted. */
@@ -29,6 +31,7 @@ export const journalDefaults: JournalSettings = {
   admissionWaitMs: 2_000,
   refuseAmbiguous: false,
   waitingMax: 1_000,
+  queueMax: 100_000,
   queuedSendWithinMs: 30_000,
   touchedBy: () => NOTHING,
 };

@@ -49,7 +49,9 @@ export {
   effectOn,
   type Leg,
   legsOf,
+  walletEffectsOf,
   walletKeysOf,
+  walletsOfBooks,
 } from './posting.ts';
 
 export type { Wanted } from './wanted.ts';

@@ -3,7 +3,7 @@
  * rules over the operation and the installation's books; nothing here reads or writes anything. A
  * write that cannot be posted is refused with the reason, never guessed.
  */
-import type { Kind, Operation } from '../journal/journal.ts';
+import type { Kind, Operation, WriteFields } from '../journal/journal.ts';
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import { unreachable } from '../kernel/assert.ts';
@@ -42,6 +42,12 @@ export interface TokenMove {
   toAddr: string | null;
 }
 
+/** What the books need to know of a write. */
+export type Asked = { kind: Kind } & Pick<
+  Required<WriteFields>,
+  'fromAddr' | 'toAddr' | 'operationNo' | 'amount' | 'feeAmount'
+>;
+
 /** A write that says something the books cannot hold; the message is kept beside the row. */
 export class Unpostable extends Error {
   override readonly name = 'Unpostable';
@@ -72,7 +78,7 @@ export function accountKind(name: string): string {
  * oneself keeps its two legs, because it is a fact. Other kinds of write have no legs.
  * @throws Unpostable when a party or an amount is missing or impossible
  */
-export function legsOf(operation: Operation, books: Books): Leg[] {
+export function legsOf(operation: Asked, books: Books): Leg[] {
   const legs = rawLegs(operation, books);
   const merged = new Map<string, Leg>();
   for (const { account, amount } of legs) {
@@ -85,21 +91,35 @@ export function legsOf(operation: Operation, books: Books): Leg[] {
 }
 
 /** The keys of the wallets that a write changes once executed; none if it cannot be posted. */
-export function walletKeysOf(operation: Operation, books: Books): string[] {
-  return legsOrNone(operation, books).flatMap(({ account }) =>
-    account.startsWith('wallet:') ? [addressKey(account.slice('wallet:'.length))] : [],
-  );
+export function walletKeysOf(operation: Asked, books: Books): string[] {
+  return [...walletEffectsOf(operation, books).keys()];
+}
+
+/** By how much a write changes each wallet once executed, by key; none if it cannot be posted. */
+export function walletEffectsOf(operation: Asked, books: Books): Map<string, bigint> {
+  const effects = new Map<string, bigint>();
+  for (const { account, amount } of legsOrNone(operation, books)) {
+    if (!account.startsWith('wallet:')) continue;
+    const key = addressKey(account.slice('wallet:'.length));
+    effects.set(key, (effects.get(key) ?? 0n) + amount);
+  }
+  return effects;
+}
+
+/** The addresses of wallets that our own books live in. */
+export function walletsOfBooks({ operators, feesAddr, collectionAddr }: Books): string[] {
+  return [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr !== undefined);
 }
 
 /** By how much a write changes that account once executed; 0 for one that cannot be posted. */
-export function effectOn(operation: Operation, account: string, books: Books): bigint {
+export function effectOn(operation: Asked, account: string, books: Books): bigint {
   const own = legsOrNone(operation, books).filter(
     (leg) => accountKey(leg.account) === accountKey(account),
   );
   return sumOf(own.map((leg) => leg.amount));
 }
 
-function legsOrNone(operation: Operation, books: Books): Leg[] {
+function legsOrNone(operation: Asked, books: Books): Leg[] {
   try {
     return legsOf(operation, books);
   } catch (error) {
@@ -108,7 +128,7 @@ function legsOrNone(operation: Operation, books: Books): Leg[] {
   }
 }
 
-function rawLegs(operation: Operation, books: Books): Leg[] {
+function rawLegs(operation: Asked, books: Books): Leg[] {
   const { kind } = operation;
   if (kind !== 'give' && kind !== 'receive_from' && kind !== 'transfer') return [];
   const amount = positive(operation.amount);
@@ -146,7 +166,7 @@ function positive(amount: bigint | null): bigint {
   return amount;
 }
 
-function feeOf({ kind, feeAmount }: Operation, books: Books, amount: bigint): bigint {
+function feeOf({ kind, feeAmount }: Asked, books: Books, amount: bigint): bigint {
   const fee = feeAmount ?? 0n;
   if (fee < 0n) throw new Unpostable('the fee is negative');
   if (kind === 'give' && fee !== 0n) throw new Unpostable('a give has no fee');

@@ -10,7 +10,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { Books } from '../ledger/ledger.ts';
+import { type Books, walletsOfBooks } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
@@ -26,7 +26,6 @@ import { listLessons } from './belief-store.ts';
 import { judgeSweep } from './lost-mints.ts';
 import { judgeToken } from './tokens.ts';
 import { makeUnknownWork } from './unknown-work.ts';
-import { walletsOfBooks } from './wallet-books.ts';
 import { judgeWallet } from './wallets.ts';
 
 export { countOpenDrifts, type Position, positionsOf } from './position-store.ts';

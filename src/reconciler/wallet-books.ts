@@ -65,8 +65,3 @@ export function touchingOf(addr: string, books: Books): Touching {
     fees: lives(books.feesAddr),
   };
 }
-
-/** The addresses of wallets that our own books live in. */
-export function walletsOfBooks({ operators, feesAddr, collectionAddr }: Books): string[] {
-  return [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr !== undefined);
-}

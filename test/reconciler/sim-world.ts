@@ -1,5 +1,6 @@
 /** The world of a simulated story: the real service over HTTP, and daemons before it. */
 import { preImageFrom } from '../../src/daemon/first-look.ts';
+import { touchedBy } from '../../src/daemon/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type Daemon, enrolDaemon } from '../../src/db/leases.ts';
 import type { WriteParts } from '../../src/gateway/gateway.ts';
@@ -9,11 +10,10 @@ import { type Chance, seededChance } from '../../src/kernel/chance.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import type { Books } from '../../src/ledger/ledger.ts';
+import { type Books, walletsOfBooks } from '../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaKeeper, type Observer } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts';
-import { walletsOfBooks } from '../../src/reconciler/wallet-books.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { CLIENT } from '../harness/daemon.ts';
@@ -23,7 +23,6 @@ import { openLedger, START } from '../ledger/fixture.ts';
 import { upstreamTo } from '../upstream/scripted-service.ts';
 import { SETTINGS as HOUSE } from './house.ts';
 import { openRelay, type Relay } from './relay.ts';
-import { touchedBy } from './touched.ts';
 import { type VirtualTime, virtualTime } from './virtual-pause.ts';
 
 export interface Plan {

@@ -1,0 +1,100 @@
+/**
+ * SQL of intents: one call of `tallyhook.record_intents` looks at them and writes those that may
+ * go, under locks on what they name, in one round trip and one commit.
+ */
+import { asJson, type Queryable } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+import type { Kind, WriteFields } from './operation.ts';
+
+/** A write as it is asked for, complete. */
+export interface Intent {
+  id: string;
+  kind: Kind;
+  owner: string;
+  keyId: string;
+  idempotencyKey: string | null;
+  fingerprint: string;
+  reference: string | null;
+  method: string;
+  path: string;
+  contentType: string | null;
+  body: Uint8Array;
+  fields: WriteFields;
+  preImage: Json;
+  /** The caller chose to wait: until when it may still be sent. */
+  expiresAt: Instant | null;
+  /** The most that its key may move in any 24 hours; null: no limit. */
+  dayLimit: bigint | null;
+}
+
+/** One try to record an intent. */
+export interface Attempt {
+  intent: Intent;
+  /** `queued` waits for the service from the start. */
+  state: 'sending' | 'queued';
+  sendDeadlineAt: Instant;
+  ambiguous: boolean;
+  /** The users' wallets that it changes, and all wallets that a hold on may stop it. */
+  users: readonly string[];
+  wallets: readonly string[];
+  /** Open writes that were taken into account; null: it goes whatever is open. */
+  sees: readonly string[] | null;
+  /** Whether it acts on a token, or on equal mints, of which one goes at a time. */
+  target: boolean;
+  /** What its key moves with it, and with those before it in the same call. */
+  dayBefore: bigint;
+  /** What is locked meanwhile: wallets, tokens, keys. */
+  names: readonly string[];
+}
+
+export interface VerdictRow {
+  n: number;
+  verdict:
+    | 'sending'
+    | 'queued'
+    | 'held'
+    | 'frozen'
+    | 'limit'
+    | 'full'
+    | 'hold'
+    | 'seen'
+    | 'lease_lost';
+  /** Of a `hold`: when it ends by itself. */
+  until: Instant | null;
+  /** What is open, when it is more than was taken into account. */
+  seen: Json;
+}
+
+/** Looks at the attempts and writes those that may go. Answers a verdict for each, by its place. */
+export async function recordIntents(
+  db: Queryable,
+  given: {
+    attempts: readonly Attempt[];
+    at: Instant;
+    daemonId: string;
+    epoch: bigint;
+    queueMax: number;
+  },
+): Promise<VerdictRow[]> {
+  const { attempts, at, daemonId, epoch } = given;
+  const names = [...new Set(attempts.flatMap((attempt) => attempt.names))];
+  const mayQueue = attempts.some(({ intent }) => intent.expiresAt !== null);
+  return db.sql<VerdictRow[]>`
+    select n, verdict, until, seen from tallyhook.record_intents(
+      ${asJson(attempts.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
+      ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? given.queueMax : null}::int)`;
+}
+
+function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {
+  const { fields, body, expiresAt, ...plain } = intent;
+  return {
+    n,
+    ...plain,
+    ...fields,
+    ...attempt,
+    body: Buffer.from(body).toString('base64'),
+    expiresAt: expiresAt === null ? null : isoText(expiresAt),
+    sendDeadlineAt: isoText(attempt.sendDeadlineAt),
+  };
+}

@@ -1,0 +1,100 @@
+/** SQL of writes whose callers chose to wait. */
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Kind, Operation } from './operation.ts';
+import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
+
+/** A queued write that was just moved to `sending`: everything that a sender needs. */
+export interface QueuedSend {
+  id: string;
+  kind: Kind;
+  owner: string;
+  keyId: string;
+  idempotencyKey: string | null;
+  reference: string | null;
+  method: string;
+  path: string;
+  contentType: string | null;
+  body: Uint8Array;
+  sendDeadlineAt: Instant;
+  expiresAt: Instant;
+}
+
+/** What waits, and what left the queue and has no answer yet, oldest first. */
+export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
+  const rows = await tx.sql<OperationRow[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.state in ('queued', 'sending') and o.expires_at is not null
+    order by o.recorded_at, o.id limit ${limit}`;
+  return rows.map(toOperation);
+}
+
+/** Open writes on these wallets of users and in these contracts. */
+export async function listOpenOn(
+  tx: Tx,
+  { users, contracts }: { users: readonly string[]; contracts: readonly bigint[] },
+  limit: number,
+): Promise<Operation[]> {
+  const keys = [...users];
+  const rows = await tx.sql<OperationRow[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.state in ('sending', 'unknown')
+      and (o.from_key = any(${keys}::text[]) or o.to_key = any(${keys}::text[])
+        or o.contract_id = any(${contracts.map(String)}::numeric[]))
+    order by o.recorded_at, o.id limit ${limit}`;
+  return rows.map(toOperation);
+}
+
+/** The wallets on which new writes wait now, lower case. */
+export async function listHeldWallets(tx: Tx, now: Instant): Promise<Set<string>> {
+  const rows = await tx.sql<{ key: string }[]>`
+    select wallet_key as key from tallyhook.holds where until > ${isoText(now)}`;
+  return new Set(rows.map((row) => row.key));
+}
+
+/** Moves queued writes to `sending`, each with its transition and its send. */
+export async function sendQueued(
+  tx: Tx,
+  claims: readonly { id: string; ambiguous: boolean }[],
+  given: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },
+): Promise<QueuedSend[]> {
+  const at = isoText(given.at);
+  const deadlineAt = isoText(given.deadlineAt);
+  return tx.sql<QueuedSend[]>`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(claims)}::jsonb) as x(id text, ambiguous boolean)
+    ), moved as (
+      update tallyhook.operations o set state = 'sending', sent_at = ${at},
+        send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
+        daemon_id = ${given.daemonId}, ambiguous = x.ambiguous
+      from x where o.id = x.id and o.state = 'queued'
+      returning o.id, o.kind, o.owner, o.key_id, o.idempotency_key, o.reference, o.method, o.path,
+        o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
+    ), t as (
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
+      select m.id, 'queued', 'sending', ${at}, 'send', ${given.daemonId} from moved m order by m.id
+    ), s as (
+      insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch,
+        after)
+      select m.id, (select coalesce(max(p.n), 0) + 1 from tallyhook.sends p
+          where p.operation_id = m.id), ${at}, m.send_deadline_at, ${given.daemonId},
+        ${given.epoch.toString()}::bigint, 'queued'
+      from moved m
+    )
+    select m.id, m.kind, m.owner, m.key_id as "keyId", m.idempotency_key as "idempotencyKey",
+      m.reference, m.method, m.path, m.content_type as "contentType", m.request_body as body,
+      m.send_deadline_at as "sendDeadlineAt", m.expires_at as "expiresAt"
+    from moved m order by m.recorded_at, m.id`;
+}
+
+/** Queued writes whose time is over. */
+export async function listExpired(
+  db: Queryable,
+  now: Instant,
+  limit: number,
+): Promise<{ id: string }[]> {
+  return db.sql<{ id: string }[]>`
+    select o.id from tallyhook.operations o
+    where o.state = 'queued' and o.expires_at <= ${isoText(now)}
+    order by o.expires_at limit ${limit}`;
+}
