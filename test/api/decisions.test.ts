@@ -40,7 +40,12 @@ async function sent(): Promise<string> {
 }
 const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settled') =>
   database.db.begin((tx) =>
-    api.journal.move(tx, [{ id, to, at: now(), cause: 'looks', evidence: { looks: ['look_1'] } }]),
+    api.journal.move(tx, [
+      {
+        ...{ id, to, at: now(), cause: 'looks', evidence: { looks: ['look_1'] } },
+        ...(to === 'settled' ? { settledAt: now() } : {}),
+      },
+    ]),
   );
 /** A transfer of 100 and a fee of 1 whose answer was lost. */
 async function undecided(): Promise<string> {
@@ -216,4 +221,32 @@ describe('There is nothing to decide', () => {
       expect(answer.body.code).toBe('invalid_request');
     },
   );
+});
+
+describe('A queued write', () => {
+  const queued = async () => {
+    const made = await api.journal.record(
+      aWrite({ owner: 'ann', expiresAt: now() + 60_000, queue: true }),
+    );
+    if (!('queued' in made)) throw new Error('it was not queued');
+    return made.queued.id;
+  };
+  const cancel = (id: string, key: string) => api.ask('DELETE', `/api/operations/${id}`, { key });
+
+  test('Is cancelled by its owner or an admin, once, and never sent', async () => {
+    const [first, second] = [await queued(), await queued()];
+    expect((await cancel(first, bob)).body.code).toBe('forbidden');
+    const { status, body } = await cancel(first, ann);
+    expect({ status, state: body.state }).toEqual({ status: 200, state: 'cancelled' });
+    expect((await cancel(first, ann)).body.code).toBe('conflict');
+    expect((await cancel(second, await api.keyFor('admin'))).body.state).toBe('cancelled');
+    expect(await api.journal.claimQueued(now(), 10)).toEqual([]);
+  });
+
+  test('Is listed as such, with its end, and nobody can decide it', async () => {
+    const id = await queued();
+    const { body } = await api.ask('GET', '/api/operations?state=queued', { key: ann });
+    expect(body.data).toMatchObject([{ id, expires_at: expect.stringMatching(/Z$/) }]);
+    expect((await decide(id, 'executed')).body.detail).toContain('DELETE');
+  });
 });

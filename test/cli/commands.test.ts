@@ -124,6 +124,7 @@ describe('tallyhook freeze and unfreeze', () => {
     const { body } = await api.ask('GET', '/api/status');
     expect(body.freeze).toMatchObject({ reason: 'the key leaked', released_at: null });
     expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 1');
+    await expect(api.journal.record(aWrite())).rejects.toMatchObject({ code: 'frozen' });
     const doctor = await run('doctor', '--json');
     const { checks } = JSON.parse(doctor.out);
     expect(checks.find(({ check }: { check: string }) => check === 'writes')).toMatchObject({
