@@ -223,3 +223,16 @@ describe('A report of what happened before its wallet was first seen', () => {
     expect(body.data.map(({ kind }) => kind)).toEqual(['opening', 'give', 'opening']);
   });
 });
+
+test('A report and the answer that bring one number at once leave it in the books once', async () => {
+  for (let n = 0; n < 12; n++) {
+    const id = await recorded({ fields: { amount: 900n } });
+    const number = nextNumber();
+    const given = aTransfer({ amount: '900', tx_log_no: String(number), distinct: true });
+    await Promise.all([api.journal.conclude(accepted(id, number, now())), report(given)]);
+    const rows = await database.owner.sql<{ posted: boolean }[]>`
+      select in_books and posting_problem is null as posted from tallyhook.operations
+      where tx_log_no = ${number.toString()}::numeric`;
+    expect(rows.filter(({ posted }) => posted).length).toBe(1);
+  }
+});
