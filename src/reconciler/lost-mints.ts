@@ -18,7 +18,14 @@ import {
   mintHashOf,
   type SweptToken,
 } from './mint-rule.ts';
-import { burnedUnseen, knownOf, listGone, listUnnumbered, newestSweep } from './mint-store.ts';
+import {
+  burnedUnseen,
+  HELD_MAX,
+  knownOf,
+  listHeld,
+  listUnnumbered,
+  newestSweep,
+} from './mint-store.ts';
 import type { Context } from './reconciler.ts';
 import { beliefIn, giveToPeople, isQuiet, quietAfter, takeEvidence } from './resolution.ts';
 import { sameAddress } from './token-rule.ts';
@@ -141,6 +148,7 @@ async function saidOf(
 ): Promise<MintSaid> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const tokens = await tokensOf(tx, sweep, operation, sentAt);
+  if (!tokens) return { outcome: 'unclear', why: 'too many tokens are like it', candidates: [] };
   const rivals = open.filter(({ id }) => id !== operation.id);
   const burned = await burnedUnseen(tx, sweep.contractId, sentAt);
   return mintEvidence(operation, tokens, rivals, burned);
@@ -153,19 +161,19 @@ async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {
   return found.filter((operation) => operation !== undefined);
 }
 
-/** Every token that may be meant, there or gone, with what is known of it. */
+/** Every token that may be meant, there or gone, with what is known of it; or too many of them. */
 async function tokensOf(
   tx: Tx,
   sweep: Sweep,
   operation: Operation,
   sentAt: Instant,
-): Promise<SweptToken[]> {
+): Promise<SweptToken[] | undefined> {
   const uri = operation.tokenUri ?? '';
   const listed = sweep.tokens.flatMap(listedToken).filter((token) => token.uri === uri);
-  const gone = (await listGone(tx, sweep.contractId, uri)).filter(
-    ({ tokenId }) => !listed.some((token) => token.tokenId === tokenId),
-  );
-  const all = [...listed, ...gone];
+  const held = await listHeld(tx, sweep.contractId, uri, operation.id);
+  if (held.length === HELD_MAX) return undefined;
+  const unlisted = held.filter(({ tokenId }) => !listed.some((token) => token.tokenId === tokenId));
+  const all = [...listed, ...unlisted];
   const known = await knownOf(
     tx,
     sweep.contractId,

@@ -19,7 +19,6 @@ export interface TokenKnown {
 }
 
 const SWEEPS_SEARCHED_MAX = 20;
-const GONE_MAX = 100;
 
 /** What is known of these tokens of a contract, one row each. */
 export async function knownOf(
@@ -64,20 +63,29 @@ export async function knownOf(
   return new Map(rows.map((row) => [row.token_id, row]));
 }
 
-/** Tokens that looks saw one by one and that are there no more, with this URI. */
-export async function listGone(
+/** More tokens than that of one URI without a known maker are not compared. */
+export const HELD_MAX = 100;
+
+/**
+ * Tokens with this URI that looks saw one by one and that no other mint of ours made: also such as
+ * are gone by now, or about to go. At most `HELD_MAX`.
+ */
+export async function listHeld(
   db: Queryable,
   contractId: bigint,
   uri: string,
+  operationId: string,
 ): Promise<ListedToken[]> {
   return db.sql<ListedToken[]>`
-    select token_id as "tokenId", owner, creator, uri, metadata, extra_data as "extraData", status,
-      locked, last_tx_hash as "lastTxHash", coalesce(created_text, '') as "createdText",
-      coalesce(owned_text, '') as "ownedText"
-    from tallyhook.tokens
-    where contract_id = ${contractId.toString()}::numeric and absent_since is not null
-      and uri = ${uri}
-    order by token_id limit ${GONE_MAX}`;
+    select t.token_id as "tokenId", t.owner, t.creator, t.uri, t.metadata,
+      t.extra_data as "extraData", t.status, t.locked, t.last_tx_hash as "lastTxHash",
+      coalesce(t.created_text, '') as "createdText", coalesce(t.owned_text, '') as "ownedText"
+    from tallyhook.tokens t
+    where t.contract_id = ${contractId.toString()}::numeric and t.uri = ${uri}
+      and not exists (select from tallyhook.operations o
+        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+          and o.contract_id = t.contract_id and o.token_id = t.token_id and o.id <> ${operationId})
+    order by t.token_id limit ${HELD_MAX}`;
 }
 
 /**

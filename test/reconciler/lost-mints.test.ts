@@ -160,6 +160,19 @@ describe('A lost mint whose number the service chose', () => {
     expect(await house.operation(id)).toMatchObject({ state: 'executed', txHash: null });
   });
 
+  it('A token that a look saw and the sweeps miss is not forgotten', async () => {
+    const fields = wish();
+    const id = await lose(fields);
+    const token = made(fields);
+    const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
+    house.clock.advance(3_000);
+    await house.put(ref, 'seen', { ...token, status: 2 });
+    await house.judge();
+    calm();
+    for (let i = 0; i < 2; i++) await sweep([id], []);
+    expect(await house.stateOf(id)).toBe('executed');
+  });
+
   it('A burn of a token that nobody ever saw leaves it to people', async () => {
     const id = await lose(wish());
     const burn = await house.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
