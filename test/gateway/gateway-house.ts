@@ -12,7 +12,13 @@ import {
   makeGateway,
   type ObservedRead,
 } from '../../src/gateway/gateway.ts';
-import { findByIdempotencyKey, type Journal, makeJournal } from '../../src/journal/journal.ts';
+import {
+  findByIdempotencyKey,
+  type Journal,
+  type JournalSettings,
+  journalDefaults,
+  makeJournal,
+} from '../../src/journal/journal.ts';
 import { systemChance } from '../../src/kernel/chance.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -132,6 +138,8 @@ export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'con
   isAlive?: () => boolean;
   serviceDown?: () => boolean;
   openPathsPerS?: number;
+  /** What the journal knows of wallets; left out: nothing, so that no write waits for another. */
+  journal?: JournalSettings;
 }
 
 export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
@@ -205,7 +213,8 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
   });
   const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const settings = wanted.journal ?? journalDefaults;
+  const journal = makeJournal({ db, clock, ids, daemon, outbox, settings });
   const keys = makeKeys({ db: wanted.keysDb ?? db, clock, chance: systemChance, ids });
   const observed: ObservedRead[] = [];
   const gateway = makeGateway({

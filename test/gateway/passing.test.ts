@@ -21,6 +21,7 @@ afterAll(async () => {
 const JSON_TYPE: [string, string] = ['content-type', 'application/json'];
 const BYTES = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
 type Parts = Exclude<Reply, string>;
+let tokens = 1;
 
 const REPLIES: [string, Parts][] = [
   ['success', { status: 200, headers: [JSON_TYPE], body: '{"status":200, "data":{"a":1.0}}' }],
@@ -93,7 +94,9 @@ describe('An answer', () => {
 
   it.each(REPLIES)('Of a write passes, and its operation is named: %s', async (_what, reply) => {
     house.answer(() => reply);
-    const answered = await house.call('POST', '/v1/chain/erc721/1/burn', { body: 'tokenId=1' });
+    // Each its own token: a second write on one whose outcome is open would wait.
+    const body = `tokenId=${tokens++}`;
+    const answered = await house.call('POST', '/v1/chain/erc721/1/burn', { body });
     expectPassed(answered, reply);
     expect(answered.headers['tallyhook-operation']).toMatch(/^op_/);
     expect(answered.headers['tallyhook-outcome']).toMatch(/^(accepted|rejected|unknown)$/);

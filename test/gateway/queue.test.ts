@@ -1,0 +1,177 @@
+/** A caller that chose to wait gets 202 with its operation; it is sent once, when it can be. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { touchedBy } from '../../src/daemon/stage-settings.ts';
+import { journalDefaults } from '../../src/journal/journal.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+
+const BOOKS = {
+  feeMode: 'on_top' as const,
+  operators: new Map<string, string>(),
+  feesAddr: undefined,
+  collectionAddr: undefined,
+};
+/** Whose wallets are whose, as the daemon tells the journal. */
+const JOURNAL = { ...journalDefaults, admissionWaitMs: 50, touchedBy: touchedBy(BOOKS) };
+
+let database: TestDatabase;
+let house: House;
+let down = false;
+beforeAll(async () => {
+  database = await createDatabase();
+  house = await openHouse(database.db, { serviceDown: () => down, journal: JOURNAL });
+});
+beforeEach(() => {
+  down = false;
+  house.answer(() => DONE);
+  house.asked.length = 0;
+});
+afterAll(async () => {
+  await house.close();
+  await database.drop();
+});
+
+const DOWN: Reply = {
+  status: 503,
+  headers: [['content-type', 'application/json']],
+  body: '{"status":503,"message":"the service is under maintenance"}',
+};
+let keys = 0;
+const give = (more: Record<string, string> = {}, at: House = house) =>
+  at.call('POST', GIVE, {
+    headers: {
+      authorization: `Bearer ${at.secret}`,
+      prefer: 'respond-async',
+      'content-type': 'application/json',
+      ...more,
+    },
+    body: BODY,
+  });
+const pass = () => house.gateway.runQueue(systemClock.now());
+async function stateOf(id: unknown) {
+  const rows = await database.owner.sql<{ state: string; code: string | null; sends: number }[]>`
+    select state, error_code as code,
+      (select count(*)::int from tallyhook.sends s where s.operation_id = o.id) as sends
+    from tallyhook.operations o where id = ${String(id)}`;
+  return rows[0];
+}
+
+function expectQueued(told: Awaited<ReturnType<typeof give>>): string {
+  const id = String(told.headers['tallyhook-operation']);
+  expect(told).toMatchObject({
+    status: 202,
+    headers: {
+      'content-type': 'application/json',
+      'preference-applied': 'respond-async',
+      'tallyhook-outcome': 'queued',
+      location: `/api/operations/${id}`,
+    },
+    json: { id, operation_id: id, kind: 'give', state: 'queued', outcome: 'open', amount: '10' },
+  });
+  return id;
+}
+
+describe('A write whose caller chose to wait', () => {
+  test('Is answered as ever while the service is there', async () => {
+    const told = await give();
+    expect(told).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
+    expect(told.headers['preference-applied']).toBeUndefined();
+  });
+
+  test('Is queued untried while the service is down, and sent once when it is back', async () => {
+    down = true;
+    const id = expectQueued(await give());
+    expect(await pass()).toMatchObject({ sent: 0 });
+    expect(house.asked).toEqual([]);
+    down = false;
+    expect(await pass()).toMatchObject({ sent: 1 });
+    expect(await pass()).toMatchObject({ sent: 0 });
+    expect(house.asked).toHaveLength(1);
+    expect(house.asked[0]).toMatchObject({ method: 'POST', url: GIVE });
+    expect(house.asked[0]?.body.toString()).toBe(BODY);
+    expect(house.asked[0]?.headers).toMatchObject({
+      authorization: 'Bearer managed',
+      'content-type': 'application/json',
+    });
+    expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 1 });
+  });
+
+  test('Is queued when maintenance refuses it, and goes back as long as it lasts', async () => {
+    house.answer(() => DOWN);
+    const id = expectQueued(await give());
+    expect(await pass()).toMatchObject({ sent: 1 });
+    expect(await stateOf(id)).toMatchObject({ state: 'queued' });
+    house.answer(() => DONE);
+    await pass();
+    expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 3 });
+  });
+
+  test('Is sent no more when its answer was lost: it is unknown', async () => {
+    down = true;
+    const id = expectQueued(await give());
+    down = false;
+    house.answer(() => 'reset');
+    await pass();
+    expect(await stateOf(id)).toMatchObject({ state: 'unknown', sends: 1 });
+    expect(await pass()).toMatchObject({ sent: 0 });
+    expect(house.asked).toHaveLength(1);
+  });
+
+  test('Is told again to a repeat, and its answer once it has one', async () => {
+    down = true;
+    const once = { 'idempotency-key': `wait-${keys++}` };
+    const id = expectQueued(await give(once));
+    const again = await give(once);
+    expect(expectQueued(again)).toBe(id);
+    expect(again.headers['idempotency-replayed']).toBe('true');
+    down = false;
+    await pass();
+    const answered = await give(once);
+    expect(answered).toMatchObject({ status: 200, headers: { 'tallyhook-operation': id } });
+    expect(answered.bytes.toString()).toBe((DONE as { body: string }).body);
+    expect(house.asked).toHaveLength(1);
+  });
+
+  test('Is refused with a token of its own, which is never kept', async () => {
+    const headers = { authorization: 'Bearer mine', 'tallyhook-key': house.secret };
+    expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+    expect(house.asked).toEqual([]);
+  });
+
+  it.each(['yesterday', '2020-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])(
+    'Is refused when it may wait until %s',
+    async (expires) => {
+      const told = await give({ 'tallyhook-expires': expires });
+      expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+    },
+  );
+
+  test('Is queued while the service wants no writes, and waits until it does', async () => {
+    const slow = await openHouse(database.db);
+    try {
+      slow.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
+      expectQueued(await give({}, slow));
+      expectQueued(await give({}, slow));
+      expect(slow.asked).toHaveLength(1);
+      const now = systemClock.now();
+      const { sent, nextAt } = await slow.gateway.runQueue(now);
+      expect(sent).toBe(0);
+      expect(nextAt).toBeGreaterThan(now + 50_000);
+    } finally {
+      await slow.close();
+    }
+  });
+
+  test('Goes out in the order in which it came, on one wallet', async () => {
+    down = true;
+    const references = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (const reference of references) await give({ 'tallyhook-reference': reference });
+    down = false;
+    while ((await pass()).sent > 0);
+    const rows = await database.owner.sql<{ reference: string }[]>`
+      select reference from tallyhook.operations where reference = any(${references})
+      order by answered_at`;
+    expect(rows.map(({ reference }) => reference)).toEqual(references);
+  });
+});
