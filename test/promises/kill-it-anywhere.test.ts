@@ -81,8 +81,8 @@ const database = (fits: Fits, withhold: boolean): Point => {
 /** The steps of a write, in their order. */
 const STEPS: Record<string, Point> = {
   'before the intent is written': database(intent, true),
-  'after the intent is written, before its commit': database(commitOf(intent), true),
-  'after the intent is committed': database(commitOf(intent), false),
+  // One statement without a transaction around it: it is committed when it was received.
+  'after the intent is committed': database(intent, false),
   'before the service gets the write': { wire: 'service', direction: 'to', n: 1, withhold: true },
   'after the service got the write': { wire: 'service', direction: 'to', n: 1, withhold: false },
   'when the answer comes': { wire: 'service', direction: 'from', n: 1, withhold: true },
