@@ -91,7 +91,7 @@ const STEPS: Record<string, Point> = {
   'after the outcome is committed': database(commitOf(outcome), false),
 };
 
-/** All kinds go the same way, so the short form kills most of them at the steps that differ most. */
+/** All kinds go the same way: most of them are killed only at the steps that differ most. */
 const DECISIVE = [
   'after the intent is committed',
   'after the service got the write',
@@ -104,7 +104,8 @@ let written = 0;
 
 describe.each(KINDS)('a %s', (kind) => {
   const whole = STEP_BY_STEP.includes(kind);
-  it(`killed at ${whole ? 'each of its' : 'its decisive'} steps is neither lost nor doubled`, async () => {
+  const which = whole ? 'each of its' : 'its decisive';
+  it(`killed at ${which} steps is neither lost nor doubled`, async () => {
     for (const [step, point] of Object.entries(STEPS)) {
       if (!whole && !DECISIVE.includes(step)) continue;
       expect(await killedAt(kind, point), `the kill ${step} did not happen`).toBe(true);
