@@ -84,7 +84,8 @@ function makeServer({ gateway, api }: Built): Server {
     goOn?.();
     void listener(request, response);
   };
-  const limits = { requestTimeout: 60_000, keepAliveTimeout: 65_000 };
+  // A report of a hundred thousand lines may take minutes to come; its head may not.
+  const limits = { requestTimeout: 600_000, headersTimeout: 60_000, keepAliveTimeout: 65_000 };
   const server = createServer(limits, (request, response) => serve(request, response));
   // Expect: 100-continue: the gateway knows its caller before it asks for the body.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>
