@@ -3,6 +3,7 @@
  * start again, others change things; at the end everything is held against the truth.
  */
 import { keepAlive } from '../../src/db/leases.ts';
+import { listOperations, type Move } from '../../src/journal/journal.ts';
 import type { Received } from '../../src/sandbox/request-log.ts';
 import { runDry } from '../ledger/fixture.ts';
 import {
@@ -52,6 +53,7 @@ export async function runStory(world: World, tell: (line: string) => void = () =
     await settleDown(world, story, 10);
     for (let more = 40; more > 0 && (await lost(world)) > 0; more--)
       await settleDown(world, story, 1, 20_000);
+    await decide(world, story);
     await rest(world);
     if (rested % 1_000 < SESSION) tell(`${rested} writes`);
   }
@@ -161,6 +163,25 @@ async function settleDown(world: World, story: Story, rounds: number, stepMs = 3
     await flow(world, stepMs);
   }
   harvest(world, story);
+}
+
+/**
+ * People decide what was left to them, as they find it in the service's own log. It counts as left
+ * to people all the same.
+ */
+async function decide(world: World, { received }: Story): Promise<void> {
+  const { db, clock, daemons } = world;
+  const undecided = await listOperations(db, { state: 'undecided', limit: 1_000 });
+  const moves = undecided.map(({ id, reference, sentAt, recordedAt }): Move => {
+    const applied = received.get(reference ?? '')?.some((one) => one.applied) ?? false;
+    const decided = { id, at: clock.now(), cause: 'decision of people', evidence: { applied } };
+    const effective = { effectiveAt: sentAt ?? recordedAt, effectiveBasis: 'decision' };
+    return applied
+      ? { ...decided, to: 'executed', ...effective }
+      : { ...decided, to: 'not_executed' };
+  });
+  const journal = daemons[0]?.write.journal;
+  if (journal && moves.length > 0) await db.begin((tx) => journal.move(tx, moves));
 }
 
 /**

@@ -85,7 +85,7 @@ async function casesOf({ db }: World, { asked, received }: Story): Promise<Case[
 }
 
 function count(figures: Figures, { entry, operation, history }: Case): void {
-  const { state, outcome, evidence } = operation;
+  const { state, outcome } = operation;
   figures.recorded++;
   if (operation.ambiguous) figures.ambiguous++;
   if (!history.some(({ to_state }) => to_state === 'unknown')) return;
@@ -93,11 +93,11 @@ function count(figures: Figures, { entry, operation, history }: Case): void {
   figures.byKind[entry.kind] = kind;
   figures.unknown++;
   kind.unknown++;
-  if (state === 'undecided') {
+  const left = history.find(({ to_state: to }) => to === 'undecided');
+  if (left) {
     figures.undecided++;
     kind.undecided++;
-    const why = reasonOf(evidence);
-    const reason = `${entry.kind}: ${why}`;
+    const reason = `${entry.kind}: ${reasonOf(left.evidence)}`;
     figures.reasons[reason] = [...(figures.reasons[reason] ?? []), entry.name];
   } else if (outcome === 'open') figures.open++;
   else if (history.some(({ to_state: to }) => to === 'accepted' || to === 'rejected'))
