@@ -32,7 +32,10 @@ export async function creatorOf(db: Queryable, contractId: bigint): Promise<stri
   return rows.length === 1 ? rows[0]?.creator : undefined;
 }
 
-/** Puts a sweep on the due list, or brings it forward; never puts it off. */
+/**
+ * Puts a sweep on the due list, or brings it forward; never puts it off. One that failed keeps its
+ * own time.
+ */
 export async function wantSweep(
   db: Queryable,
   sweep: { name: string; contractId: bigint; creator: string | undefined },
@@ -45,7 +48,8 @@ export async function wantSweep(
     values (${sweep.name}, 'sweep', ${sweep.creator ?? null},
       ${sweep.contractId.toString()}::numeric, 1, ${isoText(at)}, true, ${isoText(now)})
     on conflict (name) do update set pending = true,
-      next_look_at = least(x.next_look_at, excluded.next_look_at)`;
+      next_look_at = least(x.next_look_at, excluded.next_look_at)
+    where x.failures = 0`;
 }
 
 /** Where the sweep stands; undefined when none is under way. */

@@ -131,6 +131,11 @@ describe('A sweep over a contract', () => {
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'shifting_pages', count: 100, endpoint: 'tokens' });
     expect(await sweepOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
+    // It waits its time, whoever wants it.
+    await sweepSoon(database.db, 1n, clock.now(), clock.now());
+    const [object] = await database.db.sql<{ at: number }[]>`
+      select next_look_at as at from tallyhook.objects where name = ${NAME}`;
+    expect(object?.at).toBeGreaterThan(clock.now());
   });
 
   it('Goes on where it stood after a page that did not come', async () => {
