@@ -109,7 +109,11 @@ export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   };
 }
 
-interface Parts {
+interface Parts extends Given {
+  /** How many objects there are, as of a few seconds ago. */
+  counted: () => Promise<number>;
+}
+interface Given {
   db: Db;
   clock: Clock;
   chance: Chance;
@@ -121,9 +125,23 @@ interface Parts {
 }
 type ObjectLook = Look<WalletRecord> | Look<TokenRecord>;
 
+/** Counting all objects costs more than a look, so it is done now and then. */
+const COUNT_EVERY_MS = 5_000;
+
+function counting(db: Db, clock: Clock): () => Promise<number> {
+  let count = { objects: 0, at: Number.NEGATIVE_INFINITY };
+  return async () => {
+    const now = clock.now();
+    if (now < count.at || now >= count.at + COUNT_EVERY_MS)
+      count = { objects: await store.countObjects(db), at: now };
+    return count.objects;
+  };
+}
+
 /** The observer of one daemon. */
-export function makeObserver(parts: Parts): Observer {
-  const { db, clock, upstream, settings } = parts;
+export function makeObserver(given: Given): Observer {
+  const { db, clock, upstream, settings } = given;
+  const parts = { ...given, counted: counting(db, clock) };
   let credit = 0;
   let enrolled = Number.NEGATIVE_INFINITY;
   let allEnrolled = Number.NEGATIVE_INFINITY;
@@ -158,7 +176,7 @@ export function makeObserver(parts: Parts): Observer {
         await hurryProbe(db, now);
         await probeOnce(parts, now);
       }
-      const { next } = await store.dueOutlook(db);
+      const next = await store.nextDue(db);
       const nextAt = Math.min(next ?? now + settings.steadyMs, enrolAt);
       return { looks: due.length, nextAt };
     },
@@ -229,8 +247,8 @@ async function nextLookAt(parts: Parts, look: ObjectLook, failures: number): Pro
 }
 
 /** How old a look gets at most: once round all objects within the steady share of the budget. */
-async function lookAgeMaxMs({ db, upstream, settings }: Parts): Promise<number> {
-  const { objects } = await store.dueOutlook(db);
+async function lookAgeMaxMs({ counted, upstream, settings }: Parts): Promise<number> {
+  const objects = await counted();
   const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
   return steadyGapMs(settings, objects, steadyPerS);
 }

@@ -111,15 +111,19 @@ export async function claimDue(
     returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
 }
 
-/** When the next object falls due, if any, and how many there are. */
-export async function dueOutlook(
-  db: Queryable,
-): Promise<{ next: Instant | null; objects: number }> {
-  const rows = await db.sql<{ next: Instant | null; objects: number }[]>`
-    select min(next_look_at) as next,
-      (count(*) filter (where kind <> 'sweep'))::int as objects
-    from tallyhook.objects where kind in ('wallet', 'token', 'sweep')`;
-  return rows[0] ?? { next: null, objects: 0 };
+/** When the next object falls due, if any. */
+export async function nextDue(db: Queryable): Promise<Instant | null> {
+  const rows = await db.sql<{ next: Instant | null }[]>`
+    select min(next_look_at) as next from tallyhook.objects
+    where kind in ('wallet', 'token', 'sweep')`;
+  return rows[0]?.next ?? null;
+}
+
+/** How many objects are looked at steadily. */
+export async function countObjects(db: Queryable): Promise<number> {
+  const rows = await db.sql<{ count: number }[]>`
+    select count(*)::int as count from tallyhook.objects where kind in ('wallet', 'token')`;
+  return rows[0]?.count ?? 0;
 }
 
 /** One finished look. */
