@@ -494,7 +494,9 @@ CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("c
 CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
 CREATE INDEX "operations_queue" ON "tallyhook"."operations" USING btree ("recorded_at","id") WHERE state = 'queued';--> statement-breakpoint
-CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE settled_at is null and state in
+CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("state","recorded_at") WHERE settled_at is null and state in
+      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
+CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and posting_problem is null;--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint

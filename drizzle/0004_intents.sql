@@ -5,12 +5,14 @@
 -- What may go is decided outside: `sees` names the open writes that the decision took into account (null: it goes
 -- whatever is open). If another one is open now, nothing is written for that intent, and what is open is answered.
 --
--- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); hold (until then); seen
--- (what is open); lease_lost for the whole call.
+-- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); hold (until then, on the
+-- wallets in seen); seen (what is open); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
 returns table (n int, verdict text, until timestamptz, seen jsonb) language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off
+-- Planning it anew for every call costs more than running it.
+set plan_cache_mode = force_generic_plan as $$
 declare frozen boolean; holding boolean; queued_count int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
@@ -34,14 +36,18 @@ begin
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
+  ), spent as materialized (
+    select k."keyId", (
+        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
+        where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > at - interval '24 hours'
+          and o.outcome <> 'not_executed') as moved
+    from (select distinct x."keyId" from x where x."dayLimit" is not null) k
   ), looked as materialized (
     select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
-        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = x."keyId" and o.amount is not null and o.recorded_at > at - interval '24 hours'
-          and o.outcome <> 'not_executed') as beyond,
+        select s.moved from spent s where s."keyId" = x."keyId") as beyond,
       x.state = 'queued' or x."expiresAt" is not null and (exists (
           select from tallyhook.operations o where o.from_key = any(x.users)
             and o.state in ('queued', 'sending') and o.expires_at is not null)
@@ -111,7 +117,9 @@ begin
     select o.id, 1, at, o.send_deadline_at, by_daemon, by_epoch from o where o.state = 'sending'
   )
   select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
-    j.hold, case j.verdict when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
+    j.hold, case j.verdict when 'hold' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, x
+        where x.n = j.n and h.wallet_key = any(x.wallets) and h.until > at)
+      when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
         'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
         'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)

@@ -554,7 +554,8 @@ CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_i
 CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
 CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (posting_problem IS NOT NULL));
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
-CREATE INDEX operations_open ON tallyhook.operations USING btree (recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
+CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
+CREATE INDEX operations_open ON tallyhook.operations USING btree (state, recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
 CREATE INDEX operations_open_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE ((from_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE ((to_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, to_key) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
@@ -1116,6 +1117,7 @@ CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[],
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare frozen boolean; holding boolean; queued_count int;
 begin

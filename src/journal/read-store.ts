@@ -76,7 +76,7 @@ export async function listAbandoned(
   const rows = await db.sql<{ id: string }[]>`
     select o.id from tallyhook.operations o
     left join tallyhook.daemons d on d.id = o.daemon_id
-    where o.state = 'sending' and o.send_deadline_at < ${isoText(now)}
+    where o.settled_at is null and o.state = 'sending' and o.send_deadline_at < ${isoText(now)}
       and (d.id is null or d.alive_until < ${isoText(now)}
         or o.send_deadline_at < ${isoText(now - graceMs)})
     order by o.send_deadline_at limit ${limit}`;
@@ -134,11 +134,15 @@ export async function listTouching(
 }
 
 function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
-  return sql`(o.from_key = any(${keys as string[]}::text[]) or o.to_key =
-    any(${keys as string[]}::text[])
-    or o.operation_no = any(${operationNos.map(String)}::numeric[])
-    or (${collection} and o.kind = 'receive_from')
-    or (${fees} and o.fee_amount > 0))`;
+  const named = keys as string[];
+  // What does not apply is left out, so that the rest is answered by indexes.
+  const operators =
+    operationNos.length > 0
+      ? sql`or o.operation_no = any(${operationNos.map(String)}::numeric[])`
+      : sql``;
+  return sql`(o.from_key = any(${named}::text[]) or o.to_key = any(${named}::text[]) ${operators}
+    ${collection ? sql`or o.kind = 'receive_from'` : sql``}
+    ${fees ? sql`or o.fee_amount > 0` : sql``})`;
 }
 
 /** Operations in one of these states, oldest first. */

@@ -44,8 +44,12 @@ export interface Move {
  * and its transition is written in the same statement. Answers the operations that moved.
  */
 export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operation[]> {
-  const rows = moves.map((move) => ({
+  const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);
+  const counts = new Map<string, number>();
+  for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1);
+  const rows = moves.map((move, i) => ({
     ...move,
+    repeated: (counts.get(numbers[i] ?? '') ?? 0) > 1,
     at: isoText(move.at),
     before: statesBefore(move.to),
     answerBody: move.answerBody ? Buffer.from(move.answerBody).toString('base64') : null,
@@ -57,7 +61,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
-        decided boolean, requeue boolean, "postingProblem" text, "txAppNo" numeric,
+        decided boolean, requeue boolean, repeated boolean, "postingProblem" text, "txAppNo" numeric,
         "txLogNo" numeric, "txHash" text, "tokenId" numeric, "errorClass" text, "errorStatus" int,
         "errorCode" text, "errorMessage" text, "answerStatus" int, "answerHeaders" jsonb,
         "answerBody" text, "answeredAt" timestamptz, "effectiveAt" timestamptz,
@@ -93,10 +97,9 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
       settled_at = case when l.to_state in ('executed', 'not_executed') then null
         else coalesce(x."settledAt", o.settled_at) end,
       evidence = coalesce(x.evidence, o.evidence),
-      posting_problem = case
-        when exists (select from x y where y."txLogNo" = x."txLogNo" and y."txAppNo" = x."txAppNo"
-            and y.id <> x.id)
-          or exists (select from tallyhook.operations p where p.tx_log_no = x."txLogNo"
+      posting_problem = case when x."txLogNo" is null
+        then coalesce(x."postingProblem", o.posting_problem)
+        when x.repeated or exists (select from tallyhook.operations p where p.tx_log_no = x."txLogNo"
             and p.tx_app_no = x."txAppNo" and p.id <> o.id and p.in_books)
         then 'repeated_tx_log_no' else coalesce(x."postingProblem", o.posting_problem) end
     from locked l join x on x.id = l.id

@@ -138,7 +138,12 @@ export const operations = tallyhook.table(
         and state in ('undecided', 'executed', 'settled')`),
     index('operations_queue').on(t.recordedAt, t.id).where(sql`state = 'queued'`),
     index('operations_open')
-      .on(t.recordedAt)
+      .on(t.state, t.recordedAt)
+      .where(sql`settled_at is null and state in
+      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
+    // The same by their newest news: what the observer has not taken up yet.
+    index('operations_news')
+      .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
       .where(sql`settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
     index('operations_unposted')
