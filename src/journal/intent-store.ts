@@ -62,7 +62,7 @@ export interface VerdictRow {
     | 'lease_lost';
   /** Of a `hold`: when it ends by itself. */
   until: Instant | null;
-  /** What is open, when it is more than was taken into account. */
+  /** What is open, when it is more than was taken into account; of a `hold`: the held wallets. */
   seen: Json;
 }
 

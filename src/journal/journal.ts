@@ -10,17 +10,18 @@ import { isAway } from '../db/sqlstate.ts';
 import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
+import { makeDoubts } from './doubts.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { groupCommit } from './group-commit.ts';
 import { lockGo, lockNames, lockStop, numberName } from './lock-store.ts';
 import type { Operation } from './operation.ts';
-import { operationFields } from './operation-event.ts';
+import { eventsOf } from './operation-event.ts';
+import { endOverdue } from './overdue.ts';
 import { claim } from './queue.ts';
-import { listExpired, type QueuedSend } from './queue-store.ts';
+import { lockSentLater, type QueuedSend } from './queue-store.ts';
 import * as reads from './read-store.ts';
 import { makeRecording, type NewWrite, type Recorded } from './recording.ts';
 import { insertSend } from './send-store.ts';
@@ -52,10 +53,10 @@ export {
   findOperation,
   type KeyedOperation,
   listForToken,
-  listInStates,
   listOperations,
   listTouching,
   listTransitions,
+  listUnknown,
   type OperationFilter,
   type StoredAnswer,
   type Touching,
@@ -70,7 +71,8 @@ export interface Journal {
    * Makes the intent durable, in `sending` or `queued`, as soon as it can be told apart from what
    * is open; what holds its idempotency key comes first, whatever else would refuse it.
    * @throws Failure `frozen`, `key_limit`, `wallet_outcome_pending` (with `operation_ids`),
-   * `idempotency_in_flight`, `shutting_down`, `lease_lost`, `database_unavailable`
+   * `idempotency_in_flight`, `shutting_down`, `lease_lost`, `too_many_requests`,
+   * `database_unavailable`, `outcome_unknown` (with `operation_id`: it may have been queued)
    */
   record(write: NewWrite): Promise<Recorded>;
   /** Makes one more send durable, with the proof that allows it. */
@@ -101,18 +103,16 @@ export interface Journal {
   hold(tx: Tx, walletKey: string, until: Instant): Promise<void>;
   unhold(tx: Tx, walletKey: string): Promise<void>;
   /**
-   * One pass: sends whose deadline and daemon are both gone become `unknown`, queued writes that
-   * expired are rejected. Answers how many.
+   * One pass: sends whose deadline and daemon are both gone become `unknown`; queued writes that
+   * expired, and intents whose callers never heard that they were recorded, are rejected as not
+   * sent. Answers how many.
    */
   runOnce(now: Instant): Promise<number>;
   /** Releases what waits to be recorded, as `shutting_down`; nothing waits from then on. */
   close(): void;
 }
 
-/** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
-const ABANDONED_GRACE_MS = 60_000;
-const OVER_MAX = 100;
-const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 2 };
+const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 1 };
 
 interface Parts {
   /** How this journal waits; a test may keep its own time. */
@@ -127,8 +127,9 @@ interface Parts {
 
 /** The journal of one daemon. */
 export function makeJournal(parts: Parts): Journal {
-  const { db, clock, daemon, outbox, settings = journalDefaults } = parts;
-  const recording = makeRecording({ ...parts, settings });
+  const { db, clock, daemon, settings = journalDefaults } = parts;
+  const doubts = makeDoubts();
+  const recording = makeRecording({ ...parts, settings, doubts });
   const outcomes = outcomeCommits(parts);
   const stopped = <T>(work: (tx: Tx) => Promise<T>) =>
     db.begin(async (tx) => {
@@ -151,7 +152,8 @@ export function makeJournal(parts: Parts): Journal {
       db.begin(async (tx) => {
         await daemonAlive(tx, daemon, now);
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
-        return claim(tx, settings, { now, limit, ...by });
+        // A pass may take long: what it sends now is sent now, and what expired meanwhile is over.
+        return claim(tx, settings, { now: Math.max(now, clock.now()), limit, ...by });
       }),
     cancel: (id, by) => cancel(parts, id, by),
     freeze: (order) =>
@@ -168,12 +170,7 @@ export function makeJournal(parts: Parts): Journal {
     currentFreeze: () => freezes.findFreeze(db),
     hold: freezes.upsertHold,
     unhold: freezes.deleteHold,
-    runOnce: async (now) => {
-      const over = [...(await abandoned(parts, now)), ...(await expired(parts, now))];
-      if (over.length === 0) return 0;
-      const moved = await db.begin((tx) => moveAndTell(tx, outbox, over));
-      return moved.length;
-    },
+    runOnce: (now) => endOverdue({ ...parts, doubts }, now),
     close: recording.close,
   };
 }
@@ -219,17 +216,17 @@ async function cancel(
 function outcomeCommits({ db, daemon, outbox }: Parts) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
-      const moves = group.map((conclusion) => conclusionMove(conclusion, daemon.id));
+      // What is said twice is said once.
+      const first = new Map(group.toReversed().map((said) => [said.operationId, said]));
+      const moves = [...first.values()].map((said) => conclusionMove(said, daemon.id));
       const numbers = moves.flatMap(({ txAppNo, txLogNo }) =>
         txAppNo == null || txLogNo == null ? [] : [numberName(txAppNo, txLogNo)],
       );
       const moved = await db.begin(async (tx) => {
         // Sent together: one round trip. Of two answers with one number the later sees the earlier.
-        const [, operations] = await Promise.all([
-          lockNames(tx, numbers),
-          store.moveStates(tx, moves),
-        ]);
-        await outbox.emit(tx, operations.flatMap(eventOf));
+        const locked = lockNames(tx, numbers);
+        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves)]);
+        await outbox.emit(tx, operations.flatMap(eventsOf));
         return operations;
       });
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
@@ -239,35 +236,16 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
   );
 }
 
-/** What nobody can answer any more, called unknown. */
-async function abandoned({ db, daemon }: Parts, now: Instant): Promise<store.Move[]> {
-  const ids = await reads.listAbandoned(db, now, ABANDONED_GRACE_MS, OVER_MAX);
-  const cause = 'the daemon that sent it ended before the answer came';
-  return ids.map((id) => ({
-    ...{ id, to: 'unknown', at: now, cause, errorClass: 'abandoned', daemonId: daemon.id },
-  }));
-}
-
-/** What waited in the queue for longer than its caller wanted, refused without having been sent. */
-async function expired({ db, daemon }: Parts, now: Instant): Promise<store.Move[]> {
-  const rows = await listExpired(db, now, OVER_MAX);
-  const error = { errorClass: 'not_sent', errorCode: 'expired', keyHeld: false };
-  return rows.map(({ id }) => ({
-    ...{ id, to: 'rejected', at: now, cause: 'expired', daemonId: daemon.id, ...error },
-  }));
-}
-
-/** Moves states and emits the event that each new state has, in one transaction. */
-async function moveAndTell(tx: Tx, outbox: Outbox, moves: store.Move[]): Promise<Operation[]> {
-  const moved = await store.moveStates(tx, moves);
-  await outbox.emit(tx, moved.flatMap(eventOf));
-  return moved;
-}
-
-function eventOf(operation: Operation): EventDraft[] {
-  const { state, id } = operation;
-  if (state !== 'accepted' && state !== 'rejected' && state !== 'unknown') return [];
-  const occurredAt = operation.answeredAt ?? operation.sentAt ?? operation.recordedAt;
-  const data = operationFields(operation);
-  return [{ type: `operation.${state}`, subject: `operation:${id}`, occurredAt, data }];
+/**
+ * Moves by what answers say. What never left may leave again: a repeat of that word must not end, or
+ * queue once more, a send that began since.
+ */
+async function moveConcluded(tx: Tx, moves: store.Move[]): Promise<Operation[]> {
+  const neverLeft = moves.filter((move) => move.requeue);
+  if (neverLeft.length === 0) return store.moveStates(tx, moves);
+  const later = await lockSentLater(tx, neverLeft);
+  return store.moveStates(
+    tx,
+    moves.filter((move) => !move.requeue || !later.has(move.id)),
+  );
 }

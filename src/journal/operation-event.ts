@@ -1,6 +1,6 @@
 /** An operation as people and programs see it: snake_case, whole numbers as decimal text. Pure. */
 import { decimalText } from '../kernel/amounts.ts';
-import type { EventData } from '../outbox/events.ts';
+import type { EventData, EventDraft } from '../outbox/events.ts';
 import type { Operation } from './operation.ts';
 
 /** The members that events, the API and reports share. */
@@ -33,4 +33,13 @@ export function operationFields(operation: Operation): EventData<'operation.acce
         }
       : null,
   };
+}
+
+/** The event of a state that the service's answer, or its absence, brought; others have their own. */
+export function eventsOf(operation: Operation): EventDraft[] {
+  const { state, id } = operation;
+  if (state !== 'accepted' && state !== 'rejected' && state !== 'unknown') return [];
+  const occurredAt = operation.answeredAt ?? operation.sentAt ?? operation.recordedAt;
+  const data = operationFields(operation);
+  return [{ type: `operation.${state}`, subject: `operation:${id}`, occurredAt, data }];
 }

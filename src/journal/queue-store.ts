@@ -1,5 +1,5 @@
 /** SQL of writes whose callers chose to wait. */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { asJson, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Kind, Operation } from './operation.ts';
 import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
@@ -24,7 +24,7 @@ export interface QueuedSend {
 export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
   const rows = await tx.sql<OperationRow[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
-    where o.state in ('queued', 'sending') and o.expires_at is not null
+    where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
     order by o.recorded_at, o.id limit ${limit}`;
   return rows.map(toOperation);
 }
@@ -87,14 +87,45 @@ export async function sendQueued(
     from moved m order by m.recorded_at, m.id`;
 }
 
-/** Queued writes whose time is over. */
-export async function listExpired(
-  db: Queryable,
-  now: Instant,
-  limit: number,
-): Promise<{ id: string }[]> {
-  return db.sql<{ id: string }[]>`
+/** Queued writes whose time is over, locked: what is being claimed or cancelled is not among them. */
+export async function lockExpired(tx: Tx, now: Instant, limit: number): Promise<string[]> {
+  const rows = await tx.sql<{ id: string }[]>`
     select o.id from tallyhook.operations o
     where o.state = 'queued' and o.expires_at <= ${isoText(now)}
-    order by o.expires_at limit ${limit}`;
+    order by o.recorded_at, o.id limit ${limit} for update skip locked`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Those of these intents that were recorded after all and that nobody has sent, locked: what another
+ * daemon claimed meanwhile is not among them.
+ */
+export async function lockUnsent(
+  tx: Tx,
+  ids: readonly string[],
+  daemonId: string,
+): Promise<string[]> {
+  const rows = await tx.sql<{ id: string }[]>`
+    select o.id from tallyhook.operations o
+    where o.id = any(${[...ids]}::text[]) and (o.state = 'queued'
+      or o.state = 'sending' and o.daemon_id = ${daemonId} and o.expires_at is null)
+    order by o.id for update`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Which of these wait for their next send, or began it after that instant: what is said of an
+ * earlier send is not said of them. Locked to the end of the transaction.
+ */
+export async function lockSentLater(
+  tx: Tx,
+  said: readonly { id: string; at: Instant }[],
+): Promise<Set<string>> {
+  const rows = said.map(({ id, at }) => ({ id, at: isoText(at) }));
+  const later = await tx.sql<{ id: string; later: boolean }[]>`
+    select o.id, o.state = 'queued' or o.state = 'sending' and o.sent_at > x.at as later
+    from tallyhook.operations o
+    join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, at timestamptz) on x.id = o.id
+    order by o.id for update of o`;
+  return new Set(later.flatMap((row) => (row.later ? [row.id] : [])));
 }

@@ -12,8 +12,11 @@ import type { pause } from '../kernel/clock.ts';
 export type Woken = 'left' | 'ended' | 'closed';
 
 export interface WaitingRoom {
-  /** Waits until one of these is gone, at most `ms`; `ended` at once when the room is full. */
-  wait(for_: readonly string[], ms: number): Promise<Woken>;
+  /**
+   * Waits until one of these is gone, at most `ms`; `ended` at once when the room is full. Of those
+   * that may go on, the lowest `turn` goes first.
+   */
+  wait(for_: readonly string[], ms: number, turn: number): Promise<Woken>;
   /** Tells that these are gone. */
   left(gone: Iterable<string>): void;
   /** Releases everybody; from then on nobody waits. */
@@ -22,6 +25,7 @@ export interface WaitingRoom {
 
 interface Waiter {
   for: Set<string>;
+  turn: number;
   /** Something that it waited for is gone: it may try again. */
   due: boolean;
   wake: AbortController;
@@ -43,12 +47,11 @@ export function makeWaitingRoom(given: {
   let looking = false;
 
   function wakeDue(): void {
-    let woken = 0;
-    for (const waiter of waiters) {
-      if (!waiter.due) continue;
+    const due = [...waiters].filter((waiter) => waiter.due);
+    due.sort((one, other) => one.turn - other.turn);
+    for (const waiter of due.slice(0, WOKEN_AT_ONCE)) {
       waiter.wake.abort();
       waiters.delete(waiter);
-      if (++woken >= WOKEN_AT_ONCE) return;
     }
   }
 
@@ -78,10 +81,10 @@ export function makeWaitingRoom(given: {
   }
 
   return {
-    async wait(for_, ms) {
+    async wait(for_, ms, turn) {
       if (closing.signal.aborted) return 'closed';
       if (waiters.size >= given.max || ms <= 0) return 'ended';
-      const waiter = { for: new Set(for_), due: false, wake: new AbortController() };
+      const waiter = { for: new Set(for_), turn, due: false, wake: new AbortController() };
       waiters.add(waiter);
       if (!looking) void look();
       await given.pause(ms, waiter.wake.signal);
