@@ -145,17 +145,11 @@ function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
     ${fees ? sql`or o.fee_amount > 0` : sql``})`;
 }
 
-/** Operations in one of these states, oldest first. */
-export async function listInStates(
-  db: Queryable,
-  states: readonly string[],
-  limit: number,
-): Promise<Operation[]> {
+/** Operations whose outcome is unknown, oldest first. */
+export async function listUnknown(db: Queryable, limit: number): Promise<Operation[]> {
   const rows = await db.sql<OperationRow[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
-    where o.settled_at is null and o.state in ('recorded', 'sending', 'queued', 'accepted',
-      'unknown', 'executed')
-      and o.state = any(${states as string[]}::text[])
+    where o.settled_at is null and o.state = 'unknown'
     order by o.recorded_at limit ${limit}`;
   return rows.map(toOperation);
 }

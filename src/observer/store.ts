@@ -27,8 +27,7 @@ export async function enrolOpen(
   const recent =
     since === undefined
       ? sql``
-      : sql`and recorded_at >= ${isoText(since - LIFE_MS)}
-          and coalesce(answered_at, sent_at, recorded_at) >= ${isoText(since)}`;
+      : sql`and coalesce(answered_at, sent_at, recorded_at) >= ${isoText(since)}`;
   await sql`
     with open as materialized (
       select kind, from_addr, to_addr, contract_id, token_id,
@@ -62,9 +61,6 @@ export async function enrolOpen(
     on conflict (name) do update set pending = true,
       next_look_at = least(x.next_look_at, excluded.next_look_at)`;
 }
-
-/** A write has its answer, or is called unknown, within so long a time from its recording. */
-const LIFE_MS = 600_000;
 
 /** Adds objects; the first spelling and an earlier due time stand. */
 export async function addObjects(

@@ -4,7 +4,7 @@
  * writes are judged by looks, so here they are only swept for, or given to people.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { listInStates, NFT_KINDS, TOKEN_KINDS } from '../journal/journal.ts';
+import { listUnknown, NFT_KINDS, TOKEN_KINDS } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { giveMintToPeople, wantSweeps } from './lost-mints.ts';
@@ -49,7 +49,7 @@ export function makeUnknownWork(db: Db): UnknownWork {
 
   return {
     async next(context, seen, now) {
-      const unknown = await listInStates(db, ['unknown'], UNKNOWN_MAX);
+      const unknown = await listUnknown(db, UNKNOWN_MAX);
       const payments = unknown.filter(({ kind }) => TOKEN_KINDS.includes(kind));
       const components = dueOf(componentsOf(payments, context), seen, now);
       const others = unknown.filter(({ kind }) => !TOKEN_KINDS.includes(kind));
