@@ -1,14 +1,19 @@
 /** A journal over a clone of the database, with an outbox, on a clock of the test. */
+
+import { touchedBy } from '../../src/daemon/stage-settings.ts';
 import type { Db, Tx } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import {
   type Conclusion,
   findOperation,
   type Journal,
+  type JournalSettings,
+  journalDefaults,
   makeJournal,
   type NewWrite,
 } from '../../src/journal/journal.ts';
 import { systemChance } from '../../src/kernel/chance.ts';
+import type { pause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -24,12 +29,27 @@ export interface JournalParts {
   begun(): number;
 }
 
+/** Operator 1 has a wallet of ours; whatever else is named belongs to users. */
+export const OPERATOR = '0x0E'.padEnd(42, 'f');
+export const withBooks = {
+  touchedBy: touchedBy({ feeMode: 'on_top', operators: new Map([['1', OPERATOR]]) }),
+};
+
+let wallets = 0;
+/** The address of a wallet that nobody wrote to yet. */
+export const freshWallet = () => `0xAb${String(++wallets).padStart(38, '0')}`;
+
 let daemons = 0;
 
 /** The journal of one more daemon. `fanOut` runs inside each commit that emits. */
 export async function openJournal(
   db: Db,
-  given: { clock?: ManualClock; fanOut?: (tx: Tx) => Promise<void> } = {},
+  given: {
+    clock?: ManualClock;
+    fanOut?: (tx: Tx) => Promise<void>;
+    settings?: Partial<JournalSettings>;
+    pause?: typeof pause;
+  } = {},
 ): Promise<JournalParts> {
   const { clock = manualClock(), fanOut = async () => {} } = given;
   const ids = makeIds(clock, systemChance);
@@ -48,9 +68,15 @@ export async function openJournal(
       count++;
       return db.begin(work, isolation);
     },
+    single(work) {
+      count++;
+      return db.single(work);
+    },
   };
   const outbox = makeOutbox({ clock, ids, fanOut });
-  const journal = makeJournal({ db: counted, clock, ids, daemon, outbox });
+  const settings = { ...journalDefaults, ...given.settings };
+  const waits = given.pause ? { pause: given.pause } : {};
+  const journal = makeJournal({ db: counted, clock, ids, daemon, outbox, settings, ...waits });
   return { journal, clock, daemonId: daemon.id, begun: () => count };
 }
 
