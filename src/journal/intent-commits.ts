@@ -1,7 +1,7 @@
 /**
- * Intents that share commits: which of those that arrive together may be written together, and what
- * the one call says of each. It sees what is committed, not what goes with it, so a write that could
- * not be told apart from one of its own group goes with the next.
+ * Intents that share commits: which of those that arrive together may be written together, and
+ * what the one call says of each. It sees what is committed, not what goes with it, so a write that
+ * could not be told apart from one of its own group goes with the next.
  */
 import type { Db } from '../db/connect.ts';
 import type { Daemon } from '../db/leases.ts';
@@ -150,7 +150,7 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
   return going;
 }
 
-/** Of writes with one idempotency key at most one is written: they never stand beside each other. */
+/** Of writes with one idempotency key at most one is written: they never stand together. */
 function sameKey({ intent: one }: Candidate, { intent: other }: Candidate): boolean {
   return (
     one.idempotencyKey !== null &&
@@ -164,7 +164,7 @@ function mayGoTogether(one: Candidate, other: Candidate): boolean {
   return one.intent.expiresAt === null && other.intent.expiresAt === null;
 }
 
-/** What a write counts for the limit of its key: its amount and its fee, never less than nothing. */
+/** What a write counts for the limit of its key: amount and fee, never less than nothing. */
 function movedBy({ amount, feeAmount }: WriteFields): bigint {
   const counted = (value: bigint | null | undefined) => (value != null && value > 0n ? value : 0n);
   return counted(amount) + counted(feeAmount);

@@ -237,8 +237,8 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
 }
 
 /**
- * Moves by what answers say. What never left may leave again: a repeat of that word must not end, or
- * queue once more, a send that began since.
+ * Moves by what answers say. What never left may leave again: a repeat of that word must not end,
+ * or queue once more, a send that began since.
  */
 async function moveConcluded(tx: Tx, moves: store.Move[]): Promise<Operation[]> {
   const neverLeft = moves.filter((move) => move.requeue);

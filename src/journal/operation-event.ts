@@ -35,7 +35,7 @@ export function operationFields(operation: Operation): EventData<'operation.acce
   };
 }
 
-/** The event of a state that the service's answer, or its absence, brought; others have their own. */
+/** The event of a state that an answer, or its absence, brought; other states have their own. */
 export function eventsOf(operation: Operation): EventDraft[] {
   const { state, id } = operation;
   if (state !== 'accepted' && state !== 'rejected' && state !== 'unknown') return [];

@@ -87,7 +87,7 @@ export async function sendQueued(
     from moved m order by m.recorded_at, m.id`;
 }
 
-/** Queued writes whose time is over, locked: what is being claimed or cancelled is not among them. */
+/** Queued writes whose time is over, locked; none that is being claimed or cancelled now. */
 export async function lockExpired(tx: Tx, now: Instant, limit: number): Promise<string[]> {
   const rows = await tx.sql<{ id: string }[]>`
     select o.id from tallyhook.operations o
@@ -97,8 +97,8 @@ export async function lockExpired(tx: Tx, now: Instant, limit: number): Promise<
 }
 
 /**
- * Those of these intents that were recorded after all and that nobody has sent, locked: what another
- * daemon claimed meanwhile is not among them.
+ * Those of these intents that were recorded after all and that nobody has sent, locked: what
+ * another daemon claimed meanwhile is not among them.
  */
 export async function lockUnsent(
   tx: Tx,

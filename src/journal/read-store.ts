@@ -94,7 +94,8 @@ export async function stillInTheWay(
     where o.id = any(${names as string[]}::text[]) and o.state in ('sending', 'unknown')
     union all
     select 'hold:' || h.wallet_key from tallyhook.holds h
-    where 'hold:' || h.wallet_key = any(${names as string[]}::text[]) and h.until > ${isoText(now)}`;
+    where 'hold:' || h.wallet_key = any(${names as string[]}::text[])
+      and h.until > ${isoText(now)}`;
   return new Set(rows.map((row) => row.name));
 }
 

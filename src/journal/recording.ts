@@ -72,13 +72,7 @@ export function makeRecording(parts: Parts) {
     const { intent } = candidate;
     const endAt = clock.now() + settings.admissionWaitMs;
     for (;;) {
-      const said = await commits.add(candidate).catch((error) => {
-        // One that was queued unseen may be sent: its caller must not take it for refused.
-        if (intent.expiresAt === null || !isAway(error)) throw error;
-        throw new Failure('outcome_unknown', 'it is not known whether the write was queued', {
-          operation_id: intent.id,
-        });
-      });
+      const said = await commits.add(candidate).catch((error) => refuseOf(error, intent));
       switch (said.verdict) {
         case 'sending': {
           const { sendDeadlineAt, known } = candidate;
@@ -129,6 +123,13 @@ export function makeRecording(parts: Parts) {
     left: room.left,
     close: room.close,
   };
+}
+
+/** One that was queued unseen may be sent: its caller must not take it for refused. */
+function refuseOf(error: unknown, { id, expiresAt }: Intent): never {
+  if (expiresAt === null || !isAway(error)) throw error;
+  const detail = 'it is not known whether the write was queued';
+  throw new Failure('outcome_unknown', detail, { operation_id: id });
 }
 
 /**
