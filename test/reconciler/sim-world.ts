@@ -132,7 +132,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaKeeper(db, clock),
-    settings: { budgetPerS: 20, startRatePerS: 20, waitMs: 1 },
+    settings: { budgetPerS: 100, startRatePerS: 100, waitMs: 1 },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await enrolDaemon(db, id, clock.now(), ALIVE_MS);
