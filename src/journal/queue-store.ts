@@ -20,11 +20,28 @@ export interface QueuedSend {
   expiresAt: Instant;
 }
 
-/** What waits, and what left the queue and has no answer yet, oldest first. */
+/** Writes that are listed of those with the same parties, and how many are looked at for that. */
+const LIKE_MAX = 8;
+const DEPTH_MAX = 10_000;
+
+/**
+ * What waits, and what left the queue and has no answer yet, oldest first. Of writes with the same
+ * parties only the first few: the others stand behind them, and must not hide those of others.
+ */
 export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
   const rows = await tx.sql<OperationRow[]>`
-    select ${operationColumns(tx.sql)} from tallyhook.operations o
-    where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
+    with oldest as (
+      select o.id, o.kind, o.from_key, o.to_key, o.contract_id, o.token_id, o.amount, o.recorded_at
+      from tallyhook.operations o
+      where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
+      order by o.recorded_at, o.id limit ${DEPTH_MAX}
+    ), ranked as (
+      select q.id, row_number() over (partition by q.kind, q.from_key, q.to_key, q.contract_id,
+        q.token_id, q.amount > 0 order by q.recorded_at, q.id) as place
+      from oldest q
+    )
+    select ${operationColumns(tx.sql)} from ranked r join tallyhook.operations o on o.id = r.id
+    where r.place <= ${LIKE_MAX}
     order by o.recorded_at, o.id limit ${limit}`;
   return rows.map(toOperation);
 }
