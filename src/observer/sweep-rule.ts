@@ -76,12 +76,20 @@ export type SweepStep =
   /** The list moved; `lastPage` is what it has now. */
   | { step: 'moved'; lastPage: number };
 
-/** Takes one page that answers what the progress asks for. */
+/** The tokens of a page that may be the result of a wanted mint. */
+export function matching(page: TokenPage, wanted: readonly Wanted[]): TokenRecord[] {
+  return page.tokens.filter((token) => wanted.some((mint) => mayBe(token, mint)));
+}
+
+/**
+ * Takes one page that answers what the progress asks for.
+ * @param kept the tokens of the page that are kept
+ */
 export function afterPage(
   progress: SweepProgress,
   page: TokenPage,
   look: { startedAt: Instant; endedAt: Instant },
-  wanted: readonly Wanted[],
+  kept: readonly TokenRecord[],
 ): SweepStep {
   const { total, perPage, lastPage } = page;
   const list = progress.list ?? { total: total.toString(), perPage, lastPage };
@@ -94,7 +102,6 @@ export function afterPage(
   // Backwards it has to begin at what is the last page now.
   const begun = progress.list !== null || !progress.down || progress.page === lastPage;
   if (!stood || !whole || !right || !begun) return { step: 'moved', lastPage };
-  const kept = page.tokens.filter((token) => wanted.some((mint) => mayBe(token, mint)));
   const tokens = [...progress.tokens, ...kept.map((token) => ({ ...token }))];
   const next: SweepProgress = {
     ...progress,

@@ -15,6 +15,21 @@ export async function listWanted(db: Queryable, contractId: bigint): Promise<Wan
     order by recorded_at limit ${WANTED_MAX}`;
 }
 
+/** Which of these tokens mints of ours made whose number is known: they are nobody's lost ones. */
+export async function listMade(
+  db: Queryable,
+  contractId: bigint,
+  tokenIds: readonly bigint[],
+): Promise<Set<bigint>> {
+  if (tokenIds.length === 0) return new Set();
+  const rows = await db.sql<{ id: bigint }[]>`
+    select token_id as id from tallyhook.operations
+    where contract_id = ${contractId.toString()}::numeric
+      and token_id = any(${tokenIds.map(String)}::numeric[])
+      and kind in ('mint', 'mint_sequential') and outcome <> 'not_executed'`;
+  return new Set(rows.map(({ id }) => id));
+}
+
 /**
  * The one creator of the tokens that our answered mints made in a contract; undefined while none is
  * known, or when there are several.

@@ -13,6 +13,7 @@ import {
   afterPage,
   beginSweep,
   isStale,
+  matching,
   REPEATS_MAX,
   type SweepProgress,
   type Wanted,
@@ -79,12 +80,19 @@ export async function takeTurn(parts: SweepParts, object: DueObject): Promise<Sw
     await store.dropSweep(db, object.name);
     return { ended: true, look: undefined };
   }
-  const kept = await store.findProgress(db, object.name);
-  let progress = kept && !isStale(kept, clock.now()) ? kept : await begin(parts, object, wanted);
+  const stood = await store.findProgress(db, object.name);
+  let progress = stood && !isStale(stood, clock.now()) ? stood : await begin(parts, object, wanted);
   for (let pages = 0; pages < PAGES_PER_TURN; pages++) {
     const page = await readPage(parts, object, progress.page);
     if (page.result !== 'seen') return interrupted(parts, object, progress, page);
-    const step = afterPage(progress, page.record, page, wanted);
+    const like = matching(page.record, wanted);
+    const made = await store.listMade(
+      db,
+      contractId,
+      like.map(({ tokenId }) => tokenId),
+    );
+    const kept = like.filter(({ tokenId }) => !made.has(tokenId));
+    const step = afterPage(progress, page.record, page, kept);
     if (step.step === 'complete') return finish(parts, object, step.progress);
     if (step.step === 'next') progress = step.progress;
     else if (progress.repeats >= REPEATS_MAX) return gaveUp(parts, object, progress, page.endedAt);

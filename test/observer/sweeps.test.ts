@@ -108,6 +108,14 @@ describe('A sweep over a contract', () => {
     expect(pagesAsked()).toEqual([1, 2, 3]);
   });
 
+  it('Leaves out what answered mints made, however many are alike', async () => {
+    await mintElsewhere(12);
+    await putUri('op_a', 'ipfs://11');
+    const answered = { kind: 'mint_sequential', state: 'accepted', contractId: 1n } as const;
+    await putOperations(database.owner, [{ ...answered, id: 'op_b', tokenId: 11n }]);
+    expect(await uris(await sweepOnce())).toEqual([]);
+  });
+
   it('Goes backwards the next time', async () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://3');
