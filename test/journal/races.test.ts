@@ -145,6 +145,57 @@ test('Once a freeze is answered no further row appears, and what is repeated is 
   await expect(of(0).unfreeze(order)).rejects.toMatchObject({ code: 'conflict' });
 });
 
+test('A freeze waits for the intent that is being committed', async () => {
+  const keyed = { ...give(freshWallet()), owner: 'slow', idempotencyKey: 'k' };
+  const order = { by: 'ops', reason: 'test' };
+  const abort = new Error('rolled back');
+  const told: string[] = [];
+  let all: Promise<unknown> | undefined;
+  // A row with its key, not committed yet, stops the intent after it saw that nothing is frozen.
+  const blocking = database.owner.begin(async (tx) => {
+    await tx.sql`
+      insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key,
+        fingerprint, key_held, method, path, request_body, recorded_at)
+      values ('op_blocking', 'other', 'sending', 'gateway', 'slow', 'k', 'k', 'f', true, 'POST',
+        '/', '', now())`;
+    const recording = recorded(of(0), keyed).then(() => told.push('recorded'));
+    expect(await waitingFor(tx.sql, 'transactionid')).toBe(true);
+    const freezing = of(1).freeze(order);
+    all = Promise.all([recording, freezing.then(() => told.push('frozen'))]);
+    expect(await waitingFor(tx.sql, 'advisory')).toBe(true);
+    throw abort;
+  });
+  await expect(blocking).rejects.toBe(abort);
+  await all;
+  expect(told.toSorted()).toEqual(['frozen', 'recorded']);
+  await of(1).unfreeze(order);
+});
+
+/** True once somebody waits for a lock of that kind. */
+function waitingFor(sql: Db['sql'], locktype: string): Promise<true | undefined> {
+  return until(async () => {
+    const rows = await sql`
+      select 1 as one from pg_locks l where l.locktype = ${locktype} and not l.granted
+        and (l.database is null or l.database = (
+          select oid from pg_database where datname = current_database()))`;
+    return rows.length > 0 ? true : undefined;
+  });
+}
+
+test('A repeat that comes together with its first uses up none of the day', async () => {
+  const filler = recorded(of(0), give(freshWallet()));
+  const one = {
+    ...give(freshWallet()),
+    keyId: 'key_twice',
+    dayLimit: 10n,
+    idempotencyKey: 'twice',
+  };
+  const told = await Promise.all(Array.from({ length: 5 }, () => of(0).record(write(one))));
+  await filler;
+  expect(told.filter((said) => 'id' in said)).toHaveLength(1);
+  expect(told.filter((said) => 'held' in said)).toHaveLength(4);
+});
+
 test('Of two answers with one number at once, one goes in the books', async () => {
   for (let round = 0; round < 20; round++) {
     const ids = await Promise.all([0, 1].map((i) => recorded(of(i), give(freshWallet()))));
