@@ -230,9 +230,14 @@ begin
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
-        execute format('create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
-          t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
-          (m + interval '1 month')::date::text || ' 00:00:00+00');
+        begin
+          execute format(
+            'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
+            t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
+            (m + interval '1 month')::date::text || ' 00:00:00+00');
+        -- The default partition holds rows of this month already, and goes on to take them.
+        exception when check_violation then null;
+        end;
       end if;
     end loop;
   end loop;

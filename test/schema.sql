@@ -1105,9 +1105,14 @@ begin
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
-        execute format('create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
-          t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
-          (m + interval '1 month')::date::text || ' 00:00:00+00');
+        begin
+          execute format(
+            'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
+            t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
+            (m + interval '1 month')::date::text || ' 00:00:00+00');
+        -- The default partition holds rows of this month already, and goes on to take them.
+        exception when check_violation then null;
+        end;
       end if;
     end loop;
   end loop;
@@ -1142,14 +1147,18 @@ begin
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
       "dayLimit" numeric, "dayBefore" numeric)
+  ), spent as materialized (
+    select k."keyId", (
+        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
+        where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > at - interval '24 hours'
+          and o.outcome <> 'not_executed') as moved
+    from (select distinct x."keyId" from x where x."dayLimit" is not null) k
   ), looked as materialized (
     select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
       x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
-        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = x."keyId" and o.amount is not null and o.recorded_at > at - interval '24 hours'
-          and o.outcome <> 'not_executed') as beyond,
+        select s.moved from spent s where s."keyId" = x."keyId") as beyond,
       x.state = 'queued' or x."expiresAt" is not null and (exists (
           select from tallyhook.operations o where o.from_key = any(x.users)
             and o.state in ('queued', 'sending') and o.expires_at is not null)
@@ -1219,7 +1228,9 @@ begin
     select o.id, 1, at, o.send_deadline_at, by_daemon, by_epoch from o where o.state = 'sending'
   )
   select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
-    j.hold, case j.verdict when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
+    j.hold, case j.verdict when 'hold' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, x
+        where x.n = j.n and h.wallet_key = any(x.wallets) and h.until > at)
+      when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
         'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
         'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)

@@ -25,7 +25,7 @@ import { makeOutbox } from '../outbox/outbox.ts';
 import { makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
-import { makeWebhooks } from '../webhooks/webhooks.ts';
+import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database.ts';
 import { preImageFrom } from './first-look.ts';
@@ -68,7 +68,7 @@ export async function build(config: Config, database: Database, service: Service
     heldBy: (owner, key) => findByIdempotencyKey(base.db, owner, key),
     serviceDown: async () => (await availableSince(base.db)) === Number.POSITIVE_INFINITY,
     isAlive: base.heartbeat.isAlive,
-    concluded: concludedWakes(wake),
+    concluded: concludedWakes(wake, stages.webhooks),
     observed: observedRead(stages.observer, log),
   });
   const schedule = makeSchedule({
@@ -92,12 +92,19 @@ export async function build(config: Config, database: Database, service: Service
   return { ...base, ...stages, schedule, gateway, api, stopping };
 }
 
-/** Who is told how soon: subscribers at once, the books and the looks in batches worth a commit. */
-function concludedWakes(wake: Wake): () => void {
-  const tell = gently(5, () => wake('sequencer', 'webhooks'));
+/**
+ * Who is told how soon: subscribers at once where there are any, the pull feed, the books and the
+ * looks in batches worth a commit.
+ */
+function concludedWakes(wake: Wake, webhooks: Webhooks): () => void {
+  const tell = gently(5, () => {
+    if (webhooks.takeNews()) wake('webhooks');
+  });
+  const number = gently(25, () => wake('sequencer'));
   const settle = gently(100, () => wake('ledger', 'observer'));
   return () => {
     tell();
+    number();
     settle();
   };
 }

@@ -8,7 +8,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Observer } from '../observer/observer.ts';
-import { sequence } from '../outbox/outbox.ts';
+import { SEQUENCE_MAX, sequence } from '../outbox/outbox.ts';
 import type { Reconciler } from '../reconciler/reconciler.ts';
 import type { Reports } from '../reports/reports.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
@@ -107,7 +107,7 @@ function telling({ config, db, sequenced, webhooks, reports, wake }: Given): Wor
       pass: async (now) => {
         const numbered = await sequence(db);
         if (numbered > 0) sequenced.ring();
-        return numbered > 0 ? now : undefined;
+        return numbered === SEQUENCE_MAX ? now : undefined;
       },
     },
     {

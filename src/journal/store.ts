@@ -61,10 +61,11 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
-        decided boolean, requeue boolean, repeated boolean, "postingProblem" text, "txAppNo" numeric,
-        "txLogNo" numeric, "txHash" text, "tokenId" numeric, "errorClass" text, "errorStatus" int,
-        "errorCode" text, "errorMessage" text, "answerStatus" int, "answerHeaders" jsonb,
-        "answerBody" text, "answeredAt" timestamptz, "effectiveAt" timestamptz,
+        decided boolean, requeue boolean, repeated boolean, "postingProblem" text,
+        "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
+        "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
+        "answerStatus" int, "answerHeaders" jsonb, "answerBody" text,
+        "answeredAt" timestamptz, "effectiveAt" timestamptz,
         "effectiveBasis" text, "settledAt" timestamptz, before text[])
     ), locked as (
       select o.id, o.state, case when x.requeue and o.state = 'sending' and o.expires_at > x.at
@@ -99,8 +100,9 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
       evidence = coalesce(x.evidence, o.evidence),
       posting_problem = case when x."txLogNo" is null
         then coalesce(x."postingProblem", o.posting_problem)
-        when x.repeated or exists (select from tallyhook.operations p where p.tx_log_no = x."txLogNo"
-            and p.tx_app_no = x."txAppNo" and p.id <> o.id and p.in_books)
+        when x.repeated or exists (select from tallyhook.operations p
+          where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
+            and p.in_books)
         then 'repeated_tx_log_no' else coalesce(x."postingProblem", o.posting_problem) end
     from locked l join x on x.id = l.id
     where o.id = l.id

@@ -40,8 +40,8 @@ export function makeOutbox(given: { clock: Clock; ids: Ids; fanOut: FanOut }): O
         next.set(draft.subject, subjectSeq + 1n);
         return toEvent(draft, given.ids.next('evt'), subjectSeq, recordedAt);
       });
-      await store.insertEvents(tx, events);
-      await given.fanOut(tx, events);
+      // Sent together: one round trip.
+      await Promise.all([store.insertEvents(tx, events), given.fanOut(tx, events)]);
       return events;
     },
   };
@@ -62,7 +62,8 @@ function toEvent(
   return { id, type, subject, subjectSeq, occurredAt, recordedAt, body };
 }
 
-const SEQUENCE_MAX = 1_000;
+/** Events that one pass numbers at most. */
+export const SEQUENCE_MAX = 1_000;
 
 /**
  * One pass of the sequencer: numbers committed events. The row lock on the feed elects the one

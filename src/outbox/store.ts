@@ -48,11 +48,13 @@ export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Prom
  * within a subject that of its own numbers, also where the clocks of two daemons differ.
  */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
-  await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do
-    nothing`;
-  const locked = await tx.sql`
+  const lock = () => tx.sql`
     select last_seq from tallyhook.feed where name = 'events' for update skip locked`;
-  if (locked.length === 0) return 0;
+  if ((await lock()).length === 0) {
+    await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do
+      nothing`;
+    if ((await lock()).length === 0) return 0;
+  }
   const rows = await tx.sql<{ numbered: number }[]>`
     with head as (
       select last_seq from tallyhook.feed where name = 'events'

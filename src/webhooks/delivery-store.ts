@@ -14,9 +14,9 @@ import type { OutboxEvent } from '../outbox/events.ts';
  * Makes the deliveries of these events for every enabled endpoint that wants them, in one
  * statement. The id is made of the time of the event's id and a hash of event and endpoint, so the
  * same two give the same id. A test goes to its own endpoint only, and nobody is told of his own
- * trouble.
+ * trouble. Answers how many were made.
  */
-export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
+export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): Promise<number> {
   const rows = events.map((e) => ({
     id: e.id,
     type: e.type,
@@ -24,7 +24,7 @@ export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): 
     subject_seq: e.subjectSeq,
     recorded_at: isoText(e.recordedAt),
   }));
-  await tx.sql`
+  const made = await tx.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
     select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
@@ -38,6 +38,7 @@ export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): 
       else p.event_types && array['*', e.type, split_part(e.type, '.', 1) || '.*']
         and e.subject <> 'endpoint:' || p.id end
     cross join lateral (select md5(e.id || p.id) as hex) h`;
+  return made.count;
 }
 
 /** An endpoint with deliveries in the queue. */

@@ -36,7 +36,9 @@ export type { Emit } from './settler.ts';
 export type { Pass } from './worker.ts';
 
 /** Makes the deliveries of events in their producer's transaction; for the outbox. */
-export const fanOut: FanOut = insertDeliveries;
+export const fanOut: FanOut = async (tx, events) => {
+  await insertDeliveries(tx, events);
+};
 
 export interface WebhooksNeeds {
   db: Db;
@@ -59,6 +61,8 @@ export interface WebhooksNeeds {
 
 export interface Webhooks extends Endpoints {
   fanOut: FanOut;
+  /** Whether deliveries were made since it was last asked: else a pass would find nothing new. */
+  takeNews(): boolean;
   /**
    * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the
    * background and settle themselves. Call again at once while `more`, else at `nextDueAt` or at
@@ -103,9 +107,17 @@ export function makeWebhooks(given: WebhooksNeeds): Webhooks {
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };
+  let news = false;
   return {
     ...makeEndpoints({ ...given, allowed }),
-    fanOut,
+    async fanOut(tx, events) {
+      if ((await insertDeliveries(tx, events)) > 0) news = true;
+    },
+    takeNews() {
+      const had = news;
+      news = false;
+      return had;
+    },
     runOnce: (now) => worker.runOnce(now),
     drain: (timeoutMs) => worker.drain(timeoutMs),
     close: () => sender.close(),

@@ -54,6 +54,16 @@ describe('Months', () => {
     ]);
   });
 
+  test('Whose rows went to the default partition stay there, and stop no other month', async () => {
+    await makePartitions(database.db, Date.UTC(2030, 11, 15));
+    expect(await months()).toContain('looks_2031_01');
+    expect(await months('events')).not.toContain('events_2031_01');
+    expect(await months('events')).toContain('events_2031_02');
+    const rows = await database.owner.sql`
+      select tableoid::regclass::text as place from tallyhook.events where id = 'evt_3'`;
+    expect(rows).toEqual([{ place: 'tallyhook.events_default' }]);
+  });
+
   test('Are dropped when all of them is older than their own retention', async () => {
     const others = (await tables()).filter((name) => !/_\d{4}_\d{2}$/.test(name));
     const dropped = (at: number) => dropPartitions(database.db, at, KEEP);

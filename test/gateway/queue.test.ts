@@ -4,7 +4,7 @@ import { touchedBy } from '../../src/daemon/stage-settings.ts';
 import { journalDefaults } from '../../src/journal/journal.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+import { DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
 
 const BOOKS = {
   feeMode: 'on_top' as const,
@@ -18,12 +18,17 @@ const JOURNAL = { ...journalDefaults, admissionWaitMs: 50, touchedBy: touchedBy(
 let database: TestDatabase;
 let house: House;
 let down = false;
+/** Each test has a wallet of its own: what one leaves open must not stop the next. */
+let body = '';
+let wallets = 0;
 beforeAll(async () => {
   database = await createDatabase();
   house = await openHouse(database.db, { serviceDown: () => down, journal: JOURNAL });
 });
 beforeEach(() => {
   down = false;
+  const wallet = `0x${String(++wallets).padStart(40, '0')}`;
+  body = `{"toAddr":"${wallet}", "amount":10, "reasonType":"gift"}`;
   house.answer(() => DONE);
   house.asked.length = 0;
 });
@@ -46,7 +51,7 @@ const give = (more: Record<string, string> = {}, at: House = house) =>
       'content-type': 'application/json',
       ...more,
     },
-    body: BODY,
+    body,
   });
 const pass = () => house.gateway.runQueue(systemClock.now());
 async function stateOf(id: unknown) {
@@ -89,7 +94,7 @@ describe('A write whose caller chose to wait', () => {
     expect(await pass()).toMatchObject({ sent: 0 });
     expect(house.asked).toHaveLength(1);
     expect(house.asked[0]).toMatchObject({ method: 'POST', url: GIVE });
-    expect(house.asked[0]?.body.toString()).toBe(BODY);
+    expect(house.asked[0]?.body.toString()).toBe(body);
     expect(house.asked[0]?.headers).toMatchObject({
       authorization: 'Bearer managed',
       'content-type': 'application/json',
