@@ -12,7 +12,7 @@ import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { conflictsOf, type Marks, type OpenWrite, targetOf } from './admission.ts';
 import type { Doubts } from './doubts.ts';
-import { groupCommit } from './group-commit.ts';
+import { BOUNDS, groupCommit } from './group-commit.ts';
 import { type Attempt, type Intent, recordIntents, type VerdictRow } from './intent-store.ts';
 import type { Kind, WriteFields } from './operation.ts';
 import type { JournalSettings } from './settings.ts';
@@ -43,8 +43,6 @@ export interface Candidate {
   /** Its place among the writes of this daemon: who came first is woken first. */
   turn: number;
 }
-
-const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 1 };
 
 /** What a write changes, as admission needs it, and every wallet that it touches. */
 export function marksOf({ touchedBy }: JournalSettings, kind: Kind, fields: WriteFields) {

@@ -15,7 +15,7 @@ import { type Conclusion, conclusionMove } from './conclusion.ts';
 import { makeDoubts } from './doubts.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
-import { groupCommit } from './group-commit.ts';
+import { BOUNDS, groupCommit } from './group-commit.ts';
 import { lockGo, lockNames, lockStop, numberName } from './lock-store.ts';
 import type { Operation } from './operation.ts';
 import { eventsOf } from './operation-event.ts';
@@ -111,8 +111,6 @@ export interface Journal {
   /** Releases what waits to be recorded, as `shutting_down`; nothing waits from then on. */
   close(): void;
 }
-
-const BOUNDS = { rowsMax: 64, queueMax: 5_000, lanes: 1 };
 
 interface Parts {
   /** How this journal waits; a test may keep its own time. */

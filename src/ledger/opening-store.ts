@@ -33,20 +33,26 @@ export async function listOverlooked(tx: Tx, wanted: readonly Wanted[]): Promise
     seen ? [{ id, account, at: isoText(seen.at), version: seen.version }] : [],
   );
   if (openings.length === 0) return [];
+  // Openings are few. Fenced, so that each step goes by its index also while the tables are young
+  // and the planner would rather read them whole.
   return tx.sql<Overlooked[]>`
     select w.id as "wantedId", t.operation_id as "operationId", t.posting,
       sum(e.amount) as amount
     from jsonb_to_recordset(${asJson(openings)}::jsonb)
       as w(id text, account text, at timestamptz, version bigint)
-    join tallyhook.accounts a on lower(a.name) = lower(w.account) and a.asset = 'service_token'
-    join tallyhook.entries e on e.account_id = a.id and e.version > w.version
-    join tallyhook.transactions t on t.id = e.transaction_id and t.operation_id is not null
-    join tallyhook.operations o on o.id = t.operation_id
+    cross join lateral (select e.transaction_id, e.amount from tallyhook.entries e
+      where e.account_id = (select a.id from tallyhook.accounts a
+          where lower(a.name) = lower(w.account) and a.asset = 'service_token')
+        and e.version > w.version offset 0) e
+    cross join lateral (select t.id, t.operation_id, t.posting from tallyhook.transactions t
+      where t.id = e.transaction_id and t.operation_id is not null offset 0) t
+    cross join lateral (select o.source, o.effective_basis, o.sent_at, o.effective_at, o.recorded_at
+      from tallyhook.operations o where o.id = t.operation_id offset 0) o
     where (t.posting > 1 or o.source = 'report'
         or o.effective_basis = any(${LATE_BASES as string[]}::text[]))
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) < w.at
       and not exists (select from tallyhook.wanted_postings c
         where c.id = w.id || ':' || t.operation_id || ':' || t.posting)
-    group by w.id, t.id having sum(e.amount) <> 0
+    group by w.id, t.id, t.operation_id, t.posting having sum(e.amount) <> 0
     order by t.id`;
 }

@@ -76,10 +76,15 @@ export interface Observer extends Watching {
 /** Looks claimed in one pass at most. */
 const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
-const ENROL_EVERY_MS = 250;
-/** News may be committed so much later than it is dated. */
-const ENROL_OVERLAP_MS = 15_000;
-const ENROL_ALL_MS = 60_000;
+/**
+ * How often what is open is enrolled, and how far behind the last time. News is dated before it is
+ * committed, as a rule by less than a second; what took longer is found by the wider passes.
+ */
+const ENROLMENTS = [
+  { everyMs: 60_000, overlapMs: Number.POSITIVE_INFINITY },
+  { everyMs: 10_000, overlapMs: 20_000 },
+  { everyMs: 250, overlapMs: 1_000 },
+];
 
 /**
  * Since when the service answers, as far as known: the beginning before the first probe, and
@@ -138,23 +143,27 @@ function counting(db: Db, clock: Clock): () => Promise<number> {
   };
 }
 
+/** Enrols what is open, as a rule only what has news. Answers when again, if this was too soon. */
+function enrolling(db: Db): (now: Instant) => Promise<Instant> {
+  const passes = ENROLMENTS.map((pass) => ({ ...pass, last: Number.NEGATIVE_INFINITY }));
+  return async (now) => {
+    const due = passes.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
+    const pass = passes[due];
+    if (!pass) return Math.min(...passes.map(({ everyMs, last }) => last + everyMs));
+    const since = Math.min(now, pass.last) - pass.overlapMs;
+    await store.enrolOpen(db, now, Number.isFinite(since) ? since : undefined);
+    // A wider pass finds whatever a narrower one would have found.
+    for (const narrower of passes.slice(due)) narrower.last = now;
+    return Number.POSITIVE_INFINITY;
+  };
+}
+
 /** The observer of one daemon. */
 export function makeObserver(given: Given): Observer {
   const { db, clock, upstream, settings } = given;
   const parts = { ...given, counted: counting(db, clock) };
   let credit = 0;
-  let enrolled = Number.NEGATIVE_INFINITY;
-  let allEnrolled = Number.NEGATIVE_INFINITY;
-  /** What is open is enrolled now and then, as a rule only what has news. Answers when again. */
-  async function enrol(now: Instant): Promise<Instant> {
-    const again = enrolled + ENROL_EVERY_MS;
-    if (now >= enrolled && now < again) return again;
-    const all = now < enrolled || now >= allEnrolled + ENROL_ALL_MS;
-    await store.enrolOpen(db, now, all ? undefined : enrolled - ENROL_OVERLAP_MS);
-    if (all) allEnrolled = now;
-    enrolled = now;
-    return Number.POSITIVE_INFINITY;
-  }
+  const enrol = enrolling(db);
   return {
     ...makeWatching(parts),
     lookAgeMaxMs: () => lookAgeMaxMs(parts),

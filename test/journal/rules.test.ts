@@ -11,6 +11,7 @@ import {
   statesBefore,
   TOKEN_KINDS,
 } from '../../src/journal/journal.ts';
+import { until } from '../harness/until.ts';
 import { conclusion } from './journal-parts.ts';
 
 /** The design's diagram, once more: from, to, and what the state means for the books. */
@@ -112,7 +113,7 @@ function gated() {
 }
 
 describe('Group commit', () => {
-  const bounds = { rowsMax: 3, queueMax: 5, lanes: 1 };
+  const bounds = { rowsMax: 3, queueMax: 5, lanes: 1, restMsPerRow: 0, restMaxMs: 0 };
 
   test('One row waits for nobody; those that come meanwhile share the next commits', async () => {
     const { commit, groups, openAll } = gated();
@@ -122,6 +123,27 @@ describe('Group commit', () => {
     await openAll();
     expect(await Promise.all(all)).toEqual([10, 20, 30, 40, 50, 60]);
     expect(groups).toEqual([[1], [2, 3, 4], [5, 6]]);
+  });
+
+  test('After several rows it rests, so that more come together; a full commit does not wait', async () => {
+    const { commit, groups, open, openAll } = gated();
+    const group = groupCommit(commit, { ...bounds, restMsPerRow: 10, restMaxMs: 15 }, () => true);
+    const add = (...items: number[]) => items.map((item) => group.add(item));
+    const first = add(1, 2, 3);
+    await openAll();
+    await Promise.all(first);
+    expect(groups).toEqual([[1], [2, 3]]);
+    const second = add(4, 5);
+    expect(groups).toHaveLength(2);
+    const third = add(6);
+    expect(groups[2]).toEqual([4, 5, 6]);
+    open();
+    await Promise.all([...second, ...third]);
+    const [seventh] = add(7);
+    expect(groups).toHaveLength(3);
+    await until(async () => groups[3]);
+    await openAll();
+    expect(await seventh).toBe(70);
   });
 
   test('Two lanes commit side by side', () => {
