@@ -3,7 +3,7 @@ import type { Queryable, Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { DecidedOutcome } from './decision-rule.ts';
 import type { Operation } from './operation.ts';
-import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
+import { operationColumns } from './row-store.ts';
 
 /** What one person proposed, and who approved it; without approval it changes nothing. */
 export interface Decision {
@@ -22,10 +22,10 @@ export interface Decision {
 
 /** The operation, locked until the end of the transaction. */
 export async function lockOperation(tx: Tx, id: string): Promise<Operation | undefined> {
-  const rows = await tx.sql<OperationRow[]>`
+  const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.id = ${id} for update`;
-  return rows[0] && toOperation(rows[0]);
+  return rows[0];
 }
 
 const DECISIONS_MAX = 1_000;

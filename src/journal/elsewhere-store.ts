@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import { type Json, sha256Hex } from '../kernel/json.ts';
 import { nameOf, type Report, WINDOW_SLACK_MS } from './elsewhere-rule.ts';
 import type { Operation } from './operation.ts';
-import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
+import { operationColumns } from './row-store.ts';
 
 /** The number of our own app, as the newest answer of the service said it; of old reports last. */
 export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
@@ -28,7 +28,7 @@ export async function listSameNumber(
   );
   const hashes = reports.flatMap(({ txHash }) => txHash ?? []);
   // Looked up one by one, by index: a plan made while the table was small would read all of it.
-  const rows = await tx.sql<OperationRow[]>`
+  const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.id = any(array(
       select found.id
@@ -43,7 +43,7 @@ export async function listSameNumber(
         where p.tx_hash is not null and p.tx_hash = x.hash offset 0) found))
     order by o.recorded_at, o.id`;
   const found = new Map<string, Operation[]>();
-  for (const operation of rows.map(toOperation)) {
+  for (const operation of rows) {
     const name = nameOf(operation);
     found.set(name, [...(found.get(name) ?? []), operation]);
   }
@@ -53,10 +53,10 @@ export async function listSameNumber(
 /** The operations that reports name, locked, by id. */
 export async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<string, Operation>> {
   if (ids.length === 0) return new Map();
-  const rows = await tx.sql<OperationRow[]>`
+  const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.id = any(${ids as string[]}::text[]) order by o.id for update`;
-  return new Map(rows.map(toOperation).map((operation) => [operation.id, operation]));
+  return new Map(rows.map((operation) => [operation.id, operation]));
 }
 
 const ALIKE_MAX = 10;
@@ -84,7 +84,7 @@ export async function listAlike(
   }));
   const keys = [...new Set(rows.flatMap(({ from, to }) => [from, to]))];
   const contracts = [...new Set(rows.flatMap(({ contract }) => contract?.toString() ?? []))];
-  const found = await tx.sql<(OperationRow & { n: number })[]>`
+  const found = await tx.sql<(Operation & { n: number })[]>`
     with x as materialized (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, kind text, "from" text,
         "to" text, no numeric, contract numeric, token numeric, amount numeric,
@@ -121,7 +121,7 @@ export async function listAlike(
     from alike a join tallyhook.operations o on o.id = a.id
     where a.place <= ${ALIKE_MAX} order by a.n, a.place`;
   const alike = new Map<number, Operation[]>();
-  for (const { n, ...row } of found) alike.set(n, [...(alike.get(n) ?? []), toOperation(row)]);
+  for (const { n, ...row } of found) alike.set(n, [...(alike.get(n) ?? []), row]);
   return alike;
 }
 
@@ -204,7 +204,7 @@ export async function fillNumbers(
   at: Instant,
 ): Promise<Operation[]> {
   if (numberings.length === 0) return [];
-  const rows = await tx.sql<OperationRow[]>`
+  const rows = await tx.sql<Operation[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(numberings)}::jsonb) as x(id text,
         "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric, evidence jsonb)
@@ -218,5 +218,5 @@ export async function fillNumbers(
       evidence = coalesce(o.evidence, '{}'::jsonb) || x.evidence
     from x where o.id = x.id
     returning ${operationColumns(tx.sql)}`;
-  return rows.map(toOperation);
+  return rows;
 }

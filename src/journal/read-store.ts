@@ -5,7 +5,7 @@ import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Operation } from './operation.ts';
-import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
+import { operationColumns } from './row-store.ts';
 
 /** The stored answer of the service, for a replay. */
 export interface StoredAnswer {
@@ -21,9 +21,9 @@ export interface KeyedOperation {
 }
 
 export async function findOperation(db: Queryable, id: string): Promise<Operation | undefined> {
-  const rows = await db.sql<OperationRow[]>`
+  const rows = await db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o where o.id = ${id}`;
-  return rows[0] && toOperation(rows[0]);
+  return rows[0];
 }
 
 /** The operation that holds this idempotency key of this owner. */
@@ -32,7 +32,10 @@ export async function findByIdempotencyKey(
   owner: string,
   key: string,
 ): Promise<KeyedOperation | undefined> {
-  const rows = await db.sql<OperationRow[]>`
+  type Row = Operation & { fingerprint: string } & {
+    [P in keyof StoredAnswer as `answer_${P}`]: StoredAnswer[P];
+  };
+  const rows = await db.sql<Row[]>`
     select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers,
       o.answer_body
     from tallyhook.operations o
@@ -41,13 +44,9 @@ export async function findByIdempotencyKey(
   if (!row) return undefined;
   const { fingerprint, answer_status, answer_headers, answer_body, ...operation } = row;
   return {
-    operation: toOperation(operation),
-    fingerprint: fingerprint as string,
-    answer: {
-      status: answer_status as number | null,
-      headers: answer_headers as Json,
-      body: answer_body as Uint8Array | null,
-    },
+    operation,
+    fingerprint,
+    answer: { status: answer_status, headers: answer_headers, body: answer_body },
   };
 }
 
@@ -122,7 +121,7 @@ export async function listTouching(
   limit: number,
 ): Promise<Operation[]> {
   const { sql } = db;
-  const rows = await sql<OperationRow[]>`
+  const rows = await sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where o.kind in ('give', 'receive_from', 'transfer')
       and ${touches(sql, touching)}
@@ -131,7 +130,7 @@ export async function listTouching(
         or o.answered_at >= ${isoText(since)} or o.effective_at >= ${isoText(since)})
       and o.state not in ('recorded', 'queued', 'cancelled')
     order by o.recorded_at limit ${limit}`;
-  return rows.map(toOperation);
+  return rows;
 }
 
 function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
@@ -148,11 +147,11 @@ function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
 
 /** Operations whose outcome is unknown, oldest first. */
 export async function listUnknown(db: Queryable, limit: number): Promise<Operation[]> {
-  const rows = await db.sql<OperationRow[]>`
+  const rows = await db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.settled_at is null and o.state = 'unknown'
     order by o.recorded_at limit ${limit}`;
-  return rows.map(toOperation);
+  return rows;
 }
 
 /** NFT writes of ours that name this token, newest first. */
@@ -162,12 +161,12 @@ export async function listForToken(
   tokenId: bigint,
   limit: number,
 ): Promise<Operation[]> {
-  const rows = await db.sql<OperationRow[]>`
+  const rows = await db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.contract_id = ${contractId.toString()}::numeric and o.token_id =
       ${tokenId.toString()}::numeric
     order by o.recorded_at desc limit ${limit}`;
-  return rows.map(toOperation);
+  return rows;
 }
 
 /** What people may filter a list of operations by. */
@@ -192,7 +191,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
   const { sql } = db;
   const key = f.addr?.toLowerCase();
   const contract = f.contractId?.toString();
-  const rows = await sql<OperationRow[]>`
+  const rows = await sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where true
       ${f.before ? sql`and o.id < ${f.before}` : sql``}
@@ -208,7 +207,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
       ${f.since !== undefined ? sql`and o.recorded_at >= ${isoText(f.since)}` : sql``}
       ${f.until !== undefined ? sql`and o.recorded_at < ${isoText(f.until)}` : sql``}
     order by o.id desc limit ${f.limit}`;
-  return rows.map(toOperation);
+  return rows;
 }
 
 /** How many operations stand in each state that is not final. */

@@ -3,7 +3,7 @@ import { asJson, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Operation, type State, statesBefore } from './operation.ts';
-import { type OperationRow, operationColumns, toOperation } from './row-store.ts';
+import { operationColumns } from './row-store.ts';
 
 /**
  * A change of state with what it brings; members that are absent leave their columns as they are.
@@ -57,7 +57,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     effectiveAt: textOf(move.effectiveAt),
     settledAt: textOf(move.settledAt),
   }));
-  const moved = await tx.sql<OperationRow[]>`
+  const moved = await tx.sql<Operation[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
@@ -107,7 +107,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     from locked l join x on x.id = l.id
     where o.id = l.id
     returning ${operationColumns(tx.sql)}`;
-  return moved.map(toOperation);
+  return moved;
 }
 
 function textOf(at: Instant | undefined): string | null {
@@ -116,11 +116,11 @@ function textOf(at: Instant | undefined): string | null {
 
 /** Operations that the ledger has to post or to reverse, oldest first. */
 export async function listPostingsDue(tx: Tx, limit: number): Promise<Operation[]> {
-  const rows = await tx.sql<OperationRow[]>`
+  const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.in_books <> (o.postings % 2 = 1) and o.posting_problem is null
     order by o.recorded_at limit ${limit} for no key update`;
-  return rows.map(toOperation);
+  return rows;
 }
 
 /** Counts one posting (or reversal) of each. */
