@@ -101,7 +101,7 @@ function concludedWakes(wake: Wake, webhooks: Webhooks): () => void {
     if (webhooks.takeNews()) wake('webhooks');
   });
   const number = gently(25, () => wake('sequencer'));
-  const settle = gently(100, () => wake('ledger', 'observer'));
+  const settle = gently(250, () => wake('ledger', 'observer'));
   return () => {
     tell();
     number();

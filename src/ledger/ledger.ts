@@ -75,7 +75,7 @@ export interface Ledger {
 
 const LEASE = 'ledger';
 const LEASE_MS = 10_000;
-const BATCH_MAX = 200;
+const BATCH_MAX = 500;
 /** The backlog is counted up to here. */
 const BACKLOG_MAX = 1_000;
 const NOTHING: Pass = { posted: 0, setAside: 0, more: false };
