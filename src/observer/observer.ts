@@ -169,7 +169,9 @@ export function makeObserver(given: Given): Observer {
     lookAgeMaxMs: () => lookAgeMaxMs(parts),
     async runOnce(now) {
       const service = await findService(db);
-      if (service && !mayLook(service.state)) return { looks: 0, nextAt: service.nextProbeAt };
+      // Nothing is to be seen until a probe says that it is back; whoever is here first makes it.
+      if (service && !mayLook(service.state))
+        return { looks: 0, nextAt: await probeOnce(parts, now) };
       const enrolAt = await enrol(now);
       const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
       if (room === 0) return { looks: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };

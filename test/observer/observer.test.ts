@@ -198,6 +198,24 @@ describe('Probing', () => {
     expect(await eventTypes()).toEqual(['service.maintenance_started']);
   });
 
+  it('Who is told of maintenance by a look goes on probing, and never asks to come again at once', async () => {
+    const observer = await openObserver();
+    await observer.add(database.db, [wallet]);
+    await observer.probeOnce(clock.now());
+    sandbox.control.maintenance({ state: 'on' });
+    clock.advance(1_000);
+    await observer.runOnce(clock.now());
+    for (let i = 0; i < 3; i++) {
+      clock.advance(5_000);
+      const { nextAt } = await observer.runOnce(clock.now());
+      expect(nextAt).toBe(clock.now() + 5_000);
+    }
+    sandbox.control.maintenance({ state: 'off' });
+    clock.advance(5_000);
+    await observer.runOnce(clock.now());
+    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+  });
+
   it('Maintenance is told once, stops all looks, and its end is told', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);

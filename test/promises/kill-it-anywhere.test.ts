@@ -23,7 +23,8 @@ const ASLEEP = {
     pending_min_ms: 60_000,
     pending_max_ms: 60_000,
     probe_ms: 600_000,
-    probe_down_ms: 600_000,
+    // While the service is down nothing else passes.
+    probe_down_ms: 200,
   },
 };
 
@@ -33,6 +34,7 @@ let writes: Record<string, NumberedWrite>;
 
 const KINDS = [
   'give',
+  'queued give',
   'receive_from',
   'transfer',
   'mint',
@@ -91,6 +93,21 @@ const STEPS: Record<string, Point> = {
   'after the outcome is committed': database(commitOf(outcome), false),
 };
 
+const claim: Fits = (text) => /\[\{"id":"op_[^"]*","ambiguous":/.test(text);
+/** The send that finds the service back; an earlier one may have been refused by maintenance. */
+const fromQueue: Fits = (text) =>
+  text.startsWith('POST /v1/app/') && world.sandbox.world.settings().window === null;
+const send = { wire: 'service', direction: 'to', n: 1, fits: fromQueue } as const;
+
+/** And those of a write that waits in the queue until the service is back. */
+const QUEUE_STEPS: Record<string, Point> = {
+  'before it is claimed': database(claim, true),
+  'before its claim is committed': database(commitOf(claim), true),
+  'after its claim is committed': database(commitOf(claim), false),
+  'before the service gets it from the queue': { ...send, withhold: true },
+  'after the service got it from the queue': { ...send, withhold: false },
+};
+
 /** All kinds go the same way: most of them are killed only at the steps that differ most. */
 const DECISIVE = [
   'after the intent is committed',
@@ -103,10 +120,12 @@ const STEP_BY_STEP = ['give', 'mint'];
 let written = 0;
 
 describe.each(KINDS)('a %s', (kind) => {
-  const whole = STEP_BY_STEP.includes(kind);
+  const queued = kind.startsWith('queued');
+  const steps = queued ? { ...STEPS, ...QUEUE_STEPS } : STEPS;
+  const whole = queued || STEP_BY_STEP.includes(kind);
   const which = whole ? 'each of its' : 'its decisive';
   it(`killed at ${which} steps is neither lost nor doubled`, async () => {
-    for (const [step, point] of Object.entries(STEPS)) {
+    for (const [step, point] of Object.entries(steps)) {
       if (!whole && !DECISIVE.includes(step)) continue;
       expect(await killedAt(kind, point), `the kill ${step} did not happen`).toBe(true);
     }
@@ -174,10 +193,11 @@ interface Row {
 /**
  * Lets a whole daemon put everything in order, then compares the service's log with the journal.
  */
-async function expectAgreement(kind: string): Promise<void> {
+async function expectAgreement(name: string): Promise<void> {
+  const kind = writes[name]?.kind ?? name;
   const daemon: DaemonProcess = await startDaemon(throughTripwires());
   const app = makeApp(() => daemon.url);
-  const open = ['recorded', 'sending', 'unknown'];
+  const open = ['recorded', 'queued', 'sending', 'unknown'];
   for (const id of await idsIn(open)) {
     const ended = ['resolved', 'undecided', 'accepted', 'rejected'].map((s) => `operation.${s}`);
     const isEnd = (e: FeedEvent) => e.data.operation_id === id && ended.includes(e.type);
@@ -185,7 +205,7 @@ async function expectAgreement(kind: string): Promise<void> {
   }
   const rows = await world.database.owner.sql<Row[]>`
     select id, state, reference, tx_log_no, tx_hash from tallyhook.operations where kind = ${kind}`;
-  const applied = effectsOf(kind);
+  const applied = effectsOf(name, kind);
   for (const [n, effects] of applied) {
     expect(effects, `${kind} ${n} was applied twice`).toHaveLength(1);
     const recorded = rows.filter((row) => row.reference === `kill-${n}.`);
@@ -205,9 +225,9 @@ async function expectAgreement(kind: string): Promise<void> {
 }
 
 /** What the service did, by the number of the write that asked for it. */
-function effectsOf(kind: string): Map<number, Effect[]> {
+function effectsOf(name: string, kind: string): Map<number, Effect[]> {
   const all = world.sandbox.control.effects().filter((effect) => effect.kind === kind);
-  return Map.groupBy(all, (effect) => writes[kind]?.numberOf(effect) ?? Number.NaN);
+  return Map.groupBy(all, (effect) => writes[name]?.numberOf(effect) ?? Number.NaN);
 }
 
 /** A daemon that should live and does not is explained by what it said. */

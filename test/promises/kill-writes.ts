@@ -5,6 +5,7 @@
 import type { Effect } from '../../src/sandbox/records.ts';
 import type { App } from '../harness/app.ts';
 import { ADMIN_KEY, type World } from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
 import { userTokenOf } from '../harness/user-token.ts';
 
 export interface NumberedWrite {
@@ -14,6 +15,8 @@ export interface NumberedWrite {
   write: (app: App, n: number, headers?: Record<string, string>) => Promise<unknown>;
   /** The number of the write that an effect in the service's log comes from. */
   numberOf: (effect: Effect) => number;
+  /** The kind of operation, where it is not the name. */
+  kind?: string;
 }
 
 const CONTRACT = '/v1/chain/erc721/1';
@@ -31,12 +34,26 @@ export async function numberedWrites(world: World): Promise<Record<string, Numbe
   };
   const form = (app: App, method: string, path: string, body: object, headers: object) =>
     app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
+  const numberOfGive = ({ amount }: Effect) => Number(amount) - 1_000;
+  const giveQueued = async (app: App, n: number) => {
+    sandbox.control.maintenance({ state: 'on' });
+    const wait = { prefer: 'respond-async', ...referenceOf(n) };
+    const told = await app.give(ada, 1_000 + n, wait).finally(() => {
+      sandbox.control.maintenance({ state: 'off' });
+    });
+    const id = String(told.headers['tallyhook-operation']);
+    await until(async () => {
+      const { json } = await app.call('GET', `/api/operations/${id}`);
+      return (json as { state?: string }).state === 'accepted' || undefined;
+    });
+  };
   const tokenLess = (first: number) => (effect: Effect) => Number(effect.token_id) - first;
   return {
     give: {
       write: (app, n, headers) => app.give(ada, 1_000 + n, { ...referenceOf(n), ...headers }),
-      numberOf: ({ amount }) => Number(amount) - 1_000,
+      numberOf: numberOfGive,
     },
+    'queued give': { kind: 'give', write: giveQueued, numberOf: numberOfGive },
     receive_from: {
       write: (app, n) => app.receiveFrom(ada, 1 + n, referenceOf(n)),
       numberOf: ({ amount }) => Number(amount) - 1,
