@@ -24,18 +24,11 @@ const URI = 'https://example.com/kill/';
 
 export const referenceOf = (n: number) => ({ 'tallyhook-reference': `kill-${n}.` });
 
-/** The writes of one world; Ada is logged in for those that need a user's token. */
-export async function numberedWrites(world: World): Promise<Record<string, NumberedWrite>> {
-  const { ada, ben, sandbox } = world;
-  const user = await userTokenOf(sandbox, 1);
-  const asAda = { authorization: `Bearer ${user}`, 'tallyhook-key': ADMIN_KEY };
-  const ownToken = (first: number) => (n: number) => {
-    sandbox.control.setToken(1n, BigInt(first + n), { owner: ada, extra: '{}' });
-  };
-  const form = (app: App, method: string, path: string, body: object, headers: object) =>
-    app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
-  const numberOfGive = ({ amount }: Effect) => Number(amount) - 1_000;
-  const giveQueued = async (app: App, n: number) => {
+const numberOfGive = ({ amount }: Effect) => Number(amount) - 1_000;
+
+/** Asked for during maintenance by a caller that waits, and sent from the queue after it. */
+function queuedGive({ ada, sandbox }: World): NumberedWrite['write'] {
+  return async (app, n) => {
     sandbox.control.maintenance({ state: 'on' });
     const wait = { prefer: 'respond-async', ...referenceOf(n) };
     const told = await app.give(ada, 1_000 + n, wait).finally(() => {
@@ -47,13 +40,25 @@ export async function numberedWrites(world: World): Promise<Record<string, Numbe
       return (json as { state?: string }).state === 'accepted' || undefined;
     });
   };
+}
+
+/** The writes of one world; Ada is logged in for those that need a user's token. */
+export async function numberedWrites(world: World): Promise<Record<string, NumberedWrite>> {
+  const { ada, ben, sandbox } = world;
+  const user = await userTokenOf(sandbox, 1);
+  const asAda = { authorization: `Bearer ${user}`, 'tallyhook-key': ADMIN_KEY };
+  const ownToken = (first: number) => (n: number) => {
+    sandbox.control.setToken(1n, BigInt(first + n), { owner: ada, extra: '{}' });
+  };
+  const form = (app: App, method: string, path: string, body: object, headers: object) =>
+    app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
   const tokenLess = (first: number) => (effect: Effect) => Number(effect.token_id) - first;
   return {
     give: {
       write: (app, n, headers) => app.give(ada, 1_000 + n, { ...referenceOf(n), ...headers }),
       numberOf: numberOfGive,
     },
-    'queued give': { kind: 'give', write: giveQueued, numberOf: numberOfGive },
+    'queued give': { kind: 'give', write: queuedGive(world), numberOf: numberOfGive },
     receive_from: {
       write: (app, n) => app.receiveFrom(ada, 1 + n, referenceOf(n)),
       numberOf: ({ amount }) => Number(amount) - 1,
