@@ -44,15 +44,13 @@ function queuedGive({ ada, sandbox }: World): NumberedWrite['write'] {
 
 /** The writes of one world; Ada is logged in for those that need a user's token. */
 export async function numberedWrites(world: World): Promise<Record<string, NumberedWrite>> {
-  const { ada, ben, sandbox } = world;
-  const user = await userTokenOf(sandbox, 1);
+  const user = await userTokenOf(world.sandbox, 1);
   const asAda = { authorization: `Bearer ${user}`, 'tallyhook-key': ADMIN_KEY };
-  const ownToken = (first: number) => (n: number) => {
-    sandbox.control.setToken(1n, BigInt(first + n), { owner: ada, extra: '{}' });
-  };
-  const form = (app: App, method: string, path: string, body: object, headers: object) =>
-    app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
-  const tokenLess = (first: number) => (effect: Effect) => Number(effect.token_id) - first;
+  return { ...payments(world), ...mints(world), ...tokenWrites(world, asAda) };
+}
+
+function payments(world: World): Record<string, NumberedWrite> {
+  const { ada, ben } = world;
   return {
     give: {
       write: (app, n, headers) => app.give(ada, 1_000 + n, { ...referenceOf(n), ...headers }),
@@ -67,22 +65,36 @@ export async function numberedWrites(world: World): Promise<Record<string, Numbe
       write: (app, n) => app.transfer(ada, ben, 1 + n, referenceOf(n)),
       numberOf: ({ amount }) => Number(amount) - 1,
     },
+  };
+}
+
+const form = (app: App, method: string, path: string, body: object, headers: object) =>
+  app.call(method, `${CONTRACT}/${path}`, new URLSearchParams(body as never), { ...headers });
+const tokenLess = (first: number) => (effect: Effect) => Number(effect.token_id) - first;
+
+function mints({ ada, sandbox }: World): Record<string, NumberedWrite> {
+  const ofUri = (n: number) => ({ toAddr: ada, tokenURI: `${URI}${n}` });
+  return {
     mint: {
       write: (app, n) => app.mint(ada, 10_000 + n, referenceOf(n)),
       numberOf: tokenLess(10_000),
     },
     mint_sequential: {
-      write: (app, n) =>
-        form(
-          app,
-          'POST',
-          'mint-sequential',
-          { toAddr: ada, tokenURI: `${URI}${n}` },
-          referenceOf(n),
-        ),
+      write: (app, n) => form(app, 'POST', 'mint-sequential', ofUri(n), referenceOf(n)),
       numberOf: ({ token_id: id }) =>
         Number(sandbox.world.tokens.get(`1/${id}`)?.uri.slice(URI.length)),
     },
+  };
+}
+
+/** Writes to tokens that Ada has. */
+function tokenWrites({ ada, ben, sandbox }: World, asAda: object): Record<string, NumberedWrite> {
+  const ownToken = (first: number) => (n: number) => {
+    sandbox.control.setToken(1n, BigInt(first + n), { owner: ada, extra: '{}' });
+  };
+  const extra = (n: number) => ({ extraData: `{"n":${n}}` });
+  const move = (n: number) => ({ fromAddr: ada, toAddr: ben, tokenId: 40_000 + n });
+  return {
     burn: {
       prepare: ownToken(20_000),
       write: (app, n) => form(app, 'POST', 'burn', { tokenId: 20_000 + n }, referenceOf(n)),
@@ -90,26 +102,16 @@ export async function numberedWrites(world: World): Promise<Record<string, Numbe
     },
     set_extra_data: {
       prepare: ownToken(30_000),
-      write: (app, n) =>
-        form(
-          app,
-          'PUT',
-          `tokens/${30_000 + n}/set-extra-data`,
-          { extraData: `{"n":${n}}` },
-          { ...referenceOf(n), ...asAda },
-        ),
+      write: (app, n) => {
+        const path = `tokens/${30_000 + n}/set-extra-data`;
+        return form(app, 'PUT', path, extra(n), { ...referenceOf(n), ...asAda });
+      },
       numberOf: tokenLess(30_000),
     },
     transfer_from: {
       prepare: ownToken(40_000),
       write: (app, n) =>
-        form(
-          app,
-          'POST',
-          'transfer-from',
-          { fromAddr: ada, toAddr: ben, tokenId: 40_000 + n },
-          { ...referenceOf(n), ...asAda },
-        ),
+        form(app, 'POST', 'transfer-from', move(n), { ...referenceOf(n), ...asAda }),
       numberOf: tokenLess(40_000),
     },
   };
