@@ -3,9 +3,8 @@
  * leaves nothing behind; a stop lets what is under way finish, within a deadline, and is harmless
  * twice.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
 import { retireDaemon, setInstallationFact } from '../db/leases.ts';
 import { systemChance } from '../kernel/chance.ts';
 import { pause } from '../kernel/clock.ts';
@@ -17,6 +16,7 @@ import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database.ts';
 import { startNudges } from './nudges.ts';
 import { ensureAdmin } from './secrets.ts';
+import { serverOf } from './server.ts';
 import { insistOnService, openService, type Service } from './service.ts';
 import { booksOf, nudgesOf } from './stage-settings.ts';
 
@@ -48,7 +48,7 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
     const adminKey = await ensureAdmin(built.keys, config);
-    const server = makeServer(built);
+    const server = serverOf(built);
     const url = await listen(server, config);
     const stopNudges = startNudges(nudgesOf(config), log, (name) => built.schedule.wake(name));
     undo.push(stopNudges);
@@ -74,24 +74,6 @@ async function tellFinance({ db, clock }: Database, config: Config): Promise<voi
   const staleAfterMs = String(config.reports.stale_after_ms);
   await setInstallationFact(db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
   await setInstallationFact(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
-}
-
-/** The service's own paths go to the gateway on Node's raw request; everything else is our API. */
-function makeServer({ gateway, api }: Built): Server {
-  const listener = getRequestListener(api.fetch, { overrideGlobalObjects: false });
-  const serve = (request: IncomingMessage, response: ServerResponse, goOn?: () => void) => {
-    if (request.url?.startsWith('/v1/')) return void gateway.handle(request, response, goOn);
-    goOn?.();
-    void listener(request, response);
-  };
-  // A report of a hundred thousand lines may take minutes to come; its head may not.
-  const limits = { requestTimeout: 600_000, headersTimeout: 60_000, keepAliveTimeout: 65_000 };
-  const server = createServer(limits, (request, response) => serve(request, response));
-  // Expect: 100-continue: the gateway knows its caller before it asks for the body.
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>
-    serve(request, response, () => response.writeContinue()),
-  );
-  return server;
 }
 
 function listen(server: Server, { http }: Config): Promise<string> {

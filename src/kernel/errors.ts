@@ -12,6 +12,9 @@ interface ErrorRow {
 
 export const ERRORS = {
   // What a caller got wrong.
+  malformed_http: { status: 400, title: 'The bytes are not a request of HTTP' },
+  headers_too_large: { status: 431, title: 'The address and headers are larger than 16 KiB' },
+  request_timeout: { status: 408, title: 'The request did not come in time', retryable: true },
   malformed_json: { status: 400, title: 'The body is not JSON' },
   invalid_request: { status: 400, title: 'The request does not have the documented form' },
   invalid_cursor: { status: 400, title: 'The cursor is not one that this list gave' },

@@ -12,6 +12,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../kernel/clock.ts';
+import { makeServer } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
 import { resume } from './chain.ts';
 import { type Control, makeControl } from './control.ts';
@@ -22,7 +23,6 @@ import { enliven } from './liveliness.ts';
 import type { Settings } from './records.ts';
 import { makeRequestLog } from './request-log.ts';
 import { REDIRECT_URIS, sow } from './seeds.ts';
-import { makeServer } from './server.ts';
 import { makeService } from './service.ts';
 import { type Switches, switchesSchema } from './switches.ts';
 import { makeWorld, type World } from './world.ts';
@@ -30,6 +30,15 @@ import { makeWorld, type World } from './world.ts';
 export type { Control } from './control.ts';
 export type { Switches } from './switches.ts';
 export type { World } from './world.ts';
+
+/** One caller can neither hold connections for long without asking something, nor many of them. */
+const LIMITS = {
+  requestTimeout: 30_000,
+  headersTimeout: 10_000,
+  keepAliveTimeout: 5_000,
+  maxHeaderSize: 16 * 1024,
+  connectionsMax: 1_000,
+};
 
 export interface SandboxOptions {
   seed: number;
@@ -78,7 +87,14 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     overrideGlobalObjects: false,
     errorHandler: () => unreadable(world),
   });
-  const server = makeServer(listener, (status) => refusalText(world, status));
+  const server = makeServer(
+    (request, response, goOn) => {
+      goOn?.();
+      return listener(request, response);
+    },
+    (status) => refusalText(world, status),
+    LIMITS,
+  );
   const host = options.host ?? '127.0.0.1';
   const port = await listen(server, options.port ?? 0, host).catch((error: unknown) => {
     world.close();

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { type Dispatcher, request } from 'undici';
+import { serverOf } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
 import {
@@ -127,6 +128,9 @@ async function startService(): Promise<{
   };
 }
 
+/** What our own API says in this house. */
+const NOTHING = { status: 404, headers: { 'content-type': 'application/problem+json' } };
+
 /** What a case may want otherwise. */
 export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'concurrencyMax'>> {
   writeTimeoutMs?: number;
@@ -237,10 +241,8 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
     readTimeoutMs: 5_000,
     writeTimeoutMs,
   });
-  const server = createServer((incoming, outgoing) => void gateway.handle(incoming, outgoing));
-  server.on('checkContinue', (incoming, outgoing) => {
-    void gateway.handle(incoming, outgoing, () => outgoing.writeContinue());
-  });
+  const api = { fetch: () => Response.json({ code: 'not_found', status: 404 }, NOTHING) };
+  const server = serverOf({ gateway, api });
   const url = `http://127.0.0.1:${await listen(server)}`;
   return { gateway, keys, journal, upstream, observed, server, url, logged: () => text };
 }

@@ -176,7 +176,7 @@ describe('An idempotency key', () => {
       json: { code: 'idempotency_mismatch', operation_id: operationOf(first) },
     });
     const headers = { authorization: `Bearer ${house.secret}`, ...header };
-    for (const path of [`${GIVE}?x=1`, GIVE.replace('1', '2')])
+    for (const path of [`${GIVE}?x=1`, GIVE.replace('operations/1', 'operations/2')])
       expect(await house.call('POST', path, { headers, body: BODY })).toMatchObject({
         status: 422,
       });

@@ -6,17 +6,21 @@ import { CLIENT } from './daemon.ts';
 const REDIRECT = 'https://app.example/back';
 
 /** The access token of a member: the login page's form, and the exchange of its code. */
-export async function userTokenOf(sandbox: Sandbox, memberNo: number): Promise<string> {
+export async function userTokenOf(
+  sandbox: Sandbox,
+  memberNo: number,
+  client = CLIENT,
+): Promise<string> {
   sandbox.control.addRedirectUri(REDIRECT);
-  const sent = await form(sandbox, '/v1/oauth/authorize', {
+  const sent = await form(sandbox, client, '/v1/oauth/authorize', {
     response_type: 'code',
-    client_id: CLIENT.clientId,
+    client_id: client.clientId,
     redirect_uri: REDIRECT,
     member_no: String(memberNo),
   });
   const code = new URL(String(sent.headers.location)).searchParams.get('code') ?? '';
   await sent.body.dump();
-  const given = await form(sandbox, '/v1/oauth/token', {
+  const given = await form(sandbox, client, '/v1/oauth/token', {
     grant_type: 'authorization_code',
     code,
     redirect_uri: REDIRECT,
@@ -25,8 +29,13 @@ export async function userTokenOf(sandbox: Sandbox, memberNo: number): Promise<s
   return token;
 }
 
-function form({ url }: Sandbox, path: string, fields: Record<string, string>) {
-  const basic = Buffer.from(`${CLIENT.clientId}:${CLIENT.clientSecret}`).toString('base64');
+function form(
+  { url }: Sandbox,
+  { clientId, clientSecret }: typeof CLIENT,
+  path: string,
+  fields: Record<string, string>,
+) {
+  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
   return request(`${url}${path}`, {
     method: 'POST',
     headers: {

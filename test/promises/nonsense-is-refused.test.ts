@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+import { exchanged } from '../harness/nonsense.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 let world: World;
@@ -107,6 +108,23 @@ describe('nonsense as a write', () => {
     expect(answer.status).toBe(406);
     expect(answer.json.error.code).toBe('401');
     expect(await count()).toBe(before);
+  });
+});
+
+describe('nonsense as HTTP', () => {
+  it.each([
+    ['no request at all', 'hello\r\n\r\n', 400, 'malformed_http'],
+    [
+      'a head of 20 KiB',
+      `GET /v1/${'x'.repeat(20_000)} HTTP/1.1\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    ['a tunnel', 'CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_http'],
+  ])('%s is told so in a problem document', async (_what, bytes, status, code) => {
+    const text = await exchanged(Number(new URL(daemon.url).port), Buffer.from(bytes));
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} .*application/problem\\+json`, 's'));
+    expect(text).toContain(`"code":"${code}"`);
   });
 });
 

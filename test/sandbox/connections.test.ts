@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeServer } from '../../src/sandbox/server.ts';
+import { makeServer } from '../../src/kernel/http-server.ts';
 import { type Caller, startCaller, stopAll } from './client.ts';
 
 let caller: Caller;
@@ -96,7 +96,7 @@ test('A request that dribbles in is refused with 408 at its deadline', async () 
     connectionsCheckingInterval: 10,
     keepAliveTimeout: 5_000,
     maxHeaderSize: 16_384,
-    requireHostHeader: false,
+    connectionsMax: 10,
   };
   const server = makeServer(
     () => {},

@@ -4,18 +4,22 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { after } from '../kernel/clock.ts';
+import { after } from './clock.ts';
 
-const LIMITS = {
+/** How long and how much one caller may take, in milliseconds and bytes. */
+export interface ServerLimits {
   /** From the first byte of a request to its last. */
-  requestTimeout: 30_000,
-  headersTimeout: 10_000,
-  connectionsCheckingInterval: 2_000,
-  keepAliveTimeout: 5_000,
-  maxHeaderSize: 16 * 1024,
-  requireHostHeader: false,
-};
-const CONNECTIONS_MAX = 1_000;
+  requestTimeout: number;
+  headersTimeout: number;
+  /** How long a connection may stay open with nothing asked. */
+  keepAliveTimeout: number;
+  maxHeaderSize: number;
+  connectionsMax: number;
+  connectionsCheckingInterval?: number;
+}
+
+/** What every server here has beside its own limits. */
+const FIXED = { connectionsCheckingInterval: 2_000, requireHostHeader: false };
 /** How long a refused connection may stay open for its end to be read. */
 const LINGER_MS = 1_000;
 
@@ -25,16 +29,23 @@ interface Owed {
   refusal: string | undefined;
 }
 
-export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+/** @param goOn given when the caller waits for leave to send its body (Expect: 100-continue) */
+export type Listener = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  goOn?: () => void,
+) => unknown;
 
 /**
+ * A server that does not listen yet.
+ * @param limits bounds for one caller
  * @param refusal the whole answer, as HTTP, to what is no request: nothing of it is known but the
  * status that fits
  */
 export function makeServer(
   listener: Listener,
   refusal: (status: number) => string,
-  limits = LIMITS,
+  { connectionsMax, ...limits }: ServerLimits,
 ): Server {
   const connections = new WeakMap<object, Owed>();
   const owedTo = (socket: object): Owed => {
@@ -42,14 +53,14 @@ export function makeServer(
     connections.set(socket, owed);
     return owed;
   };
-  const served: Listener = (request, response) => {
+  const served: Listener = (request, response, goOn) => {
     const owed = owedTo(request.socket);
     owed.open.add(request);
     response.once('close', () => {
       owed.open.delete(request);
       if (owed.refusal !== undefined) refuse(request.socket, owed);
     });
-    return listener(request, response);
+    return listener(request, response, goOn);
   };
   const broken = (socket: Socket, status: number) => {
     const owed = owedTo(socket);
@@ -57,9 +68,14 @@ export function makeServer(
     refuse(socket, owed);
   };
 
-  const server = createServer(limits, served);
-  server.maxConnections = CONNECTIONS_MAX;
-  server.on('checkExpectation', served);
+  const server = createServer({ ...FIXED, ...limits }, (request, response) =>
+    served(request, response),
+  );
+  server.maxConnections = connectionsMax;
+  server.on('checkExpectation', (request, response) => served(request, response));
+  server.on('checkContinue', (request, response: ServerResponse) =>
+    served(request, response, () => response.writeContinue()),
+  );
   server.on('clientError', (error, socket) => broken(socket as Socket, statusOf(error)));
   server.on('connect', (_request, socket) => {
     // A tunnel is no longer watched by the server: nobody else hears of its end.
