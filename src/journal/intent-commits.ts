@@ -44,6 +44,12 @@ export interface Candidate {
   turn: number;
 }
 
+/**
+ * How long a commit of intents is waited for: all intents wait behind it, and a connection that was
+ * lost without a word would never answer. Nothing was sent by then.
+ */
+const COMMIT_WITHIN_MS = 15_000;
+
 /** What a write changes, as admission needs it, and every wallet that it touches. */
 export function marksOf({ touchedBy }: JournalSettings, kind: Kind, fields: WriteFields) {
   const { users, all } = touchedBy(kind, fields);
@@ -65,11 +71,13 @@ export function intentCommits(given: {
       const going = attemptsOf(group, at);
       const attempts = [...going.values()];
       const rows = await db
-        .single((q) =>
-          recordIntents(q, {
-            ...{ attempts, at, daemonId: daemon.id, epoch: daemon.epoch },
-            queueMax: settings.queueMax,
-          }),
+        .single(
+          (q) =>
+            recordIntents(q, {
+              ...{ attempts, at, daemonId: daemon.id, epoch: daemon.epoch },
+              queueMax: settings.queueMax,
+            }),
+          COMMIT_WITHIN_MS,
         )
         .catch((error) => {
           // The commit may have happened, or may still happen.
