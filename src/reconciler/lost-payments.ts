@@ -10,6 +10,7 @@ import { walletKeysOf } from '../ledger/ledger.ts';
 import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
+import { coincidence } from './coincidence.ts';
 import type { Context } from './reconciler.ts';
 import {
   beliefIn,
@@ -23,15 +24,13 @@ import { findCandidate } from './store.ts';
 import {
   COINCIDENCE_MAX,
   canBeExplained,
-  chanceOfCoincidence,
   type Explanation,
-  likeAmounts,
   solveJointly,
   type WalletEvidence,
 } from './unknown-rule.ts';
 import { readStanding } from './wallet-books.ts';
 import { expectationOf } from './wallet-rule.ts';
-import { countLikeDrifts, findWallet } from './wallet-store.ts';
+import { findWallet } from './wallet-store.ts';
 
 /** Unknown writes that share wallets, directly or through others. */
 export interface Component {
@@ -157,7 +156,9 @@ async function saidOf(
   if (!twoSided && outcome === 'not_executed' && !isUnlikely(belief)) return undefined;
   const earlier = await findCandidate(tx, operation.id);
   const first = earlier?.outcome === outcome ? earlier.seen_at : solved.endedAt;
-  const chance = twoSided ? 0 : await coincidence(tx, sides, operation, { first, now });
+  const chance = twoSided
+    ? 0
+    : await coincidence(tx, context, sides, { operation, outcome, first, now });
   // While another party may still be explained, weak evidence waits for it.
   if (chance >= COINCIDENCE_MAX && speaking.length < parties.size) return undefined;
   return {
@@ -174,31 +175,6 @@ async function saidOf(
     startedAt: solved.startedAt,
     endedAt: solved.endedAt,
   };
-}
-
-/**
- * The chance that an equal outside change explains the one wallet that we can see. It may have
- * happened at any time since the balance was last explained, so also before the write was sent, and
- * until it was first seen.
- */
-async function coincidence(
-  tx: Tx,
-  sides: readonly WalletEvidence[],
-  operation: Operation,
-  seen: { first: Instant; now: Instant },
-): Promise<number> {
-  let chance = 1;
-  for (const { key, optional } of sides) {
-    const wallet = await findWallet(tx, key);
-    const openedAt = wallet?.opened_at ?? seen.now;
-    const history = await countLikeDrifts(tx, key, likeAmounts(operation.id, optional), seen.now);
-    const sentAt = operation.sentAt ?? operation.recordedAt;
-    const windowMs = seen.first - Math.min(sentAt, wallet?.clean_at ?? sentAt);
-    const own = { changes: history.own, observedMs: seen.now - openedAt };
-    const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
-    chance = Math.min(chance, chanceOfCoincidence(own, pool, windowMs));
-  }
-  return chance;
 }
 
 /** Without one explanation an unknown write waits; after the time set for it, people are asked. */

@@ -1,0 +1,89 @@
+/**
+ * How likely it is that the one wallet which speaks of a lost write was changed by somebody else by
+ * just its amount. The looks of the wallet bound when that must have been; what the wallet and all
+ * others went through says how often it happens.
+ */
+import type { Tx } from '../db/connect.ts';
+import type { Operation } from '../journal/journal.ts';
+import { sumOf, wholeOf } from '../kernel/amounts.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { accountOfWallet, effectOn } from '../ledger/ledger.ts';
+import { listLooks } from '../observer/observer.ts';
+import type { Context } from './reconciler.ts';
+import { quietAfter } from './resolution.ts';
+import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './unknown-rule.ts';
+import { readStanding } from './wallet-books.ts';
+import { expectationOf } from './wallet-rule.ts';
+import { countLikeDrifts, findWallet, type Wallet } from './wallet-store.ts';
+import { type Sighting, windowMsOf } from './window-rule.ts';
+
+interface Claim {
+  operation: Operation;
+  outcome: 'executed' | 'not_executed';
+}
+
+/**
+ * The chance that an equal outside change is what the wallets show.
+ * @param claim `first`: when it was first seen; without looks that say better, the change may have
+ * come at any time since the balance was last explained, so also before the write was sent
+ */
+export async function coincidence(
+  tx: Tx,
+  context: Context,
+  sides: readonly WalletEvidence[],
+  claim: Claim & { first: Instant; now: Instant },
+): Promise<number> {
+  const { operation, first, now } = claim;
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  let chance = 1;
+  for (const { key, optional } of sides) {
+    const wallet = await findWallet(tx, key);
+    if (!wallet?.opened_at) continue;
+    const history = await countLikeDrifts(tx, key, likeAmounts(operation.id, optional), now);
+    const windowMs =
+      (await windowBetweenLooks(tx, context, wallet, claim)) ??
+      first - Math.min(sentAt, wallet.clean_at ?? sentAt);
+    const own = { changes: history.own, observedMs: now - wallet.opened_at };
+    const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
+    chance = Math.min(chance, chanceOfCoincidence(own, pool, windowMs));
+  }
+  return chance;
+}
+
+/** Looks that are read back at most, and those from before the write that are enough. */
+const LOOKS_MAX = 200;
+const LOOKS_BEFORE = 8;
+
+/** What the looks at a wallet around a write bound the time of an outside change to. */
+async function windowBetweenLooks(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  { operation, outcome }: Claim,
+): Promise<number | undefined> {
+  const { books, settings } = context;
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const newest = (await listLooks(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
+    ({ result, started_at: at }) => result === 'seen' && at <= (wallet.observed_at ?? at),
+  );
+  const after = newest.filter(({ ended_at: endedAt }) => endedAt > sentAt).length;
+  const looks = newest.slice(0, after + LOOKS_BEFORE).reverse();
+  const since = (looks[0]?.started_at ?? sentAt) - settings.readLagMs;
+  const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
+  const sightings = looks.map(({ started_at: startedAt, ended_at: endedAt, record }): Sighting => {
+    const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
+    const sight = { balance: balance ?? 0n, startedAt, endedAt };
+    // A drift that was not seen yet is no part of what was to be expected then.
+    const drift = sumOf(drifts.filter((d) => d.suspected_at <= endedAt).map((d) => d.amount));
+    const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
+    const alone = expected.optional.every((part) => part.operation.id === operation.id);
+    return {
+      ...{ startedAt, endedAt, residual: sight.balance - expected.base },
+      plain: balance !== undefined && expected.complete && alone,
+    };
+  });
+  return windowMsOf(outcome, sightings, {
+    effect: effectOn(operation, accountOfWallet(wallet.addr), books),
+    ...{ sentAt, quietAt: quietAfter(operation, context), readLagMs: settings.readLagMs },
+  });
+}
