@@ -112,11 +112,12 @@ function changeSaid(
   const rivals = others.filter((other) => mayHaveChanged(operation, other, image));
   if (hasEffect(operation, token)) {
     // What it shows it may have shown before, or another write of ours may have made it so.
-    if (before === true || rivals.some((rival) => sameEffect(operation, rival))) return undefined;
-    if (change === 'new') return executed('the token shows the effect under a new hash');
-    return before === false
-      ? executed('the token shows the effect under a later hash of ours')
-      : undefined;
+    if (before !== false || rivals.some((rival) => sameEffect(operation, rival))) return undefined;
+    return executed(
+      change === 'new'
+        ? 'the token shows the effect under a new hash'
+        : 'the token shows the effect under a later hash of ours',
+    );
   }
   if (token.status !== COMPLETE || !image || rivals.length > 0) return undefined;
   const still =
