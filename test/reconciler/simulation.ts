@@ -30,8 +30,12 @@ export interface Story {
 const ALIVE_MS = 15_000;
 /** Writes between two quiet times. */
 const SESSION = 120;
-/** How long a quiet time waits for a lost answer to be explained. */
-const PATIENCE_MS = 240_000;
+/**
+ * How long a quiet time waits for a lost answer: until people are asked at the latest. A rest
+ * stands for hours in which daemons look and judge all the time, so nothing that they would have
+ * ended by then may be carried over it; only what nobody waits for is left out.
+ */
+const PATIENCE_MS = 720_000;
 
 /**
  * Runs the story, and then as long as it takes until nothing is open but what people have to
