@@ -15,7 +15,7 @@ import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './unknown
 import { readStanding } from './wallet-books.ts';
 import { expectationOf } from './wallet-rule.ts';
 import { countLikeDrifts, findWallet, type Wallet } from './wallet-store.ts';
-import { type Sighting, windowMsOf } from './window-rule.ts';
+import { type Asked, type Sighting, stepMsOf, windowMsOf } from './window-rule.ts';
 
 interface Claim {
   operation: Operation;
@@ -39,13 +39,12 @@ export async function coincidence(
   for (const { key, optional } of sides) {
     const wallet = await findWallet(tx, key);
     if (!wallet?.opened_at) continue;
-    const history = await countLikeDrifts(tx, key, likeAmounts(operation.id, optional), now);
     const windowMs =
       (await windowBetweenLooks(tx, context, wallet, claim)) ??
       first - Math.min(sentAt, wallet.clean_at ?? sentAt);
-    const own = { changes: history.own, observedMs: now - wallet.opened_at };
-    const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
-    chance = Math.min(chance, chanceOfCoincidence(own, pool, windowMs));
+    const life = { key, openedAt: wallet.opened_at, now };
+    const sizes = likeAmounts(operation.id, optional);
+    chance = Math.min(chance, await chanceIn(tx, life, sizes, windowMs));
   }
   return chance;
 }
@@ -61,7 +60,70 @@ async function windowBetweenLooks(
   wallet: Wallet,
   { operation, outcome }: Claim,
 ): Promise<number | undefined> {
-  const { books, settings } = context;
+  const looks = await sightingsOf(tx, context, wallet, operation);
+  return windowMsOf(outcome, looks, askedOf(context, wallet, operation));
+}
+
+/** A write that the one wallet which knows it showed as a step of its balance. */
+export interface Step {
+  /** The chance that somebody else changed the balance by as much between the same two looks. */
+  chance: number;
+  /** The newest look, which still shows it. */
+  startedAt: Instant;
+  endedAt: Instant;
+}
+
+/**
+ * Whether a wallet that nothing explains, because others changed it, yet moved once by just the
+ * effect of a lost write. Undefined when it did not, or when other writes were under way with it.
+ */
+export async function stepShown(
+  tx: Tx,
+  context: Context,
+  key: string,
+  { operation, now }: { operation: Operation; now: Instant },
+): Promise<Step | undefined> {
+  const wallet = await findWallet(tx, key);
+  if (!wallet?.opened_at) return undefined;
+  const looks = await sightingsOf(tx, context, wallet, operation);
+  const asked = askedOf(context, wallet, operation);
+  const windowMs = stepMsOf(looks, asked);
+  const newest = looks.at(-1);
+  if (windowMs === undefined || !newest) return undefined;
+  const size = asked.effect < 0n ? -asked.effect : asked.effect;
+  const chance = await chanceIn(tx, { key, openedAt: wallet.opened_at, now }, [size], windowMs);
+  return { chance, startedAt: newest.startedAt, endedAt: newest.endedAt };
+}
+
+/** The chance of an outside change of one of these sizes in a window of this wallet. */
+async function chanceIn(
+  tx: Tx,
+  { key, openedAt, now }: { key: string; openedAt: Instant; now: Instant },
+  sizes: readonly bigint[] | undefined,
+  windowMs: number,
+): Promise<number> {
+  const history = await countLikeDrifts(tx, key, sizes, now);
+  const own = { changes: history.own, observedMs: now - openedAt };
+  const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
+  return chanceOfCoincidence(own, pool, windowMs);
+}
+
+function askedOf(context: Context, { addr }: Wallet, operation: Operation): Asked {
+  return {
+    effect: effectOn(operation, accountOfWallet(addr), context.books),
+    sentAt: operation.sentAt ?? operation.recordedAt,
+    quietAt: quietAfter(operation, context),
+    readLagMs: context.settings.readLagMs,
+  };
+}
+
+/** The looks at a wallet around a write, oldest first, held against the books of today. */
+async function sightingsOf(
+  tx: Tx,
+  { books, settings }: Context,
+  wallet: Wallet,
+  operation: Operation,
+): Promise<Sighting[]> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const newest = (await listLooks(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
     ({ result, started_at: at }) => result === 'seen' && at <= (wallet.observed_at ?? at),
@@ -70,7 +132,7 @@ async function windowBetweenLooks(
   const looks = newest.slice(0, after + LOOKS_BEFORE).reverse();
   const since = (looks[0]?.started_at ?? sentAt) - settings.readLagMs;
   const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
-  const sightings = looks.map(({ started_at: startedAt, ended_at: endedAt, record }): Sighting => {
+  return looks.map(({ started_at: startedAt, ended_at: endedAt, record }) => {
     const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
     const sight = { balance: balance ?? 0n, startedAt, endedAt };
     // A drift that was not seen yet is no part of what was to be expected then.
@@ -81,9 +143,5 @@ async function windowBetweenLooks(
       ...{ startedAt, endedAt, residual: sight.balance - expected.base },
       plain: balance !== undefined && expected.complete && alone,
     };
-  });
-  return windowMsOf(outcome, sightings, {
-    effect: effectOn(operation, accountOfWallet(wallet.addr), books),
-    ...{ sentAt, quietAt: quietAfter(operation, context), readLagMs: settings.readLagMs },
   });
 }

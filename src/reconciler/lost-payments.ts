@@ -10,7 +10,7 @@ import { walletKeysOf } from '../ledger/ledger.ts';
 import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
-import { coincidence } from './coincidence.ts';
+import { coincidence, stepShown } from './coincidence.ts';
 import type { Context } from './reconciler.ts';
 import {
   beliefIn,
@@ -68,20 +68,48 @@ export async function judgeComponent(
     // One that nothing explains was changed by others: it says nothing, and silences no neighbour.
     if (evidence && canBeExplained(evidence)) wallets.push(evidence);
   }
-  if (wallets.length === 0)
-    return overdue(tx, context, operations, now, 'no wallet can be explained');
-  const solved = solveJointly(wallets);
-  if (typeof solved === 'string') return overdue(tx, context, operations, now, solved);
+  const solved = wallets.length > 0 ? solveJointly(wallets) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    const said = await saidOf(tx, context, { operation, solved, wallets, now });
+    const explained = wallets.filter(({ key }) => isPartyOf(operation, key, context));
+    const said =
+      explained.length === 0
+        ? await saidByStep(tx, context, operation, now)
+        : typeof solved !== 'string' &&
+          (await saidOf(tx, context, { operation, solved, speaking: explained, now }));
+    const why = typeof solved === 'string' ? solved : 'the looks do not tell';
     events.push(
       ...(said
         ? await takeEvidence(tx, context, operation, said, now)
-        : await overdue(tx, context, [operation], now, 'the looks do not tell')),
+        : await overdue(tx, context, operation, now, why)),
     );
   }
   return events;
+}
+
+function isPartyOf(operation: Operation, key: string, { books }: Context): boolean {
+  return walletKeysOf(operation, books).includes(key);
+}
+
+/**
+ * None of its wallets can be explained: others changed them. One that moved by just its effect
+ * between two looks says that it was executed all the same; that it was not, none of them can say.
+ */
+async function saidByStep(
+  tx: Tx,
+  context: Context,
+  operation: Operation,
+  now: Instant,
+): Promise<Said | undefined> {
+  for (const key of walletKeysOf(operation, context.books)) {
+    const step = await stepShown(tx, context, key, { operation, now });
+    if (!step || step.chance >= COINCIDENCE_MAX) continue;
+    const { chance, startedAt, endedAt } = step;
+    const evidence = { wallets: [key], moved_once: true, chance_of_coincidence: chance };
+    const said = { outcome: 'executed', basis: 'one_sided', enough: true } as const;
+    return { ...said, evidence, startedAt, endedAt };
+  }
+  return undefined;
 }
 
 /** One wallet of the component at its newest look, or undefined while it cannot speak. */
@@ -135,14 +163,14 @@ async function saidOf(
   given: {
     operation: Operation;
     solved: Explanation;
-    wallets: readonly WalletEvidence[];
+    /** The wallets of the operation that can be explained. */
+    speaking: readonly WalletEvidence[];
     now: Instant;
   },
 ): Promise<Said | undefined> {
-  const { operation, solved, wallets, now } = given;
+  const { operation, solved, speaking, now } = given;
   const shown = solved.shown.get(operation.id);
   const parties = new Set(walletKeysOf(operation, context.books));
-  const speaking = wallets.filter(({ key }) => parties.has(key));
   const sides = speaking.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
   // A look from before the write says nothing of it: the next one will.
   if (sides.length < speaking.length) return undefined;
@@ -181,14 +209,10 @@ async function saidOf(
 async function overdue(
   tx: Tx,
   context: Context,
-  operations: readonly Operation[],
+  operation: Operation,
   now: Instant,
   why: string,
 ): Promise<EventDraft[]> {
-  const events: EventDraft[] = [];
-  for (const operation of operations) {
-    if (!isOverdue(operation, context, now)) continue;
-    events.push(...(await giveToPeople(tx, context, operation, { explanations: why }, now)));
-  }
-  return events;
+  if (!isOverdue(operation, context, now)) return [];
+  return giveToPeople(tx, context, operation, { explanations: why }, now);
 }

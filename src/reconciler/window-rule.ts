@@ -42,6 +42,30 @@ export function windowMsOf(
   return outcome === 'executed' ? shownWithin(plain, asked) : hiddenWithin(plain, asked);
 }
 
+/**
+ * How long the gap is in which a wallet that was changed by others as well moved by just the effect
+ * of the write, in milliseconds; undefined when it did not, or not only once. Whatever the balance
+ * was off by before stays as it is: only what changes between two looks counts.
+ * @param looks oldest first, all of the time asked about
+ */
+export function stepMsOf(looks: readonly Sighting[], asked: Asked): number | undefined {
+  const plain = looks.filter((look) => look.plain);
+  // The newest look has to tell whether it stayed.
+  if (plain.at(-1) !== looks.at(-1)) return undefined;
+  const from = plain.findLastIndex(({ endedAt }) => endedAt <= asked.sentAt);
+  if (from < 0) return undefined;
+  const gaps = plain
+    .slice(from + 1)
+    .map((after, i) => ({ before: plain[from + i] ?? after, after }));
+  const moved = gaps.map(({ before, after }) => after.residual - before.residual);
+  const steps = gaps.filter((_, i) => moved[i] === asked.effect);
+  const [only] = steps;
+  const takenBack = moved.some((change) => change === -asked.effect);
+  return only && steps.length === 1 && !takenBack
+    ? gapMs(only.before, only.after, asked)
+    : undefined;
+}
+
 /** A look is true at some instant from its start less the read lag to its end. */
 function gapMs(before: Sighting, after: Sighting, { readLagMs }: Asked): number {
   return after.endedAt - (before.startedAt - readLagMs);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Sighting, windowMsOf } from '../../src/reconciler/window-rule.ts';
+import { type Sighting, stepMsOf, windowMsOf } from '../../src/reconciler/window-rule.ts';
 
 /** A write of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
 const ASKED = { effect: 7n, sentAt: 10_000, quietAt: 46_000, readLagMs: 1_000 };
@@ -71,6 +71,49 @@ const HIDDEN: typeof SHOWN = [
   },
 ];
 
+const STEPS: typeof SHOWN = [
+  {
+    title: 'it is the one gap in which it moved by the effect, whatever else came before',
+    looks: [look(1, 0n), look(9, 0n), look(12, 100n), look(14, 107n), look(30, 107n)],
+    windowMs: 3_010,
+  },
+  {
+    title: 'a change from before the write does not matter',
+    looks: [look(9, 100n), look(14, 107n)],
+    windowMs: 6_010,
+  },
+  {
+    title: 'a step from before the write is none',
+    looks: [look(1, 0n), look(9, 7n)],
+    windowMs: undefined,
+  },
+  {
+    title: 'without a look from before the write there is none',
+    looks: [look(12, 0n), look(14, 7n)],
+    windowMs: undefined,
+  },
+  {
+    title: 'two of them tell nothing',
+    looks: [look(9, 0n), look(12, 7n), look(14, 14n)],
+    windowMs: undefined,
+  },
+  {
+    title: 'one that is taken back tells nothing',
+    looks: [look(9, 0n), look(12, 7n), look(14, 0n)],
+    windowMs: undefined,
+  },
+  {
+    title: 'a newest look that may show other writes tells nothing',
+    looks: [look(9, 0n), look(12, 7n), look(14, 7n, false)],
+    windowMs: undefined,
+  },
+  {
+    title: 'a step together with another change is none',
+    looks: [look(9, 0n), look(12, 107n)],
+    windowMs: undefined,
+  },
+];
+
 describe('When an outside change must have happened that looks like a lost write', () => {
   it.each(SHOWN)('Where it shows, $title', ({ looks, windowMs }) => {
     expect(windowMsOf('executed', looks, ASKED)).toBe(windowMs);
@@ -78,5 +121,9 @@ describe('When an outside change must have happened that looks like a lost write
 
   it.each(HIDDEN)('Where it does not show, $title', ({ looks, windowMs }) => {
     expect(windowMsOf('not_executed', looks, ASKED)).toBe(windowMs);
+  });
+
+  it.each(STEPS)('On a wallet that others changed, $title', ({ looks, windowMs }) => {
+    expect(stepMsOf(looks, ASKED)).toBe(windowMs);
   });
 });
