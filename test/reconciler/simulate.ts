@@ -81,8 +81,9 @@ async function simulate(): Promise<Figures> {
 function report(figures: Figures, seconds: number): void {
   const { unknown, undecided, open } = figures;
   const resolved = unknown === 0 ? 100 : (100 * (unknown - undecided - open)) / unknown;
-  const { byKind, reasons, wrong, books, ...counts } = figures;
+  const { byKind, reasons, wrong, books, digests, ...counts } = figures;
   printLine(`plan: ${JSON.stringify(plan)}`);
+  printLine(`digests: ${JSON.stringify(digests)}`);
   printLine(`counts: ${JSON.stringify(counts)}`);
   printLine(`lost answers by kind: ${JSON.stringify(byKind)}`);
   for (const [why, names] of Object.entries(reasons))
