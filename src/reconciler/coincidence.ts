@@ -15,7 +15,7 @@ import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './unknown
 import { readStanding } from './wallet-books.ts';
 import { expectationOf } from './wallet-rule.ts';
 import { countLikeDrifts, findWallet, type Wallet } from './wallet-store.ts';
-import { type Asked, type Sighting, stepMsOf, windowMsOf } from './window-rule.ts';
+import { type Asked, type Sighting, stepOf, windowMsOf } from './window-rule.ts';
 
 interface Claim {
   operation: Operation;
@@ -64,13 +64,12 @@ async function windowBetweenLooks(
   return windowMsOf(outcome, looks, askedOf(context, wallet, operation));
 }
 
-/** A write that the one wallet which knows it showed as a step of its balance. */
-export interface Step {
+/** A lost write that a wallet showed as a step of its balance. */
+export interface StepShown {
+  /** The looks before and after the step, and the newest one, which still shows it. */
+  looks: Sighting[];
   /** The chance that somebody else changed the balance by as much between the same two looks. */
   chance: number;
-  /** The newest look, which still shows it. */
-  startedAt: Instant;
-  endedAt: Instant;
 }
 
 /**
@@ -82,17 +81,18 @@ export async function stepShown(
   context: Context,
   key: string,
   { operation, now }: { operation: Operation; now: Instant },
-): Promise<Step | undefined> {
+): Promise<StepShown | undefined> {
   const wallet = await findWallet(tx, key);
   if (!wallet?.opened_at) return undefined;
   const looks = await sightingsOf(tx, context, wallet, operation);
   const asked = askedOf(context, wallet, operation);
-  const windowMs = stepMsOf(looks, asked);
+  const step = stepOf(looks, asked);
   const newest = looks.at(-1);
-  if (windowMs === undefined || !newest) return undefined;
+  if (!step || !newest) return undefined;
   const size = asked.effect < 0n ? -asked.effect : asked.effect;
-  const chance = await chanceIn(tx, { key, openedAt: wallet.opened_at, now }, [size], windowMs);
-  return { chance, startedAt: newest.startedAt, endedAt: newest.endedAt };
+  const life = { key, openedAt: wallet.opened_at, now };
+  const chance = await chanceIn(tx, life, [size], step.windowMs);
+  return { looks: [step.before, step.after, newest], chance };
 }
 
 /** The chance of an outside change of one of these sizes in a window of this wallet. */
@@ -132,7 +132,7 @@ async function sightingsOf(
   const looks = newest.slice(0, after + LOOKS_BEFORE).reverse();
   const since = (looks[0]?.started_at ?? sentAt) - settings.readLagMs;
   const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
-  return looks.map(({ started_at: startedAt, ended_at: endedAt, record }) => {
+  return looks.map(({ id: lookId, started_at: startedAt, ended_at: endedAt, record }) => {
     const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
     const sight = { balance: balance ?? 0n, startedAt, endedAt };
     // A drift that was not seen yet is no part of what was to be expected then.
@@ -140,7 +140,7 @@ async function sightingsOf(
     const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
     const alone = expected.optional.every((part) => part.operation.id === operation.id);
     return {
-      ...{ startedAt, endedAt, residual: sight.balance - expected.base },
+      ...{ lookId, startedAt, endedAt, residual: sight.balance - expected.base },
       plain: balance !== undefined && expected.complete && alone,
     };
   });

@@ -103,11 +103,17 @@ async function saidByStep(
 ): Promise<Said | undefined> {
   for (const key of walletKeysOf(operation, context.books)) {
     const step = await stepShown(tx, context, key, { operation, now });
-    if (!step || step.chance >= COINCIDENCE_MAX) continue;
-    const { chance, startedAt, endedAt } = step;
-    const evidence = { wallets: [key], moved_once: true, chance_of_coincidence: chance };
+    const newest = step?.looks.at(-1);
+    if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
+    const evidence = {
+      looks: step.looks.map(({ lookId }) => lookId),
+      wallets: [key],
+      residuals: step.looks.map(({ residual }) => residual.toString()),
+      moved_once: true,
+      chance_of_coincidence: step.chance,
+    };
     const said = { outcome: 'executed', basis: 'one_sided', enough: true } as const;
-    return { ...said, evidence, startedAt, endedAt };
+    return { ...said, evidence, startedAt: newest.startedAt, endedAt: newest.endedAt };
   }
   return undefined;
 }

@@ -7,6 +7,7 @@ import type { Instant } from '../kernel/clock.ts';
 
 /** One look at a wallet, held against the books as they stand today. */
 export interface Sighting {
+  lookId: string;
   startedAt: Instant;
   endedAt: Instant;
   /** How far the balance is off without the write. */
@@ -42,13 +43,20 @@ export function windowMsOf(
   return outcome === 'executed' ? shownWithin(plain, asked) : hiddenWithin(plain, asked);
 }
 
+/** Two looks that follow each other, and the time in milliseconds in which the change came. */
+export interface Step {
+  before: Sighting;
+  after: Sighting;
+  windowMs: number;
+}
+
 /**
- * How long the gap is in which a wallet that was changed by others as well moved by just the effect
- * of the write, in milliseconds; undefined when it did not, or not only once. Whatever the balance
- * was off by before stays as it is: only what changes between two looks counts.
+ * Where a wallet that was changed by others as well moved by just the effect of the write;
+ * undefined when it did not, or not only once. Whatever the balance was off by before stays as it
+ * is: only what changes between two looks counts.
  * @param looks oldest first, all of the time asked about
  */
-export function stepMsOf(looks: readonly Sighting[], asked: Asked): number | undefined {
+export function stepOf(looks: readonly Sighting[], asked: Asked): Step | undefined {
   const plain = looks.filter((look) => look.plain);
   // The newest look has to tell whether it stayed.
   if (plain.at(-1) !== looks.at(-1)) return undefined;
@@ -62,7 +70,7 @@ export function stepMsOf(looks: readonly Sighting[], asked: Asked): number | und
   const [only] = steps;
   const takenBack = moved.some((change) => change === -asked.effect);
   return only && steps.length === 1 && !takenBack
-    ? gapMs(only.before, only.after, asked)
+    ? { ...only, windowMs: gapMs(only.before, only.after, asked) }
     : undefined;
 }
 
