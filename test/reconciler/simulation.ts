@@ -63,7 +63,8 @@ export async function runStory(world: World, tell: (line: string) => void = () =
   }
   await settleDown(world, story, 20);
   await untilNothingIsLost(world, story);
-  await settleDown(world, story, 10, WAIT_MS);
+  // Looks that failed are made again after minutes, so that every wallet was seen at the end.
+  await settleDown(world, story, 40, WAIT_MS);
   return story;
 }
 
