@@ -9,7 +9,7 @@ import { sumOf, wholeOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { accountOfWallet, effectOn } from '../ledger/ledger.ts';
 import { listLooks } from '../observer/observer.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import { quietAfter } from './resolution.ts';
 import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './unknown-rule.ts';
 import { readStanding } from './wallet-books.ts';

@@ -11,7 +11,7 @@ import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
 import { coincidence, stepShown } from './coincidence.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import {
   beliefIn,
   giveToPeople,

@@ -5,7 +5,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { type LookToJudge, listLooks } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import { beliefIn, isQuiet, type Said, takeEvidence } from './resolution.ts';
 import type { Token } from './store.ts';
 import { hashChange, preImageOf, type SeenToken, tokenEvidence } from './token-evidence.ts';

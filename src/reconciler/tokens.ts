@@ -10,8 +10,8 @@ import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { hurry, type LookToJudge, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft, EventType } from '../outbox/events.ts';
+import type { Context } from './context.ts';
 import { judgeLostTokenWrites } from './lost-token-writes.ts';
-import type { Context } from './reconciler.ts';
 import { findToken, saveToken, type Token } from './store.ts';
 import {
   changesOf,
