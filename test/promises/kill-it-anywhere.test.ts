@@ -143,7 +143,7 @@ describe.each(KINDS)('a %s', (kind) => {
     }
     expect(kills).toBeGreaterThan(10);
     await expectAgreement(kind);
-  }, 300_000);
+  }, 900_000);
 });
 
 /**
