@@ -14,6 +14,7 @@ import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Caller, dayLimitOf, insistOnLimits } from '../keys/keys.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
+import { isAmbiguous } from './ambiguity.ts';
 import {
   type Answer,
   operationHeaders,
@@ -23,7 +24,7 @@ import {
   replayAnswer,
   throttled,
 } from './answers.ts';
-import { type Description, fingerprintOf, isAmbiguous, type Request } from './describe.ts';
+import { type Description, fingerprintOf, type Request } from './describe.ts';
 import { type SendParts, sendAndConclude } from './sending.ts';
 
 export type WriteDescription = Extract<Description, { what: 'write' }>;
@@ -117,11 +118,13 @@ async function record(
   });
 }
 
-function refuseBeyondLimits({ caller, description, request }: IncomingWrite): void {
+function refuseBeyondLimits(write: IncomingWrite): void {
+  const { caller, description, request, query, headers } = write;
   const { limits } = caller;
   if (!limits) return;
   const { operationNo = null, amount = null, feeAmount = null } = description.fields;
-  const read = isAmbiguous(request) ? null : amount;
+  const encoding = headers.find(([name]) => name === 'content-encoding')?.[1];
+  const read = isAmbiguous(request, query, encoding) ? null : amount;
   insistOnLimits(limits, { kind: description.kind, operationNo, amount: read, feeAmount });
 }
 

@@ -1,4 +1,6 @@
 /** What a key may not do is refused before anything is recorded, and a repeat is still answered. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import type { KeyLimits } from '../../src/keys/keys.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -52,6 +54,17 @@ describe('A write beyond a limit of its key', () => {
     const rows = await database.owner.sql`
       select id from tallyhook.operations where owner = ${owner}`;
     expect([rows.length, house.asked.length]).toEqual([0, 0]);
+  });
+
+  it.each<[string, string, string, Record<string, string>]>([
+    ['behind spaces', GIVE, `${' '.repeat(70)}${gift('99,"x":"&amount=1&"')}`, {}],
+    ['packed', GIVE, gift(1), { 'content-encoding': 'gzip', 'content-type': 'application/json' }],
+    ['in the query', `${GIVE}?amount=99`, gift(1), { 'content-type': 'application/json' }],
+  ])('Is refused where it could be hidden: %s', async (_where, path, body, more) => {
+    const { secret } = await keyWith({ amount_per_call: '9' });
+    const answered = await call(secret, path, body, more);
+    expect(answered).toMatchObject({ status: 403, json: { code: 'key_limit' } });
+    expect(house.asked).toEqual([]);
   });
 
   test('Is no write within it, which passes', async () => {
