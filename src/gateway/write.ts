@@ -85,7 +85,16 @@ export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise
     deadlineAt: recorded.sendDeadlineAt,
   });
   if (!operation) return unrecorded(recorded.id);
-  return operation.state === 'queued' ? queuedAnswer(operation) : answerOf(operation, forwarded);
+  return wentBack(operation, forwarded) ? queuedAnswer(operation) : answerOf(operation, forwarded);
+}
+
+/**
+ * Whether it went to the queue, and perhaps on from there already: nothing came of this send, but
+ * the write stands.
+ */
+function wentBack({ expiresAt, state }: Operation, { outcome }: Forwarded): boolean {
+  const unapplied = outcome.class === 'not_sent' || outcome.class === 'unavailable';
+  return expiresAt !== null && unapplied && state !== 'rejected';
 }
 
 /** Checks what may refuse the write, and makes its intent durable. */

@@ -1,6 +1,8 @@
 /** A caller that chose to wait gets 202 with its operation; it is sent once, when it can be. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { touchedBy } from '../../src/daemon/stage-settings.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { journalDefaults } from '../../src/journal/journal.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -110,6 +112,39 @@ describe('A write whose caller chose to wait', () => {
     house.answer(() => DONE);
     await pass();
     expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 3 });
+  });
+
+  test('Is answered as it stands when another daemon sent it on meanwhile', async () => {
+    let lose: (() => Promise<unknown>) | undefined;
+    const losing: Db = {
+      ...database.db,
+      get sql() {
+        return database.db.sql;
+      },
+      get orm() {
+        return database.db.orm;
+      },
+      async begin(work, options) {
+        const done = await database.db.begin(work, options);
+        const meanwhile = lose;
+        if (!meanwhile) return done;
+        lose = undefined;
+        await meanwhile();
+        throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+      },
+    };
+    const cut = await openHouse(losing, { journal: JOURNAL });
+    try {
+      cut.answer(() => DOWN);
+      lose = pass;
+      const told = await give({}, cut);
+      const id = String(told.headers['tallyhook-operation']);
+      expect(told).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
+      expect([cut.asked.length, house.asked.length]).toEqual([1, 1]);
+      expect(await stateOf(id)).toMatchObject({ state: 'accepted', sends: 2 });
+    } finally {
+      await cut.close();
+    }
   });
 
   test('Is sent no more when its answer was lost: it is unknown', async () => {
