@@ -172,9 +172,13 @@ function waitOf(
   const prefer = headerOf(incoming, 'prefer');
   const expires = headerOf(incoming, 'tallyhook-expires');
   const until = waitsUntil(prefer, expires, clock.now(), queueTtlMs);
-  if (until === undefined || ownToken === undefined) return until;
-  // A token of the caller is never kept, so there would be none to send with.
-  throw new Failure('invalid_request', 'respond-async needs the managed token');
+  if (until === undefined) return undefined;
+  // Neither a token of the caller nor how a body is packed is kept to send with later.
+  if (ownToken !== undefined)
+    throw new Failure('invalid_request', 'respond-async needs the managed token');
+  if (headerOf(incoming, 'content-encoding') !== undefined)
+    throw new Failure('invalid_request', 'respond-async needs a body without content-encoding');
+  return until;
 }
 
 async function requestOf(

@@ -179,6 +179,12 @@ describe('A write whose caller chose to wait', () => {
     expect(house.asked).toEqual([]);
   });
 
+  test('Is refused with a packed body: how it is packed is not kept', async () => {
+    const told = await give({ 'content-encoding': 'gzip' });
+    expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+    expect(house.asked).toEqual([]);
+  });
+
   it.each(['yesterday', '2020-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])(
     'Is refused when it may wait until %s',
     async (expires) => {
