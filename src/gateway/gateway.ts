@@ -62,14 +62,15 @@ interface Call {
   response: ServerResponse;
   goOn: (() => void) | undefined;
 }
-type Parts = GatewayParts & { addresses: AddressLimit };
+type Parts = GatewayParts & { addresses: AddressLimit; strangers: Set<Call> };
 /** Undefined: the answer is written already. */
 type Told = { answer: Answer | undefined; kind: string };
 
 /** The gateway of one daemon. */
 export function makeGateway(given: GatewayParts): Gateway {
   const addresses = makeAddressLimit(given.openPathsPerS);
-  const parts: Parts = { retries: makeRetryBudget(), ...given, addresses };
+  const strangers = new Set<Call>();
+  const parts: Parts = { retries: makeRetryBudget(), ...given, addresses, strangers };
   const underWay = new Set<Promise<unknown>>();
   let draining = false;
   return {
@@ -120,7 +121,7 @@ async function route(parts: Parts, call: Call): Promise<Told> {
     refuseTooOften(parts, incoming);
     const own = foreignAuthorization(incoming);
     const authorization = own === undefined ? ('none' as const) : { own };
-    return pass(parts, call, target, classified, authorization);
+    return amongStrangers(parts, call, () => pass(parts, call, target, classified, authorization));
   }
   const identity = await identify(parts.keys, incoming);
   if (!identity) return { answer: unauthorizedAnswer(target.path), kind: 'refused' };
@@ -190,6 +191,25 @@ async function requestOf(
   const contentType = headerOf(incoming, 'content-type');
   const body = await readBody(incoming, bodyBytesMax, goOn);
   return { method, path, contentType, body };
+}
+
+/** Those who need no key may be slow all together, and leave most of the room to the others. */
+const STRANGERS_SHARE = 0.25;
+
+/** @throws Failure `too_many_requests` when too many without a key are under way */
+async function amongStrangers<T>(
+  { strangers, concurrencyMax }: Parts,
+  call: Call,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (strangers.size >= Math.ceil(concurrencyMax * STRANGERS_SHARE))
+    throw new Failure('too_many_requests');
+  strangers.add(call);
+  try {
+    return await work();
+  } finally {
+    strangers.delete(call);
+  }
 }
 
 /** @throws Failure `too_many_requests` with the seconds to wait */

@@ -117,6 +117,26 @@ describe('A repeat', () => {
 });
 
 describe('What needs no key', () => {
+  test('Leaves room to those who have one, however slowly it asks', async () => {
+    const small = await openHouse(database.db, { concurrencyMax: 4 });
+    const slow: Socket[] = [];
+    try {
+      const head = 'POST /v1/oauth/token HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n';
+      // One is asked for its body and never sends it; the next are refused.
+      for (const first of [true, false, false, false]) {
+        const socket = connect(Number(new URL(small.url).port), '127.0.0.1');
+        slow.push(socket);
+        socket.write(`${head}expect: 100-continue\r\n\r\n`);
+        const [said] = await once(socket, 'data');
+        expect(String(said)).toContain(first ? '100 Continue' : '429 Too Many Requests');
+      }
+      expect(await small.call('POST', GIVE, { body: gift(1) })).toMatchObject({ status: 200 });
+    } finally {
+      for (const socket of slow) socket.destroy();
+      await small.close();
+    }
+  });
+
   test('Is answered only so often to one address', async () => {
     const small = await openHouse(database.db, { openPathsPerS: 0.5 });
     try {
