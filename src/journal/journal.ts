@@ -139,7 +139,8 @@ export function makeJournal(parts: Parts): Journal {
     recordResend: (operationId, after, deadlineAt) => resend(parts, operationId, after, deadlineAt),
     async conclude(conclusion) {
       const moved = await outcomes.add(conclusion);
-      const operation = moved ?? (await reads.findOperation(db, conclusion.operationId));
+      const { operationId } = conclusion;
+      const operation = moved ?? (await db.single((q) => reads.findOperation(q, operationId)));
       if (!operation) throw new Failure('internal', 'the operation is gone');
       if (operation.state !== 'sending' && operation.state !== 'unknown')
         recording.left([operation.id]);
