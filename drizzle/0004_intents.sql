@@ -40,6 +40,12 @@ begin
     select k."keyId", (
         select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
         where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > at - interval '24 hours'
+          and o.outcome <> 'not_executed')
+      -- What waits may leave at any time, and what waited for days has just left: both are of this day.
+      + (select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
+        where o.key_id = k."keyId" and o.amount is not null and o.expires_at is not null
+          and o.recorded_at <= at - interval '24 hours' and o.recorded_at > at - interval '9 days'
+          and (o.state = 'queued' or o.sent_at > at - interval '24 hours')
           and o.outcome <> 'not_executed') as moved
     from (select distinct x."keyId" from x where x."dayLimit" is not null) k
   ), looked as materialized (
