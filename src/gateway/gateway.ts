@@ -5,7 +5,7 @@
  * framework would normalise paths and merge headers. Who calls is known before a body is read.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isAway, toDatabaseError } from '../db/sqlstate.ts';
+import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
@@ -106,7 +106,8 @@ async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Pro
     return await route(parts, call);
   } catch (raw) {
     const known = toDatabaseError(raw);
-    const error = isAway(known) ? new Failure('database_unavailable') : known;
+    const away = isAway(known) || isTooSlow(known);
+    const error = away ? new Failure('database_unavailable') : known;
     if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
     return { answer: problemAnswer(error), kind: 'refused' };
   }
@@ -115,6 +116,8 @@ async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Pro
 /** Sends a request the way of its kind: private, read or write. */
 async function route(parts: Parts, call: Call): Promise<Told> {
   const { incoming } = call;
+  // Its answer would repeat what we send, and with it our own token.
+  if (incoming.method === 'TRACE') throw new Failure('method_not_allowed');
   const target = targetOf(incoming.url ?? '');
   const classified = classify(incoming.method ?? 'GET', target.path);
   if (classified.what === 'private') {

@@ -6,7 +6,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, daemonAlive } from '../db/leases.ts';
-import { isAway } from '../db/sqlstate.ts';
+import { isAway, isTooSlow } from '../db/sqlstate.ts';
 import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -231,7 +231,7 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
     },
     BOUNDS,
-    (error) => !isAway(error),
+    (error) => !isAway(error) && !isTooSlow(error),
   );
 }
 
