@@ -176,7 +176,7 @@ export const transitions = tallyhook.table(
   (t) => [index('transitions_by_operation').on(t.operationId, t.id)],
 );
 
-/** Append-only: every time an operation was about to leave, and every time an answer came. */
+/** Append-only: every time an operation was about to leave. */
 export const sends = tallyhook.table(
   'sends',
   {
