@@ -4,9 +4,10 @@
  *
  *     limits → record (commit) → send (no transaction open) → conclude (commit) → answer
  *
- * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; what
- * left is never sent a second time but after a 401 on the managed token, or from the queue after a
- * 429 or maintenance, which prove that it was not applied. A key that holds an operation is answered from it, whatever else would refuse.
+ * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`. What
+ * left leaves a second time only after proof that it was not applied: a 401 on the managed token,
+ * or, from the queue, a 429 or maintenance. A key that holds an operation is answered from it,
+ * whatever else would refuse.
  */
 import type { KeyedOperation, Operation, Recorded } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
