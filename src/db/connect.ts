@@ -42,8 +42,9 @@ export interface Db extends Queryable {
   /**
    * Runs work of a single statement, which is a transaction of its own and needs no further round
    * trips; again, and with the same errors, as `begin`.
+   * @param deadlineMs how long it is waited for; its statement may still be committed after that
    */
-  single<T>(work: (q: Queryable) => Promise<T>): Promise<T>;
+  single<T>(work: (q: Queryable) => Promise<T>, deadlineMs?: number): Promise<T>;
   /** Replaces the pool if this is the driver's known fault; false when it is something else. */
   renewAfter(error: unknown): boolean;
   /** Closes the pool, waiting at most `timeoutMs` for what runs. Harmless twice. */
@@ -94,7 +95,7 @@ export function connect(options: ConnectOptions): Db {
       };
       return again(deadlineMs ?? usualMs, () => pool.begin(level, run) as ReturnType<typeof work>);
     },
-    single: (work) => again(TRANSACTION_DEADLINE_MS, () => work(now)),
+    single: (work, deadlineMs = TRANSACTION_DEADLINE_MS) => again(deadlineMs, () => work(now)),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;

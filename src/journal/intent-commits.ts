@@ -11,6 +11,7 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { conflictsOf, type Marks, type OpenWrite, targetOf } from './admission.ts';
+import { makeDaySums } from './day-sums.ts';
 import type { Doubts } from './doubts.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
 import { type Attempt, type Intent, recordIntents, type VerdictRow } from './intent-store.ts';
@@ -44,6 +45,12 @@ export interface Candidate {
   turn: number;
 }
 
+/**
+ * How long a commit of intents is waited for: all intents wait behind it, and a connection that was
+ * lost without a word would never answer. Nothing was sent by then.
+ */
+const COMMIT_WITHIN_MS = 15_000;
+
 /** What a write changes, as admission needs it, and every wallet that it touches. */
 export function marksOf({ touchedBy }: JournalSettings, kind: Kind, fields: WriteFields) {
   const { users, all } = touchedBy(kind, fields);
@@ -59,17 +66,23 @@ export function intentCommits(given: {
   doubts: Doubts;
 }) {
   const { db, daemon, clock, settings, doubts } = given;
+  const daySumsOf = makeDaySums(db);
   return groupCommit<Candidate, Verdict>(
     async (group) => {
       const at = clock.now();
       const going = attemptsOf(group, at);
       const attempts = [...going.values()];
+      const limited = attempts.filter(({ intent }) => intent.dayLimit !== null);
+      const keyIds = new Set(limited.map(({ intent }) => intent.keyId));
+      const daySums = keyIds.size > 0 ? await daySumsOf([...keyIds], at) : new Map();
       const rows = await db
-        .single((q) =>
-          recordIntents(q, {
-            ...{ attempts, at, daemonId: daemon.id, epoch: daemon.epoch },
-            queueMax: settings.queueMax,
-          }),
+        .single(
+          (q) =>
+            recordIntents(q, {
+              ...{ attempts, daySums, at, daemonId: daemon.id, epoch: daemon.epoch },
+              queueMax: settings.queueMax,
+            }),
+          COMMIT_WITHIN_MS,
         )
         .catch((error) => {
           // The commit may have happened, or may still happen.

@@ -48,6 +48,14 @@ export interface Attempt {
   names: readonly string[];
 }
 
+/** What a limited key moved of late. */
+export interface DaySum {
+  /** Writes recorded after `from`, until `upTo`, are in the sum; the others are not. */
+  from: Instant;
+  upTo: Instant;
+  moved: bigint;
+}
+
 export interface VerdictRow {
   n: number;
   verdict:
@@ -71,23 +79,31 @@ export async function recordIntents(
   db: Queryable,
   given: {
     attempts: readonly Attempt[];
+    /** Of each limited key among them. */
+    daySums: ReadonlyMap<string, DaySum>;
     at: Instant;
     daemonId: string;
     epoch: bigint;
     queueMax: number;
   },
 ): Promise<VerdictRow[]> {
-  const { attempts, at, daemonId, epoch } = given;
+  const { attempts, daySums, at, daemonId, epoch } = given;
+  const rows = attempts.map((attempt, n) => rowOf(attempt, n, daySums));
   const names = [...new Set(attempts.flatMap((attempt) => attempt.names))];
   const mayQueue = attempts.some(({ intent }) => intent.expiresAt !== null);
   return db.sql<VerdictRow[]>`
     select n, verdict, until, seen from tallyhook.record_intents(
-      ${asJson(attempts.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
+      ${asJson(rows)}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
       ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? given.queueMax : null}::int)`;
 }
 
-function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {
+function rowOf(
+  { intent, names: _, ...attempt }: Attempt,
+  n: number,
+  daySums: ReadonlyMap<string, DaySum>,
+) {
   const { fields, body, expiresAt, ...plain } = intent;
+  const sum = plain.dayLimit === null ? undefined : daySums.get(plain.keyId);
   return {
     n,
     ...plain,
@@ -96,5 +112,23 @@ function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {
     body: Buffer.from(body).toString('base64'),
     expiresAt: expiresAt === null ? null : isoText(expiresAt),
     sendDeadlineAt: isoText(attempt.sendDeadlineAt),
+    ...(sum ? { dayFrom: isoText(sum.from), dayUpTo: isoText(sum.upTo), dayMoved: sum.moved } : {}),
   };
+}
+
+/** What these keys moved between two instants, fees included, as far as it was not refused. */
+export async function sumsOfKeys(
+  db: Queryable,
+  keyIds: readonly string[],
+  after: Instant,
+  upTo: Instant,
+): Promise<Map<string, bigint>> {
+  const rows = await db.sql<{ keyId: string; moved: bigint }[]>`
+    select o.key_id as "keyId", sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)) as moved
+    from tallyhook.operations o
+    where o.key_id = any(${keyIds as string[]}::text[]) and o.amount is not null
+      and o.recorded_at > ${isoText(after)} and o.recorded_at <= ${isoText(upTo)}
+      and o.outcome <> 'not_executed'
+    group by o.key_id`;
+  return new Map(rows.map(({ keyId, moved }) => [keyId, moved]));
 }

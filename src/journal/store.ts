@@ -1,5 +1,6 @@
 /** SQL of the journal: the one statement that changes a state, and what the ledger marks. */
 import { asJson, type Tx } from '../db/connect.ts';
+import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Operation, type State, statesBefore } from './operation.ts';
@@ -41,9 +42,11 @@ export interface Move {
 
 /**
  * The statement that changes states: each row moves only from a state that may precede its new one,
- * and its transition is written in the same statement. Answers the operations that moved.
+ * and its transition is written in the same statement. Answers the operations that moved. No
+ * operation may be named twice.
  */
 export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operation[]> {
+  assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
   const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);
   const counts = new Map<string, number>();
   for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1);

@@ -6,7 +6,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
-import { type Clock, isoText } from '../kernel/clock.ts';
+import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { jsonText } from '../kernel/json.ts';
@@ -15,8 +15,11 @@ import * as store from './store.ts';
 
 export { countUnnumbered } from './store.ts';
 
-/** Writes the deliveries of these events inside the same transaction; given by webhooks. */
-export type FanOut = (tx: Tx, events: readonly OutboxEvent[]) => Promise<void>;
+/**
+ * Writes the deliveries of these events inside the same transaction; given by webhooks. It is asked
+ * in one breath with their insert, and finds them in the table.
+ */
+export type FanOut = (tx: Tx, recordedAt: Instant, ids: readonly string[]) => Promise<void>;
 
 export interface Outbox {
   /**
@@ -30,36 +33,32 @@ export function makeOutbox(given: { clock: Clock; ids: Ids; fanOut: FanOut }): O
   return {
     async emit(tx, drafts) {
       if (drafts.length === 0) return [];
-      const counts = new Map<string, number>();
-      for (const { subject } of drafts) counts.set(subject, (counts.get(subject) ?? 0) + 1);
-      const next = await store.advanceSubjects(tx, counts);
-      // Taken after the subjects are locked, so that recorded order follows subject order.
       const recordedAt = given.clock.now();
-      const events = drafts.map((draft) => {
-        const subjectSeq = must(next.get(draft.subject), 'subject number');
-        next.set(draft.subject, subjectSeq + 1n);
-        return toEvent(draft, given.ids.next('evt'), subjectSeq, recordedAt);
-      });
+      const events = drafts.map((draft) => ({ ...draft, id: given.ids.next('evt') }));
+      const ids = events.map(({ id }) => id);
+      const rows = events.map((event) => ({ ...event, head: bodyHead(event) }));
       // Sent together: one round trip.
-      await Promise.all([store.insertEvents(tx, events), given.fanOut(tx, events)]);
-      return events;
+      const [written] = await Promise.all([
+        store.insertEvents(tx, rows, recordedAt),
+        given.fanOut(tx, recordedAt, ids),
+      ]);
+      return events.map((event) => ({
+        ...event,
+        ...must(written.get(event.id), 'event'),
+        recordedAt,
+      }));
     },
   };
 }
 
 /**
- * The body is fixed here, once: the same bytes go to every endpoint, every attempt and the feed.
+ * The body up to the number within its subject, which the database gives when it writes the event:
+ * fixed there, once, the same bytes go to every endpoint, every attempt and the feed.
  */
-function toEvent(
-  draft: EventDraft,
-  id: string,
-  subjectSeq: bigint,
-  recordedAt: number,
-): OutboxEvent {
-  const { type, subject, occurredAt } = draft;
-  const data = { ...draft.data, subject_seq: Number(subjectSeq) };
+function bodyHead({ id, type, occurredAt, data }: EventDraft & { id: string }): string {
   const body = jsonText({ id, type, timestamp: isoText(occurredAt), data });
-  return { id, type, subject, subjectSeq, occurredAt, recordedAt, body };
+  const comma = body.endsWith('{}}') ? '' : ',';
+  return `${body.slice(0, -2)}${comma}"subject_seq":`;
 }
 
 /** Events that one pass numbers at most. */

@@ -1,44 +1,48 @@
 /** SQL of the outbox: subject counters, events, and the numbers of the feed. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { OutboxEvent } from './events.ts';
 
-/**
- * Reserves the next numbers of each subject and locks the subjects (in name order, so that two
- * producers never wait for each other in a circle). Answers the first reserved number per subject.
- */
-export async function advanceSubjects(
-  tx: Tx,
-  counts: ReadonlyMap<string, number>,
-): Promise<Map<string, bigint>> {
-  const wanted = [...counts].map(([subject, count]) => ({ subject, count }));
-  const rows = await tx.sql<{ subject: string; last_seq: bigint }[]>`
-    insert into tallyhook.subjects as s (subject, last_seq)
-    select subject, count from jsonb_to_recordset(${asJson(wanted)}::jsonb) as x(subject text,
-      count bigint)
-    order by subject
-    on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
-    returning subject, last_seq`;
-  return new Map(
-    rows.map((r) => [r.subject, r.last_seq - BigInt(counts.get(r.subject) ?? 0) + 1n]),
-  );
+/** An event without its number. @property head its body up to that number */
+export interface EventRow {
+  id: string;
+  type: string;
+  subject: string;
+  occurredAt: Instant;
+  head: string;
 }
 
-export async function insertEvents(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
-  const rows = events.map((e) => ({
-    id: e.id,
-    type: e.type,
-    subject: e.subject,
-    subject_seq: e.subjectSeq,
-    occurred_at: isoText(e.occurredAt),
-    recorded_at: isoText(e.recordedAt),
-    body: e.body,
-  }));
-  await tx.sql`
+/**
+ * Writes events, each with the next number of its subject, and locks the subjects (in name order,
+ * so that two producers never wait for each other in a circle). Answers number and body by id.
+ */
+export async function insertEvents(
+  tx: Tx,
+  events: readonly EventRow[],
+  recordedAt: Instant,
+): Promise<Map<string, { subjectSeq: bigint; body: string }>> {
+  const rows = events.map(({ id, type, subject, occurredAt, head }, n) => {
+    return { n, id, type, subject, occurred_at: isoText(occurredAt), head };
+  });
+  const written = await tx.sql<{ id: string; subjectSeq: bigint; body: string }[]>`
+    with x as materialized (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id text, type text,
+        subject text, occurred_at timestamptz, head text)
+    ), s as (
+      insert into tallyhook.subjects as s (subject, last_seq)
+      select subject, count(*) from x group by subject order by subject
+      on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
+      returning subject, last_seq
+    ), e as (
+      select x.id, x.type, x.subject, x.occurred_at, x.head, s.last_seq + 1 - row_number()
+        over (partition by x.subject order by x.n desc) as seq
+      from x join s on s.subject = x.subject
+    )
     insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
-    select id, type, subject, subject_seq, occurred_at, recorded_at, body
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, type text, subject text,
-      subject_seq bigint, occurred_at timestamptz, recorded_at timestamptz, body text)`;
+    select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)},
+      e.head || e.seq || '}}'
+    from e
+    returning id, subject_seq as "subjectSeq", body`;
+  return new Map(written.map(({ id, ...event }) => [id, event]));
 }
 
 /**

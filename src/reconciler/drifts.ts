@@ -8,10 +8,10 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { hurry, type LookToJudge } from '../observer/observer.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
+import type { Context } from './context.ts';
 import { driftStep } from './drift-rule.ts';
 import { holdForLook } from './hold.ts';
 import { compareWithDenied, overturn } from './overturn.ts';
-import type { Context } from './reconciler.ts';
 import type { Part } from './wallet-rule.ts';
 import {
   closeDrift,

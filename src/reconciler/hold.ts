@@ -8,7 +8,7 @@ import type { Tx } from '../db/connect.ts';
 import type { Operation } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { LookToJudge } from '../observer/observer.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import type { Wallet } from './wallet-store.ts';
 
 /** Unclean looks in a row before writes wait, and again before they wait once more. */

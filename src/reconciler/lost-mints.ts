@@ -11,6 +11,7 @@ import type { Json } from '../kernel/json.ts';
 import { type LookToJudge, pendingGapMs, sweepSoon } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
+import type { Context } from './context.ts';
 import {
   type ListedToken,
   type MintSaid,
@@ -26,7 +27,6 @@ import {
   listUnnumbered,
   newestSweep,
 } from './mint-store.ts';
-import type { Context } from './reconciler.ts';
 import { beliefIn, giveToPeople, isQuiet, quietAfter, takeEvidence } from './resolution.ts';
 import { sameAddress } from './token-rule.ts';
 

@@ -10,7 +10,8 @@ import { walletKeysOf } from '../ledger/ledger.ts';
 import { hurry, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
-import type { Context } from './reconciler.ts';
+import { coincidence, stepShown } from './coincidence.ts';
+import type { Context } from './context.ts';
 import {
   beliefIn,
   giveToPeople,
@@ -23,15 +24,13 @@ import { findCandidate } from './store.ts';
 import {
   COINCIDENCE_MAX,
   canBeExplained,
-  chanceOfCoincidence,
   type Explanation,
-  likeAmounts,
   solveJointly,
   type WalletEvidence,
 } from './unknown-rule.ts';
 import { readStanding } from './wallet-books.ts';
 import { expectationOf } from './wallet-rule.ts';
-import { countLikeDrifts, findWallet } from './wallet-store.ts';
+import { findWallet } from './wallet-store.ts';
 
 /** Unknown writes that share wallets, directly or through others. */
 export interface Component {
@@ -69,20 +68,54 @@ export async function judgeComponent(
     // One that nothing explains was changed by others: it says nothing, and silences no neighbour.
     if (evidence && canBeExplained(evidence)) wallets.push(evidence);
   }
-  if (wallets.length === 0)
-    return overdue(tx, context, operations, now, 'no wallet can be explained');
-  const solved = solveJointly(wallets);
-  if (typeof solved === 'string') return overdue(tx, context, operations, now, solved);
+  const solved = wallets.length > 0 ? solveJointly(wallets) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    const said = await saidOf(tx, context, { operation, solved, wallets, now });
+    const explained = wallets.filter(({ key }) => isPartyOf(operation, key, context));
+    const said =
+      explained.length === 0
+        ? await saidByStep(tx, context, operation, now)
+        : typeof solved !== 'string' &&
+          (await saidOf(tx, context, { operation, solved, speaking: explained, now }));
+    const why = typeof solved === 'string' ? solved : 'the looks do not tell';
     events.push(
       ...(said
         ? await takeEvidence(tx, context, operation, said, now)
-        : await overdue(tx, context, [operation], now, 'the looks do not tell')),
+        : await overdue(tx, context, operation, now, why)),
     );
   }
   return events;
+}
+
+function isPartyOf(operation: Operation, key: string, { books }: Context): boolean {
+  return walletKeysOf(operation, books).includes(key);
+}
+
+/**
+ * None of its wallets can be explained: others changed them. One that moved by just its effect
+ * between two looks says that it was executed all the same; that it was not, none of them can say.
+ */
+async function saidByStep(
+  tx: Tx,
+  context: Context,
+  operation: Operation,
+  now: Instant,
+): Promise<Said | undefined> {
+  for (const key of walletKeysOf(operation, context.books)) {
+    const step = await stepShown(tx, context, key, { operation, now });
+    const newest = step?.looks.at(-1);
+    if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
+    const evidence = {
+      looks: step.looks.map(({ lookId }) => lookId),
+      wallets: [key],
+      residuals: step.looks.map(({ residual }) => residual.toString()),
+      moved_once: true,
+      chance_of_coincidence: step.chance,
+    };
+    const said = { outcome: 'executed', basis: 'one_sided', enough: true } as const;
+    return { ...said, evidence, startedAt: newest.startedAt, endedAt: newest.endedAt };
+  }
+  return undefined;
 }
 
 /** One wallet of the component at its newest look, or undefined while it cannot speak. */
@@ -136,14 +169,14 @@ async function saidOf(
   given: {
     operation: Operation;
     solved: Explanation;
-    wallets: readonly WalletEvidence[];
+    /** The wallets of the operation that can be explained. */
+    speaking: readonly WalletEvidence[];
     now: Instant;
   },
 ): Promise<Said | undefined> {
-  const { operation, solved, wallets, now } = given;
+  const { operation, solved, speaking, now } = given;
   const shown = solved.shown.get(operation.id);
   const parties = new Set(walletKeysOf(operation, context.books));
-  const speaking = wallets.filter(({ key }) => parties.has(key));
   const sides = speaking.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
   // A look from before the write says nothing of it: the next one will.
   if (sides.length < speaking.length) return undefined;
@@ -157,7 +190,9 @@ async function saidOf(
   if (!twoSided && outcome === 'not_executed' && !isUnlikely(belief)) return undefined;
   const earlier = await findCandidate(tx, operation.id);
   const first = earlier?.outcome === outcome ? earlier.seen_at : solved.endedAt;
-  const chance = twoSided ? 0 : await coincidence(tx, sides, operation, { first, now });
+  const chance = twoSided
+    ? 0
+    : await coincidence(tx, context, sides, { operation, outcome, first, now });
   // While another party may still be explained, weak evidence waits for it.
   if (chance >= COINCIDENCE_MAX && speaking.length < parties.size) return undefined;
   return {
@@ -176,43 +211,14 @@ async function saidOf(
   };
 }
 
-/**
- * The chance that an equal outside change explains the one wallet that we can see. It may have
- * happened at any time since the balance was last explained, so also before the write was sent, and
- * until it was first seen.
- */
-async function coincidence(
-  tx: Tx,
-  sides: readonly WalletEvidence[],
-  operation: Operation,
-  seen: { first: Instant; now: Instant },
-): Promise<number> {
-  let chance = 1;
-  for (const { key, optional } of sides) {
-    const wallet = await findWallet(tx, key);
-    const openedAt = wallet?.opened_at ?? seen.now;
-    const history = await countLikeDrifts(tx, key, likeAmounts(operation.id, optional), seen.now);
-    const sentAt = operation.sentAt ?? operation.recordedAt;
-    const windowMs = seen.first - Math.min(sentAt, wallet?.clean_at ?? sentAt);
-    const own = { changes: history.own, observedMs: seen.now - openedAt };
-    const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
-    chance = Math.min(chance, chanceOfCoincidence(own, pool, windowMs));
-  }
-  return chance;
-}
-
 /** Without one explanation an unknown write waits; after the time set for it, people are asked. */
 async function overdue(
   tx: Tx,
   context: Context,
-  operations: readonly Operation[],
+  operation: Operation,
   now: Instant,
   why: string,
 ): Promise<EventDraft[]> {
-  const events: EventDraft[] = [];
-  for (const operation of operations) {
-    if (!isOverdue(operation, context, now)) continue;
-    events.push(...(await giveToPeople(tx, context, operation, { explanations: why }, now)));
-  }
-  return events;
+  if (!isOverdue(operation, context, now)) return [];
+  return giveToPeople(tx, context, operation, { explanations: why }, now);
 }

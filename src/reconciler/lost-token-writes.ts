@@ -5,7 +5,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { type LookToJudge, listLooks } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { isUnlikely } from './belief.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import { beliefIn, isQuiet, type Said, takeEvidence } from './resolution.ts';
 import type { Token } from './store.ts';
 import { hashChange, preImageOf, type SeenToken, tokenEvidence } from './token-evidence.ts';
@@ -31,10 +31,11 @@ export async function judgeLostTokenWrites(
   const open = sent.filter(({ outcome }) => outcome === 'open');
   const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];
-  for (const operation of unknown) {
+  for (const lost of unknown) {
+    const operation = await withImage(tx, lost, look);
     // A look that began before the write was sent says nothing of it.
     if (look.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
-    const others = sent.filter((other) => other !== operation);
+    const others = sent.filter((other) => other !== lost);
     // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
     // lost burn from one that was answered.
     const rivals = others.filter(({ kind }) => kind === operation.kind);
@@ -67,6 +68,19 @@ export async function judgeLostTokenWrites(
 
 /** Looks that are searched for one that saw the token. */
 const LOOKS_SEARCHED_MAX = 200;
+
+/** A write that left before its first look came back has the newest look from before as its own. */
+async function withImage(tx: Tx, operation: Operation, look: LookToJudge): Promise<Operation> {
+  if (preImageOf(operation)) return operation;
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const looks = await listLooks(tx, look.object, LOOKS_SEARCHED_MAX);
+  const before = looks.find(
+    ({ result, ended_at: endedAt }) => result === 'seen' && endedAt <= sentAt,
+  );
+  return before
+    ? { ...operation, preImage: { token: before.record, at: before.started_at } }
+    : operation;
+}
 
 /** Whether the token was seen since a lost mint was sent, or another write on it succeeded. */
 async function wasThere(

@@ -10,7 +10,7 @@ import { listOperations, type Operation, operationFields } from '../journal/jour
 import type { Instant } from '../kernel/clock.ts';
 import { accountOfWallet, effectOn, walletKeysOf } from '../ledger/ledger.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import { quietAfter } from './resolution.ts';
 import { type Drift, listOpenDrifts, walletsByKey } from './wallet-store.ts';
 

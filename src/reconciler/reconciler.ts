@@ -6,28 +6,27 @@
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
-import type { Journal } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import type { Ids } from '../kernel/ids.ts';
-import { type Books, walletsOfBooks } from '../ledger/ledger.ts';
+import { walletsOfBooks } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
   type LookToJudge,
   listUnjudged,
   markJudged,
-  type Rhythm,
 } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Odds, oddsOf } from './belief.ts';
 import { listLessons } from './belief-store.ts';
+import type { Context, ReconcilerSettings } from './context.ts';
 import { judgeSweep } from './lost-mints.ts';
 import { judgeToken } from './tokens.ts';
 import { makeUnknownWork } from './unknown-work.ts';
 import { judgeWallet } from './wallets.ts';
 
+export type { ReconcilerSettings } from './context.ts';
 export { countOpenDrifts, type Position, positionsOf } from './position-store.ts';
 export { findToken, listTokens, type Token } from './store.ts';
 export {
@@ -40,29 +39,6 @@ export {
   listWallets,
   type Wallet,
 } from './wallet-store.ts';
-
-export interface ReconcilerSettings extends Rhythm {
-  /** L: how long a write may take to show in reads, in milliseconds. */
-  readLagMs: number;
-  /** How long after its send deadline a write may still be applied by the service. */
-  quiescenceMs: number;
-  /** How long after that an unexplained unknown outcome is given to people. */
-  undecidedAfterMs: number;
-}
-
-/** What every judgement needs. */
-export interface Context {
-  ids: Ids;
-  journal: Journal;
-  books: Books;
-  settings: ReconcilerSettings;
-  /** Since when the service answers, as far as known; infinite while it is down. */
-  availableSince: Instant;
-  /** Since when somebody has judged without a break: nobody waits in vain while nobody judges. */
-  judgingSince: Instant;
-  /** What lost answers have taught so far. */
-  odds: Odds;
-}
 
 export interface Reconciler {
   /** One bounded pass. Answers how many looks were judged; 0 while another daemon is the judge. */

@@ -9,7 +9,7 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import { beliefExecuted } from './belief.ts';
-import type { Context } from './reconciler.ts';
+import type { Context } from './context.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
 
 /** What one look, or several together, say about one lost answer. */

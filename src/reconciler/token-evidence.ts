@@ -112,11 +112,15 @@ function changeSaid(
   const rivals = others.filter((other) => mayHaveChanged(operation, other, image));
   if (hasEffect(operation, token)) {
     // What it shows it may have shown before, or another write of ours may have made it so.
-    if (before === true || rivals.some((rival) => sameEffect(operation, rival))) return undefined;
-    if (change === 'new') return executed('the token shows the effect under a new hash');
-    return before === false
-      ? executed('the token shows the effect under a later hash of ours')
-      : undefined;
+    if (rivals.some((rival) => sameEffect(operation, rival))) return undefined;
+    if (before === true && ownedAnew(operation, token, image))
+      return executed('the token went to its owner once more');
+    if (before !== false) return undefined;
+    return executed(
+      change === 'new'
+        ? 'the token shows the effect under a new hash'
+        : 'the token shows the effect under a later hash of ours',
+    );
   }
   if (token.status !== COMPLETE || !image || rivals.length > 0) return undefined;
   const still =
@@ -126,6 +130,12 @@ function changeSaid(
         sameAddress(image.owner, token.owner)
       : change === 'other' && sameJsonText(image.extraData, token.extraData);
   return still ? notExecuted('the token changed, but not in what was asked') : undefined;
+}
+
+/** Whether the service tells that the token came to the owner whom it had already. */
+function ownedAnew(operation: Operation, token: SeenToken, image: PreImage | undefined): boolean {
+  if (operation.kind !== 'transfer_from' || !image?.ownedText || !token.ownedText) return false;
+  return token.status === COMPLETE && image.ownedText !== token.ownedText;
 }
 
 /** Whether the effect showed before the write already; undefined when that is not known. */

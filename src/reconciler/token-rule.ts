@@ -87,6 +87,19 @@ export function endingOf(
     : undefined;
 }
 
+/**
+ * Of several burns of one token that is gone, the one that took it: the one under whose hash it was
+ * seen last, or else the newest, since a burn is accepted only of a token that is there.
+ */
+export function takerOf(
+  burns: readonly Operation[],
+  lastHash: string | null,
+): Operation | undefined {
+  const seen = burns.find(({ txHash }) => txHash !== null && txHash === lastHash);
+  const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
+  return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
+}
+
 /** True when the token shows what the operation asked for. */
 export function hasEffect(operation: Operation, token: TokenState): boolean {
   switch (operation.kind) {

@@ -10,10 +10,17 @@ import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { hurry, type LookToJudge, listLooks, pendingGapMs } from '../observer/observer.ts';
 import type { EventDraft, EventType } from '../outbox/events.ts';
+import type { Context } from './context.ts';
 import { judgeLostTokenWrites } from './lost-token-writes.ts';
-import type { Context } from './reconciler.ts';
 import { findToken, saveToken, type Token } from './store.ts';
-import { changesOf, endingOf, isMoving, type TokenSight, type TokenState } from './token-rule.ts';
+import {
+  changesOf,
+  endingOf,
+  isMoving,
+  type TokenSight,
+  type TokenState,
+  takerOf,
+} from './token-rule.ts';
 
 const OPERATIONS_MAX = 100;
 
@@ -47,7 +54,8 @@ export async function judgeToken(
       readLagMs: context.settings.readLagMs,
       sameToken,
     };
-    events.push(...(await endOperations(tx, context, operations, { state, sight, now })));
+    const lastHash = before?.lastTxHash ?? null;
+    events.push(...(await endOperations(tx, context, operations, { state, sight, lastHash, now })));
   }
   const given = { operations, held: before, seen: state, look, now };
   events.push(...(await judgeLostTokenWrites(tx, context, given)));
@@ -230,13 +238,25 @@ async function endOperations(
   tx: Tx,
   { journal }: Context,
   operations: readonly Operation[],
-  given: { state: TokenState | 'absent'; sight: TokenSight; now: Instant },
+  given: {
+    state: TokenState | 'absent';
+    sight: TokenSight;
+    lastHash: string | null;
+    now: Instant;
+  },
 ): Promise<EventDraft[]> {
-  const { state, sight, now } = given;
-  const moves = operations.flatMap((operation) => {
-    if (operation.state !== 'accepted' && operation.state !== 'executed') return [];
+  const { state, sight, lastHash, now } = given;
+  const waiting = operations.filter((o) => o.state === 'accepted' || o.state === 'executed');
+  const burns = waiting.filter(({ kind }) => kind === 'burn');
+  const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
+  const moves = waiting.flatMap((operation) => {
     const ending = endingOf(operation, state, sight);
-    return ending ? [{ id: operation.id, at: now, settledAt: now, ...ending }] : [];
+    if (!ending) return [];
+    const ended = { id: operation.id, at: now, settledAt: now };
+    // A token is burned once: of two accepted burns the chain must have failed the other.
+    return taker && taker !== operation
+      ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }]
+      : [{ ...ended, ...ending }];
   });
   const moved = await journal.move(tx, moves);
   return moved.map((operation) => ({

@@ -7,9 +7,9 @@ import type { Db, Tx } from '../db/connect.ts';
 import { listUnknown, NFT_KINDS, TOKEN_KINDS } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { EventDraft } from '../outbox/events.ts';
+import type { Context } from './context.ts';
 import { giveMintToPeople, wantSweeps } from './lost-mints.ts';
 import { type Component, componentsOf, judgeComponent } from './lost-payments.ts';
-import type { Context } from './reconciler.ts';
 import { giveToPeople, isOverdue, quietAfter } from './resolution.ts';
 
 /** Lost answers that are judged in one pass at most, the oldest ones. */

@@ -12,9 +12,9 @@ import type { Instant } from '../kernel/clock.ts';
 import { accountOfWallet, openingId, walletKeysOf, want } from '../ledger/ledger.ts';
 import type { LookToJudge } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
+import type { Context } from './context.ts';
 import { lookAgain, stepDrift } from './drifts.ts';
 import { release } from './hold.ts';
-import type { Context } from './reconciler.ts';
 import { readStanding } from './wallet-books.ts';
 import { explainedBy, observedEvents } from './wallet-events.ts';
 import {

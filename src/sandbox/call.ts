@@ -3,7 +3,6 @@
  * one to the other and can be cut, delayed or repeated without a connection.
  */
 import { jsonText } from '../kernel/json.ts';
-import type { World } from './world.ts';
 
 /** Which of the three error shapes an endpoint speaks. */
 export type Family = 'nft' | 'account' | 'oauth';
@@ -30,8 +29,6 @@ export interface Answer {
   headers: Record<string, string>;
   body: string;
 }
-
-export type Handler = (world: World, call: Call) => Answer;
 
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 

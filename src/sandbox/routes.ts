@@ -1,11 +1,14 @@
 /** Every endpoint of the service on one screen. */
 import { readAccount } from './accounts.ts';
-import type { Family, Handler } from './call.ts';
+import type { Answer, Call, Family } from './call.ts';
 import { readMaintenance } from './maintenance.ts';
 import { burn, mint, mintSequential, setExtraData, transferFrom } from './nft.ts';
 import { listTokens, readToken } from './nft-reads.ts';
 import { authorize, checkToken, login, token } from './oauth.ts';
 import { give, receiveFrom, transfer } from './transactions.ts';
+import type { World } from './world.ts';
+
+type Handler = (world: World, call: Call) => Answer;
 
 export interface Route {
   /** The name by which faults find it. */

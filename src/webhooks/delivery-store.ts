@@ -8,7 +8,6 @@
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { OutboxEvent } from '../outbox/events.ts';
 
 /**
  * Makes the deliveries of these events for every enabled endpoint that wants them, in one
@@ -16,14 +15,11 @@ import type { OutboxEvent } from '../outbox/events.ts';
  * same two give the same id. A test goes to its own endpoint only, and nobody is told of his own
  * trouble. Answers how many were made.
  */
-export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): Promise<number> {
-  const rows = events.map((e) => ({
-    id: e.id,
-    type: e.type,
-    subject: e.subject,
-    subject_seq: e.subjectSeq,
-    recorded_at: isoText(e.recordedAt),
-  }));
+export async function insertDeliveries(
+  tx: Tx,
+  recordedAt: Instant,
+  eventIds: readonly string[],
+): Promise<number> {
   const made = await tx.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
@@ -31,13 +27,13 @@ export async function insertDeliveries(tx: Tx, events: readonly OutboxEvent[]): 
         || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12),
       e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at,
       e.recorded_at
-    from jsonb_to_recordset(${asJson(rows)}::jsonb)
-      as e(id text, type text, subject text, subject_seq bigint, recorded_at timestamptz)
+    from tallyhook.events e
     join tallyhook.endpoints p on p.state = 'enabled' and p.deleted_at is null and case
       when e.type = 'endpoint.test' then e.subject = 'endpoint:' || p.id
       else p.event_types && array['*', e.type, split_part(e.type, '.', 1) || '.*']
         and e.subject <> 'endpoint:' || p.id end
-    cross join lateral (select md5(e.id || p.id) as hex) h`;
+    cross join lateral (select md5(e.id || p.id) as hex) h
+    where e.recorded_at = ${isoText(recordedAt)} and e.id = any(${eventIds as string[]}::text[])`;
   return made.count;
 }
 

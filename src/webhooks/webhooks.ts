@@ -36,8 +36,8 @@ export type { Emit } from './settler.ts';
 export type { Pass } from './worker.ts';
 
 /** Makes the deliveries of events in their producer's transaction; for the outbox. */
-export const fanOut: FanOut = async (tx, events) => {
-  await insertDeliveries(tx, events);
+export const fanOut: FanOut = async (tx, recordedAt, ids) => {
+  await insertDeliveries(tx, recordedAt, ids);
 };
 
 export interface WebhooksNeeds {
@@ -110,8 +110,8 @@ export function makeWebhooks(given: WebhooksNeeds): Webhooks {
   let news = false;
   return {
     ...makeEndpoints({ ...given, allowed }),
-    async fanOut(tx, events) {
-      if ((await insertDeliveries(tx, events)) > 0) news = true;
+    async fanOut(tx, recordedAt, ids) {
+      if ((await insertDeliveries(tx, recordedAt, ids)) > 0) news = true;
     },
     takeNews() {
       const had = news;

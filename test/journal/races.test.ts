@@ -114,6 +114,23 @@ test('What was not executed leaves its room in the day, and so does yesterday', 
   await one();
 });
 
+test('What was moved hours ago counts as what was moved just now, on every daemon', async () => {
+  const keyId = 'key_hours';
+  const one = (i: number) => recorded(of(i), { ...give(freshWallet()), keyId, dayLimit: 30n });
+  await database.owner.sql`update tallyhook.daemons set alive_until = '2100-01-01'`;
+  const first = await one(0);
+  park.advance(3_600_000);
+  await one(1);
+  park.advance(3_600_000);
+  await one(0);
+  for (const i of [0, 1]) await expect(one(i)).rejects.toMatchObject({ code: 'key_limit' });
+  // It was found not executed long after: there is room again within a minute.
+  await of(0).conclude(conclusion(first, 'rejected', park.clock.now()));
+  park.advance(60_000);
+  await one(1);
+  await expect(one(0)).rejects.toMatchObject({ code: 'key_limit' });
+});
+
 test('Once a freeze is answered no further row appears, and what is repeated is still told', async () => {
   const owner = 'hammer';
   const keyed = { ...give(freshWallet()), owner, idempotencyKey: 'before' };

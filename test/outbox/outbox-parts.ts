@@ -1,10 +1,10 @@
 /** An outbox over a clone of the database, and events that say nothing but where they belong. */
-import type { Db, Tx } from '../../src/db/connect.ts';
+import type { Db } from '../../src/db/connect.ts';
 import { systemChance } from '../../src/kernel/chance.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import type { EventDraft, OutboxEvent } from '../../src/outbox/events.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
+import type { EventDraft } from '../../src/outbox/events.ts';
+import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
 
 /** An event of that subject. */
 export function draft(subject: string, more: Partial<EventDraft> = {}): EventDraft {
@@ -18,11 +18,7 @@ export function draft(subject: string, more: Partial<EventDraft> = {}): EventDra
 }
 
 /** Emits in a transaction of its own. */
-export function openOutbox(
-  db: Db,
-  clock: Clock,
-  fanOut: (tx: Tx, events: readonly OutboxEvent[]) => Promise<void> = async () => {},
-) {
+export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => {}) {
   const outbox = makeOutbox({ clock, ids: makeIds(clock, systemChance), fanOut });
   return {
     outbox,

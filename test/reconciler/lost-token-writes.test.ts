@@ -106,6 +106,48 @@ describe('A lost write on a token', () => {
     expect(['executed', 'settled']).toContain(await house.stateOf(id));
   });
 
+  it('A transfer to its owner, sent before the first look came back, is left open', async () => {
+    const token = story();
+    const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
+    await house.acceptHash(await token.mint(), freshHash());
+    const id = await house.send('transfer_from', { ...fields, toAddr: token.owner });
+    await house.lose(id);
+    await token.sees({ lastTxHash: freshHash() });
+    await token.sees();
+    expect(await house.stateOf(id)).toBe('unknown');
+  });
+
+  it('A transfer to its owner is executed when the service says that it came anew', async () => {
+    const [anew, same] = [story(), story()];
+    const ids: string[] = [];
+    for (const token of [anew, same]) {
+      await token.sees();
+      const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
+      const to = { ...fields, toAddr: token.owner };
+      ids.push(await house.send('transfer_from', to, token.image()));
+    }
+    for (const id of ids) await house.lose(id);
+    calm();
+    await anew.sees({ lastTxHash: freshHash(), ownedAtText: '2026-01-01 00:10:00' });
+    await same.sees({ lastTxHash: freshHash() });
+    for (const token of [anew, same]) await token.sees();
+    expect(['executed', 'settled']).toContain(await house.stateOf(ids[0] ?? ''));
+    expect(await house.stateOf(ids[1] ?? '')).toBe('unknown');
+  });
+
+  it('A transfer that left without an image has the newest look before it', async () => {
+    const [moves, stays] = [story(), story()];
+    for (const token of [moves, stays]) await token.sees();
+    const ids = [await moves.transfer(), await stays.transfer()];
+    for (const id of ids) await house.lose(id);
+    calm();
+    await moves.sees({ owner: moves.other, lastTxHash: freshHash() });
+    await stays.sees();
+    for (const token of [moves, stays]) await token.sees();
+    expect(['executed', 'settled']).toContain(await house.stateOf(ids[0] ?? ''));
+    expect(await house.stateOf(ids[1] ?? '')).toBe('not_executed');
+  });
+
   it('A transfer is not executed when the token did not change', async () => {
     const token = story();
     await token.sees();

@@ -46,6 +46,15 @@ export const CONTRACT = 1n;
 const ALIVE_MS = 15_000;
 const SETTINGS = { ...HOUSE, steadyMs: 120_000 };
 
+/**
+ * Draws of its own for each step and for each write: one that draws more often than in another run
+ * does not shift those of the others.
+ */
+export function drawsOf({ seed }: Plan, what: 'step' | 'write' | 'pace', n: number): Chance {
+  const stream = { step: 0, write: 1, pace: 2 }[what];
+  return seededChance(Math.imul(seed, 0x01000193) + (stream << 28) + n);
+}
+
 export interface SimDaemon {
   daemon: Daemon;
   upstream: Upstream;
@@ -60,7 +69,12 @@ export interface World {
   db: Db;
   clock: ManualClock;
   time: VirtualTime;
+  /** The draws of the story's present step. */
   chance: Chance;
+  /** Draws of the daemons' pace, whose number depends on how looks come back. */
+  pace: Chance;
+  /** How many writes were wished for. */
+  wishes: number;
   sandbox: Sandbox;
   relay: Relay;
   books: Books;
@@ -80,7 +94,6 @@ export interface World {
 export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   const { seed, wallets, members } = plan;
   const clock = manualClock(START + (seed % 100) * 90 * DAY_MS);
-  const chance = seededChance(seed);
   const sandbox = await startSandbox({
     ...{ seed, clock, ...CLIENT },
     switches: { read_lag_ms: 800, fail_share: 0.05, settle_median_ms: 3_000 },
@@ -97,7 +110,9 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   }
   let serials = 0;
   const world: World = {
-    ...{ plan, db, clock, chance, sandbox, users, memberNos, daemons: [], restarts: 0 },
+    ...{ plan, db, clock, sandbox, users, memberNos, daemons: [], restarts: 0, wishes: 0 },
+    chance: drawsOf(plan, 'step', 0),
+    pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
     time: virtualTime(clock),
     serial: () => `s${++serials}`,

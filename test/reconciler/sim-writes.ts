@@ -6,7 +6,7 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
 import type { ForwardRequest } from '../../src/upstream/upstream.ts';
-import { CONTRACT, type SimDaemon, type World } from './sim-world.ts';
+import { CONTRACT, drawsOf, type SimDaemon, type World } from './sim-world.ts';
 
 /** One write as it was asked for; `name` is in its query, by which the service's log finds it. */
 export interface Asked {
@@ -38,14 +38,17 @@ const FAULTS: FaultInput[] = [
 
 /** Asks for one write, which may be under way for some time. Answers nothing: the journal knows. */
 export function ask(world: World, asked: Asked[], crash?: Crash): void {
-  const wish = wishOf(world);
-  if (!wish) return;
-  const entry = { name: `r${asked.length}x`, ...wish };
-  asked.push(entry);
-  const { chance, sandbox, plan, time } = world;
+  const { sandbox, plan, time } = world;
+  const n = world.wishes++;
+  const chance = drawsOf(plan, 'write', n);
+  // What comes first must not depend on how many draws the search for a token takes.
   const fault = FAULTS[Math.floor(chance.unit() * FAULTS.length * (1 + plan.unharmed))];
-  if (fault && !crash) sandbox.control.addFault({ ...fault, contains: `sim=${entry.name}` });
   const daemon = world.daemons[Math.floor(chance.unit() * world.daemons.length)];
+  const wish = wishOf({ ...world, chance, serial: () => `s${n}` });
+  if (!wish) return;
+  const entry = { name: `r${n}x`, ...wish };
+  asked.push(entry);
+  if (fault && !crash) sandbox.control.addFault({ ...fault, contains: `sim=${entry.name}` });
   if (daemon) time.run(send(world, daemon, entry, crash));
 }
 

@@ -4,8 +4,13 @@
  *     node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--mapped]
  *       [--daemons 2] [--wallets 80] [--unharmed 5]
  *
- * It prints its seed and figures, and ends with 1 when a resolution was wrong. The same arguments
- * tell the same story.
+ * It prints its seed and figures, and ends with 1 when a resolution was wrong; where changes of
+ * others may look like writes (`--look-alike`) the wrong ones are the published error.
+ *
+ * The same arguments ask for the same writes, with the same faults, outages and changes of others,
+ * in the same order: each step and each write has draws of its own. Requests go over real sockets,
+ * so that looks may come back in another order; what then differs is which token a token write
+ * picks, what a look catches, and so a few endings. The digests tell how far two runs agree.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -80,18 +85,22 @@ async function simulate(): Promise<Figures> {
 
 function report(figures: Figures, seconds: number): void {
   const { unknown, undecided, open } = figures;
-  const resolved = unknown === 0 ? 100 : (100 * (unknown - undecided - open)) / unknown;
-  const { byKind, reasons, wrong, books, ...counts } = figures;
+  const concluded = unknown - undecided - open;
+  const resolved = unknown === 0 ? 100 : (100 * concluded) / unknown;
+  const { byKind, reasons, wrong, books, digests, ...counts } = figures;
   printLine(`plan: ${JSON.stringify(plan)}`);
+  printLine(`digests: ${JSON.stringify(digests)}`);
   printLine(`counts: ${JSON.stringify(counts)}`);
   printLine(`lost answers by kind: ${JSON.stringify(byKind)}`);
   for (const [why, names] of Object.entries(reasons))
     printLine(`undecided ${names.length} × ${why}: ${names.join(' ')}`);
   for (const line of wrong) printLine(`WRONG ${line}`);
   for (const line of books) printLine(`BOOKS ${line}`);
+  const error = concluded === 0 ? 0 : (100 * wrong.length) / concluded;
   printLine(
     `seed ${plan.seed}: ${figures.recorded} writes, ${unknown} lost answers, ` +
-      `${resolved.toFixed(2)} % resolved, ${wrong.length} wrong, ${undecided} undecided, ` +
+      `${resolved.toFixed(2)} % resolved, ${wrong.length} wrong ` +
+      `(${error.toFixed(2)} % of these), ${undecided} undecided, ` +
       `${open} open, ${seconds.toFixed(0)} s`,
   );
 }
@@ -99,4 +108,4 @@ function report(figures: Figures, seconds: number): void {
 const startedAt = monotonicMs();
 const figures = await simulate();
 report(figures, (monotonicMs() - startedAt) / 1000);
-process.exitCode = figures.wrong.length > 0 ? 1 : 0;
+process.exitCode = figures.wrong.length > 0 && !plan.lookAlike ? 1 : 0;

@@ -14,7 +14,7 @@ import {
   shiftingPages,
   staleReads,
 } from './sim-outside.ts';
-import { DAY_MS, logIn, openDaemon, type SimDaemon, type World } from './sim-world.ts';
+import { DAY_MS, drawsOf, logIn, openDaemon, type SimDaemon, type World } from './sim-world.ts';
 import { type Asked, ask } from './sim-writes.ts';
 
 export interface Story {
@@ -30,8 +30,12 @@ export interface Story {
 const ALIVE_MS = 15_000;
 /** Writes between two quiet times. */
 const SESSION = 120;
-/** How long a quiet time waits for a lost answer to be explained. */
-const PATIENCE_MS = 240_000;
+/**
+ * A rest stands for hours in which daemons look and judge all the time. So it begins when nothing
+ * is lost any more: what waited for evidence in vain was given to people. This bounds the waiting.
+ */
+const WAITS_MAX = 60;
+const WAIT_MS = 20_000;
 
 /**
  * Runs the story, and then as long as it takes until nothing is open but what people have to
@@ -46,27 +50,33 @@ export async function runStory(world: World, tell: (line: string) => void = () =
   await logIn(world);
   await settleDown(world, story, 4);
   let rested = 0;
-  while (story.asked.length < plan.writes) {
+  for (let n = 1; story.asked.length < plan.writes; n++) {
+    world.chance = drawsOf(plan, 'step', n);
     await step(world, story);
-    if (story.asked.length - rested < SESSION) continue;
-    rested = story.asked.length;
+    if (world.wishes - rested < SESSION) continue;
+    rested = world.wishes;
     await settleDown(world, story, 10);
-    for (let more = 40; more > 0 && (await lost(world)) > 0; more--)
-      await settleDown(world, story, 1, 20_000);
+    await untilNothingIsLost(world, story);
     await decide(world, story);
     await rest(world);
     if (rested % 1_000 < SESSION) tell(`${rested} writes`);
   }
   await settleDown(world, story, 20);
-  await settleDown(world, story, 40, 20_000);
+  await untilNothingIsLost(world, story);
+  // Looks that failed are made again after minutes, so that every wallet was seen at the end.
+  await settleDown(world, story, 40, WAIT_MS);
   return story;
 }
 
-/** Writes whose outcome is not known yet, but for those that wait for long already. */
-async function lost({ db, clock }: World): Promise<number> {
+async function untilNothingIsLost(world: World, story: Story): Promise<void> {
+  for (let more = WAITS_MAX; more > 0 && (await lost(world)) > 0; more--)
+    await settleDown(world, story, 1, WAIT_MS);
+}
+
+/** Writes whose outcome is not known yet. */
+async function lost({ db }: World): Promise<number> {
   const rows = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')
-      and recorded_at > ${new Date(clock.now() - PATIENCE_MS).toISOString()}`;
+    select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')`;
   return rows[0]?.count ?? 0;
 }
 
@@ -144,13 +154,13 @@ const STEP_MS = 25;
 
 /** One pass of every stage. Answers when the next look is due. */
 async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<number> {
-  const { clock, chance } = world;
+  const { clock, pace } = world;
   const { observer, ledger, reconciler, write } = daemon;
   await observer.probeOnce(clock.now());
   const { looks, nextAt } = await observer.runOnce(clock.now());
   if (looks === 0 && !first) return nextAt;
   clock.advance(1);
-  if (chance.unit() < 0.7) await runDry(ledger, clock);
+  if (pace.unit() < 0.7) await runDry(ledger, clock);
   for (let more = true; more; ) more = (await reconciler.runOnce(clock.now())).more;
   await write.journal.runOnce(clock.now());
   return looks > 0 ? clock.now() : nextAt;

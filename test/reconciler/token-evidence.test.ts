@@ -3,7 +3,8 @@ import { hashChange, tokenEvidence } from '../../src/reconciler/token-evidence.t
 import { addr, HASH_A, HASH_B, token, write } from './parts.ts';
 
 describe('What a token says about a lost write', () => {
-  const image = { token: { lastTxHash: HASH_A, status: 1 } };
+  const image = { token: { lastTxHash: HASH_A, status: 1, owner: addr(2), extraData: '' } };
+  const bareImage = { token: { lastTxHash: HASH_A, status: 1 } };
   const failedImage = { token: { lastTxHash: HASH_A, status: 3 } };
   const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', extraData: '{}' };
   const there = token({ lastTxHash: HASH_B });
@@ -94,11 +95,29 @@ describe('What a token says about a lost write', () => {
       'executed',
     ],
     [
-      'The new owner under our other hash: a transfer is open',
+      'The new owner under our other hash: a transfer was executed',
       'transfer_from',
       image,
       there,
       'other',
+      true,
+      'executed',
+    ],
+    [
+      'The new owner of a token whose owner was not known before: a transfer is open',
+      'transfer_from',
+      bareImage,
+      there,
+      'new',
+      true,
+      undefined,
+    ],
+    [
+      'The new owner of a token that was never seen before: a transfer is open',
+      'transfer_from',
+      null,
+      there,
+      'new',
       true,
       undefined,
     ],
@@ -121,6 +140,15 @@ describe('What a token says about a lost write', () => {
       'new',
       true,
       'executed',
+    ],
+    [
+      'The data of a token whose data was not known before: a data change is open',
+      'set_extra_data',
+      bareImage,
+      changed,
+      'new',
+      true,
+      undefined,
     ],
     [
       'Other data under a new hash: a data change is open',

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { changesOf, endingOf, hasEffect, isMoving } from '../../src/reconciler/token-rule.ts';
+import {
+  changesOf,
+  endingOf,
+  hasEffect,
+  isMoving,
+  takerOf,
+} from '../../src/reconciler/token-rule.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from './parts.ts';
 
 describe('The events of a token', () => {
@@ -118,5 +124,18 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
     ['A token that is there does not show a burn', 'burn', {}, false],
   ] as const)('%s', (_title, kind, given, shows) => {
     expect(hasEffect(write('accepted', { kind, ...given }), token())).toBe(shows);
+  });
+});
+
+describe('Which of several burns took a token that is gone', () => {
+  const older = write('accepted', { kind: 'burn', sent: 0, answered: 100, txHash: HASH_A });
+  const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
+  it.each([
+    ['The one under whose hash it was seen last', HASH_A, [newer, older], older],
+    ['The newest when it was seen under no hash of theirs', 'other', [older, newer], newer],
+    ['The only one', null, [older], older],
+    ['None when there is none', null, [], undefined],
+  ] as const)('%s', (_title, hash, burns, taker) => {
+    expect(takerOf(burns, hash)).toBe(taker);
   });
 });

@@ -133,6 +133,24 @@ describe('A token', () => {
 });
 
 describe('A burn', () => {
+  it('Of two that were accepted, the one settles under whose hash the token was seen last', async () => {
+    const [seen, unseen] = [story(), story()];
+    const burns: string[][] = [];
+    for (const token of [seen, unseen]) {
+      await token.sees();
+      const ids = [await token.burn(token.image()), await token.burn(token.image())];
+      const hashes = [freshHash(), freshHash()];
+      for (const [i, id] of ids.entries()) await house.acceptHash(id, hashes[i] ?? '');
+      if (token === seen) await token.sees({ status: 2, lastTxHash: hashes[1] ?? '' }, 100);
+      burns.push(ids);
+    }
+    for (const token of [seen, unseen]) for (let i = 0; i < 3; i++) await token.misses();
+    for (const [first, second] of burns) {
+      expect(await house.stateOf(first ?? '')).toBe('failed');
+      expect(await house.stateOf(second ?? '')).toBe('settled');
+    }
+  });
+
   it('Settles when the token is gone, and tells which burn it was', async () => {
     const token = story();
     await token.sees();

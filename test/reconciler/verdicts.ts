@@ -1,4 +1,5 @@
 /** Holds the end of a simulated story against what the service really did. */
+import { createHash } from 'node:crypto';
 import {
   findOperation,
   listTransitions,
@@ -6,6 +7,7 @@ import {
   type Operation,
 } from '../../src/journal/journal.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
+import { jsonText } from '../../src/kernel/json.ts';
 import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
 import type { Outside } from './sim-outside.ts';
@@ -37,6 +39,8 @@ export interface Figures {
   wrong: string[];
   /** Balances that the books do not explain, in words. */
   books: string[];
+  /** Digests of what was asked for, of what the service applied of it, and of how we ended it. */
+  digests: { asked: string; applied: string; ended: string };
 }
 
 /** A write as it was asked for, as it ended, and what the service did with it. */
@@ -53,8 +57,10 @@ export async function verdictOn(world: World, story: Story): Promise<Figures> {
     ...{ asked: story.asked.length, recorded: 0, unknown: 0, executed: 0, notExecuted: 0 },
     ...{ answeredLate: 0, undecided: 0, open: 0, ambiguous: 0, drifts: 0 },
     ...{ outside: story.outside.length, byKind: {}, reasons: {}, wrong: [], books: [] },
+    digests: { asked: '', applied: '', ended: '' },
   };
   const cases = await casesOf(world, story);
+  figures.digests = digestsOf(story, cases);
   const failing = failedOnChain(world);
   const madeBy = new Map<string, string>();
   for (const one of cases) {
@@ -66,6 +72,21 @@ export async function verdictOn(world: World, story: Story): Promise<Figures> {
     figures.drifts += (await listOpenDrifts(world.db, addressKey(addr))).length;
   }
   return figures;
+}
+
+/** Short digests by which two runs of a seed are compared. */
+function digestsOf({ asked }: Story, cases: readonly Case[]): Figures['digests'] {
+  const digest = (rows: readonly unknown[]) =>
+    createHash('sha256')
+      .update(jsonText(rows.map(String)))
+      .digest('hex')
+      .slice(0, 12);
+  const wish = ({ name, kind, fields }: Asked) => jsonText({ name, kind, ...fields });
+  return {
+    asked: digest(asked.map(wish)),
+    applied: digest(cases.map(({ entry, applied }) => `${entry.name} ${applied}`)),
+    ended: digest(cases.map(({ entry, operation }) => `${entry.name} ${operation.state}`)),
+  };
 }
 
 async function casesOf({ db }: World, { asked, received }: Story): Promise<Case[]> {
