@@ -113,7 +113,7 @@ CREATE TABLE "tallyhook"."operations" (
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."sends" (
 	"operation_id" text NOT NULL,
-	"n" smallint NOT NULL,
+	"n" integer NOT NULL,
 	"started_at" timestamptz(3) NOT NULL,
 	"deadline_at" timestamptz(3) NOT NULL,
 	"daemon_id" text NOT NULL,
@@ -487,6 +487,7 @@ CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log
 CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference") WHERE reference is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_key" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_key_late" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null and expires_at is not null;--> statement-breakpoint
 CREATE INDEX "operations_open_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","to_key") WHERE contract_id is not null

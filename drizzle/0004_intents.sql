@@ -35,13 +35,21 @@ begin
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
-      "dayLimit" numeric, "dayBefore" numeric, "dayUpTo" timestamptz, "dayMoved" numeric)
+      "dayLimit" numeric, "dayBefore" numeric, "dayFrom" timestamptz, "dayUpTo" timestamptz,
+      "dayMoved" numeric)
   ), spent as materialized (
     select k."keyId", k."dayMoved" + (
         select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
         where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > k."dayUpTo"
+          and o.outcome <> 'not_executed')
+      -- What waits may leave at any time, and what waited for days has just left: both are of this day.
+      + (select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
+        where o.key_id = k."keyId" and o.amount is not null and o.expires_at is not null
+          and o.recorded_at <= k."dayFrom" and o.recorded_at > at - interval '9 days'
+          and (o.state = 'queued' or o.sent_at > at - interval '24 hours')
           and o.outcome <> 'not_executed') as moved
-    from (select distinct x."keyId", x."dayUpTo", x."dayMoved" from x where x."dayLimit" is not null) k
+    from (select distinct x."keyId", x."dayFrom", x."dayUpTo", x."dayMoved" from x
+      where x."dayLimit" is not null) k
   ), looked as materialized (
     select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o

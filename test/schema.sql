@@ -322,7 +322,7 @@ create table tallyhook.reports (
 );
 create table tallyhook.sends (
   operation_id text not null,
-  n smallint not null,
+  n integer not null,
   started_at timestamp(3) with time zone not null,
   deadline_at timestamp(3) with time zone not null,
   daemon_id text not null,
@@ -547,6 +547,7 @@ CREATE INDEX objects_pending ON tallyhook.objects USING btree (next_look_at) WHE
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_key ON tallyhook.operations USING btree (key_id, recorded_at) WHERE (amount IS NOT NULL);
+CREATE INDEX operations_by_key_late ON tallyhook.operations USING btree (key_id, recorded_at) WHERE ((amount IS NOT NULL) AND (expires_at IS NOT NULL));
 CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at) WHERE (operation_no IS NOT NULL);
 CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE (to_key IS NOT NULL);
@@ -1146,13 +1147,21 @@ begin
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
-      "dayLimit" numeric, "dayBefore" numeric, "dayUpTo" timestamptz, "dayMoved" numeric)
+      "dayLimit" numeric, "dayBefore" numeric, "dayFrom" timestamptz, "dayUpTo" timestamptz,
+      "dayMoved" numeric)
   ), spent as materialized (
     select k."keyId", k."dayMoved" + (
         select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
         where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > k."dayUpTo"
+          and o.outcome <> 'not_executed')
+      -- What waits may leave at any time, and what waited for days has just left: both are of this day.
+      + (select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
+        where o.key_id = k."keyId" and o.amount is not null and o.expires_at is not null
+          and o.recorded_at <= k."dayFrom" and o.recorded_at > at - interval '9 days'
+          and (o.state = 'queued' or o.sent_at > at - interval '24 hours')
           and o.outcome <> 'not_executed') as moved
-    from (select distinct x."keyId", x."dayUpTo", x."dayMoved" from x where x."dayLimit" is not null) k
+    from (select distinct x."keyId", x."dayFrom", x."dayUpTo", x."dayMoved" from x
+      where x."dayLimit" is not null) k
   ), looked as materialized (
     select x.n, x.id, x.sees,
       x."idempotencyKey" is not null and exists (select from tallyhook.operations o

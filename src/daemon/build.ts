@@ -65,8 +65,9 @@ export async function build(config: Config, database: Database, service: Service
     ...stages,
     ...gatewaySettings(config),
     preImage: preImageFrom({ ...base, ...stages, ...firstLookSettings(config) }),
-    heldBy: (owner, key) => findByIdempotencyKey(base.db, owner, key),
-    serviceDown: async () => (await availableSince(base.db)) === Number.POSITIVE_INFINITY,
+    // With the deadline of `single`: a caller waits for them.
+    heldBy: (owner, key) => base.db.single((q) => findByIdempotencyKey(q, owner, key)),
+    serviceDown: async () => (await base.db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: base.heartbeat.isAlive,
     concluded: concludedWakes(wake, stages.webhooks),
     observed: observedRead(stages.observer, log),

@@ -67,7 +67,8 @@ function gathered(db: Db): (name: string) => Promise<Seen | undefined> {
       const names = new Set<string>();
       const rows = running.then(async () => {
         next = undefined;
-        const found = await lastSeen(db, [...names]);
+        // With a deadline: the next question waits for this one.
+        const found = await db.single((q) => lastSeen(q, [...names]));
         return new Map(
           found.map((row) => [
             row.name,

@@ -135,6 +135,8 @@ function openPool(options: ConnectOptions): postgres.Sql {
     connection: {
       application_name: options.name ?? 'tallyhook',
       TimeZone: 'UTC',
+      // What is looked at under a lock must be what stands once the lock is held.
+      default_transaction_isolation: 'read committed',
       statement_timeout: options.statementTimeoutMs ?? 60_000,
       idle_in_transaction_session_timeout: 60_000,
       ...(options.role ? { role: options.role } : {}),

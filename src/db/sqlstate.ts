@@ -88,6 +88,12 @@ export function isAway(error: unknown): boolean {
   return refusal instanceof DatabaseError && AWAY.has(refusal.code);
 }
 
+/** True when a statement was ended because it ran for too long; its work was rolled back. */
+export function isTooSlow(error: unknown): boolean {
+  const refusal = toDatabaseError(error);
+  return refusal instanceof DatabaseError && refusal.code === '57014';
+}
+
 /** True when a unique index (that one, when named) refused the row. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const refusal = toDatabaseError(error);

@@ -45,14 +45,14 @@ interface WriteRow {
 const END = '/?$';
 const NFT = '^/v1/chain/erc721/(\\d+)';
 const token = (v: Values) => ({
-  toAddr: text(v.toAddr),
+  toAddr: party(v.toAddr),
   tokenUri: text(v.tokenURI),
   metaData: text(v.metaData),
   extraData: text(v.extraData),
 });
 const money = (v: Values) => ({
-  fromAddr: text(v.fromAddr),
-  toAddr: text(v.toAddr),
+  fromAddr: party(v.fromAddr),
+  toAddr: party(v.toAddr),
   amount: whole(v.amount),
   feeAmount: whole(v.feeAmount),
   reasonType: text(v.reasonType),
@@ -104,8 +104,8 @@ export const WRITES: readonly WriteRow[] = [
     fields: (v, [contract]) => ({
       contractId: whole(contract),
       tokenId: whole(v.tokenId),
-      fromAddr: text(v.fromAddr),
-      toAddr: text(v.toAddr),
+      fromAddr: party(v.fromAddr),
+      toAddr: party(v.toAddr),
     }),
   },
   {
@@ -190,30 +190,6 @@ function canonicalBody(request: Request): string | undefined {
   }
 }
 
-/**
- * True when two readers could find different values in a body: a member that stands in it twice.
- * Whoever limits amounts must not believe one of them.
- */
-export function isAmbiguous(request: Request): boolean {
-  const text = textOf(request.body);
-  if (!isJson(request)) {
-    const names = [...new URLSearchParams(text).keys()];
-    return new Set(names).size < names.length;
-  }
-  // What is no JSON has no members; what is, has its quotes in pairs, so that this stays linear.
-  if (tryParseJson(text) === undefined) return true;
-  const names: string[] = [];
-  let depth = 0;
-  let last = '';
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:]/gs)) {
-    if (token === '{' || token === '[') depth++;
-    else if (token === '}' || token === ']') depth--;
-    else if (token === ':' && depth === 1) names.push(String(tryParseJson(last)));
-    last = token;
-  }
-  return new Set(names).size < names.length;
-}
-
 function valuesOf(request: Request): Values {
   if (!isJson(request)) return Object.fromEntries(new URLSearchParams(textOf(request.body)));
   const parsed: Json | undefined = tryParseJson(textOf(request.body));
@@ -221,11 +197,11 @@ function valuesOf(request: Request): Values {
 }
 
 /** The content type of transaction bodies is not shown, so the body itself also counts. */
-function isJson({ contentType, body }: Request): boolean {
-  return /\bjson\b/i.test(contentType ?? '') || /^\s*\{/.test(textOf(body.subarray(0, 64)));
+export function isJson({ contentType, body }: Request): boolean {
+  return /\bjson\b/i.test(contentType ?? '') || textOf(body).trimStart().startsWith('{');
 }
 
-function textOf(body: Uint8Array): string {
+export function textOf(body: Uint8Array): string {
   return new TextDecoder().decode(body);
 }
 
@@ -235,6 +211,12 @@ function text(value: unknown): string | null {
   return value.slice(0, TEXT_MAX).toWellFormed().replaceAll('\0', '\ufffd');
 }
 
+/** An address is looked up by index, whose entries are small; the service has none this long. */
+function party(value: unknown): string | null {
+  return text(value)?.slice(0, PARTY_MAX).toWellFormed() ?? null;
+}
+
+const PARTY_MAX = 255;
 /** In UTF-16 units; more than the interface allows wherever it names a length. */
 const TEXT_MAX = 4_000;
 

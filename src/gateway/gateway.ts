@@ -5,7 +5,7 @@
  * framework would normalise paths and merge headers. Who calls is known before a body is read.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isAway, toDatabaseError } from '../db/sqlstate.ts';
+import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
@@ -62,14 +62,15 @@ interface Call {
   response: ServerResponse;
   goOn: (() => void) | undefined;
 }
-type Parts = GatewayParts & { addresses: AddressLimit };
+type Parts = GatewayParts & { addresses: AddressLimit; strangers: Set<Call> };
 /** Undefined: the answer is written already. */
 type Told = { answer: Answer | undefined; kind: string };
 
 /** The gateway of one daemon. */
 export function makeGateway(given: GatewayParts): Gateway {
   const addresses = makeAddressLimit(given.openPathsPerS);
-  const parts: Parts = { retries: makeRetryBudget(), ...given, addresses };
+  const strangers = new Set<Call>();
+  const parts: Parts = { retries: makeRetryBudget(), ...given, addresses, strangers };
   const underWay = new Set<Promise<unknown>>();
   let draining = false;
   return {
@@ -105,7 +106,8 @@ async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Pro
     return await route(parts, call);
   } catch (raw) {
     const known = toDatabaseError(raw);
-    const error = isAway(known) ? new Failure('database_unavailable') : known;
+    const away = isAway(known) || isTooSlow(known);
+    const error = away ? new Failure('database_unavailable') : known;
     if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
     return { answer: problemAnswer(error), kind: 'refused' };
   }
@@ -114,13 +116,15 @@ async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Pro
 /** Sends a request the way of its kind: private, read or write. */
 async function route(parts: Parts, call: Call): Promise<Told> {
   const { incoming } = call;
+  // Its answer would repeat what we send, and with it our own token.
+  if (incoming.method === 'TRACE') throw new Failure('method_not_allowed');
   const target = targetOf(incoming.url ?? '');
   const classified = classify(incoming.method ?? 'GET', target.path);
   if (classified.what === 'private') {
     refuseTooOften(parts, incoming);
     const own = foreignAuthorization(incoming);
     const authorization = own === undefined ? ('none' as const) : { own };
-    return pass(parts, call, target, classified, authorization);
+    return amongStrangers(parts, call, () => pass(parts, call, target, classified, authorization));
   }
   const identity = await identify(parts.keys, incoming);
   if (!identity) return { answer: unauthorizedAnswer(target.path), kind: 'refused' };
@@ -172,9 +176,13 @@ function waitOf(
   const prefer = headerOf(incoming, 'prefer');
   const expires = headerOf(incoming, 'tallyhook-expires');
   const until = waitsUntil(prefer, expires, clock.now(), queueTtlMs);
-  if (until === undefined || ownToken === undefined) return until;
-  // A token of the caller is never kept, so there would be none to send with.
-  throw new Failure('invalid_request', 'respond-async needs the managed token');
+  if (until === undefined) return undefined;
+  // Neither a token of the caller nor how a body is packed is kept to send with later.
+  if (ownToken !== undefined)
+    throw new Failure('invalid_request', 'respond-async needs the managed token');
+  if (headerOf(incoming, 'content-encoding') !== undefined)
+    throw new Failure('invalid_request', 'respond-async needs a body without content-encoding');
+  return until;
 }
 
 async function requestOf(
@@ -186,6 +194,25 @@ async function requestOf(
   const contentType = headerOf(incoming, 'content-type');
   const body = await readBody(incoming, bodyBytesMax, goOn);
   return { method, path, contentType, body };
+}
+
+/** Those who need no key may be slow all together, and leave most of the room to the others. */
+const STRANGERS_SHARE = 0.25;
+
+/** @throws Failure `too_many_requests` when too many without a key are under way */
+async function amongStrangers<T>(
+  { strangers, concurrencyMax }: Parts,
+  call: Call,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (strangers.size >= Math.ceil(concurrencyMax * STRANGERS_SHARE))
+    throw new Failure('too_many_requests');
+  strangers.add(call);
+  try {
+    return await work();
+  } finally {
+    strangers.delete(call);
+  }
 }
 
 /** @throws Failure `too_many_requests` with the seconds to wait */

@@ -1,7 +1,8 @@
 /**
  * From the first byte of a recorded write to its durable outcome. A write is sent again only when
  * it is proved that nothing left, a few times, within its deadline and this daemon's budget; every
- * send is a row before it happens. What left is never sent again, whatever came of it.
+ * send is a row before it happens. What left is never sent again here, but once after a 401 on the
+ * managed token; what the service put off goes back to the queue, if its caller waits.
  */
 import type { Conclusion, Journal, Operation } from '../journal/journal.ts';
 import { type Clock, type Instant, pause } from '../kernel/clock.ts';

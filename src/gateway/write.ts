@@ -4,9 +4,10 @@
  *
  *     limits → record (commit) → send (no transaction open) → conclude (commit) → answer
  *
- * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`; what
- * left is never sent a second time but after a 401 on the managed token, which proves that it was
- * not applied. A key that holds an operation is answered from it, whatever else would refuse.
+ * A crash after the first commit leaves an operation in `sending`, which becomes `unknown`. What
+ * left leaves a second time only after proof that it was not applied: a 401 on the managed token,
+ * or, from the queue, a 429 or maintenance. A key that holds an operation is answered from it,
+ * whatever else would refuse.
  */
 import type { KeyedOperation, Operation, Recorded } from '../journal/journal.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -14,6 +15,7 @@ import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Caller, dayLimitOf, insistOnLimits } from '../keys/keys.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
+import { isAmbiguous } from './ambiguity.ts';
 import {
   type Answer,
   operationHeaders,
@@ -23,7 +25,7 @@ import {
   replayAnswer,
   throttled,
 } from './answers.ts';
-import { type Description, fingerprintOf, isAmbiguous, type Request } from './describe.ts';
+import { type Description, fingerprintOf, type Request } from './describe.ts';
 import { type SendParts, sendAndConclude } from './sending.ts';
 
 export type WriteDescription = Extract<Description, { what: 'write' }>;
@@ -84,7 +86,16 @@ export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise
     deadlineAt: recorded.sendDeadlineAt,
   });
   if (!operation) return unrecorded(recorded.id);
-  return operation.state === 'queued' ? queuedAnswer(operation) : answerOf(operation, forwarded);
+  return wentBack(operation, forwarded) ? queuedAnswer(operation) : answerOf(operation, forwarded);
+}
+
+/**
+ * Whether it went to the queue, and perhaps on from there already: nothing came of this send, but
+ * the write stands.
+ */
+function wentBack({ expiresAt, state }: Operation, { outcome }: Forwarded): boolean {
+  const unapplied = outcome.class === 'not_sent' || outcome.class === 'unavailable';
+  return expiresAt !== null && unapplied && state !== 'rejected';
 }
 
 /** Checks what may refuse the write, and makes its intent durable. */
@@ -117,11 +128,13 @@ async function record(
   });
 }
 
-function refuseBeyondLimits({ caller, description, request }: IncomingWrite): void {
+function refuseBeyondLimits(write: IncomingWrite): void {
+  const { caller, description, request, query, headers } = write;
   const { limits } = caller;
   if (!limits) return;
   const { operationNo = null, amount = null, feeAmount = null } = description.fields;
-  const read = isAmbiguous(request) ? null : amount;
+  const encoding = headers.find(([name]) => name === 'content-encoding')?.[1];
+  const read = isAmbiguous(request, query, encoding) ? null : amount;
   insistOnLimits(limits, { kind: description.kind, operationNo, amount: read, feeAmount });
 }
 

@@ -93,7 +93,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
 }
 
 /** What a replay needs of the service's headers. Cookies are nobody's business later. */
-const KEPT = ['content-type', 'location', 'retry-after', 'www-authenticate'];
+const KEPT = ['content-type', 'content-encoding', 'location', 'retry-after', 'www-authenticate'];
 
 function keptHeaders(headers: Json): Json {
   if (!Array.isArray(headers)) return [];

@@ -4,7 +4,8 @@
  * only the last minutes, under its locks, to a sum that is read once a minute.
  *
  * That sum is an upper bound: what leaves the window or turns out not executed meanwhile leaves
- * more room. Only what people find executed after all is counted up to a minute late.
+ * more room. Only what people find executed after all is counted up to a minute late. What waits in
+ * the queue for longer than a day, or left it of late, the commit itself adds.
  */
 import type { Db } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -29,10 +30,10 @@ export function makeDaySums(db: Db) {
     if (kept.size > KEPT_MAX) kept.clear();
     const stale = keyIds.filter((keyId) => !isFresh(keyId));
     if (stale.length > 0) {
-      const upTo = now - BEHIND_MS;
-      const sums = await db.single((q) => sumsOfKeys(q, stale, now - DAY_MS, upTo));
+      const [from, upTo] = [now - DAY_MS, now - BEHIND_MS];
+      const sums = await db.single((q) => sumsOfKeys(q, stale, from, upTo));
       for (const keyId of stale)
-        kept.set(keyId, { upTo, moved: sums.get(keyId) ?? 0n, readAt: now });
+        kept.set(keyId, { from, upTo, moved: sums.get(keyId) ?? 0n, readAt: now });
     }
     return new Map(keyIds.map((keyId) => [keyId, must(kept.get(keyId), 'sum of a key')]));
   };

@@ -3,6 +3,9 @@
  * recorded, and nothing was sent, but the database may have them. They are looked for until no
  * statement of ours can be running any more, and ended as not sent.
  *
+ * A write that may wait in the queue is none of them: its caller heard that this is not known, and
+ * whoever repeats it is told what the database holds, so that must stand.
+ *
  * Bounded in number and in time; what is forgotten becomes `unknown` as any send that nobody ends.
  */
 import type { Instant } from '../kernel/clock.ts';
@@ -25,7 +28,7 @@ export function makeDoubts(): Doubts {
   return {
     add(attempts, at) {
       for (const { intent } of attempts)
-        if (until.size < KEPT_MAX) until.set(intent.id, at + KEPT_MS);
+        if (intent.expiresAt === null && until.size < KEPT_MAX) until.set(intent.id, at + KEPT_MS);
     },
     ids(now) {
       for (const [id, end] of until) if (end < now) until.delete(id);

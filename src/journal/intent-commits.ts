@@ -5,7 +5,7 @@
  */
 import type { Db } from '../db/connect.ts';
 import type { Daemon } from '../db/leases.ts';
-import { isAway } from '../db/sqlstate.ts';
+import { isAway, isTooSlow } from '../db/sqlstate.ts';
 import { wholeOf } from '../kernel/amounts.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -100,8 +100,9 @@ export function intentCommits(given: {
       });
     },
     BOUNDS,
-    // One bad row is found by trying each alone; what is refused for all of them is not.
-    (error) => !isAway(error) && !(error instanceof Failure),
+    // One bad row is found by trying each alone; what stops all of them is not, and each try of
+    // what is too slow would take its whole time.
+    (error) => !isAway(error) && !isTooSlow(error) && !(error instanceof Failure),
   );
 }
 

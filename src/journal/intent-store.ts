@@ -50,7 +50,8 @@ export interface Attempt {
 
 /** What a limited key moved of late. */
 export interface DaySum {
-  /** Writes recorded until then are in the sum; what came later is not. */
+  /** Writes recorded after `from`, until `upTo`, are in the sum; the others are not. */
+  from: Instant;
   upTo: Instant;
   moved: bigint;
 }
@@ -111,7 +112,7 @@ function rowOf(
     body: Buffer.from(body).toString('base64'),
     expiresAt: expiresAt === null ? null : isoText(expiresAt),
     sendDeadlineAt: isoText(attempt.sendDeadlineAt),
-    ...(sum ? { dayUpTo: isoText(sum.upTo), dayMoved: sum.moved } : {}),
+    ...(sum ? { dayFrom: isoText(sum.from), dayUpTo: isoText(sum.upTo), dayMoved: sum.moved } : {}),
   };
 }
 

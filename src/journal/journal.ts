@@ -6,7 +6,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { type Daemon, daemonAlive } from '../db/leases.ts';
-import { isAway } from '../db/sqlstate.ts';
+import { isAway, isTooSlow } from '../db/sqlstate.ts';
 import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
@@ -139,7 +139,8 @@ export function makeJournal(parts: Parts): Journal {
     recordResend: (operationId, after, deadlineAt) => resend(parts, operationId, after, deadlineAt),
     async conclude(conclusion) {
       const moved = await outcomes.add(conclusion);
-      const operation = moved ?? (await reads.findOperation(db, conclusion.operationId));
+      const { operationId } = conclusion;
+      const operation = moved ?? (await db.single((q) => reads.findOperation(q, operationId)));
       if (!operation) throw new Failure('internal', 'the operation is gone');
       if (operation.state !== 'sending' && operation.state !== 'unknown')
         recording.left([operation.id]);
@@ -230,7 +231,7 @@ function outcomeCommits({ db, daemon, outbox }: Parts) {
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
     },
     BOUNDS,
-    (error) => !isAway(error),
+    (error) => !isAway(error) && !isTooSlow(error),
   );
 }
 

@@ -114,8 +114,8 @@ export async function lockExpired(tx: Tx, now: Instant, limit: number): Promise<
 }
 
 /**
- * Those of these intents that were recorded after all and that nobody has sent, locked: what
- * another daemon claimed meanwhile is not among them.
+ * Those of these intents that were recorded after all, locked. What may wait in the queue is never
+ * among them: it may have been told as queued, or claimed.
  */
 export async function lockUnsent(
   tx: Tx,
@@ -124,25 +124,28 @@ export async function lockUnsent(
 ): Promise<string[]> {
   const rows = await tx.sql<{ id: string }[]>`
     select o.id from tallyhook.operations o
-    where o.id = any(${[...ids]}::text[]) and (o.state = 'queued'
-      or o.state = 'sending' and o.daemon_id = ${daemonId} and o.expires_at is null)
+    where o.id = any(${[...ids]}::text[]) and o.state = 'sending'
+      and o.daemon_id = ${daemonId} and o.expires_at is null
     order by o.id for update`;
   return rows.map((row) => row.id);
 }
 
 /**
- * Which of these wait for their next send, or began it after that instant: what is said of an
- * earlier send is not said of them. Locked to the end of the transaction.
+ * Which of these wait for their next send, or began it after that instant or at another daemon,
+ * whose clock may be a little behind: what is said of an earlier send is not said of them. Locked
+ * to the end of the transaction.
  */
 export async function lockSentLater(
   tx: Tx,
-  said: readonly { id: string; at: Instant }[],
+  said: readonly { id: string; at: Instant; daemonId?: string | null }[],
 ): Promise<Set<string>> {
-  const rows = said.map(({ id, at }) => ({ id, at: isoText(at) }));
+  const rows = said.map(({ id, at, daemonId }) => ({ id, at: isoText(at), by: daemonId }));
   const later = await tx.sql<{ id: string; later: boolean }[]>`
-    select o.id, o.state = 'queued' or o.state = 'sending' and o.sent_at > x.at as later
+    select o.id, o.state = 'queued'
+      or o.state = 'sending' and (o.sent_at > x.at or o.daemon_id <> x.by) as later
     from tallyhook.operations o
-    join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, at timestamptz) on x.id = o.id
+    join jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, at timestamptz, "by" text)
+      on x.id = o.id
     order by o.id for update of o`;
   return new Set(later.flatMap((row) => (row.later ? [row.id] : [])));
 }

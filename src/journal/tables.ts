@@ -120,6 +120,10 @@ export const operations = tallyhook.table(
     index('operations_by_reference').on(t.reference).where(sql`reference is not null`),
     // What a key moved lately, for its limit of a day.
     index('operations_by_key').on(t.keyId, t.recordedAt).where(sql`amount is not null`),
+    // The same of writes that may leave days after they were recorded.
+    index('operations_by_key_late')
+      .on(t.keyId, t.recordedAt)
+      .where(sql`amount is not null and expires_at is not null`),
     // What admission looks at: writes whose effect is not known yet, by wallet and by token.
     index('operations_open_from')
       .on(t.fromKey, t.recordedAt)
@@ -172,12 +176,13 @@ export const transitions = tallyhook.table(
   (t) => [index('transitions_by_operation').on(t.operationId, t.id)],
 );
 
-/** Append-only: every time an operation was about to leave, and every time an answer came. */
+/** Append-only: every time an operation was about to leave. */
 export const sends = tallyhook.table(
   'sends',
   {
     operationId: text('operation_id').notNull(),
-    n: smallint().notNull(),
+    /** Wide enough for a queued write that is tried every second until its end. */
+    n: integer().notNull(),
     startedAt: instant('started_at').notNull(),
     deadlineAt: instant('deadline_at').notNull(),
     daemonId: text('daemon_id').notNull(),

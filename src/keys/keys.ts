@@ -58,7 +58,7 @@ export interface Keys {
 export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids }): Keys {
   const { db, clock, chance, ids } = given;
   const believed = makeBelief(async (hash) => {
-    const key = await store.findByHash(db.orm, hash);
+    const key = await db.single((q) => store.findByHash(q.orm, hash));
     return key && key.revokedAt === null ? callerOf(key) : undefined;
   }, clock);
 

@@ -109,8 +109,9 @@ export async function addWallets(
 /** Where the service's deadlines are kept, for the upstream stage. */
 export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   return {
-    load: () => loadQuota(db),
-    save: (state) => saveQuota(db, state, clock.now()),
+    load: () => db.single(loadQuota),
+    // With a deadline: an answer of the service waits until what it asked for is kept.
+    save: (state) => db.single((q) => saveQuota(q, state, clock.now())),
   };
 }
 

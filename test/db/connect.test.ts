@@ -178,6 +178,22 @@ describe('A transaction', () => {
     expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
   });
 
+  test('Sees under a lock what was committed meanwhile, whatever the server was told', async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    const level = `alter database ${name} set default_transaction_isolation`;
+    await owner.sql.unsafe(`${level} = 'serializable'`);
+    const later = connect({ url: database.url, max: 1 });
+    try {
+      expect(await first(later.sql`show transaction_isolation`)).toBe('read committed');
+      expect(await later.begin((tx) => first(tx.sql`show transaction_isolation`))).toBe(
+        'read committed',
+      );
+    } finally {
+      await later.end();
+      await owner.sql.unsafe(`${level} = 'read committed'`);
+    }
+  });
+
   test('Is given up after five tries', async () => {
     let runs = 0;
     const error = await errorOf(() =>

@@ -1,4 +1,5 @@
 /** Bodies on their way: large answers, callers that wait for `100 Continue`, and without a key. */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
@@ -141,6 +142,13 @@ describe('A body', () => {
     expect(house.asked[0]?.body.toString()).toBe(pieces.join(''));
     const { te, 'keep-alive': kept, 'transfer-encoding': sent } = house.asked[0]?.headers ?? {};
     expect([te, kept, sent]).toEqual([undefined, undefined, undefined]);
+  });
+
+  test('With an address of any length reaches the service, which judges it', async () => {
+    const toAddr = randomBytes(1_500).toString('hex');
+    const body = JSON.stringify({ toAddr, amount: 1, reasonType: 'r' });
+    expect(await house.call('POST', GIVE, { body })).toMatchObject({ status: 200 });
+    expect(house.asked[0]?.body.toString()).toBe(body);
   });
 
   test('That is encoded is sent on with the word that says how', async () => {

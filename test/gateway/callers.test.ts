@@ -56,6 +56,13 @@ describe('A caller', () => {
     expect(house.asked).toEqual([]);
   });
 
+  test('Does not get our token out of an answer that repeats what was sent', async () => {
+    house.answer(({ headers }) => ({ status: 200, body: JSON.stringify(headers) }));
+    const answered = await house.call('TRACE', '/v1/anything');
+    expect(answered).toMatchObject({ status: 405, json: { code: 'method_not_allowed' } });
+    expect(house.asked).toEqual([]);
+  });
+
   test('With a key as its token uses the managed token; with its own beside it, that', async () => {
     const ways: [Record<string, string>, string][] = [
       [{ authorization: `Bearer ${house.secret}` }, 'Bearer managed'],

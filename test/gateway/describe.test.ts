@@ -5,7 +5,6 @@ import {
   describe as describeRequest,
   fingerprintOf,
   hostOf,
-  isAmbiguous,
   type Request,
   WRITES,
 } from '../../src/gateway/describe.ts';
@@ -137,19 +136,6 @@ describe('A write', () => {
   });
 
   it.each([
-    ['{"amount":1,"amount":2}', true],
-    ['{"amount":1,"\\u0061mount":2}', true],
-    ['{"a":{"amount":1},"amount":2,"b":[{"amount":3}]}', false],
-    ['{"amount":"\\",\\"amount\\":1","b":{}}', false],
-    ['{"amount":1', true],
-    ['amount=1&toAddr=x', false],
-    ['amount=1&amount=2', true],
-    ['', false],
-  ])('Whose body could be read in two ways is found: %s', (body, ambiguous) => {
-    expect(isAmbiguous(request('POST', `${TOKEN}/accounts/transfer`, body))).toBe(ambiguous);
-  });
-
-  it.each([
     ['POST', `${TOKEN}/event-payouts/3`, 'tx'],
     ['POST', `${TOKEN}/operations/x/give`, 'tx'],
     ['POST', `${TOKEN}/operations/3/give//`, 'tx'],
@@ -201,7 +187,8 @@ describe('A write', () => {
     const said = describeRequest(request('POST', `${TOKEN}/accounts/transfer`, body, JSON_TYPE));
     const fields = said.what === 'write' ? said.fields : {};
     expect(fields).toMatchObject({ amount, reasonType: 'a\ufffdb' });
-    expect(fields.toAddr).toHaveLength(4_000);
+    // An address stands in indexes, whose entries are small.
+    expect(fields.toAddr).toHaveLength(255);
     expect(fields.toAddr?.isWellFormed()).toBe(true);
   });
 

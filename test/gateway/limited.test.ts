@@ -1,4 +1,6 @@
 /** What a key may not do is refused before anything is recorded, and a repeat is still answered. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import type { KeyLimits } from '../../src/keys/keys.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -54,6 +56,17 @@ describe('A write beyond a limit of its key', () => {
     expect([rows.length, house.asked.length]).toEqual([0, 0]);
   });
 
+  it.each<[string, string, string, Record<string, string>]>([
+    ['behind spaces', GIVE, `${' '.repeat(70)}${gift('99,"x":"&amount=1&"')}`, {}],
+    ['packed', GIVE, gift(1), { 'content-encoding': 'gzip', 'content-type': 'application/json' }],
+    ['in the query', `${GIVE}?amount=99`, gift(1), { 'content-type': 'application/json' }],
+  ])('Is refused where it could be hidden: %s', async (_where, path, body, more) => {
+    const { secret } = await keyWith({ amount_per_call: '9' });
+    const answered = await call(secret, path, body, more);
+    expect(answered).toMatchObject({ status: 403, json: { code: 'key_limit' } });
+    expect(house.asked).toEqual([]);
+  });
+
   test('Is no write within it, which passes', async () => {
     const limits: KeyLimits = { kinds: ['give'], operators: ['1'], amount_per_call: '10' };
     const { secret } = await keyWith(limits);
@@ -104,6 +117,26 @@ describe('A repeat', () => {
 });
 
 describe('What needs no key', () => {
+  test('Leaves room to those who have one, however slowly it asks', async () => {
+    const small = await openHouse(database.db, { concurrencyMax: 4 });
+    const slow: Socket[] = [];
+    try {
+      const head = 'POST /v1/oauth/token HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n';
+      // One is asked for its body and never sends it; the next are refused.
+      for (const first of [true, false, false, false]) {
+        const socket = connect(Number(new URL(small.url).port), '127.0.0.1');
+        slow.push(socket);
+        socket.write(`${head}expect: 100-continue\r\n\r\n`);
+        const [said] = await once(socket, 'data');
+        expect(String(said)).toContain(first ? '100 Continue' : '429 Too Many Requests');
+      }
+      expect(await small.call('POST', GIVE, { body: gift(1) })).toMatchObject({ status: 200 });
+    } finally {
+      for (const socket of slow) socket.destroy();
+      await small.close();
+    }
+  });
+
   test('Is answered only so often to one address', async () => {
     const small = await openHouse(database.db, { openPathsPerS: 0.5 });
     try {

@@ -1,6 +1,8 @@
 /** A caller that chose to wait gets 202 with its operation; it is sent once, when it can be. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { touchedBy } from '../../src/daemon/stage-settings.ts';
+import type { Db } from '../../src/db/connect.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { journalDefaults } from '../../src/journal/journal.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -112,6 +114,39 @@ describe('A write whose caller chose to wait', () => {
     expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 3 });
   });
 
+  test('Is answered as it stands when another daemon sent it on meanwhile', async () => {
+    let lose: (() => Promise<unknown>) | undefined;
+    const losing: Db = {
+      ...database.db,
+      get sql() {
+        return database.db.sql;
+      },
+      get orm() {
+        return database.db.orm;
+      },
+      async begin(work, options) {
+        const done = await database.db.begin(work, options);
+        const meanwhile = lose;
+        if (!meanwhile) return done;
+        lose = undefined;
+        await meanwhile();
+        throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+      },
+    };
+    const cut = await openHouse(losing, { journal: JOURNAL });
+    try {
+      cut.answer(() => DOWN);
+      lose = pass;
+      const told = await give({}, cut);
+      const id = String(told.headers['tallyhook-operation']);
+      expect(told).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
+      expect([cut.asked.length, house.asked.length]).toEqual([1, 1]);
+      expect(await stateOf(id)).toMatchObject({ state: 'accepted', sends: 2 });
+    } finally {
+      await cut.close();
+    }
+  });
+
   test('Is sent no more when its answer was lost: it is unknown', async () => {
     down = true;
     const id = expectQueued(await give());
@@ -141,6 +176,12 @@ describe('A write whose caller chose to wait', () => {
   test('Is refused with a token of its own, which is never kept', async () => {
     const headers = { authorization: 'Bearer mine', 'tallyhook-key': house.secret };
     expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+    expect(house.asked).toEqual([]);
+  });
+
+  test('Is refused with a packed body: how it is packed is not kept', async () => {
+    const told = await give({ 'content-encoding': 'gzip' });
+    expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
     expect(house.asked).toEqual([]);
   });
 

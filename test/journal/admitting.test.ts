@@ -293,6 +293,6 @@ describe('A commit that nobody confirms', () => {
       code: 'outcome_unknown',
       members: { operation_id: expect.stringMatching(/^op_/) },
     });
-    expect(await journal.runOnce(park.clock.now())).toBe(1);
+    expect(await journal.runOnce(park.clock.now())).toBe(0);
   });
 });

@@ -2,7 +2,9 @@
  * An intent is durable before anything is sent, once per idempotency key, and cheaply under load.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { connect } from '../../src/db/connect.ts';
 import { retireDaemon } from '../../src/db/leases.ts';
+import { WRITER } from '../../src/db/roles.ts';
 import {
   findByIdempotencyKey,
   findOperation,
@@ -95,6 +97,21 @@ describe('Recording', () => {
     );
     expect(told.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([11]);
     expect(told[11]).toMatchObject({ reason: { code: '23514' } });
+  });
+
+  test('That takes too long is not tried again one by one', async () => {
+    const pool = connect({ url: database.url, role: WRITER, max: 2, statementTimeoutMs: 200 });
+    try {
+      const { journal, begun } = await openJournal(pool);
+      await database.owner.begin(async (tx) => {
+        await tx.sql`select pg_advisory_xact_lock(7240201, 0)`;
+        const told = await Promise.allSettled(Array.from({ length: 9 }, () => recorded(journal)));
+        for (const one of told) expect(one).toMatchObject({ reason: { code: '57014' } });
+      });
+      expect(begun()).toBe(2);
+    } finally {
+      await pool.end();
+    }
   });
 
   test('Is refused once this daemon no longer counts as alive', async () => {

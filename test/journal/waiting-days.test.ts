@@ -1,0 +1,110 @@
+/** What waits in the queue for long: through lost commits, other clocks, many tries, and days. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { connect, type Db } from '../../src/db/connect.ts';
+import { WRITER } from '../../src/db/roles.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import {
+  conclusion,
+  freshWallet,
+  type JournalParts,
+  openJournal,
+  withBooks,
+  write,
+} from './journal-parts.ts';
+import { type Parking, parking } from './parking.ts';
+
+const DAY_MS = 24 * 3_600_000;
+let database: TestDatabase;
+let pool: Db;
+let park: Parking;
+let parts: JournalParts;
+let other: JournalParts;
+beforeAll(async () => {
+  database = await createDatabase();
+  pool = connect({ url: database.url, role: WRITER, max: 6 });
+});
+beforeEach(async () => {
+  await database.owner.sql`
+    update tallyhook.operations set state = 'cancelled' where state in ('queued', 'sending')`;
+  park = parking();
+  parts = await open(database.db);
+  other = await open(pool);
+  await database.owner.sql`update tallyhook.daemons set alive_until = '2100-01-01'`;
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const open = (db: Db) => {
+  const { clock, pause } = park;
+  return openJournal(db, { clock, pause, settings: withBooks });
+};
+const now = () => park.clock.now();
+/** A give of 10 to a wallet of its own, that may wait for a week. */
+const asked = (more: object = {}) => {
+  const fields = { toAddr: freshWallet(), operationNo: 1n, amount: 10n, reasonType: 'gift' };
+  return write({ fields, queue: true, expiresAt: now() + 7 * DAY_MS, ...more });
+};
+async function queued(more: object = {}): Promise<string> {
+  const said = await parts.journal.record(asked(more));
+  if (!('queued' in said)) throw new Error('not queued');
+  return said.queued.id;
+}
+const claimed = async (by: JournalParts) =>
+  (await by.journal.claimQueued(now(), 10)).map(({ id }) => id);
+
+test('A repeated word about a send is known as late, though the next sender is behind', async () => {
+  const id = await queued();
+  await claimed(parts);
+  // The other daemon's clock shows less than what the first one's showed.
+  const neverLeft = conclusion(id, 'not_sent', now() + 5);
+  expect((await parts.journal.conclude(neverLeft)).state).toBe('queued');
+  expect(await claimed(other)).toEqual([id]);
+  expect((await parts.journal.conclude(neverLeft)).state).toBe('sending');
+  expect(await claimed(parts)).toEqual([]);
+});
+
+test('What was tried ever so often is handed out again', async () => {
+  const id = await queued();
+  await database.owner.sql`
+    insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch, after)
+    values (${id}, 32767, now(), now(), ${parts.daemonId}, 1, 'queued')`;
+  expect(await claimed(parts)).toEqual([id]);
+});
+
+test('What was queued unseen stands as its repeat was told', async () => {
+  let lost = false;
+  const { journal } = await open({
+    ...database.db,
+    get sql() {
+      return database.db.sql;
+    },
+    async single(work) {
+      const done = await database.db.single(work);
+      if (lost) return done;
+      lost = true;
+      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+    },
+  });
+  const one = asked({ idempotencyKey: 'unseen' });
+  await expect(journal.record(one)).rejects.toMatchObject({ code: 'outcome_unknown' });
+  const standing = { held: { operation: { state: 'queued' } } };
+  expect(await journal.record(one)).toMatchObject(standing);
+  expect(await journal.runOnce(now())).toBe(0);
+  expect(await journal.record(one)).toMatchObject(standing);
+});
+
+test('What waits is of every day until it left, and of the day after that', async () => {
+  const late = { keyId: 'key_late', dayLimit: 10n };
+  const id = await queued(late);
+  park.advance(2 * DAY_MS);
+  await expect(queued(late)).rejects.toMatchObject({ code: 'key_limit' });
+  expect(await claimed(parts)).toEqual([id]);
+  await parts.journal.conclude(conclusion(id, 'accepted', now()));
+  park.advance(DAY_MS - 1);
+  await expect(queued(late)).rejects.toMatchObject({ code: 'key_limit' });
+  park.advance(1);
+  await queued(late);
+});
