@@ -1,6 +1,7 @@
 /**
- * What nobody ends by itself: sends that lost their sender, queued writes that expired, and intents
- * whose commit was never confirmed. Each ends in one transaction with its event.
+ * What nobody ends by itself: sends that lost their sender, queued writes that expired or whose key
+ * was revoked, and intents whose commit was never confirmed. Each ends in one transaction with its
+ * event.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import type { Daemon } from '../db/leases.ts';
@@ -8,7 +9,7 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Doubts } from './doubts.ts';
 import { eventsOf } from './operation-event.ts';
-import { lockExpired, lockUnsent } from './queue-store.ts';
+import { lockOver, lockUnsent } from './queue-store.ts';
 import { listAbandoned } from './read-store.ts';
 import { type Move, moveStates } from './store.ts';
 
@@ -31,9 +32,9 @@ export async function endOverdue(parts: Parts, now: Instant): Promise<number> {
   const { moved, settled } = await db.begin(async (tx) => {
     const found = inDoubt.length === 0 ? [] : await lockUnsent(tx, inDoubt, daemon.id);
     const unsent = found.map((id) => notSent(id, 'unconfirmed', daemon, now));
-    const late = (await lockExpired(tx, now, OVER_MAX)).filter((id) => !found.includes(id));
-    const expired = late.map((id) => notSent(id, 'expired', daemon, now));
-    const moves = [...gone.filter(({ id }) => !found.includes(id)), ...unsent, ...expired];
+    const over = (await lockOver(tx, now, OVER_MAX)).filter(({ id }) => !found.includes(id));
+    const ended = over.map(({ id, why }) => notSent(id, why, daemon, now));
+    const moves = [...gone.filter(({ id }) => !found.includes(id)), ...unsent, ...ended];
     if (moves.length === 0) return { moved: 0, settled: [] };
     return { moved: await moveAndTell(tx, outbox, moves), settled: found };
   });

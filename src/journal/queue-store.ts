@@ -34,6 +34,7 @@ export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
       select o.id, o.kind, o.from_key, o.to_key, o.contract_id, o.token_id, o.amount, o.recorded_at
       from tallyhook.operations o
       where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
+        and not (o.state = 'queued' and ${ofRevokedKey(tx)})
       order by o.recorded_at, o.id limit ${DEPTH_MAX}
     ), ranked as (
       select q.id, row_number() over (partition by q.kind, q.from_key, q.to_key, q.contract_id,
@@ -104,13 +105,25 @@ export async function sendQueued(
     from moved m order by m.recorded_at, m.id`;
 }
 
-/** Queued writes whose time is over, locked; none that is being claimed or cancelled now. */
-export async function lockExpired(tx: Tx, now: Instant, limit: number): Promise<string[]> {
-  const rows = await tx.sql<{ id: string }[]>`
-    select o.id from tallyhook.operations o
-    where o.state = 'queued' and o.expires_at <= ${isoText(now)}
-    order by o.recorded_at, o.id limit ${limit} for update skip locked`;
-  return rows.map((row) => row.id);
+/** Whether the key of the operation `o` was revoked: whoever revokes it means what waits, too. */
+function ofRevokedKey({ sql }: Tx) {
+  return sql`exists (
+    select from tallyhook.keys k where k.id = o.key_id and k.revoked_at is not null)`;
+}
+
+/** A queued write that is not to leave any more. */
+export interface Over {
+  id: string;
+  why: 'expired' | 'key_revoked';
+}
+
+/** Those that are over, locked; none that is being claimed or cancelled now. */
+export async function lockOver(tx: Tx, now: Instant, limit: number): Promise<Over[]> {
+  return tx.sql<Over[]>`
+    select o.id, case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
+    from tallyhook.operations o
+    where o.state = 'queued' and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
+    order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
 }
 
 /**
