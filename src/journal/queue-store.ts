@@ -120,7 +120,8 @@ export interface Over {
 /** Those that are over, locked; none that is being claimed or cancelled now. */
 export async function lockOver(tx: Tx, now: Instant, limit: number): Promise<Over[]> {
   return tx.sql<Over[]>`
-    select o.id, case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
+    select o.id,
+      case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
     from tallyhook.operations o
     where o.state = 'queued' and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
     order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;

@@ -257,21 +257,6 @@ describe('What leaves the queue unsent', () => {
     expect(await findByIdempotencyKey(database.db, 'app', idempotencyKey)).toBeUndefined();
   });
 
-  test('Of a revoked key leaves no more, and ends', async () => {
-    const keyId = 'key_stolen';
-    await database.owner.sql`
-      insert into tallyhook.keys (id, name, owner, hash, scopes, created_at)
-      values (${keyId}, 'stolen', 'app', 'hash', '{gateway}', now())`;
-    const [id, kept] = [await queued(freshWallet(), { keyId }), await queued(freshWallet())];
-    await database.owner.sql`update tallyhook.keys set revoked_at = now() where id = ${keyId}`;
-    expect(await claimed()).toEqual([kept]);
-    expect(await parts.journal.runOnce(now())).toBe(1);
-    expect(await stateOf(id)).toBe('rejected');
-    expect(await readBack.eventsOf(database.db, id)).toMatchObject([
-      { type: 'operation.rejected', error: { class: 'not_sent', code: 'key_revoked' } },
-    ]);
-  });
-
   test('Is expired or handed out, never both', async () => {
     const expiresAt = now() + 1_000;
     for (let round = 0; round < 15; round++) {

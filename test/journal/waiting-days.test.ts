@@ -9,6 +9,7 @@ import {
   freshWallet,
   type JournalParts,
   openJournal,
+  readBack,
   withBooks,
   write,
 } from './journal-parts.ts';
@@ -107,4 +108,19 @@ test('What waits is of every day until it left, and of the day after that', asyn
   await expect(queued(late)).rejects.toMatchObject({ code: 'key_limit' });
   park.advance(1);
   await queued(late);
+});
+
+test('What waits under a key that is revoked leaves no more, and ends', async () => {
+  const keyId = 'key_stolen';
+  await database.owner.sql`
+    insert into tallyhook.keys (id, name, owner, hash, scopes, created_at)
+    values (${keyId}, 'stolen', 'app', 'hash', '{gateway}', now())`;
+  const [id, kept] = [await queued({ keyId }), await queued()];
+  await database.owner.sql`update tallyhook.keys set revoked_at = now() where id = ${keyId}`;
+  expect(await claimed(parts)).toEqual([kept]);
+  expect(await parts.journal.runOnce(now())).toBe(1);
+  expect(await readBack.stateOf(database.db, id)).toBe('rejected');
+  expect(await readBack.eventsOf(database.db, id)).toMatchObject([
+    { type: 'operation.rejected', error: { class: 'not_sent', code: 'key_revoked' } },
+  ]);
 });
