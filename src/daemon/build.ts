@@ -99,7 +99,7 @@ export async function build(config: Config, database: Database, service: Service
  */
 function concludedWakes(wake: Wake, webhooks: Webhooks): () => void {
   const tell = gently(5, () => {
-    if (webhooks.takeNews()) wake('webhooks');
+    if (webhooks.isStirring()) wake('webhooks');
   });
   const number = gently(25, () => wake('sequencer'));
   const settle = gently(250, () => wake('ledger', 'observer'));

@@ -2,12 +2,12 @@
  * The one port of a daemon: the service's own paths go to the gateway on Node's raw request,
  * everything else is our API. What is no request of HTTP gets a problem document too.
  */
-import { type Server, STATUS_CODES } from 'node:http';
+import type { Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { Api } from '../api/api.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
-import { makeServer } from '../kernel/http-server.ts';
+import { makeServer, type Refused } from '../kernel/http-server.ts';
 import { jsonText } from '../kernel/json.ts';
 
 /** A report of a hundred thousand lines may take minutes to come; its head may not. */
@@ -23,7 +23,10 @@ const LIMITS = {
 export function serverOf({ gateway, api }: { gateway: Gateway; api: Pick<Api, 'fetch'> }): Server {
   const listener = getRequestListener(api.fetch, {
     overrideGlobalObjects: false,
-    errorHandler: () => new Response(problemText(400), { status: 400, headers: PROBLEM }),
+    errorHandler: () => {
+      const { headers, body } = unreadable(400);
+      return new Response(body, { status: 400, headers });
+    },
   });
   return makeServer(
     (request, response, goOn) => {
@@ -39,20 +42,8 @@ export function serverOf({ gateway, api }: { gateway: Gateway; api: Pick<Api, 'f
 
 const CODES: Record<number, ErrorCode> = { 408: 'request_timeout', 431: 'headers_too_large' };
 
-const PROBLEM = { 'content-type': 'application/problem+json' };
-
-function problemText(status: number): string {
-  return jsonText(problemOf(new Failure(CODES[status] ?? 'malformed_http')));
-}
-
-/** The whole answer, as HTTP, to bytes that are no request. */
-function unreadable(status: number): string {
-  const body = problemText(status);
-  const lines = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'connection: close',
-    `content-type: ${PROBLEM['content-type']}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+/** The problem document for bytes that are no request. */
+function unreadable(status: number): Refused {
+  const body = jsonText(problemOf(new Failure(CODES[status] ?? 'malformed_http')));
+  return { headers: { 'content-type': 'application/problem+json' }, body };
 }

@@ -204,7 +204,7 @@ export async function fillNumbers(
   at: Instant,
 ): Promise<Operation[]> {
   if (numberings.length === 0) return [];
-  const rows = await tx.sql<Operation[]>`
+  return tx.sql<Operation[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(numberings)}::jsonb) as x(id text,
         "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric, evidence jsonb)
@@ -218,5 +218,4 @@ export async function fillNumbers(
       evidence = coalesce(o.evidence, '{}'::jsonb) || x.evidence
     from x where o.id = x.id
     returning ${operationColumns(tx.sql)}`;
-  return rows;
 }

@@ -29,7 +29,7 @@ const DEPTH_MAX = 10_000;
  * parties only the first few: the others stand behind them, and must not hide those of others.
  */
 export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
-  const rows = await tx.sql<Operation[]>`
+  return tx.sql<Operation[]>`
     with oldest as (
       select o.id, o.kind, o.from_key, o.to_key, o.contract_id, o.token_id, o.amount, o.recorded_at
       from tallyhook.operations o
@@ -44,7 +44,6 @@ export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
     select ${operationColumns(tx.sql)} from ranked r join tallyhook.operations o on o.id = r.id
     where r.place <= ${LIKE_MAX}
     order by o.recorded_at, o.id limit ${limit}`;
-  return rows;
 }
 
 /** Open writes on these wallets of users and in these contracts. */
@@ -54,13 +53,12 @@ export async function listOpenOn(
   limit: number,
 ): Promise<Operation[]> {
   const keys = [...users];
-  const rows = await tx.sql<Operation[]>`
+  return tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.state in ('sending', 'unknown')
       and (o.from_key = any(${keys}::text[]) or o.to_key = any(${keys}::text[])
         or o.contract_id = any(${contracts.map(String)}::numeric[]))
     order by o.recorded_at, o.id limit ${limit}`;
-  return rows;
 }
 
 /** The wallets on which new writes wait now, lower case. */

@@ -121,7 +121,7 @@ export async function listTouching(
   limit: number,
 ): Promise<Operation[]> {
   const { sql } = db;
-  const rows = await sql<Operation[]>`
+  return sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where o.kind in ('give', 'receive_from', 'transfer')
       and ${touches(sql, touching)}
@@ -130,7 +130,6 @@ export async function listTouching(
         or o.answered_at >= ${isoText(since)} or o.effective_at >= ${isoText(since)})
       and o.state not in ('recorded', 'queued', 'cancelled')
     order by o.recorded_at limit ${limit}`;
-  return rows;
 }
 
 function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
@@ -147,11 +146,10 @@ function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
 
 /** Operations whose outcome is unknown, oldest first. */
 export async function listUnknown(db: Queryable, limit: number): Promise<Operation[]> {
-  const rows = await db.sql<Operation[]>`
+  return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.settled_at is null and o.state = 'unknown'
     order by o.recorded_at limit ${limit}`;
-  return rows;
 }
 
 /** NFT writes of ours that name this token, newest first. */
@@ -161,12 +159,11 @@ export async function listForToken(
   tokenId: bigint,
   limit: number,
 ): Promise<Operation[]> {
-  const rows = await db.sql<Operation[]>`
+  return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.contract_id = ${contractId.toString()}::numeric and o.token_id =
       ${tokenId.toString()}::numeric
     order by o.recorded_at desc limit ${limit}`;
-  return rows;
 }
 
 /** What people may filter a list of operations by. */
@@ -191,7 +188,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
   const { sql } = db;
   const key = f.addr?.toLowerCase();
   const contract = f.contractId?.toString();
-  const rows = await sql<Operation[]>`
+  return sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where true
       ${f.before ? sql`and o.id < ${f.before}` : sql``}
@@ -207,7 +204,6 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
       ${f.since !== undefined ? sql`and o.recorded_at >= ${isoText(f.since)}` : sql``}
       ${f.until !== undefined ? sql`and o.recorded_at < ${isoText(f.until)}` : sql``}
     order by o.id desc limit ${f.limit}`;
-  return rows;
 }
 
 /** How many operations stand in each state that is not final. */

@@ -60,7 +60,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     effectiveAt: textOf(move.effectiveAt),
     settledAt: textOf(move.settledAt),
   }));
-  const moved = await tx.sql<Operation[]>`
+  return tx.sql<Operation[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
@@ -110,7 +110,6 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     from locked l join x on x.id = l.id
     where o.id = l.id
     returning ${operationColumns(tx.sql)}`;
-  return moved;
 }
 
 function textOf(at: Instant | undefined): string | null {
@@ -119,11 +118,10 @@ function textOf(at: Instant | undefined): string | null {
 
 /** Operations that the ledger has to post or to reverse, oldest first. */
 export async function listPostingsDue(tx: Tx, limit: number): Promise<Operation[]> {
-  const rows = await tx.sql<Operation[]>`
+  return tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.in_books <> (o.postings % 2 = 1) and o.posting_problem is null
     order by o.recorded_at limit ${limit} for no key update`;
-  return rows;
 }
 
 /** Counts one posting (or reversal) of each. */

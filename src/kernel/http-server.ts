@@ -2,7 +2,13 @@
  * The HTTP server and its limits, and the answer to bytes that are no request. One caller can
  * neither hold connections for long without asking something, nor break the server with them.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { after } from './clock.ts';
 
@@ -29,6 +35,12 @@ interface Owed {
   refusal: string | undefined;
 }
 
+/** What is said to bytes that are no request; length and connection are added. */
+export interface Refused {
+  headers: Record<string, string>;
+  body: string;
+}
+
 /** @param goOn given when the caller waits for leave to send its body (Expect: 100-continue) */
 export type Listener = (
   request: IncomingMessage,
@@ -39,12 +51,11 @@ export type Listener = (
 /**
  * A server that does not listen yet.
  * @param limits bounds for one caller
- * @param refusal the whole answer, as HTTP, to what is no request: nothing of it is known but the
- * status that fits
+ * @param refusal the answer to what is no request: nothing of it is known but the status that fits
  */
 export function makeServer(
   listener: Listener,
-  refusal: (status: number) => string,
+  refusal: (status: number) => Refused,
   { connectionsMax, ...limits }: ServerLimits,
 ): Server {
   const connections = new WeakMap<object, Owed>();
@@ -64,7 +75,7 @@ export function makeServer(
   };
   const broken = (socket: Socket, status: number) => {
     const owed = owedTo(socket);
-    owed.refusal ??= refusal(status);
+    owed.refusal ??= textOf(status, refusal(status));
     refuse(socket, owed);
   };
 
@@ -100,6 +111,14 @@ function refuse(socket: Socket, { open, refusal }: Owed): void {
     'close',
     after(LINGER_MS, () => socket.destroy()),
   );
+}
+
+/** An answer as bytes of HTTP. */
+function textOf(status: number, { headers, body }: Refused): string {
+  const length = { 'content-length': String(Buffer.byteLength(body)) };
+  const lines = Object.entries({ ...headers, ...length, connection: 'close' });
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`;
 }
 
 function statusOf(error: NodeJS.ErrnoException): number {

@@ -3,11 +3,12 @@
  * them, answers are written straight to the connection, because faults cut it on purpose. Headers
  * carry the world's date, so that equal worlds answer equal bytes. No CORS headers, ever.
  */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 import { after } from '../kernel/clock.ts';
+import type { Refused } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Answer, Call } from './call.ts';
 import type { ControlSurface } from './control-http.ts';
@@ -68,18 +69,10 @@ export function buildApp(world: World, service: Service, control: ControlSurface
   return app;
 }
 
-/** The answer to what HTTP can read but no URL can be made of. */
-export function unreadable(world: World): Response {
-  const { status, headers, body } = failure('oauth', 400);
-  return new Response(body, { status, headers: fixedHeaders(world, headers, body) });
-}
-
-/** The whole answer, as HTTP, to bytes that are no request: nothing else of them is known. */
-export function refusalText(world: World, status: number): string {
+/** The answer to bytes that are no request: nothing else of them is known. */
+export function unreadable(world: World, status: number): Refused {
   const { headers, body } = failure('oauth', status);
-  const lines = Object.entries({ ...fixedHeaders(world, headers, body), connection: 'close' });
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${head}\r\n${body}`;
+  return { headers: fixedHeaders(world, headers, body), body };
 }
 
 /** True when the path means the same before and after normalising: no dots, no backslashes. */

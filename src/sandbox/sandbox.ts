@@ -17,7 +17,7 @@ import type { Log } from '../kernel/log.ts';
 import { resume } from './chain.ts';
 import { type Control, makeControl } from './control.ts';
 import { makeControlSurface } from './control-http.ts';
-import { buildApp, refusalText, unreadable } from './http.ts';
+import { buildApp, unreadable } from './http.ts';
 import { noJournal, openJournal, readJournal } from './journal-file.ts';
 import { enliven } from './liveliness.ts';
 import type { Settings } from './records.ts';
@@ -85,14 +85,17 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const app = buildApp(world, service, makeControlSurface(control), options.log);
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
     overrideGlobalObjects: false,
-    errorHandler: () => unreadable(world),
+    errorHandler: () => {
+      const { headers, body } = unreadable(world, 400);
+      return new Response(body, { status: 400, headers });
+    },
   });
   const server = makeServer(
     (request, response, goOn) => {
       goOn?.();
       return listener(request, response);
     },
-    (status) => refusalText(world, status),
+    (status) => unreadable(world, status),
     LIMITS,
   );
   const host = options.host ?? '127.0.0.1';

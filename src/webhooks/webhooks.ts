@@ -6,7 +6,7 @@
  */
 import type { Db } from '../db/connect.ts';
 import type { Chance } from '../kernel/chance.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -35,11 +35,6 @@ export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts
 export type { Emit } from './settler.ts';
 export type { Pass } from './worker.ts';
 
-/** Makes the deliveries of events in their producer's transaction; for the outbox. */
-export const fanOut: FanOut = async (tx, recordedAt, ids) => {
-  await insertDeliveries(tx, recordedAt, ids);
-};
-
 export interface WebhooksNeeds {
   db: Db;
   clock: Clock;
@@ -49,7 +44,7 @@ export interface WebhooksNeeds {
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
-  /** `emit` of the outbox that was built with `fanOut`. */
+  /** `emit` of the outbox that was built with this one's `fanOut`. */
   emit: Emit;
   /** How many daemons live on this database, this one included; absent: one. */
   daemons?: () => number;
@@ -60,9 +55,13 @@ export interface WebhooksNeeds {
 }
 
 export interface Webhooks extends Endpoints {
+  /** Makes the deliveries of events in their producer's transaction; for the outbox. */
   fanOut: FanOut;
-  /** Whether deliveries were made since it was last asked: else a pass would find nothing new. */
-  takeNews(): boolean;
+  /**
+   * Whether deliveries were made of late: where nobody subscribes, a pass would find nothing. They
+   * are made before they are committed, so that who commits them is told of them.
+   */
+  isStirring(): boolean;
   /**
    * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the
    * background and settle themselves. Call again at once while `more`, else at `nextDueAt` or at
@@ -92,6 +91,8 @@ export interface Webhooks extends Endpoints {
 }
 
 const ATTEMPTS_MAX = 200;
+/** Longer than any transaction takes. */
+const STIRRING_MS = 120_000;
 
 /** @throws Failure `bad_setting` when an allowed range is none */
 export function makeWebhooks(given: WebhooksNeeds): Webhooks {
@@ -107,17 +108,13 @@ export function makeWebhooks(given: WebhooksNeeds): Webhooks {
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };
-  let news = false;
+  let madeAt = Number.NEGATIVE_INFINITY;
   return {
     ...makeEndpoints({ ...given, allowed }),
     async fanOut(tx, recordedAt, ids) {
-      if ((await insertDeliveries(tx, recordedAt, ids)) > 0) news = true;
+      if ((await insertDeliveries(tx, recordedAt, ids)) > 0) madeAt = monotonicMs();
     },
-    takeNews() {
-      const had = news;
-      news = false;
-      return had;
-    },
+    isStirring: () => monotonicMs() < madeAt + STIRRING_MS,
     runOnce: (now) => worker.runOnce(now),
     drain: (timeoutMs) => worker.drain(timeoutMs),
     close: () => sender.close(),

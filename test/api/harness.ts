@@ -26,7 +26,7 @@ import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
-import { fanOut, makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 
 export interface Call {
   key?: string | undefined;
@@ -70,7 +70,7 @@ async function openStages(db: Db) {
     ...{ db, clock, chance, ids, seal, log, metrics, settings },
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
-  const outbox = makeOutbox({ clock, ids, fanOut });
+  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const nowhere = 'http://127.0.0.1:9';
   const upstream = await openUpstream({
     ...{ baseUrl: nowhere, authUrl: nowhere, txUrl: nowhere },

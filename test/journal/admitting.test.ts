@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { WRITER } from '../../src/db/roles.ts';
-import { DatabaseError } from '../../src/db/sqlstate.ts';
 import type { Kind, NewWrite } from '../../src/journal/journal.ts';
 import { findByIdempotencyKey } from '../../src/journal/journal.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -13,6 +12,7 @@ import {
   conclusion,
   freshWallet,
   type JournalParts,
+  losing,
   OPERATOR,
   openJournal,
   readBack,
@@ -252,25 +252,8 @@ describe('A held wallet', () => {
 });
 
 describe('A commit that nobody confirms', () => {
-  /** Loses the answer of the next commit of an intent, after it happened. */
-  function losing(): Db {
-    let lost = false;
-    return {
-      ...database.db,
-      get sql() {
-        return database.db.sql;
-      },
-      async single(work) {
-        const done = await database.db.single(work);
-        if (lost) return done;
-        lost = true;
-        throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
-      },
-    };
-  }
-
   test('Leaves a write that is ended as not sent, and its key free', async () => {
-    const { journal } = await open(losing());
+    const { journal } = await open(losing(database.db));
     const idempotencyKey = 'lost-1';
     await expect(recorded(journal, give(10n, { idempotencyKey }))).rejects.toMatchObject({
       code: 'CONNECTION_CLOSED',
@@ -286,7 +269,7 @@ describe('A commit that nobody confirms', () => {
   });
 
   test('Is told as unknown where the write may be sent from the queue', async () => {
-    const { journal } = await open(losing());
+    const { journal } = await open(losing(database.db));
     const expiresAt = park.clock.now() + 60_000;
     const lost = journal.record(write(give(10n, { expiresAt, queue: true })));
     await expect(lost).rejects.toMatchObject({

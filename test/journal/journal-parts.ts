@@ -3,6 +3,7 @@
 import { touchedBy } from '../../src/daemon/stage-settings.ts';
 import type { Db, Tx } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
+import { DatabaseError } from '../../src/db/sqlstate.ts';
 import {
   type Conclusion,
   findOperation,
@@ -68,9 +69,9 @@ export async function openJournal(
       count++;
       return db.begin(work, isolation);
     },
-    single(work) {
+    single(work, deadlineMs) {
       count++;
-      return db.single(work);
+      return db.single(work, deadlineMs);
     },
   };
   const outbox = makeOutbox({ clock, ids, fanOut });
@@ -78,6 +79,23 @@ export async function openJournal(
   const waits = given.pause ? { pause: given.pause } : {};
   const journal = makeJournal({ db: counted, clock, ids, daemon, outbox, settings, ...waits });
   return { journal, clock, daemonId: daemon.id, begun: () => count };
+}
+
+/** Loses the answer of the next commit of an intent, after it happened. */
+export function losing(db: Db): Db {
+  let lost = false;
+  return {
+    ...db,
+    get sql() {
+      return db.sql;
+    },
+    async single(work) {
+      const done = await db.single(work);
+      if (lost) return done;
+      lost = true;
+      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+    },
+  };
 }
 
 /** A give of 10 to Alice; what a case is about, it names. */

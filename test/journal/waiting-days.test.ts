@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { WRITER } from '../../src/db/roles.ts';
-import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,
   freshWallet,
   type JournalParts,
+  losing,
   openJournal,
   readBack,
   withBooks,
@@ -76,19 +76,7 @@ test('What was tried ever so often is handed out again', async () => {
 });
 
 test('What was queued unseen stands as its repeat was told', async () => {
-  let lost = false;
-  const { journal } = await open({
-    ...database.db,
-    get sql() {
-      return database.db.sql;
-    },
-    async single(work) {
-      const done = await database.db.single(work);
-      if (lost) return done;
-      lost = true;
-      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
-    },
-  });
+  const { journal } = await open(losing(database.db));
   const one = asked({ idempotencyKey: 'unseen' });
   await expect(journal.record(one)).rejects.toMatchObject({ code: 'outcome_unknown' });
   const standing = { held: { operation: { state: 'queued' } } };

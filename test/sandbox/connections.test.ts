@@ -100,7 +100,7 @@ test('A request that dribbles in is refused with 408 at its deadline', async () 
   };
   const server = makeServer(
     () => {},
-    (status) => `HTTP/1.1 ${status} X\r\n\r\n`,
+    () => ({ headers: {}, body: '' }),
     limits,
   );
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -12,7 +12,6 @@ import { makeSeal } from '../../src/kernel/seal.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
-  fanOut,
   makeWebhooks,
   type WebhookSettings,
   type Webhooks,
@@ -55,7 +54,6 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
   const build = (db: Db, seed: number, changed: Partial<WebhookSettings>) => {
     const chance = seededChance(seed);
     const ids = makeIds(clock, chance);
-    const outbox = makeOutbox({ clock, ids, fanOut });
     const webhooks = makeWebhooks({
       ...{ db, clock, chance, ids, log, metrics: makeMetrics() },
       seal: makeSeal(new Uint8Array(32).fill(7), chance),
@@ -63,6 +61,7 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
       emit: (tx, drafts) => outbox.emit(tx, drafts),
       wake: bell.ring,
     });
+    const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
     return { webhooks, outbox };
   };
   const first = build(database.db, 1, settings);
