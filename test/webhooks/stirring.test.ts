@@ -12,7 +12,7 @@ test('Where nobody subscribes nothing stirs; asking does not make it forget what
   const { webhooks } = house;
   await house.emit(walletEvent());
   expect(webhooks.isStirring()).toBe(false);
-  await webhooks.createEndpoint({ url: 'http://127.0.0.1:9/hook' }, 'ann');
+  await webhooks.createEndpoint({ url: 'http://127.0.0.1:8099/hook' }, 'ann');
   await house.emit(walletEvent());
   // Whoever asks before the commit must not take the news from whoever asks after it.
   expect([webhooks.isStirring(), webhooks.isStirring()]).toEqual([true, true]);
