@@ -4,27 +4,27 @@
  * speaks to the service, and it knows nothing of how it is served.
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { KEY_SCHEME } from './access.ts';
-import { addDecisions } from './decisions.ts';
-import { addDeliveries } from './deliveries.ts';
-import type { Api, ApiDoors, ApiEnv } from './doors.ts';
-import { addDrifts } from './drifts.ts';
-import { addElsewhere } from './elsewhere.ts';
-import { addEndpoints } from './endpoints.ts';
-import { addEvents } from './events.ts';
-import { addFreeze } from './freeze.ts';
-import { addHealth } from './health.ts';
-import { addKeys } from './keys.ts';
-import { addLedger } from './ledger.ts';
-import { addOperations } from './operations.ts';
-import { answerProblems, refuseInvalid } from './problems.ts';
-import { addReports } from './reports.ts';
-import { addStatus } from './status.ts';
-import { addTokens } from './tokens.ts';
-import { addWallets } from './wallets.ts';
-import { addWatches } from './watches.ts';
+import { KEY_SCHEME } from './http/auth.ts';
+import { addDecisions } from './routes/operations/decisions.ts';
+import { addDeliveries } from './routes/delivery/deliveries.ts';
+import type { Api, ApiDoors, ApiEnv } from './deps.ts';
+import { addDrifts } from './routes/ledger/drifts.ts';
+import { addElsewhere } from './routes/operations/reported.ts';
+import { addEndpoints } from './routes/delivery/endpoints.ts';
+import { addEvents } from './routes/delivery/events.ts';
+import { addFreeze } from './routes/admin/freeze.ts';
+import { addHealth } from './routes/admin/health.ts';
+import { addKeys } from './routes/admin/keys.ts';
+import { addLedger } from './routes/ledger/ledger.ts';
+import { addOperations } from './routes/operations/operations.ts';
+import { answerProblems, refuseInvalid } from './http/problems.ts';
+import { addReports } from './routes/ledger/reports.ts';
+import { addStatus } from './routes/admin/status.ts';
+import { addTokens } from './routes/ledger/tokens.ts';
+import { addWallets } from './routes/ledger/wallets.ts';
+import { addWatches } from './routes/admin/watches.ts';
 
-export type { Api, ApiDoors } from './doors.ts';
+export type { Api, ApiDoors } from './deps.ts';
 
 const RESOURCES = [
   addHealth,

@@ -11,8 +11,8 @@ import {
   upstreamSettings,
 } from '../daemon/daemon.ts';
 import { findMissingGuards } from '../db/guards.ts';
-import { findFreeze } from '../journal/journal.ts';
-import { systemChance } from '../kernel/chance.ts';
+import { findFreeze } from '../operations/operations.ts';
+import { systemChance } from '../kernel/random.ts';
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';

@@ -1,5 +1,5 @@
 /** `tallyhook keys`: API keys straight in the database, for when no key is at hand. */
-import { systemChance } from '../kernel/chance.ts';
+import { systemChance } from '../kernel/random.ts';
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';

@@ -5,7 +5,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { runDaemon } from '../daemon/daemon.ts';
 import { Failure } from '../kernel/errors.ts';
-import { runDemo } from './demo.ts';
+import { runDemo } from './demo/demo.ts';
 import { runDoctor } from './doctor.ts';
 import { exportOperations, FORMATS } from './export.ts';
 import { orderFreeze } from './freeze.ts';

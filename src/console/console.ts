@@ -8,12 +8,12 @@ import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { isId } from '../kernel/ids.ts';
 import { OPERATION_PAGE, OPERATIONS_PAGE } from './operation-pages.ts';
-import { OPERATION_SCRIPT } from './operation-script.ts';
-import { OPERATIONS_SCRIPT } from './operations-script.ts';
+import { OPERATION_SCRIPT } from './web/operation.ts';
+import { OPERATIONS_SCRIPT } from './web/operations.ts';
 import { REPORT_PAGE, START_PAGE } from './pages.ts';
-import { REPORT_SCRIPT } from './report-script.ts';
-import { START_SCRIPT } from './start-script.ts';
-import { STYLE } from './style.ts';
+import { REPORT_SCRIPT } from './web/report.ts';
+import { START_SCRIPT } from './web/start.ts';
+import { STYLE } from './web/style.ts';
 
 /** The pages under `/`, `/operations` and `/reports/{id}`, to be mounted beside the API. */
 export function makeConsole(): Hono {

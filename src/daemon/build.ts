@@ -12,12 +12,12 @@ import {
   makeDecisions,
   makeElsewhere,
   makeJournal,
-} from '../journal/journal.ts';
-import { systemChance } from '../kernel/chance.ts';
+} from '../operations/operations.ts';
+import { systemChance } from '../kernel/random.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
-import { makeSeal } from '../kernel/seal.ts';
+import { makeSeal } from '../kernel/encryption.ts';
 import { makeKeys } from '../keys/keys.ts';
 import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
@@ -26,15 +26,15 @@ import { makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import type { Database } from './database.ts';
-import { preImageFrom } from './first-look.ts';
-import { gently } from './gently.ts';
+import { preImageFrom } from './first-poll.ts';
+import { gently } from './workers/coalesce.ts';
 import { makeHeartbeat } from './heartbeat.ts';
-import { makeNotifier } from './notifier.ts';
-import { observedRead } from './observed.ts';
-import { makeSchedule } from './schedule.ts';
-import { masterKeyOf } from './secrets.ts';
+import { makeNotifier } from './workers/notifier.ts';
+import { observedRead } from './passive-observations.ts';
+import { makeSchedule } from './workers/schedule.ts';
+import { masterKeyOf } from './config/secrets.ts';
 import type { Service } from './service.ts';
 import {
   booksOf,
@@ -46,8 +46,8 @@ import {
   reportSettings,
   upstreamSettings,
   webhookSettings,
-} from './stage-settings.ts';
-import { workersOf } from './workers.ts';
+} from './config/stage-settings.ts';
+import { workersOf } from './workers/workers.ts';
 
 export type Built = Awaited<ReturnType<typeof build>>;
 

@@ -6,14 +6,14 @@
 import { mkdir } from 'node:fs/promises';
 import { type DatabaseClock, databaseClock } from '../db/clock.ts';
 import { connect, type Db } from '../db/connect.ts';
-import { type EmbeddedServer, openEmbedded } from '../db/embedded.ts';
+import { type EmbeddedServer, openEmbedded } from '../db/embedded/embedded.ts';
 import { insistOnGuards } from '../db/guards.ts';
 import { migrate } from '../db/migrate.ts';
 import { makePartitions } from '../db/partitions.ts';
 import { WRITER } from '../db/roles.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 
 export interface Database {
   db: Db;

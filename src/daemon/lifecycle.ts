@@ -6,19 +6,19 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { retireDaemon, setInstallationFact } from '../db/leases.ts';
-import { systemChance } from '../kernel/chance.ts';
+import { systemChance } from '../kernel/random.ts';
 import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import { type Database, openDatabase } from './database.ts';
-import { startNudges } from './nudges.ts';
-import { ensureAdmin } from './secrets.ts';
+import { startNudges } from './workers/cron.ts';
+import { ensureAdmin } from './config/secrets.ts';
 import { serverOf } from './server.ts';
 import { insistOnService, openService, type Service } from './service.ts';
-import { booksOf, nudgesOf } from './stage-settings.ts';
+import { booksOf, nudgesOf } from './config/stage-settings.ts';
 
 export interface RunningDaemon {
   url: string;

@@ -4,7 +4,7 @@
  */
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
-import { loadConfig } from './config.ts';
+import { loadConfig } from './config/config.ts';
 import { type RunningDaemon, startDaemon } from './lifecycle.ts';
 
 /** The one major version of Node that this program is made for. */

@@ -6,14 +6,14 @@
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db } from '../db/connect.ts';
-import { holdFolder } from '../db/folder-lock.ts';
+import { holdFolder } from '../db/embedded/folder-lock.ts';
 import { fixInstallationFact } from '../db/leases.ts';
-import type { Chance } from '../kernel/chance.ts';
+import type { Chance } from '../kernel/random.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
-import type { Config, ServiceAddress } from './config.ts';
+import type { Config, ServiceAddress } from './config/config.ts';
 
 /** The credentials of the sandbox in the same process; anybody may know them. */
 export const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };

@@ -3,7 +3,7 @@
  * believe one of two readings: in doubt there is none. Pure.
  */
 import { tryParseJson } from '../kernel/json.ts';
-import { isJson, type Request, textOf } from './describe.ts';
+import { isJson, type Request, textOf } from './routes.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = /^(application|text)\/([a-z0-9.-]+\+)?json$/;

@@ -11,7 +11,7 @@ import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { insistOnScope, type Keys } from '../keys/keys.ts';
 import { type AddressLimit, makeAddressLimit } from './address-limit.ts';
-import { type Answer, problemAnswer, unauthorizedAnswer } from './answers.ts';
+import { type Answer, problemAnswer, unauthorizedAnswer } from './replies.ts';
 import {
   boundedHeader,
   foreignAuthorization,
@@ -19,18 +19,18 @@ import {
   type Identity,
   idempotencyKeyOf,
   identify,
-} from './callers.ts';
-import { type Classified, classify, describe, type Request } from './describe.ts';
-import { headerOf, readBody, type Target, targetOf, writeAnswer } from './incoming.ts';
-import { type PassedRead, type PassParts, passRead } from './passing.ts';
+} from './auth.ts';
+import { type Classified, classify, describe, type Request } from './routes.ts';
+import { headerOf, readBody, type Target, targetOf, writeAnswer } from './http.ts';
+import { type PassedRead, type PassParts, passRead } from './reads.ts';
 import { waitsUntil } from './preference.ts';
 import { type QueuePass, runQueue } from './queue.ts';
 import { makeRetryBudget } from './retry-budget.ts';
-import { runWrite, type WriteParts } from './write.ts';
+import { runWrite, type WriteParts } from './writes.ts';
 
-export type { ObservedRead } from './passing.ts';
+export type { ObservedRead } from './reads.ts';
 export type { QueuePass } from './queue.ts';
-export type { WriteDescription, WriteParts } from './write.ts';
+export type { WriteDescription, WriteParts } from './writes.ts';
 
 export interface Gateway {
   /**

@@ -3,11 +3,11 @@
  * A pass ends when one of them had to go back, so that a service that is still away is not asked
  * for all of them.
  */
-import type { QueuedSend } from '../journal/journal.ts';
+import type { QueuedSend } from '../operations/operations.ts';
 import type { Instant } from '../kernel/clock.ts';
-import { classify, hostOf } from './describe.ts';
-import { sendAndConclude } from './sending.ts';
-import type { WriteParts } from './write.ts';
+import { classify, hostOf } from './routes.ts';
+import { sendAndConclude } from './send.ts';
+import type { WriteParts } from './writes.ts';
 
 /** Queued writes open at once, and in one pass at most. */
 const AT_ONCE = 4;

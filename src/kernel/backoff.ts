@@ -1,5 +1,5 @@
 /** When to try again: schedule arithmetic, without a clock and without a timer. */
-import type { Chance } from './chance.ts';
+import type { Chance } from './random.ts';
 
 /**
  * The wait before the next try, in milliseconds: `baseMs · 2^failures`, at most `capMs`, with full

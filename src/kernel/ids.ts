@@ -2,7 +2,7 @@
  * Names for our own things: a prefix that says what it is, and a UUIDv7 (RFC 9562, section 5.7)
  * that sorts by time. Time and randomness come in, so a seeded run makes the same ids.
  */
-import type { Chance } from './chance.ts';
+import type { Chance } from './random.ts';
 import type { Clock } from './clock.ts';
 
 export type IdPrefix = 'op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep' | 'key' | 'wat' | 'look' | 'dmn';

@@ -3,12 +3,12 @@
  * idempotency and the rule of two people belong to people and not to secrets.
  */
 import type { Db } from '../db/connect.ts';
-import type { Chance } from '../kernel/chance.ts';
+import type { Chance } from '../kernel/random.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
-import { makeBelief } from './belief.ts';
+import { makeBelief } from './cache.ts';
 import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
 

@@ -7,7 +7,7 @@
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
-import { listPostingsDue, markPosted, type Operation, setAside } from '../journal/journal.ts';
+import { listPostingsDue, markPosted, type Operation, setAside } from '../operations/operations.ts';
 import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';

@@ -7,7 +7,7 @@
  * the opening, so that the wallet's balance does not move. Whether it was in the opening's sum
  * already is told by the account's version in the snapshot that judged it, never by clocks.
  */
-import type { Operation } from '../journal/journal.ts';
+import type { Operation } from '../operations/operations.ts';
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';

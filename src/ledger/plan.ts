@@ -3,7 +3,7 @@
  * takes back, and what cannot be posted, with the reason. Pure; one bad row never touches its
  * neighbours.
  */
-import type { Operation } from '../journal/journal.ts';
+import type { Operation } from '../operations/operations.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
 import {

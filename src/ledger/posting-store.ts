@@ -3,7 +3,7 @@
  * database run at the end of that statement, when accounts, transactions and entries all stand.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
-import type { Operation } from '../journal/journal.ts';
+import type { Operation } from '../operations/operations.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Batch } from './batch.ts';
 import type { Standing } from './plan.ts';

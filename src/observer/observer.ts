@@ -7,7 +7,7 @@
 import type { Db, Queryable } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { backoffMs } from '../kernel/backoff.ts';
-import type { Chance } from '../kernel/chance.ts';
+import type { Chance } from '../kernel/random.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Metrics } from '../kernel/metrics.ts';
@@ -19,25 +19,25 @@ import type {
   Upstream,
   WalletRecord,
 } from '../upstream/upstream.ts';
-import { jittered, type Rhythm, steadyGapMs } from './due.ts';
-import { type ObjectRef, objectName, toObject } from './objects.ts';
-import { probeOnce } from './probing.ts';
-import { mayLook } from './service-state.ts';
-import { findService, hurryProbe, loadQuota, saveQuota } from './service-store.ts';
+import { jittered, type Rhythm, steadyGapMs } from './schedule.ts';
+import { type ObjectRef, objectName, toObject } from './targets.ts';
+import { probeOnce } from './service/probe.ts';
+import { mayLook } from './service/state.ts';
+import { findService, hurryProbe, loadQuota, saveQuota } from './service/store.ts';
 import * as store from './store.ts';
-import { takeTurn } from './sweeps.ts';
-import { makeWatching, type Watching } from './watching.ts';
+import { takeTurn } from './scans/scans.ts';
+import { makeWatching, type Watching } from './watches/watches.ts';
 
-export { pendingGapMs, type Rhythm } from './due.ts';
+export { pendingGapMs, type Rhythm } from './schedule.ts';
 export {
   countBacklog,
   type LookPlace,
   listLooksBefore,
   type ObserverBacklog,
-} from './look-store.ts';
-export { type ObjectRef, objectName } from './objects.ts';
-export type { ServiceState } from './service-state.ts';
-export { findService } from './service-store.ts';
+} from './observation-store.ts';
+export { type ObjectRef, objectName } from './targets.ts';
+export type { ServiceState } from './service/state.ts';
+export { findService } from './service/store.ts';
 export {
   hurry,
   type LookToJudge,
@@ -46,9 +46,9 @@ export {
   listUnjudged,
   markJudged,
 } from './store.ts';
-export { type SweepRecord, sweepSoon } from './sweeps.ts';
-export { listWatches, type Watch } from './watch-store.ts';
-export type { Watching, WatchWish } from './watching.ts';
+export { type SweepRecord, sweepSoon } from './scans/scans.ts';
+export { listWatches, type Watch } from './watches/store.ts';
+export type { Watching, WatchWish } from './watches/watches.ts';
 
 export interface ObserverSettings extends Rhythm {
   /** The share of the budget that steady looks keep; 0 to 1. */

@@ -18,16 +18,16 @@ import {
 } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { type Odds, oddsOf } from './belief.ts';
-import { listLessons } from './belief-store.ts';
-import type { Context, ReconcilerSettings } from './context.ts';
-import { judgeSweep } from './lost-mints.ts';
-import { judgeToken } from './tokens.ts';
-import { makeUnknownWork } from './unknown-work.ts';
-import { judgeWallet } from './wallets.ts';
+import { type Odds, oddsOf } from './unknown/probability.ts';
+import { listLessons } from './unknown/probability-store.ts';
+import type { Context, ReconcilerSettings } from './deps.ts';
+import { judgeSweep } from './unknown/mints.ts';
+import { judgeToken } from './tokens/tokens.ts';
+import { makeUnknownWork } from './unknown/work.ts';
+import { judgeWallet } from './wallets/wallets.ts';
 
-export type { ReconcilerSettings } from './context.ts';
-export { countOpenDrifts, type Position, positionsOf } from './position-store.ts';
+export type { ReconcilerSettings } from './deps.ts';
+export { countOpenDrifts, type Position, positionsOf } from './wallets/position-store.ts';
 export { findToken, listTokens, type Token } from './store.ts';
 export {
   type Drift,
@@ -38,7 +38,7 @@ export {
   listOpenDrifts,
   listWallets,
   type Wallet,
-} from './wallet-store.ts';
+} from './wallets/store.ts';
 
 export interface Reconciler {
   /** One bounded pass. Answers how many looks were judged; 0 while another daemon is the judge. */

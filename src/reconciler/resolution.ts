@@ -4,12 +4,12 @@
  * Never the other way round, and never by the passing of time alone.
  */
 import type { Tx } from '../db/connect.ts';
-import { type Operation, operationFields } from '../journal/journal.ts';
+import { type Operation, operationFields } from '../operations/operations.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import { beliefExecuted } from './belief.ts';
-import type { Context } from './context.ts';
+import { beliefExecuted } from './unknown/probability.ts';
+import type { Context } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
 
 /** What one look, or several together, say about one lost answer. */

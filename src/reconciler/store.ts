@@ -2,7 +2,7 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import type { TokenState } from './token-rule.ts';
+import type { TokenState } from './tokens/rule.ts';
 
 /** A token as we hold it. */
 export interface Token extends TokenState {

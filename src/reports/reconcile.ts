@@ -9,12 +9,12 @@ import { decimalText, sumOf } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { ReconciliationContent, RollForward } from './content.ts';
 import { type Findings, makeFindings } from './findings.ts';
-import * as ledger from './ledger-store.ts';
-import * as operations from './operations-store.ts';
-import { type Limits, type Question, questionOf } from './question.ts';
-import * as tokens from './tokens-store.ts';
-import { tieWallets } from './wallets.ts';
-import * as wallets from './wallets-store.ts';
+import * as ledger from './queries/ledger-store.ts';
+import * as operations from './queries/operations-store.ts';
+import { type Limits, type Question, questionOf } from './params.ts';
+import * as tokens from './queries/tokens-store.ts';
+import { tieWallets } from './queries/wallets.ts';
+import * as wallets from './queries/wallets-store.ts';
 
 /**
  * Answers the content of one report.

@@ -13,17 +13,17 @@ import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
 import type { Books } from '../ledger/ledger.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
-import type { Limits } from './question.ts';
+import type { Limits } from './params.ts';
 import { reconcile } from './reconcile.ts';
 import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
 export { BREAKS, type Finding, OPEN_ITEMS } from './findings.ts';
-export type { Limits } from './question.ts';
-export { cellText, renderCsv } from './render-csv.ts';
-export { renderHtml } from './render-html.ts';
-export { renderJson } from './render-json.ts';
+export type { Limits } from './params.ts';
+export { cellText, renderCsv } from './render/csv.ts';
+export { renderHtml } from './render/html.ts';
+export { renderJson } from './render/json.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportHead } from './store.ts';
 

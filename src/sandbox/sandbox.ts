@@ -14,21 +14,21 @@ import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../kernel/clock.ts';
 import { makeServer } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
-import { resume } from './chain.ts';
-import { type Control, makeControl } from './control.ts';
-import { makeControlSurface } from './control-http.ts';
+import { resume } from './chain/chain.ts';
+import { type Control, makeControl } from './control/control.ts';
+import { makeControlSurface } from './control/http.ts';
 import { buildApp, unreadable } from './http.ts';
-import { noJournal, openJournal, readJournal } from './journal-file.ts';
-import { enliven } from './liveliness.ts';
-import type { Settings } from './records.ts';
-import { makeRequestLog } from './request-log.ts';
-import { REDIRECT_URIS, sow } from './seeds.ts';
+import { noJournal, openJournal, readJournal } from './state/change-log.ts';
+import { enliven } from './chain/background-traffic.ts';
+import type { Settings } from './state/records.ts';
+import { makeRequestLog } from './control/request-log.ts';
+import { REDIRECT_URIS, sow } from './state/seeds.ts';
 import { makeService } from './service.ts';
-import { type Switches, switchesSchema } from './switches.ts';
+import { type Switches, switchesSchema } from './faults/switches.ts';
 import { makeWorld, type World } from './world.ts';
 
-export type { Control } from './control.ts';
-export type { Switches } from './switches.ts';
+export type { Control } from './control/control.ts';
+export type { Switches } from './faults/switches.ts';
 export type { World } from './world.ts';
 
 /** One caller can neither hold connections for long without asking something, nor many of them. */

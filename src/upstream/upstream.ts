@@ -6,31 +6,31 @@
  * a write never waits behind a look, and `not_sent` is said only with proof. It never retries a
  * read, never follows a redirect, and never writes a token or a secret anywhere.
  */
-import type { Chance } from '../kernel/chance.ts';
+import type { Chance } from '../kernel/random.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { type BudgetView, makeBudget } from './budget.ts';
-import { makeClientToken } from './client-token.ts';
-import { basicCredentials, fetchClientToken } from './credentials.ts';
+import { type BudgetView, makeBudget } from './rate/budget.ts';
+import { makeClientToken } from './auth/token.ts';
+import { basicCredentials, fetchClientToken } from './auth/credentials.ts';
 import { forward } from './forward.ts';
-import { parseHost } from './hosts.ts';
-import { type Lesson, learn } from './learning.ts';
-import { type Looks, makeLooks } from './looks.ts';
-import { openQuota } from './quota.ts';
-import { makeTransport } from './transport.ts';
-import type { Forwarded, ForwardRequest, QuotaKeeper, TrafficClass } from './words.ts';
+import { parseHost } from './http/hosts.ts';
+import { type Lesson, learn } from './rate/learning.ts';
+import { type Looks, makeLooks } from './reads.ts';
+import { openQuota } from './rate/quota.ts';
+import { makeTransport } from './http/transport.ts';
+import type { Forwarded, ForwardRequest, QuotaKeeper, TrafficClass } from './types.ts';
 
-export type { BudgetView } from './budget.ts';
-export { readToken, readWallet } from './look.ts';
-export type { Looks, TokensQuery } from './looks.ts';
+export type { BudgetView } from './rate/budget.ts';
+export { readToken, readWallet } from './parse/read.ts';
+export type { Looks, TokensQuery } from './reads.ts';
 export type {
   MaintenanceRecord,
   TokenCheckRecord,
   TokenPage,
   TokenRecord,
   WalletRecord,
-} from './records.ts';
+} from './parse/records.ts';
 export type {
   Answer,
   Forwarded,
@@ -48,7 +48,7 @@ export type {
   TrafficClass,
   UnknownCause,
   WriteOutcome,
-} from './words.ts';
+} from './types.ts';
 
 export interface UpstreamSettings {
   /** The whole of a read, from the first attempt to connect to the last byte. */

@@ -5,35 +5,35 @@
  * something is sent.
  */
 import type { Db } from '../db/connect.ts';
-import type { Chance } from '../kernel/chance.ts';
+import type { Chance } from '../kernel/random.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Seal } from '../kernel/seal.ts';
+import type { Seal } from '../kernel/encryption.ts';
 import type { FanOut } from '../outbox/outbox.ts';
-import { parseRanges } from './address.ts';
-import { insertDeliveries } from './delivery-store.ts';
-import { type Endpoints, makeEndpoints } from './endpoints.ts';
-import { makeEnvelopes } from './envelope.ts';
-import * as history from './history-store.ts';
-import { type Resolve, systemResolve } from './resolve.ts';
-import { makeSender } from './send.ts';
+import { parseRanges } from './delivery/address.ts';
+import { insertDeliveries } from './delivery/store.ts';
+import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
+import { makeEnvelopes } from './delivery/envelope.ts';
+import * as history from './delivery/history-store.ts';
+import { type Resolve, systemResolve } from './delivery/resolve.ts';
+import { makeSender } from './delivery/attempt.ts';
 import type { WebhookSettings } from './settings.ts';
-import type { Emit } from './settler.ts';
-import { type Pass, Worker } from './worker.ts';
+import type { Emit } from './delivery/result-writer.ts';
+import { type Pass, Worker } from './delivery/dispatcher.ts';
 
-export { countPending } from './backlog-store.ts';
-export { type EndpointInput, ORDERINGS, type Ordering } from './endpoint-rules.ts';
-export type { Endpoint, NewKeys } from './endpoints.ts';
-export type { Health } from './health.ts';
-export type { Attempt, Delivery, DeliveryFilter } from './history-store.ts';
-export { SCHEMES, type Scheme } from './keys.ts';
-export type { Resolve } from './resolve.ts';
+export { countPending } from './delivery/backlog-store.ts';
+export { type EndpointInput, ORDERINGS, type Ordering } from './endpoints/rules.ts';
+export type { Endpoint, NewKeys } from './endpoints/endpoints.ts';
+export type { Health } from './delivery/health.ts';
+export type { Attempt, Delivery, DeliveryFilter } from './delivery/history-store.ts';
+export { SCHEMES, type Scheme } from './endpoints/keys.ts';
+export type { Resolve } from './delivery/resolve.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
-export type { Emit } from './settler.ts';
-export type { Pass } from './worker.ts';
+export type { Emit } from './delivery/result-writer.ts';
+export type { Pass } from './delivery/dispatcher.ts';
 
 export interface WebhooksNeeds {
   db: Db;

@@ -1,7 +1,7 @@
 /** Lines of a streamed body, however it is cut into chunks. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { linesOf } from '../../src/api/lines.ts';
+import { linesOf } from '../../src/api/http/ndjson.ts';
 
 const MAX = 12;
 

@@ -1,5 +1,5 @@
 /** Writes as the gateway records them, for tests that read them back. */
-import type { Conclusion, NewWrite } from '../../src/journal/journal.ts';
+import type { Conclusion, NewWrite } from '../../src/operations/operations.ts';
 
 export const ADDR_A = `0x${'aB'.repeat(20)}`;
 export const ADDR_B = `0x${'cD'.repeat(20)}`;

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { type Environment, loadConfig, namesOf } from '../../src/daemon/config.ts';
-import { settingsSchema } from '../../src/daemon/settings.ts';
+import { type Environment, loadConfig, namesOf } from '../../src/daemon/config/config.ts';
+import { settingsSchema } from '../../src/daemon/config/settings.ts';
 
 const DEFAULTS = join(import.meta.dirname, '../../config/default.yaml');
 const KEY = Buffer.alloc(32, 7).toString('base64');

@@ -1,6 +1,6 @@
 /** Wake-ups that come together are one, and the last is never lost. */
 import { describe, expect, test } from 'vitest';
-import { gently } from '../../src/daemon/gently.ts';
+import { gently } from '../../src/daemon/workers/coalesce.ts';
 
 describe('A wake-up', () => {
   test('Wakes at once, and those within the gap after it are one more', async () => {

@@ -1,6 +1,6 @@
 /** From the names of the file to what each stage is given. */
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/daemon/config.ts';
+import { loadConfig } from '../../src/daemon/config/config.ts';
 import {
   booksOf,
   gatewaySettings,
@@ -10,7 +10,7 @@ import {
   reportSettings,
   upstreamSettings,
   webhookSettings,
-} from '../../src/daemon/stage-settings.ts';
+} from '../../src/daemon/config/stage-settings.ts';
 
 const ADDR = '0x'.padEnd(42, 'a');
 const config = (overrides: object = {}) => loadConfig({}, overrides);

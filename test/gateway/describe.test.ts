@@ -7,8 +7,8 @@ import {
   hostOf,
   type Request,
   WRITES,
-} from '../../src/gateway/describe.ts';
-import { KINDS } from '../../src/journal/journal.ts';
+} from '../../src/gateway/routes.ts';
+import { KINDS } from '../../src/operations/operations.ts';
 
 const ALICE = '0xA11CE'.padEnd(42, '0');
 const BOB = '0xB0B'.padEnd(42, '0');

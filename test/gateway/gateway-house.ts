@@ -19,8 +19,8 @@ import {
   type JournalSettings,
   journalDefaults,
   makeJournal,
-} from '../../src/journal/journal.ts';
-import { systemChance } from '../../src/kernel/chance.ts';
+} from '../../src/operations/operations.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';

@@ -1,9 +1,9 @@
 /** A caller that chose to wait gets 202 with its operation; it is sent once, when it can be. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { touchedBy } from '../../src/daemon/stage-settings.ts';
+import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
-import { journalDefaults } from '../../src/journal/journal.ts';
+import { journalDefaults } from '../../src/operations/operations.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';

@@ -1,7 +1,7 @@
 /** One spelling per path: what passes is what any other reader would read. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { targetOf } from '../../src/gateway/incoming.ts';
+import { targetOf } from '../../src/gateway/http.ts';
 
 describe('A target', () => {
   it.each([

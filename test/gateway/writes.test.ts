@@ -1,6 +1,6 @@
 /** The path of every write: recorded before it leaves, durable before it is told, once per key. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { type Move, type State, statesBefore } from '../../src/journal/journal.ts';
+import { type Move, type State, statesBefore } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
 

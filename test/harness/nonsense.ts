@@ -5,7 +5,7 @@
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { ROUTES } from '../../src/sandbox/routes.ts';
+import { ROUTES } from '../../src/sandbox/endpoints/routes.ts';
 
 const complaint = z.strictObject({
   message: z.string(),

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
 import { backoffMs } from '../../src/kernel/backoff.ts';
-import { seededChance, systemChance } from '../../src/kernel/chance.ts';
+import { seededChance, systemChance } from '../../src/kernel/random.ts';
 import { isId, makeIds } from '../../src/kernel/ids.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 

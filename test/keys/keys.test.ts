@@ -1,6 +1,6 @@
 /** Who may call: secrets are shown once and kept as hashes, and end when they are revoked. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { systemChance } from '../../src/kernel/chance.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import {
   type Caller,

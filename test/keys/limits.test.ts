@@ -1,7 +1,7 @@
 /** What a key may do at most: every limit, and what cannot be read is refused. */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { KINDS } from '../../src/journal/journal.ts';
-import { systemChance } from '../../src/kernel/chance.ts';
+import { KINDS } from '../../src/operations/operations.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import {

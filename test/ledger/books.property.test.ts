@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Operation } from '../../src/journal/journal.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { type Books, balancesOf, type Wanted, want } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';

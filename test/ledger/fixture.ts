@@ -1,7 +1,7 @@
 /** Operations as the journal leaves them, the wallets they name, and a ledger over a clone. */
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
-import type { Operation } from '../../src/journal/journal.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';

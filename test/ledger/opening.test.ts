@@ -3,7 +3,7 @@
  * the opening, so that the wallet's balance does not move, whoever was first.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/journal/journal.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import {
   accountOfWallet,
   isHeldByOpening,

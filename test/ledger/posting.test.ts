@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/journal/journal.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { sumOf } from '../../src/kernel/amounts.ts';
 import { type Books, effectOn, legsOf } from '../../src/ledger/ledger.ts';
 import { tokenMoveOf } from '../../src/ledger/posting.ts';

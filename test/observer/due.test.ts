@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
-import { jittered, pendingGapMs, steadyGapMs } from '../../src/observer/due.ts';
+import { seededChance } from '../../src/kernel/random.ts';
+import { jittered, pendingGapMs, steadyGapMs } from '../../src/observer/schedule.ts';
 
 const RHYTHM = { steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 };
 

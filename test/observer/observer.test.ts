@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import {

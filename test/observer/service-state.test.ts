@@ -5,7 +5,7 @@ import {
   mayLook,
   type Service,
   type Sign,
-} from '../../src/observer/service-state.ts';
+} from '../../src/observer/service/state.ts';
 
 const NONE: Announced = { start: null, end: null, message: null };
 const TOLD: Announced = { start: '2026-01-01 02:00:00', end: null, message: 'soon' };

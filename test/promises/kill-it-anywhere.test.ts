@@ -8,7 +8,7 @@
  * The long form, every await of every kind: EVERY_AWAIT=1 npx vitest run test/promises/kill
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Effect } from '../../src/sandbox/records.ts';
+import type { Effect } from '../../src/sandbox/state/records.ts';
 import { type FeedEvent, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
 import { type Armed, startTripwire, type Tripwire } from '../harness/tripwire.ts';

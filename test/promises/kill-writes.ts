@@ -2,7 +2,7 @@
  * Every kind of write, numbered, so that what the service did and what the journal says can be laid
  * side by side: each has a reference in the journal and a mark in the service's own log.
  */
-import type { Effect } from '../../src/sandbox/records.ts';
+import type { Effect } from '../../src/sandbox/state/records.ts';
 import type { App } from '../harness/app.ts';
 import { ADMIN_KEY, type World } from '../harness/daemon.ts';
 import { until } from '../harness/until.ts';

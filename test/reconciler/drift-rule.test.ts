@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { driftStep } from '../../src/reconciler/drift-rule.ts';
+import { driftStep } from '../../src/reconciler/wallets/drift-rule.ts';
 import { at, sight } from './parts.ts';
 
 const look = sight(0n, 10_000);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { driftStep, type OpenDrift, type Suspicion } from '../../src/reconciler/drift-rule.ts';
-import { solveJointly, type WalletEvidence } from '../../src/reconciler/unknown-rule.ts';
-import { expectationOf, judgeBalance } from '../../src/reconciler/wallet-rule.ts';
+import { driftStep, type OpenDrift, type Suspicion } from '../../src/reconciler/wallets/drift-rule.ts';
+import { solveJointly, type WalletEvidence } from '../../src/reconciler/unknown/rule.ts';
+import { expectationOf, judgeBalance } from '../../src/reconciler/wallets/rule.ts';
 import {
   CALM,
   type Glance,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOLD_AFTER_LOOKS } from '../../src/reconciler/hold.ts';
+import { HOLD_AFTER_LOOKS } from '../../src/reconciler/wallets/hold.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { freshAddr, type House, openHouse } from './house.ts';
 

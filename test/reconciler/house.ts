@@ -5,23 +5,23 @@
  */
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
-import type { Kind, WriteFields } from '../../src/journal/journal.ts';
+import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import {
   type Conclusion,
   findOperation,
   type Journal,
   makeJournal,
-} from '../../src/journal/journal.ts';
+} from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
-import { type ObjectRef, objectName, toObject } from '../../src/observer/objects.ts';
+import { type ObjectRef, objectName, toObject } from '../../src/observer/targets.ts';
 import { addObjects, recordLook } from '../../src/observer/store.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
-import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
+import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
 

@@ -4,7 +4,7 @@ import {
   mintEvidence,
   mintHashOf,
   type SweptToken,
-} from '../../src/reconciler/mint-rule.ts';
+} from '../../src/reconciler/unknown/mint-rule.ts';
 import { addr, HASH_A, token, write } from './parts.ts';
 
 const MADE = '2026-01-01 00:00:05';

@@ -1,8 +1,8 @@
 /** Writes as a wallet or a token sees them, for tables of the pure rules. */
-import type { Operation } from '../../src/journal/journal.ts';
-import { outcomeOf, type State } from '../../src/journal/journal.ts';
-import type { TokenState } from '../../src/reconciler/token-rule.ts';
-import type { Part, Standing } from '../../src/reconciler/wallet-rule.ts';
+import type { Operation } from '../../src/operations/operations.ts';
+import { outcomeOf, type State } from '../../src/operations/operations.ts';
+import type { TokenState } from '../../src/reconciler/tokens/rule.ts';
+import type { Part, Standing } from '../../src/reconciler/wallets/rule.ts';
 import { addr, operation, START } from '../ledger/fixture.ts';
 
 export { addr, operation, START };

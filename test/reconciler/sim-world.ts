@@ -1,12 +1,12 @@
 /** The world of a simulated story: the real service over HTTP, and daemons before it. */
-import { preImageFrom } from '../../src/daemon/first-look.ts';
-import { touchedBy } from '../../src/daemon/stage-settings.ts';
+import { preImageFrom } from '../../src/daemon/first-poll.ts';
+import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type Daemon, enrolDaemon } from '../../src/db/leases.ts';
 import type { WriteParts } from '../../src/gateway/gateway.ts';
-import { findByIdempotencyKey, journalDefaults, makeJournal } from '../../src/journal/journal.ts';
+import { findByIdempotencyKey, journalDefaults, makeJournal } from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { type Chance, seededChance } from '../../src/kernel/chance.ts';
+import { type Chance, seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';

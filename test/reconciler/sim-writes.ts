@@ -1,10 +1,10 @@
 /** What the apps of a simulated story ask for, and what happens to it on the way. */
-import { describe } from '../../src/gateway/describe.ts';
-import { type IncomingWrite, runWrite } from '../../src/gateway/write.ts';
-import type { Kind, WriteFields } from '../../src/journal/journal.ts';
+import { describe } from '../../src/gateway/routes.ts';
+import { type IncomingWrite, runWrite } from '../../src/gateway/writes.ts';
+import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
-import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
+import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import type { ForwardRequest } from '../../src/upstream/upstream.ts';
 import { CONTRACT, drawsOf, type SimDaemon, type World } from './sim-world.ts';
 

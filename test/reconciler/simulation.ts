@@ -3,8 +3,8 @@
  * start again, others change things; at the end everything is held against the truth.
  */
 import { keepAlive } from '../../src/db/leases.ts';
-import { listOperations, type Move } from '../../src/journal/journal.ts';
-import type { Received } from '../../src/sandbox/request-log.ts';
+import { listOperations, type Move } from '../../src/operations/operations.ts';
+import type { Received } from '../../src/sandbox/control/request-log.ts';
 import { runDry } from '../ledger/fixture.ts';
 import {
   badGateway,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { subsetsWithSum } from '../../src/reconciler/subsets.ts';
+import { subsetsWithSum } from '../../src/reconciler/unknown/subsets.ts';
 
 /** Every subset, tried one by one. */
 function allSubsets(vectors: bigint[][], target: bigint[]): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashChange, tokenEvidence } from '../../src/reconciler/token-evidence.ts';
+import { hashChange, tokenEvidence } from '../../src/reconciler/tokens/evidence.ts';
 import { addr, HASH_A, HASH_B, token, write } from './parts.ts';
 
 describe('What a token says about a lost write', () => {

@@ -5,7 +5,7 @@ import {
   hasEffect,
   isMoving,
   takerOf,
-} from '../../src/reconciler/token-rule.ts';
+} from '../../src/reconciler/tokens/rule.ts';
 import { addr, at, HASH_A, HASH_B, token, write } from './parts.ts';
 
 describe('The events of a token', () => {

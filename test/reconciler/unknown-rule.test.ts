@@ -4,7 +4,7 @@ import {
   likeAmounts,
   solveJointly,
   type WalletEvidence,
-} from '../../src/reconciler/unknown-rule.ts';
+} from '../../src/reconciler/unknown/rule.ts';
 import { at } from './parts.ts';
 
 /**

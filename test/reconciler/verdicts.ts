@@ -5,11 +5,11 @@ import {
   listTransitions,
   NFT_KINDS,
   type Operation,
-} from '../../src/journal/journal.ts';
+} from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
-import { findWallet, listOpenDrifts } from '../../src/reconciler/wallet-store.ts';
+import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
 import type { Outside } from './sim-outside.ts';
 import type { World } from './sim-world.ts';
 import type { Asked } from './sim-writes.ts';

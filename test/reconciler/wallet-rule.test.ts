@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expectationOf, judgeBalance, needOf } from '../../src/reconciler/wallet-rule.ts';
+import { expectationOf, judgeBalance, needOf } from '../../src/reconciler/wallets/rule.ts';
 import { at, part, sight, standing, write } from './parts.ts';
 
 const LAG = 1_000;

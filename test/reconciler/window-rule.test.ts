@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Sighting, stepOf, windowMsOf } from '../../src/reconciler/window-rule.ts';
+import { type Sighting, stepOf, windowMsOf } from '../../src/reconciler/unknown/bracket.ts';
 
 /** A write of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
 const ASKED = { effect: 7n, sentAt: 10_000, quietAt: 46_000, readLagMs: 1_000 };

@@ -3,7 +3,7 @@
  */
 import type { Db } from '../../src/db/connect.ts';
 import { enrolDaemon } from '../../src/db/leases.ts';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';

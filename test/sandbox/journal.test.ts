@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../src/kernel/assert.ts';
 import { canonicalJson } from '../../src/kernel/json.ts';
-import { noJournal, openJournal, readJournal } from '../../src/sandbox/journal-file.ts';
+import { noJournal, openJournal, readJournal } from '../../src/sandbox/state/change-log.ts';
 import { BASIC, type Caller, startCaller, stopAll } from './client.ts';
 
 let directory: string;

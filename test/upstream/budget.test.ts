@@ -1,10 +1,10 @@
 /** The gate that looks pass, and what the service taught it. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/log.ts';
-import { type Budget, makeBudget } from '../../src/upstream/budget.ts';
-import { openQuota, type Quota } from '../../src/upstream/quota.ts';
-import type { Priority, QuotaState } from '../../src/upstream/words.ts';
+import { type Budget, makeBudget } from '../../src/upstream/rate/budget.ts';
+import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
+import type { Priority, QuotaState } from '../../src/upstream/types.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { memoryKeeper } from './scripted-service.ts';
 

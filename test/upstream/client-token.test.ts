@@ -1,13 +1,13 @@
 /** The managed client token: shared, renewed, replaced once, never told. */
 import { describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import {
   type ClientToken,
   lifetimeOf,
   makeClientToken,
   type TokenFetched,
-} from '../../src/upstream/client-token.ts';
+} from '../../src/upstream/auth/token.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { gate } from './scripted-service.ts';
 

@@ -10,7 +10,7 @@ import {
   onThrottle,
   RATE_MIN_PER_S,
   recoverySeconds,
-} from '../../src/upstream/control.ts';
+} from '../../src/upstream/rate/limiter.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
 const rates = fc.double({ min: 1, max: 500, noNaN: true });

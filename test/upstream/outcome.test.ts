@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { judge, judgeAnswer } from '../../src/upstream/outcome.ts';
-import type { Answer, ForwardFamily } from '../../src/upstream/words.ts';
+import { judge, judgeAnswer } from '../../src/upstream/parse/outcome.ts';
+import type { Answer, ForwardFamily } from '../../src/upstream/types.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const HASH = `0x${'ab'.repeat(32)}`;

@@ -1,9 +1,9 @@
 /** The bucket and the turns: what may go, and who goes first. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BURST, makePace } from '../../src/upstream/pace.ts';
-import { makeTurns } from '../../src/upstream/turns.ts';
-import type { Priority } from '../../src/upstream/words.ts';
+import { BURST, makePace } from '../../src/upstream/rate/token-bucket.ts';
+import { makeTurns } from '../../src/upstream/rate/priority-queue.ts';
+import type { Priority } from '../../src/upstream/types.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
 

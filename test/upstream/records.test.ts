@@ -9,7 +9,7 @@ import {
   tokenPage,
   tokenRecord,
   walletRecord,
-} from '../../src/upstream/records.ts';
+} from '../../src/upstream/parse/records.ts';
 
 const ADDR = `0x${'aB'.repeat(20)}`;
 const HASH = `0x${'cd'.repeat(32)}`;

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { makeTransport, type Transport } from '../../src/upstream/transport.ts';
-import type { Sink } from '../../src/upstream/words.ts';
+import { makeTransport, type Transport } from '../../src/upstream/http/transport.ts';
+import type { Sink } from '../../src/upstream/types.ts';
 
 const KEPT = 1_000;
 const servers: Server[] = [];

@@ -1,7 +1,7 @@
 /** `Retry-After` is a deadline, obeyed in full. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { retryAfter, SILENCE_MAX_MS } from '../../src/upstream/retry-after.ts';
+import { retryAfter, SILENCE_MAX_MS } from '../../src/upstream/parse/retry-after.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 

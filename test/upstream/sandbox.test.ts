@@ -2,7 +2,7 @@
  * Against the whole service: what we say of a write is compared with what the service really did.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { FaultInput } from '../../src/sandbox/fault-kinds.ts';
+import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { ForwardRequest } from '../../src/upstream/upstream.ts';
 import { manualClock } from '../harness/manual-clock.ts';

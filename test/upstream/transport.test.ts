@@ -2,8 +2,8 @@
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
-import type { ExchangeRequest } from '../../src/upstream/exchange.ts';
-import { makeTransport, type Transport } from '../../src/upstream/transport.ts';
+import type { ExchangeRequest } from '../../src/upstream/http/exchange.ts';
+import { makeTransport, type Transport } from '../../src/upstream/http/transport.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { closeRaw, http, startRaw } from './raw-service.ts';
 

@@ -3,9 +3,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isRefused, parseRanges } from '../../src/webhooks/address.ts';
-import { type Resolve, vettedLookup } from '../../src/webhooks/resolve.ts';
-import { judgeUrl } from '../../src/webhooks/target.ts';
+import { isRefused, parseRanges } from '../../src/webhooks/delivery/address.ts';
+import { type Resolve, vettedLookup } from '../../src/webhooks/delivery/resolve.ts';
+import { judgeUrl } from '../../src/webhooks/endpoints/url.ts';
 
 describe('an address', () => {
   test.each([

@@ -2,7 +2,7 @@
 import { verify } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { verifyingKey } from '../../src/webhooks/keys.ts';
+import { verifyingKey } from '../../src/webhooks/endpoints/keys.ts';
 import { type EndpointInput, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
 import { type House, openHouse, walletEvent } from './house.ts';

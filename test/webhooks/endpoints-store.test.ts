@@ -1,7 +1,7 @@
 /** The store of endpoints, in thousands of cases on the fast tier. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import * as store from '../../src/webhooks/endpoint-store.ts';
+import * as store from '../../src/webhooks/endpoints/store.ts';
 import { openMemory } from './mem-orm.ts';
 
 const { orm, reset } = openMemory('endpoints', 'endpoint_health');

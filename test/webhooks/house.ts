@@ -3,12 +3,12 @@
  * loopback.
  */
 import { connect, type Db } from '../../src/db/connect.ts';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { after } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { makeSeal } from '../../src/kernel/seal.ts';
+import { makeSeal } from '../../src/kernel/encryption.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {

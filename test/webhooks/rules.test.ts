@@ -1,8 +1,8 @@
 /** The rules that decide, without clock, network or database. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
-import { foldHealth, HEALTHY, type Health, isOpen, type Sign } from '../../src/webhooks/health.ts';
+import { seededChance } from '../../src/kernel/random.ts';
+import { foldHealth, HEALTHY, type Health, isOpen, type Sign } from '../../src/webhooks/delivery/health.ts';
 import {
   fromRing,
   inFlightMax,
@@ -10,8 +10,8 @@ import {
   rateAllowance,
   rateFreeAt,
   shareOut,
-} from '../../src/webhooks/pace.ts';
-import { judge, retryAfterMs } from '../../src/webhooks/verdict.ts';
+} from '../../src/webhooks/delivery/limits.ts';
+import { judge, retryAfterMs } from '../../src/webhooks/delivery/verdict.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 
 const { retry, health: policy } = webhookDefaults;

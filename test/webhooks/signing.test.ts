@@ -3,7 +3,7 @@ import { createHmac, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
-import { seededChance } from '../../src/kernel/chance.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import {
   liveKeys,
   makeKey,
@@ -11,8 +11,8 @@ import {
   readyKey,
   rotateKeys,
   verifyingKey,
-} from '../../src/webhooks/keys.ts';
-import { signatures, signedHeaders } from '../../src/webhooks/sign.ts';
+} from '../../src/webhooks/endpoints/keys.ts';
+import { signatures, signedHeaders } from '../../src/webhooks/delivery/sign.ts';
 
 const A = {
   secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',

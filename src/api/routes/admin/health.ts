@@ -1,0 +1,109 @@
+/**
+ * Whether this daemon lives and may be sent to, and its measurements. Open without a key, so
+ * nothing here says more than that; the database is asked with a deadline.
+ */
+import { createRoute, z } from '@hono/zod-openapi';
+import { findMissingGuards } from '../../../db/guards.ts';
+import { isMigrated } from '../../../db/migrate.ts';
+import { after } from '../../../kernel/clock.ts';
+import { Failure } from '../../../kernel/errors.ts';
+import { reply } from '../../http/auth.ts';
+import type { Api, ApiDoors } from '../../deps.ts';
+import { json, refusals } from '../../http/problems.ts';
+
+const state = z.object({ status: z.literal('ok') }).openapi('Health');
+const CHECK_DEADLINE_MS = 3_000;
+
+const healthRoute = createRoute({
+  method: 'get',
+  path: '/healthz',
+  tags: ['operating'],
+  summary: 'The process answers',
+  responses: { 200: json('It does', state) },
+});
+
+const readyRoute = createRoute({
+  method: 'get',
+  path: '/readyz',
+  tags: ['operating'],
+  summary: 'The database answers, has every migration, and its guards stand',
+  responses: { 200: json('Ready', state), 503: refusals[503] },
+});
+
+const metricsRoute = createRoute({
+  method: 'get',
+  path: '/metrics',
+  tags: ['operating'],
+  summary: 'Measurements for Prometheus',
+  responses: {
+    200: {
+      description: 'The text format of Prometheus',
+      content: { 'text/plain': { schema: z.string() } },
+    },
+  },
+});
+
+const keysRoute = createRoute({
+  method: 'get',
+  path: '/.well-known/webhook-keys',
+  tags: ['operating'],
+  summary: 'The public keys that verify v1a signatures, one for each endpoint that has one',
+  responses: {
+    200: json(
+      'The keys',
+      z.object({ keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })) }),
+    ),
+    503: refusals[503],
+  },
+});
+
+export function addHealth(app: Api, doors: ApiDoors): void {
+  app.openapi(healthRoute, (c) => reply(c, { status: 'ok' as const }, 200));
+  app.openapi(readyRoute, async (c) => {
+    await insistOnReady(doors);
+    return reply(c, { status: 'ok' as const }, 200);
+  });
+  app.openapi(keysRoute, async (c) => {
+    const found = await doors.webhooks.publicKeys();
+    const keys = found.map(({ endpointId, publicKey }) => ({
+      endpoint_id: endpointId,
+      public_key: publicKey,
+    }));
+    return reply(c, { keys }, 200);
+  });
+  app.openapi(metricsRoute, async (c) => {
+    const { journal, metrics } = doors;
+    // Unknown while the database is away: then the last value stands.
+    await withinDeadline(
+      journal.currentFreeze().then((freeze) => metrics.frozen.set(freeze === undefined ? 0 : 1)),
+    );
+    const headers = { 'content-type': doors.metrics.contentType, 'cache-control': 'no-store' };
+    return c.text(await doors.metrics.text(), 200, headers);
+  });
+}
+
+/** @throws Failure `not_ready` naming the check that failed */
+async function insistOnReady({ db, migrations }: ApiDoors): Promise<void> {
+  const migrated = await withinDeadline(isMigrated(db.sql, migrations));
+  if (migrated === undefined) throw notReady('database', 'the database does not answer');
+  if (!migrated) throw notReady('migrations', 'the database lacks migrations of this program');
+  const missing = await withinDeadline(findMissingGuards(db));
+  if (missing === undefined) throw notReady('database', 'the database does not answer');
+  if (missing.length > 0) throw notReady('guards', `missing or disabled: ${missing.join(', ')}`);
+}
+
+function notReady(check: string, detail: string): Failure {
+  return new Failure('not_ready', detail, { check });
+}
+
+/** What the question answers, or undefined when it failed or took too long. */
+function withinDeadline<T>(question: PromiseLike<T>): Promise<T | undefined> {
+  return new Promise((resolve) => {
+    const cancel = after(CHECK_DEADLINE_MS, () => resolve(undefined));
+    const done = (answer: T | undefined) => {
+      cancel();
+      resolve(answer);
+    };
+    question.then(done, () => done(undefined));
+  });
+}

@@ -1,0 +1,146 @@
+/** `/api/watches`: what is kept under observation because somebody asked for it. */
+import { createRoute, z } from '@hono/zod-openapi';
+import { decimalText } from '../../../kernel/amounts.ts';
+import { isId } from '../../../kernel/ids.ts';
+import { listWatches, type Watch, type WatchWish } from '../../../observer/observer.ts';
+import { guarded, needs, reply } from '../../http/auth.ts';
+import type { Api, ApiDoors } from '../../deps.ts';
+import {
+  addressIn,
+  digits,
+  idIn,
+  instantOut,
+  numberIn,
+  page,
+  pageOf,
+  paging,
+  placeIn,
+  timeText,
+} from '../../http/fields.ts';
+import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
+
+const WISHES_MAX = 1_000;
+
+const watch = z
+  .object({
+    id: z.string(),
+    kind: z.string(),
+    addr: z.string().nullable(),
+    contract_id: digits.nullable(),
+    token_id: digits.nullable(),
+    weight: z.number(),
+    created_at: instantOut,
+    created_by: z.string(),
+  })
+  .openapi('Watch');
+
+const lookAge = {
+  look_age_max_ms: z.int().openapi({
+    description:
+      'As things stand, no steady object goes without a look for longer, in milliseconds',
+  }),
+};
+
+const weight = z.number().min(0.001).max(1_000).default(1);
+const wish = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('wallet'), addr: addressIn, weight }),
+  z.strictObject({ kind: z.literal('contract'), contract_id: numberIn, weight }),
+  z.strictObject({
+    kind: z.literal('token'),
+    contract_id: numberIn,
+    token_id: numberIn,
+    weight,
+  }),
+]);
+const wishes = z.union([wish, z.array(wish).min(1).max(WISHES_MAX)]);
+
+const base = { tags: ['watches'] };
+
+const listRoute = createRoute({
+  ...base,
+  ...needs('read'),
+  method: 'get',
+  path: '/api/watches',
+  summary: 'Watches, the oldest first',
+  request: { query: z.strictObject(paging) },
+  responses: { 200: json('A page of watches', pageOf(watch).extend(lookAge)), ...refusals },
+});
+const addRoute = createRoute({
+  ...base,
+  ...needs('manage'),
+  method: 'post',
+  path: '/api/watches',
+  summary: 'Watches an object, or an array of them; watching again sets the weight',
+  request: { body: jsonBody(wishes) },
+  responses: {
+    201: json(
+      'The watch; for an array all of them',
+      z.union([watch.extend(lookAge), z.object({ data: z.array(watch), ...lookAge })]),
+    ),
+    ...bodyRefusals,
+  },
+});
+const deleteRoute = createRoute({
+  ...base,
+  ...needs('manage'),
+  method: 'delete',
+  path: '/api/watches/{id}',
+  summary: 'Ends a watch; its object stays observed if an operation of ours touches it',
+  request: { params: z.object({ id: idIn('wat') }) },
+  responses: { 204: { description: 'It is ended' }, ...refusals },
+});
+
+export function addWatches(app: Api, doors: ApiDoors): void {
+  const { db, observer } = doors;
+  app.openapi(guarded(doors, listRoute), async (c) => {
+    const { limit, cursor } = c.req.valid('query');
+    const after = placeIn(cursor, (place) => isId('wat', place));
+    const rows = await listWatches(db, { after, limit: limit + 1 });
+    const data = page(rows, limit, shown, ({ id }) => id);
+    return reply(c, { ...data, look_age_max_ms: await lookAgeMs(doors) }, 200);
+  });
+  app.openapi(guarded(doors, addRoute), async (c) => {
+    const body = c.req.valid('json');
+    const given = Array.isArray(body) ? body : [body];
+    const watches = await observer.watch(given.map(toWish), c.get('caller').owner);
+    const data = watches.map(shown);
+    const age = { look_age_max_ms: await lookAgeMs(doors) };
+    const [only] = data;
+    return reply(c, only && !Array.isArray(body) ? { ...only, ...age } : { data, ...age }, 201);
+  });
+  app.openapi(guarded(doors, deleteRoute), async (c) => {
+    await observer.unwatch(c.req.valid('param').id);
+    return c.body(null, 204);
+  });
+}
+
+async function lookAgeMs({ observer }: ApiDoors): Promise<number> {
+  return Math.round(await observer.lookAgeMaxMs());
+}
+
+function toWish(wished: z.output<typeof wish>): WatchWish {
+  const { weight } = wished;
+  switch (wished.kind) {
+    case 'wallet':
+      return { ref: { kind: 'wallet', addr: wished.addr }, weight };
+    case 'contract':
+      return { ref: { kind: 'contract', contractId: wished.contract_id }, weight };
+    case 'token': {
+      const { contract_id: contractId, token_id: tokenId } = wished;
+      return { ref: { kind: 'token', contractId, tokenId }, weight };
+    }
+  }
+}
+
+function shown(row: Watch) {
+  return {
+    id: row.id,
+    kind: row.kind,
+    addr: row.addr,
+    contract_id: decimalText(row.contractId),
+    token_id: decimalText(row.tokenId),
+    weight: row.weight,
+    created_at: timeText(row.createdAt),
+    created_by: row.createdBy,
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * An example of every event type, as its webhook would carry it. Pure; the compiler holds them
+ * complete.
+ */
+import type { JSONValue } from 'hono/utils/types';
+import type { EventData, EventType } from '../../../outbox/events.ts';
+
+const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+const AT = '2026-01-31T09:00:00.000Z';
+const ADDR = '0x00112233445566778899aabbccddeeff00112233';
+const OTHER = '0xffeeddccbbaa99887766554433221100ffeeddcc';
+const HASH = `0x${'1f'.repeat(32)}`;
+const EVIDENCE = { looks: [`look_${UUID}`] };
+
+const operation: EventData<'operation.accepted'> = {
+  operation_id: `op_${UUID}`,
+  kind: 'transfer',
+  state: 'accepted',
+  outcome: 'executed',
+  reference: 'order 1234',
+  idempotency_key: 'order-1234',
+  from_addr: ADDR,
+  to_addr: OTHER,
+  operation_no: null,
+  contract_id: null,
+  token_id: null,
+  amount: '1200',
+  fee_amount: '3',
+  reason_type: 'purchase',
+  tx_app_no: '7',
+  tx_log_no: '90071992547409930001',
+  tx_hash: null,
+  error: null,
+};
+const open = { state: 'unknown', outcome: 'open', tx_app_no: null, tx_log_no: null } as const;
+const refused = { class: 'refused', status: 400, code: '294', message: 'Amount too small' };
+
+interface Held {
+  owner: string | null;
+  status: number | null;
+  locked: number;
+  extra_data: string;
+  last_tx_hash: string;
+}
+const held: Held = { owner: ADDR, status: 1, locked: 0, extra_data: 'level=3', last_tx_hash: HASH };
+function tokenChange(
+  previous: Partial<Held> | null,
+  current: Partial<Held> = {},
+): EventData<'token.minted'> {
+  return {
+    contract_id: '12',
+    token_id: '34',
+    cause: `op_${UUID}`,
+    previous: previous && { ...held, ...previous },
+    current: { ...held, ...current },
+  };
+}
+
+const balances = {
+  addr: ADDR,
+  previous: { balance: '5000', status: 1 },
+  current: { balance: '3797', status: 1 },
+};
+const drift = {
+  addr: ADDR,
+  drift_id: `drf_${UUID}`,
+  amount: '-250',
+  window_from: AT,
+  window_to: '2026-01-31T09:05:00.000Z',
+  evidence: EVIDENCE,
+};
+const service = {
+  service: 'upstream' as const,
+  previous: 'active',
+  current: 'maintenance',
+  start: '2026-01-31 10:00:00',
+  end: '2026-01-31 12:00:00',
+  message: 'Scheduled maintenance',
+};
+const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example/hooks' };
+
+const DATA: { [T in EventType]: EventData<T> } = {
+  'operation.accepted': operation,
+  'operation.rejected': {
+    ...{ ...operation, ...open, state: 'rejected', outcome: 'not_executed' },
+    error: refused,
+  },
+  'operation.unknown': { ...operation, ...open },
+  'operation.resolved': {
+    ...{ ...operation, ...open, state: 'executed', outcome: 'executed' },
+    evidence: EVIDENCE,
+    supersedes: null,
+  },
+  'operation.undecided': { ...operation, ...open, state: 'undecided', evidence: EVIDENCE },
+  'operation.settled': { ...operation, state: 'settled' },
+  'operation.failed': { ...operation, state: 'failed', outcome: 'not_executed' },
+  'operation.stuck': operation,
+  'token.minted': tokenChange(null),
+  'token.transferred': tokenChange({}, { owner: OTHER }),
+  'token.burned': tokenChange({}, { owner: null, status: null }),
+  'token.status_changed': tokenChange({ status: 0 }),
+  'token.locked': tokenChange({}, { locked: 1 }),
+  'token.unlocked': tokenChange({ locked: 1 }),
+  'token.extra_data_changed': tokenChange({ extra_data: 'level=2' }),
+  'wallet.observed': { addr: ADDR, current: balances.previous },
+  'wallet.balance_changed': {
+    ...balances,
+    explanation: 'explained',
+    operations: [`op_${UUID}`],
+  },
+  'wallet.status_changed': { ...balances, current: { balance: '5000', status: 2 } },
+  'wallet.drift_opened': drift,
+  'wallet.drift_proposed': { ...drift, proposal: { kind: 'book', reason: 'paid in cash' } },
+  'wallet.drift_closed': { ...drift, how: 'returned' },
+  'service.maintenance_announced': { ...service, current: 'announced' },
+  'service.maintenance_started': service,
+  'service.maintenance_ended': { ...service, previous: 'maintenance', current: 'active' },
+  'service.unreachable': {
+    ...{ ...service, current: 'unreachable' },
+    ...{ start: null, end: null, message: null },
+  },
+  'service.recovered': {
+    ...{ ...service, previous: 'unreachable', current: 'active' },
+    ...{ start: null, end: null, message: null },
+  },
+  'report.completed': {
+    report_id: `rep_${UUID}`,
+    kind: 'reconciliation',
+    period_from: '2026-01-30T00:00:00.000Z',
+    period_to: '2026-01-31T00:00:00.000Z',
+    verdict: 'balanced',
+    breaks: 0,
+    hash: '5f'.repeat(32),
+    link: `/api/reports/rep_${UUID}`,
+  },
+  'endpoint.disabled': { ...endpoint, reason: 'failing' },
+  'endpoint.recovered': { ...endpoint, reason: 'delivered' },
+  'delivery.exhausted': {
+    ...{ ...endpoint, reason: 'attempts_exhausted' },
+    ...{ delivery_id: `dlv_${UUID}`, event_id: `evt_${UUID}`, attempts: 10 },
+  },
+  'endpoint.test': { ...endpoint, reason: 'requested' },
+};
+
+/** The whole body of an event of that type. */
+export function exampleOf(type: EventType) {
+  const data: Record<string, JSONValue> = { ...(DATA[type] as object), subject_seq: 1 };
+  return { id: `evt_${UUID}`, type, timestamp: AT, data };
+}

@@ -1,0 +1,285 @@
+/**
+ * The configuration: read once, checked whole, frozen. The only reader of the environment. A name
+ * that is not known or a value that is not usable stops the start with one line that says what it
+ * should be.
+ */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
+import { Failure } from '../../kernel/errors.ts';
+import { type Settings, settingsSchema } from './settings.ts';
+
+/** What the environment and the files come to. */
+export interface Config extends Settings {
+  dataDir: string;
+  /** Undefined: embedded Postgres. */
+  databaseUrl: string | undefined;
+  databaseOwnerUrl: string | undefined;
+  /** Undefined: the sandbox in the same process. */
+  service: ServiceAddress | undefined;
+  adminKey: string | undefined;
+  /** 32 bytes in base64. */
+  masterKey: string | undefined;
+}
+
+export interface ServiceAddress {
+  baseUrl: string;
+  authUrl: string;
+  txUrl: string;
+  clientId: string;
+  clientSecret: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULTS = join(import.meta.dirname, '../../../config/default.yaml');
+
+/** Variables that name a setting of the file: its path, and how its text is read. */
+const OVERRIDES: Record<
+  string,
+  { path: [string, string]; read: (text: string) => unknown; shape: string }
+> = {
+  HOST: { path: ['http', 'host'], read: String, shape: 'an address such as 127.0.0.1' },
+  PORT: { path: ['http', 'port'], read: Number, shape: 'a port from 0 to 65535' },
+  LOG_LEVEL: {
+    path: ['log', 'level'],
+    read: String,
+    shape: 'trace, debug, info, warn, error or fatal',
+  },
+  UPSTREAM_BUDGET_PER_S: {
+    path: ['upstream', 'budget_per_s'],
+    read: Number,
+    shape: 'requests per second, more than 0',
+  },
+  UPSTREAM_QUIESCENCE_MS: {
+    path: ['reconciler', 'quiescence_ms'],
+    read: Number,
+    shape: 'whole milliseconds, at least 1',
+  },
+  WEBHOOK_ALLOW_CIDRS: {
+    path: ['webhooks', 'allow_cidrs'],
+    read: (text) =>
+      text
+        .split(',')
+        .map((cidr) => cidr.trim())
+        .filter(Boolean),
+    shape: 'ranges such as 10.0.0.0/8, separated by commas',
+  },
+};
+
+const SERVICE = [
+  'UPSTREAM_BASE_URL',
+  'UPSTREAM_AUTH_URL',
+  'UPSTREAM_TX_URL',
+  'UPSTREAM_CLIENT_ID',
+  'UPSTREAM_CLIENT_SECRET',
+] as const;
+const KNOWN = [
+  ...Object.keys(OVERRIDES),
+  ...SERVICE,
+  'TALLYHOOK_CONFIG',
+  'TALLYHOOK_URL',
+  'TALLYHOOK_KEY',
+];
+
+/**
+ * Reads the configuration. @throws Failure `bad_setting` with one line naming the setting
+ * @param overrides values that win over everything, such as those of the demo
+ */
+export function loadConfig(env: Environment = process.env, overrides: object = {}): Config {
+  refuseUnknownVariables(env);
+  const own = text(env, 'TALLYHOOK_CONFIG');
+  const merged = [
+    readYaml(DEFAULTS),
+    own ? readYaml(resolve(own)) : {},
+    fromEnvironment(env),
+    overrides,
+  ].reduce(merge);
+  const settings = parseSettings(merged, env);
+  const service = serviceOf(env);
+  const masterKey = masterKeyOf(env);
+  const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
+  if (!service && env.NODE_ENV === 'production') {
+    throw bad(
+      'UPSTREAM_BASE_URL',
+      'the address of the service: in production the sandbox does not start by itself',
+    );
+  }
+  if (databaseUrl && !masterKey) {
+    throw bad(
+      'MASTER_KEY',
+      '32 bytes in base64 (openssl rand -base64 32), needed with DATABASE_URL',
+    );
+  }
+  return deepFreeze({
+    ...settings,
+    dataDir: resolve(text(env, 'DATA_DIR') ?? './data'),
+    databaseUrl,
+    databaseOwnerUrl: databaseUrlOf(env, 'DATABASE_OWNER_URL'),
+    service,
+    adminKey: adminKeyOf(env),
+    masterKey,
+  });
+}
+
+function bad(name: string, shape: string): Failure {
+  return new Failure('bad_setting', `${name} must be ${shape}`);
+}
+
+function text(env: Environment, name: string): string | undefined {
+  const value = env[name]?.trim();
+  return value === '' ? undefined : value;
+}
+
+function refuseUnknownVariables(env: Environment): void {
+  for (const name of Object.keys(env)) {
+    if (!/^(UPSTREAM|WEBHOOK|TALLYHOOK)_/.test(name) || KNOWN.includes(name)) continue;
+    throw new Failure(
+      'bad_setting',
+      `${name} is not a setting; did you mean ${nearest(name, KNOWN)}?`,
+    );
+  }
+}
+
+function readYaml(path: string): object {
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch {
+    throw new Failure(
+      'bad_setting',
+      `${path} cannot be read; TALLYHOOK_CONFIG must name a YAML file`,
+    );
+  }
+  try {
+    const parsed: unknown = parse(content);
+    if (parsed === null || parsed === undefined) return {};
+    if (typeof parsed === 'object' && !Array.isArray(parsed)) return parsed;
+  } catch {
+    // Said below.
+  }
+  throw new Failure('bad_setting', `${path} must be YAML with the sections of config/default.yaml`);
+}
+
+function fromEnvironment(env: Environment): object {
+  const values: Record<string, Record<string, unknown>> = {};
+  for (const [name, { path, read }] of Object.entries(OVERRIDES)) {
+    const value = text(env, name);
+    if (value !== undefined) values[path[0]] = { ...values[path[0]], [path[1]]: read(value) };
+  }
+  return values;
+}
+
+function parseSettings(merged: object, env: Environment): Settings {
+  const parsed = settingsSchema.safeParse(merged);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const path = issue?.path.join('.') ?? '';
+  if (issue?.code === 'unrecognized_keys') {
+    const [key = ''] = issue.keys;
+    const name = path ? `${path}.${key}` : key;
+    throw new Failure(
+      'bad_setting',
+      `${name} is not a setting; did you mean ${nearest(name, namesOf(readYaml(DEFAULTS)))}?`,
+    );
+  }
+  const variable = Object.entries(OVERRIDES).find(
+    ([name, row]) => path.startsWith(row.path.join('.')) && text(env, name) !== undefined,
+  );
+  if (variable) throw bad(variable[0], variable[1].shape);
+  throw new Failure('bad_setting', `${path} is not usable: ${issue?.message ?? 'unknown reason'}`);
+}
+
+function serviceOf(env: Environment): ServiceAddress | undefined {
+  const given = SERVICE.filter((name) => text(env, name) !== undefined);
+  if (given.length === 0) return undefined;
+  const missing = SERVICE.find((name) => text(env, name) === undefined);
+  if (missing) throw bad(missing, `set as well, since ${given[0]} is set`);
+  const url = (name: string) => {
+    const value = text(env, name) ?? '';
+    const parsed = URL.canParse(value) ? new URL(value) : undefined;
+    if (!parsed || !/^https?:$/.test(parsed.protocol))
+      throw bad(name, 'an address such as https://api.example');
+    return value.replace(/\/+$/, '');
+  };
+  return {
+    baseUrl: url('UPSTREAM_BASE_URL'),
+    authUrl: url('UPSTREAM_AUTH_URL'),
+    txUrl: url('UPSTREAM_TX_URL'),
+    clientId: text(env, 'UPSTREAM_CLIENT_ID') ?? '',
+    clientSecret: text(env, 'UPSTREAM_CLIENT_SECRET') ?? '',
+  };
+}
+
+function databaseUrlOf(env: Environment, name: string): string | undefined {
+  const value = text(env, name);
+  if (value && !(URL.canParse(value) && /^postgres(ql)?:$/.test(new URL(value).protocol))) {
+    throw bad(name, 'an address such as postgres://user:password@host:5432/database');
+  }
+  return value;
+}
+
+function adminKeyOf(env: Environment): string | undefined {
+  const value = text(env, 'ADMIN_KEY');
+  if (value && !/^thk_[A-Za-z0-9_-]{32,200}$/.test(value)) {
+    throw bad('ADMIN_KEY', 'thk_ and at least 32 letters, digits, - or _');
+  }
+  return value;
+}
+
+function masterKeyOf(env: Environment): string | undefined {
+  const value = text(env, 'MASTER_KEY');
+  // 43 digits are 32 bytes; Buffer.from would pass over whatever is no digit.
+  if (value !== undefined && !/^[A-Za-z0-9+/_-]{43}=?$/.test(value)) {
+    throw bad('MASTER_KEY', '32 bytes in base64 (openssl rand -base64 32)');
+  }
+  return value;
+}
+
+/** The later one wins, section by section; a list or a plain value is replaced whole. */
+function merge(base: object, over: object): object {
+  const result: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    const old = result[key];
+    result[key] = isPlain(old) && isPlain(value) ? merge(old, value) : value;
+  }
+  return result;
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Every name of the file, with dots. */
+export function namesOf(tree: object, before = ''): string[] {
+  return Object.entries(tree).flatMap(([key, value]) =>
+    isPlain(value) ? [before + key, ...namesOf(value, `${before}${key}.`)] : [before + key],
+  );
+}
+
+/** The known name that differs in the fewest letters. */
+function nearest(name: string, known: readonly string[]): string {
+  const sorted = [...known].sort((a, b) => distance(name, a) - distance(name, b));
+  return sorted[0] ?? '';
+}
+
+/** Levenshtein's distance between two names. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const item of Object.values(value)) {
+    if (isPlain(item) || Array.isArray(item)) deepFreeze(item);
+  }
+  return Object.freeze(value);
+}

@@ -1,0 +1,143 @@
+/**
+ * Outcomes that people decide, because no evidence does or because they know better: one proposes
+ * with a reason, a person of another owner approves, and only then the state moves. The ledger
+ * posts or reverses by itself, because whether an operation belongs in the books follows its state.
+ */
+import type { Db, Tx } from '../../db/connect.ts';
+import { must } from '../../kernel/assert.ts';
+import { type Clock, isoText } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
+import { type DecidedOutcome, insistOnDecidable } from './rule.ts';
+import {
+  approveDecision,
+  type Decision,
+  insertDecision,
+  listDecisions,
+  lockOperation,
+} from './store.ts';
+import type { Operation } from '../operation.ts';
+import { resolvedEvent } from '../resolved-event.ts';
+import { type Move, moveStates } from '../transition-store.ts';
+
+export type { DecidedOutcome } from './rule.ts';
+export { type Decision, listDecisions } from './store.ts';
+
+interface Person {
+  owner: string;
+  keyId: string;
+}
+
+export interface Decisions {
+  /**
+   * Proposes an outcome; a later proposal takes the place of one that nobody approved.
+   * @throws Failure `not_found`, or `conflict` when the state does not allow it
+   */
+  propose(
+    operationId: string,
+    wish: { outcome: DecidedOutcome; reason: string },
+    by: Person,
+  ): Promise<Decision>;
+  /**
+   * Approves what was proposed last: the operation moves, with its event.
+   * @param expected what the approver saw; another one is refused
+   * @throws Failure `not_found`, `same_owner`, or `conflict` when there is nothing to approve, it
+   * is not what was expected, or the state does not allow it any more
+   */
+  approve(
+    operationId: string,
+    expected: { n?: number | undefined; outcome?: DecidedOutcome | undefined },
+    by: Person,
+  ): Promise<Operation>;
+}
+
+/** Decisions of people, in one database. */
+export function makeDecisions(given: { db: Db; clock: Clock; outbox: Outbox }): Decisions {
+  const { db, clock, outbox } = given;
+  return {
+    propose: (operationId, { outcome, reason }, by) =>
+      db.begin(async (tx) => {
+        const operation = await insistOnOperation(tx, operationId);
+        insistOnDecidable(operation, outcome);
+        const earlier = await listDecisions(tx, operationId);
+        const decision: Decision = {
+          operationId,
+          n: (earlier.at(-1)?.n ?? 0) + 1,
+          outcome,
+          reason,
+          proposedBy: by.owner,
+          proposedKey: by.keyId,
+          proposedAt: clock.now(),
+          approvedBy: null,
+          approvedKey: null,
+          approvedAt: null,
+        };
+        await insertDecision(tx, decision);
+        return decision;
+      }),
+    approve: (operationId, expected, by) =>
+      db.begin(async (tx) => {
+        const operation = await insistOnOperation(tx, operationId);
+        const decision = (await listDecisions(tx, operationId)).at(-1);
+        insistOnApprovable(operationId, decision, expected);
+        if (decision.proposedBy === by.owner)
+          throw new Failure(
+            'same_owner',
+            `${by.owner} proposed it; a key of another owner approves`,
+          );
+        insistOnDecidable(operation, decision.outcome);
+        const now = clock.now();
+        await approveDecision(tx, decision, by, now);
+        const [moved] = await moveStates(tx, [moveOf(operation, decision, by.owner, now)]);
+        const decided = must(moved, 'operation that was locked');
+        await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
+        return decided;
+      }),
+  };
+}
+
+async function insistOnOperation(tx: Tx, id: string): Promise<Operation> {
+  const operation = await lockOperation(tx, id);
+  if (!operation) throw new Failure('not_found', `there is no ${id}`);
+  return operation;
+}
+
+function insistOnApprovable(
+  operationId: string,
+  decision: Decision | undefined,
+  expected: { n?: number | undefined; outcome?: DecidedOutcome | undefined },
+): asserts decision is Decision {
+  const members = { operation_id: operationId };
+  if (!decision || decision.approvedAt !== null) {
+    const path = `/api/operations/${operationId}/decide`;
+    throw new Failure('conflict', `nothing waits for approval; propose: POST ${path}`, members);
+  }
+  const { n = decision.n, outcome = decision.outcome } = expected;
+  if (n !== decision.n || outcome !== decision.outcome) {
+    const newest = `the newest proposal is number ${decision.n}: ${decision.outcome}`;
+    throw new Failure('conflict', `${newest}; look at it first`, members);
+  }
+}
+
+/** A decided write took effect when it was sent, as far as anybody knows. */
+function moveOf(operation: Operation, decision: Decision, approvedBy: string, at: number): Move {
+  const { id, effectiveAt, sentAt, recordedAt } = operation;
+  const evidence: { [key: string]: Json } = {
+    decided_by: decision.proposedBy,
+    approved_by: approvedBy,
+    reason: decision.reason,
+    decision: decision.n,
+    decided_at: isoText(decision.proposedAt),
+  };
+  return {
+    id,
+    to: decision.outcome,
+    at,
+    cause: 'decision',
+    decided: true,
+    evidence,
+    effectiveAt: effectiveAt ?? sentAt ?? recordedAt,
+    effectiveBasis: 'decision',
+  };
+}

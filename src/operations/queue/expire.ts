@@ -1,0 +1,64 @@
+/**
+ * What nobody ends by itself: sends that lost their sender, queued writes that expired or whose key
+ * was revoked, and intents whose commit was never confirmed. Each ends in one transaction with its
+ * event.
+ */
+import type { Db, Tx } from '../../db/connect.ts';
+import type { Daemon } from '../../db/leases.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
+import type { Doubts } from '../intake/unconfirmed.ts';
+import { eventsOf } from '../events.ts';
+import { lockOver, lockUnsent } from './store.ts';
+import { listAbandoned } from '../store.ts';
+import { type Move, moveStates } from '../transition-store.ts';
+
+/** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
+const ABANDONED_GRACE_MS = 60_000;
+const OVER_MAX = 100;
+
+interface Parts {
+  db: Db;
+  daemon: Daemon;
+  outbox: Outbox;
+  doubts: Doubts;
+}
+
+/** One pass. Answers how many moved. */
+export async function endOverdue(parts: Parts, now: Instant): Promise<number> {
+  const { db, daemon, outbox, doubts } = parts;
+  const gone = await abandoned(parts, now);
+  const inDoubt = doubts.ids(now);
+  const { moved, settled } = await db.begin(async (tx) => {
+    const found = inDoubt.length === 0 ? [] : await lockUnsent(tx, inDoubt, daemon.id);
+    const unsent = found.map((id) => notSent(id, 'unconfirmed', daemon, now));
+    const over = (await lockOver(tx, now, OVER_MAX)).filter(({ id }) => !found.includes(id));
+    const ended = over.map(({ id, why }) => notSent(id, why, daemon, now));
+    const moves = [...gone.filter(({ id }) => !found.includes(id)), ...unsent, ...ended];
+    if (moves.length === 0) return { moved: 0, settled: [] };
+    return { moved: await moveAndTell(tx, outbox, moves), settled: found };
+  });
+  doubts.settled(settled);
+  return moved;
+}
+
+/** What nobody can answer any more, called unknown. */
+async function abandoned({ db, daemon }: Parts, now: Instant): Promise<Move[]> {
+  const ids = await listAbandoned(db, now, ABANDONED_GRACE_MS, OVER_MAX);
+  const cause = 'the daemon that sent it ended before the answer came';
+  return ids.map((id) => ({
+    ...{ id, to: 'unknown', at: now, cause, errorClass: 'abandoned', daemonId: daemon.id },
+  }));
+}
+
+/** The end of what never left: its key may be used again. */
+function notSent(id: string, code: string, daemon: Daemon, at: Instant): Move {
+  const error = { errorClass: 'not_sent', errorCode: code, keyHeld: false };
+  return { id, to: 'rejected', at, cause: code, daemonId: daemon.id, ...error };
+}
+
+async function moveAndTell(tx: Tx, outbox: Outbox, moves: readonly Move[]): Promise<number> {
+  const moved = await moveStates(tx, moves);
+  await outbox.emit(tx, moved.flatMap(eventsOf));
+  return moved.length;
+}

@@ -1,0 +1,163 @@
+/**
+ * Reports of writes that were made elsewhere: what one report means beside what is known. Pure.
+ *
+ * A number or a hash of the service names one write, so a report that repeats one is known, and a
+ * report that tells another story under it is refused. A report that looks like a write of ours
+ * whose outcome or number is not known is refused too, unless its reporter says which one it is
+ * about, or that it is another one: counting one write twice is worse than asking.
+ */
+import { addressKey } from '../../kernel/addresses.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import type { Kind, Operation, State, WriteFields } from '../operation.ts';
+
+/** A write that was made elsewhere, as its reporter tells it. */
+export interface Report {
+  kind: Exclude<Kind, 'other'>;
+  /** Of a token write; the app number is filled in before this rule is asked. */
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  /** Of an NFT write. */
+  txHash: string | null;
+  occurredAt: Instant;
+  fields: Required<WriteFields>;
+  reference: string | null;
+  /** The operation of ours that it is about. */
+  operationId: string | null;
+  /** True when the reporter says that it is none of those that look alike. */
+  distinct: boolean;
+  /** The report as it came, for the record. */
+  body: string;
+}
+
+/** What is known beside a report. */
+export interface Known {
+  /** The operations that have its number or hash. */
+  sameNumber: readonly Operation[];
+  /** The operation that it names, if there is such a one. */
+  named: Operation | undefined;
+  /** Operations without a number that look like it, in its window. */
+  alike: readonly Operation[];
+}
+
+export type Judgement =
+  | { verdict: 'record' }
+  | { verdict: 'known'; operation: Operation }
+  /** Its outcome was open, or was found not executed: the report decides it. */
+  | { verdict: 'resolve'; operation: Operation }
+  /** It was executed, and only its number was missing. */
+  | { verdict: 'number'; operation: Operation }
+  | { verdict: 'refuse'; failure: Failure };
+
+/** How far the time of a report may lie outside the time in which a write can have taken effect. */
+export const WINDOW_SLACK_MS = 3_600_000;
+const CANDIDATES_MAX = 10;
+
+/** The name of the write at the service; the same for every report of it. */
+export function nameOf(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): string {
+  return report.txHash === null ? `${report.txAppNo}/${report.txLogNo}` : report.txHash;
+}
+
+/** What a report means. */
+export function judgeReport(report: Report, { sameNumber, named, alike }: Known): Judgement {
+  const [first] = sameNumber;
+  if (first) return judgeRepeat(report, first, sameNumber);
+  if (report.operationId !== null) return judgeNamed(report, named);
+  if (!report.distinct && alike.length > 0) return refuse(matchesOpen(alike));
+  return { verdict: 'record' };
+}
+
+function judgeRepeat(report: Report, first: Operation, same: readonly Operation[]): Judgement {
+  const equal = same.find((operation) => differencesOf(report, operation).length === 0);
+  const operation = equal ?? first;
+  if (report.operationId !== null && report.operationId !== operation.id)
+    return refuse(
+      conflict(operation, `its number belongs to ${operation.id}; name that one or none`),
+    );
+  if (equal) return { verdict: 'known', operation };
+  const differs = differencesOf(report, operation);
+  const detail = `${operation.id} has this number and differs in ${differs.join(', ')}`;
+  return refuse(conflict(operation, detail, { differs }));
+}
+
+function judgeNamed(report: Report, named: Operation | undefined): Judgement {
+  if (!named) return refuse(new Failure('not_found', `there is no ${report.operationId}`));
+  if (named.txLogNo !== null || named.txHash !== null)
+    return refuse(conflict(named, `${named.id} has another number; leave operation_id out`));
+  const differs = differencesOf(report, named);
+  if (differs.length > 0)
+    return refuse(conflict(named, `${named.id} differs in ${differs.join(', ')}`, { differs }));
+  switch (named.state) {
+    case 'unknown':
+    case 'undecided':
+    case 'not_executed':
+      return { verdict: 'resolve', operation: named };
+    case 'executed':
+    case 'settled':
+      return { verdict: 'number', operation: named };
+    default:
+      return refuse(conflict(named, `${named.id} is ${named.state}; ${ADVICE[named.state] ?? ''}`));
+  }
+}
+
+const ADVICE: Partial<Record<State, string>> = {
+  recorded: 'report it again when its answer came or was lost',
+  sending: 'report it again when its answer came or was lost',
+  queued: 'it was not sent; cancel it, and report without operation_id',
+  accepted: 'the service answered it',
+  rejected: 'the service refused it; report without operation_id if there was another write',
+  failed: 'the chain refused it; report without operation_id if there was another write',
+  cancelled: 'it was never sent; report without operation_id',
+};
+
+function matchesOpen(alike: readonly Operation[]): Failure {
+  const candidates = alike.slice(0, CANDIDATES_MAX).map(({ id, state, sentAt }) => ({
+    operation_id: id,
+    state,
+    sent_at: sentAt === null ? null : isoText(sentAt),
+  }));
+  const detail = 'say which one it is by operation_id, or distinct: true if it is none of them';
+  return new Failure('matches_open_operation', detail, { candidates });
+}
+
+function conflict({ id }: Operation, detail: string, more: object = {}): Failure {
+  return new Failure('conflict', detail, { operation_id: id, ...more });
+}
+
+function refuse(failure: Failure): Judgement {
+  return { verdict: 'refuse', failure };
+}
+
+/** The facts in which a report and an operation differ, by their names in JSON. */
+export function differencesOf(report: Report, operation: Operation): string[] {
+  const { fields } = report;
+  const differs: string[] = report.kind === operation.kind ? [] : ['kind'];
+  const check = (name: string, equal: boolean) => {
+    if (!equal) differs.push(name);
+  };
+  check('from_addr', sameParty(fields.fromAddr, operation.fromAddr));
+  check('to_addr', sameParty(fields.toAddr, operation.toAddr));
+  check('operation_no', fields.operationNo === operation.operationNo);
+  check('contract_id', fields.contractId === operation.contractId);
+  check('token_id', agrees(fields.tokenId, operation.tokenId));
+  check('amount', fields.amount === operation.amount);
+  check('fee_amount', (fields.feeAmount ?? 0n) === (operation.feeAmount ?? 0n));
+  check('reason_type', agrees(fields.reasonType, operation.reasonType));
+  check('token_uri', agrees(fields.tokenUri, operation.tokenUri));
+  check('meta_data', agrees(fields.metaData, operation.metaData));
+  check('extra_data', agrees(fields.extraData, operation.extraData));
+  if (operation.source === 'report') {
+    check('occurred_at', report.occurredAt === operation.effectiveAt);
+    check('reference', agrees(report.reference, operation.reference));
+  }
+  return differs;
+}
+
+function sameParty(a: string | null, b: string | null): boolean {
+  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
+}
+
+/** What only one side knows does not contradict. */
+function agrees<T>(a: T | null, b: T | null): boolean {
+  return a === null || b === null || a === b;
+}

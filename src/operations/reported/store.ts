@@ -1,0 +1,221 @@
+/**
+ * SQL of reports from elsewhere: what is known beside a batch of them, the operations that they
+ * become, and the numbers that they bring to operations which had none.
+ */
+import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Json, sha256Hex } from '../../kernel/json.ts';
+import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
+import type { Operation } from '../operation.ts';
+import { operationColumns } from '../row-store.ts';
+
+/** The number of our own app, as the newest answer of the service said it; of old reports last. */
+export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
+  const rows = await db.sql<{ no: bigint }[]>`
+    select tx_app_no as no from tallyhook.operations
+    where tx_app_no is not null and source = 'gateway' and posting_problem is null
+    order by id desc limit 1`;
+  return rows[0]?.no;
+}
+
+/** Operations that have the number or hash of one of these reports, by its name; oldest first. */
+export async function listSameNumber(
+  tx: Tx,
+  reports: readonly Report[],
+): Promise<Map<string, Operation[]>> {
+  const numbers = reports.flatMap(({ txAppNo: app, txLogNo: no }) =>
+    no === null ? [] : [{ app, no }],
+  );
+  const hashes = reports.flatMap(({ txHash }) => txHash ?? []);
+  // Looked up one by one, by index: a plan made while the table was small would read all of it.
+  const rows = await tx.sql<Operation[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.id = any(array(
+      select found.id
+      from jsonb_to_recordset(${asJson(numbers)}::jsonb) as x(app numeric, no numeric)
+      cross join lateral (
+        select p.id from tallyhook.operations p
+        where p.tx_log_no is not null and p.tx_log_no = x.no and p.tx_app_no = x.app offset 0) found
+      union
+      select found.id from unnest(${hashes}::text[]) as x(hash)
+      cross join lateral (
+        select p.id from tallyhook.operations p
+        where p.tx_hash is not null and p.tx_hash = x.hash offset 0) found))
+    order by o.recorded_at, o.id`;
+  const found = new Map<string, Operation[]>();
+  for (const operation of rows) {
+    const name = nameOf(operation);
+    found.set(name, [...(found.get(name) ?? []), operation]);
+  }
+  return found;
+}
+
+/** The operations that reports name, locked, by id. */
+export async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<string, Operation>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx.sql<Operation[]>`
+    select ${operationColumns(tx.sql)} from tallyhook.operations o
+    where o.id = any(${ids as string[]}::text[]) order by o.id for update`;
+  return new Map(rows.map((operation) => [operation.id, operation]));
+}
+
+const ALIKE_MAX = 10;
+
+/**
+ * For each report, by its place, at most ten operations that look like it: equal in kind, parties
+ * and amount, not executed for sure or without a number, and sent around that time.
+ */
+export async function listAlike(
+  tx: Tx,
+  reports: readonly { n: number; report: Report }[],
+): Promise<Map<number, Operation[]>> {
+  if (reports.length === 0) return new Map();
+  const rows = reports.map(({ n, report: { kind, occurredAt, fields } }) => ({
+    n,
+    kind,
+    from: fields.fromAddr?.toLowerCase() ?? '',
+    to: fields.toAddr?.toLowerCase() ?? '',
+    no: fields.operationNo,
+    contract: fields.contractId,
+    token: fields.tokenId,
+    amount: fields.amount,
+    earliest: isoText(occurredAt - WINDOW_SLACK_MS),
+    latest: isoText(occurredAt + WINDOW_SLACK_MS),
+  }));
+  const keys = [...new Set(rows.flatMap(({ from, to }) => [from, to]))];
+  const contracts = [...new Set(rows.flatMap(({ contract }) => contract?.toString() ?? []))];
+  const found = await tx.sql<(Operation & { n: number })[]>`
+    with x as materialized (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, kind text, "from" text,
+        "to" text, no numeric, contract numeric, token numeric, amount numeric,
+        earliest timestamptz, latest timestamptz)
+    ), open as materialized (
+      select id from tallyhook.operations
+      where from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')
+        and from_key = any(${keys}::text[])
+      union
+      select id from tallyhook.operations
+      where to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')
+        and to_key = any(${keys}::text[])
+      union
+      select id from tallyhook.operations
+      where contract_id is not null and state in ('recorded', 'queued', 'sending', 'unknown')
+        and contract_id = any(${contracts}::numeric[])
+      union
+      select id from tallyhook.operations
+      where tx_log_no is null and tx_hash is null and kind <> 'other'
+        and state in ('undecided', 'executed', 'settled')
+    ), alike as (
+      select x.n, o.id, row_number() over (partition by x.n order by o.recorded_at, o.id) as place
+      from open join tallyhook.operations o on o.id = open.id
+      join x on x.kind = o.kind and x."from" = coalesce(o.from_key, '')
+        and x."to" = coalesce(o.to_key, '') and coalesce(x.amount, 0) = coalesce(o.amount, 0)
+        and coalesce(x.no, -1) = coalesce(o.operation_no, -1)
+        and coalesce(x.contract, -1) = coalesce(o.contract_id, -1)
+        and (x.token = o.token_id or x.token is null or o.token_id is null)
+        and x.latest >= coalesce(o.sent_at, o.recorded_at)
+        and x.earliest <= coalesce(o.send_deadline_at, o.recorded_at)
+      where o.state in ('sending', 'unknown', 'undecided', 'executed', 'settled')
+    )
+    select a.n, ${operationColumns(tx.sql)}
+    from alike a join tallyhook.operations o on o.id = a.id
+    where a.place <= ${ALIKE_MAX} order by a.n, a.place`;
+  const alike = new Map<number, Operation[]>();
+  for (const { n, ...row } of found) alike.set(n, [...(alike.get(n) ?? []), row]);
+  return alike;
+}
+
+/** A report that becomes an operation. */
+export interface Recording {
+  operation: Operation;
+  keyId: string;
+  body: string;
+}
+
+/**
+ * Inserts operations that were reported, with their transitions. Answers the ids that were
+ * inserted; a missing one was reported by somebody else at the same time.
+ */
+export async function insertReported(
+  tx: Tx,
+  recordings: readonly Recording[],
+): Promise<Set<string>> {
+  if (recordings.length === 0) return new Set();
+  const rows = recordings.map(({ operation: o, keyId, body }) => ({
+    ...o,
+    keyId,
+    fingerprint: sha256Hex(body),
+    body: Buffer.from(body).toString('base64'),
+    recordedAt: isoText(o.recordedAt),
+    effectiveAt: o.effectiveAt === null ? null : isoText(o.effectiveAt),
+    settledAt: o.settledAt === null ? null : isoText(o.settledAt),
+  }));
+  const inserted = await tx.sql<{ id: string }[]>`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, state text,
+        owner text, "keyId" text, fingerprint text, reference text, body text, "fromAddr" text,
+        "toAddr" text, "operationNo" numeric, "contractId" numeric, "tokenId" numeric,
+        amount numeric, "feeAmount" numeric, "reasonType" text, "tokenUri" text, "metaData" text,
+        "extraData" text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text, evidence jsonb,
+        "recordedAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text,
+        "settledAt" timestamptz)
+    ), o as (
+      insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
+        key_held, reference, method, path, content_type, request_body, from_addr, to_addr,
+        operation_no, contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data,
+        extra_data, tx_app_no, tx_log_no, tx_hash, evidence, recorded_at, effective_at,
+        effective_basis, settled_at)
+      select id, kind, state, 'report', owner, "keyId", fingerprint, false, reference, 'POST',
+        '/api/operations', 'application/json', decode(body, 'base64'), "fromAddr", "toAddr",
+        "operationNo", "contractId", "tokenId", amount, "feeAmount", "reasonType", "tokenUri",
+        "metaData", "extraData", "txAppNo", "txLogNo", "txHash", evidence, "recordedAt",
+        "effectiveAt", "effectiveBasis", "settledAt"
+      from x order by id
+      on conflict do nothing
+      returning id
+    ), t as (
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
+      select o.id, s.from_state, s.to_state, x."recordedAt", s.cause, x.evidence
+      from o join x on x.id = o.id
+      cross join (values (1, null, 'executed', 'report'),
+        (2, 'executed', 'settled', 'older than what its wallets were opened with'))
+        as s(n, from_state, to_state, cause)
+      where s.n = 1 or x.state = 'settled'
+      order by o.id, s.n
+    )
+    select id from o`;
+  return new Set(inserted.map((row) => row.id));
+}
+
+/** What a report brings to an executed operation that had no number. */
+export interface Numbering {
+  id: string;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  txHash: string | null;
+  tokenId: bigint | null;
+  evidence: Json;
+}
+
+/** Fills the numbers in; the history shows it as a step that leaves the state as it is. */
+export async function fillNumbers(
+  tx: Tx,
+  numberings: readonly Numbering[],
+  at: Instant,
+): Promise<Operation[]> {
+  if (numberings.length === 0) return [];
+  return tx.sql<Operation[]>`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(numberings)}::jsonb) as x(id text,
+        "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric, evidence jsonb)
+    ), t as (
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
+      select o.id, o.state, o.state, ${isoText(at)}::timestamptz, 'report', x.evidence
+      from x join tallyhook.operations o on o.id = x.id order by o.id
+    )
+    update tallyhook.operations o set tx_app_no = x."txAppNo", tx_log_no = x."txLogNo",
+      tx_hash = x."txHash", token_id = coalesce(x."tokenId", o.token_id),
+      evidence = coalesce(o.evidence, '{}'::jsonb) || x.evidence
+    from x where o.id = x.id
+    returning ${operationColumns(tx.sql)}`;
+}

@@ -1,0 +1,120 @@
+/**
+ * What a look at a token means: which of its fields changed, which operation caused it, and which
+ * operations it ends. Pure. `last_tx_hash` ties a token to an operation; a foreign hash names a
+ * change that was made elsewhere. Token status: 0 pending, 1 complete, 2 progress, 3 fail
+ * (interface, 2.1).
+ */
+
+import type { Operation } from '../../operations/operations.ts';
+import { addressKey } from '../../kernel/addresses.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { sameJsonText } from '../../kernel/json.ts';
+import type { EventType } from '../../outbox/events.ts';
+
+export const COMPLETE = 1;
+export const FAILED = 3;
+
+/** A token as held or as seen. */
+export interface TokenState {
+  owner: string | null;
+  creator: string | null;
+  uri: string | null;
+  metadata: string | null;
+  extraData: string | null;
+  status: number | null;
+  locked: number | null;
+  lastTxHash: string | null;
+}
+
+/**
+ * The events of a change, in the order in which a reader expects them.
+ * @param minted whether a token that was not there before is one that was just made
+ */
+export function changesOf(
+  before: TokenState | undefined,
+  now: TokenState,
+  minted: boolean,
+): EventType[] {
+  if (!before) return minted ? ['token.minted'] : [];
+  const events: EventType[] = [];
+  if (before.status !== now.status) events.push('token.status_changed');
+  if (!sameAddress(before.owner, now.owner)) events.push('token.transferred');
+  if (before.locked !== now.locked) events.push(now.locked ? 'token.locked' : 'token.unlocked');
+  if (before.extraData !== now.extraData) events.push('token.extra_data_changed');
+  return events;
+}
+
+/** True while the chain has not finished with the token, so that it is worth looking soon. */
+export function isMoving(state: TokenState): boolean {
+  return state.status !== COMPLETE && state.status !== FAILED;
+}
+
+/** What is known of the look beside the token itself. */
+export interface TokenSight {
+  startedAt: Instant;
+  readLagMs: number;
+  /** Whether it is still the token that was held before, not another one made under its number. */
+  sameToken: boolean;
+}
+
+/**
+ * How a token ends an operation of ours that was accepted or found executed; undefined while it
+ * does not. The hash decides; an operation whose hash was replaced by a later one ends by its
+ * effect. Another hash is known to be a later one only when the look began so late that it must
+ * show ours.
+ */
+export function endingOf(
+  operation: Operation,
+  token: TokenState | 'absent',
+  sight: TokenSight,
+): { to: 'settled' | 'failed'; cause: string } | undefined {
+  const { txHash, kind } = operation;
+  const tookEffectBy = operation.effectiveAt ?? operation.answeredAt ?? operation.recordedAt;
+  const isLate = sight.startedAt - sight.readLagMs > tookEffectBy;
+  if (token === 'absent') {
+    return kind === 'burn' && isLate ? { to: 'settled', cause: 'the token is gone' } : undefined;
+  }
+  if (txHash !== null && txHash === token.lastTxHash) {
+    if (token.status === COMPLETE) return { to: 'settled', cause: 'the chain completed its hash' };
+    if (token.status === FAILED) return { to: 'failed', cause: 'the chain failed its hash' };
+    return undefined;
+  }
+  if (token.status !== COMPLETE || !isLate) return undefined;
+  if (hasEffect(operation, token))
+    return { to: 'settled', cause: 'a later hash completed and its effect shows' };
+  return kind === 'burn' && sight.sameToken
+    ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
+    : undefined;
+}
+
+/**
+ * Of several burns of one token that is gone, the one that took it: the one under whose hash it was
+ * seen last, or else the newest, since a burn is accepted only of a token that is there.
+ */
+export function takerOf(
+  burns: readonly Operation[],
+  lastHash: string | null,
+): Operation | undefined {
+  const seen = burns.find(({ txHash }) => txHash !== null && txHash === lastHash);
+  const at = (burn: Operation) => burn.answeredAt ?? burn.recordedAt;
+  return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
+}
+
+/** True when the token shows what the operation asked for. */
+export function hasEffect(operation: Operation, token: TokenState): boolean {
+  switch (operation.kind) {
+    case 'mint':
+    case 'mint_sequential':
+      return true;
+    case 'transfer_from':
+      return sameAddress(operation.toAddr, token.owner);
+    case 'set_extra_data':
+      return sameJsonText(operation.extraData, token.extraData);
+    default:
+      return false;
+  }
+}
+
+export function sameAddress(a: string | null, b: string | null): boolean {
+  return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
+}

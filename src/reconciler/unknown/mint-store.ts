@@ -1,0 +1,141 @@
+/** SQL of lost mints: what the journal and earlier looks know of the tokens that a sweep found. */
+import { asJson, type Queryable } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { LookToJudge } from '../../observer/observer.ts';
+import type { ListedToken } from './mint-rule.ts';
+
+/** What is known of one token beside what the sweep saw. */
+export interface TokenKnown {
+  token_id: bigint;
+  /** The operations that made it, by number or hash. */
+  claimed_by: string[];
+  /** Writes of ours under the token's newest hash. */
+  hash_of: string[];
+  /** When it was first seen by a look, or first named by a write of ours. */
+  first_known_at: Instant | null;
+  /** Owners and extra data that writes of ours, not refused, gave it. */
+  owners: string[];
+  data: string[];
+}
+
+const SWEEPS_SEARCHED_MAX = 20;
+
+/** What is known of these tokens of a contract, one row each. */
+export async function knownOf(
+  db: Queryable,
+  contractId: bigint,
+  tokens: readonly { tokenId: bigint; hash: string | null }[],
+): Promise<Map<bigint, TokenKnown>> {
+  if (tokens.length === 0) return new Map();
+  const contract = contractId.toString();
+  const given = tokens.map(({ tokenId, hash }) => ({ id: tokenId.toString(), hash }));
+  const rows = await db.sql<TokenKnown[]>`
+    with x as (
+      select * from jsonb_to_recordset(${asJson(given)}::jsonb) as x(id numeric, hash text)
+    ), sweeps as (
+      select started_at, record from tallyhook.looks
+      where object like ${`sweep:${contract}:%`} and kind = 'sweep' and result = 'seen'
+      order by started_at desc limit ${SWEEPS_SEARCHED_MAX}
+    )
+    select x.id as token_id,
+      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
+        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+          and o.contract_id = ${contract}::numeric
+          and (o.token_id = x.id or o.tx_hash = nullif(x.hash, ''))) as claimed_by,
+      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
+        where o.tx_hash = nullif(x.hash, '')) as hash_of,
+      least(
+        (select min(l.started_at) from tallyhook.looks l
+          where l.object = ${`token:${contract}:`} || x.id and l.result = 'seen'),
+        (select min(o.recorded_at) from tallyhook.operations o
+          where o.contract_id = ${contract}::numeric and o.token_id = x.id
+            and o.outcome <> 'not_executed'),
+        (select min(s.started_at) from sweeps s
+          where s.record->'tokens' @> jsonb_build_array(jsonb_build_object('tokenId', x.id)))
+      ) as first_known_at,
+      (select coalesce(jsonb_agg(o.to_addr), '[]'::jsonb) from tallyhook.operations o
+        where o.kind = 'transfer_from' and o.outcome <> 'not_executed'
+          and o.contract_id = ${contract}::numeric and o.token_id = x.id) as owners,
+      (select coalesce(jsonb_agg(o.extra_data), '[]'::jsonb) from tallyhook.operations o
+        where o.kind = 'set_extra_data' and o.outcome <> 'not_executed'
+          and o.contract_id = ${contract}::numeric and o.token_id = x.id) as data
+    from x`;
+  return new Map(rows.map((row) => [row.token_id, row]));
+}
+
+/** More tokens than that of one URI without a known maker are not compared. */
+export const HELD_MAX = 100;
+
+/**
+ * Tokens with this URI that looks saw one by one and that no other mint of ours made: also such as
+ * are gone by now, or about to go. At most `HELD_MAX`.
+ */
+export async function listHeld(
+  db: Queryable,
+  contractId: bigint,
+  uri: string,
+  operationId: string,
+): Promise<ListedToken[]> {
+  return db.sql<ListedToken[]>`
+    select t.token_id as "tokenId", t.owner, t.creator, t.uri, t.metadata,
+      t.extra_data as "extraData", t.status, t.locked, t.last_tx_hash as "lastTxHash",
+      coalesce(t.created_text, '') as "createdText", coalesce(t.owned_text, '') as "ownedText"
+    from tallyhook.tokens t
+    where t.contract_id = ${contractId.toString()}::numeric and t.uri = ${uri}
+      and not exists (select from tallyhook.operations o
+        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+          and o.contract_id = t.contract_id and o.token_id = t.token_id and o.id <> ${operationId})
+    order by t.token_id limit ${HELD_MAX}`;
+}
+
+/**
+ * Whether a burn of ours since then took a token that no mint of ours made and no look ever saw: it
+ * may have been the lost one.
+ */
+export async function burnedUnseen(
+  db: Queryable,
+  contractId: bigint,
+  since: Instant,
+): Promise<boolean> {
+  const contract = contractId.toString();
+  const rows = await db.sql`
+    select 1 as one from tallyhook.operations b
+    where b.kind = 'burn' and b.outcome <> 'not_executed' and b.recorded_at >= ${isoText(since)}
+      and b.contract_id = ${contract}::numeric and b.token_id is not null
+      and not exists (select from tallyhook.operations o
+        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+          and o.contract_id = b.contract_id and o.token_id = b.token_id)
+      and not exists (select from tallyhook.tokens t
+        where t.contract_id = b.contract_id and t.token_id = b.token_id and t.uri is not null)
+    limit 1`;
+  return rows.length > 0;
+}
+
+/** Mints that were sent and not refused, and whose number nobody knows; oldest first. */
+export async function listUnnumbered(
+  db: Queryable,
+  contractId: bigint,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where contract_id = ${contractId.toString()}::numeric and token_id is null
+      and kind = 'mint_sequential' and outcome <> 'not_executed'
+      and state not in ('recorded', 'queued', 'cancelled')
+    order by recorded_at limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** The newest complete sweep over a contract, if it began at `since` or later. */
+export async function newestSweep(
+  db: Queryable,
+  contractId: bigint,
+  since: Instant,
+): Promise<LookToJudge | undefined> {
+  const rows = await db.sql<LookToJudge[]>`
+    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
+    where kind = 'sweep' and result = 'seen' and object like ${`sweep:${contractId}:%`}
+      and started_at >= ${isoText(since)}
+    order by started_at desc limit 1`;
+  return rows[0];
+}

@@ -1,0 +1,183 @@
+/**
+ * The life of a drift in the database: suspected, opened, returned; each with its event and its
+ * history.
+ */
+import type { Tx } from '../../db/connect.ts';
+import { decimalText } from '../../kernel/amounts.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import { hurry, type LookToJudge } from '../../observer/observer.ts';
+import type { EventData, EventDraft } from '../../outbox/events.ts';
+import type { Context } from '../deps.ts';
+import { driftStep } from './drift-rule.ts';
+import { holdForLook } from './hold.ts';
+import { compareWithDenied, overturn } from '../unknown/supersede.ts';
+import type { Part } from './rule.ts';
+import {
+  closeDrift,
+  type Drift,
+  insertDrift,
+  insertDriftAction,
+  type Wallet,
+} from './store.ts';
+
+interface Residual {
+  residual: bigint;
+  drifts: Drift[];
+  look: LookToJudge;
+  now: Instant;
+}
+
+/**
+ * Each look that decides nothing makes the next one wait longer, up to the steady gap; now and then
+ * one for which new writes wait.
+ * @param met what the look may or may not show
+ */
+export async function lookAgain(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  met: { optional: readonly Part[]; look: LookToJudge; now: Instant },
+): Promise<void> {
+  const { pendingMinMs, steadyMs } = context.settings;
+  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unclean_looks, 30));
+  wallet.unclean_looks += 1;
+  const optional = met.optional.map(({ operation }) => operation);
+  const heldAt = await holdForLook(tx, context, wallet, { ...met, optional });
+  await hurry(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
+}
+
+/** Takes one clean residual through the rule and changes the wallet row accordingly. */
+export async function stepDrift(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  { residual, drifts, look, now }: Residual,
+): Promise<EventDraft[]> {
+  const suspicion =
+    wallet.suspected_amount !== null && wallet.suspected_at !== null
+      ? { amount: wallet.suspected_amount, at: wallet.suspected_at }
+      : undefined;
+  const next = driftStep(residual, suspicion, drifts, {
+    startedAt: look.started_at,
+    endedAt: look.ended_at,
+  });
+  if (next.step === 'none') return [];
+  if (next.step === 'suspect') {
+    const { amount, at } = next.suspicion;
+    // A first suspicion is looked into soon; a balance that never stands still is not chased for
+    // ever.
+    if (!suspicion) wallet.unclean_looks = 0;
+    Object.assign(wallet, {
+      verdict: 'drifting',
+      cause: 'suspected',
+      suspected_amount: amount,
+      suspected_at: at,
+    });
+    await lookAgain(tx, context, wallet, { optional: [], look, now });
+    return [];
+  }
+  Object.assign(wallet, { suspected_amount: null, suspected_at: null, unclean_looks: 0 });
+  if (next.step === 'open') {
+    Object.assign(wallet, { verdict: 'drifting', cause: null });
+    const { amount: found, suspectedAt } = next;
+    return openDrift(tx, context, wallet, { residual: found, look, now, suspectedAt });
+  }
+  Object.assign(wallet, { verdict: 'explained', cause: null, clean_at: look.started_at });
+  const events: EventDraft[] = [];
+  for (const returned of next.drifts) {
+    const drift = drifts.find((open) => open.id === returned.id);
+    if (drift) events.push(...(await close(tx, drift, 'returned', look, now)));
+  }
+  return events;
+}
+
+/** A confirmed difference becomes a drift, unless it is what a denied write would have done. */
+async function openDrift(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+): Promise<EventDraft[]> {
+  const { look, now } = given;
+  const made = newDrift(context, wallet, given);
+  const { proved, like } = await compareWithDenied(tx, context, made, now);
+  const drift =
+    like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_denied: like } } : made;
+  await insertDrift(tx, drift);
+  const action = { driftId: drift.id, at: now, by: 'reconciler' };
+  await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
+  const events = [driftEvent(drift, look.ended_at)];
+  if (!proved) return events;
+  Object.assign(wallet, { verdict: 'explained', clean_at: look.started_at });
+  events.push(...(await overturn(tx, context, proved, now)));
+  for (const one of proved.drifts) events.push(...(await close(tx, one, 'explained', look, now)));
+  return events;
+}
+
+function newDrift(
+  context: Context,
+  wallet: Wallet,
+  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
+  const { look, now } = given;
+  const evidence = {
+    look: look.id,
+    observed_balance: decimalText(wallet.observed_balance),
+    ledger_balance: decimalText(wallet.ledger_at_look),
+    ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
+  };
+  return {
+    id: context.ids.next('drf'),
+    wallet_key: wallet.key,
+    addr: wallet.addr,
+    amount: given.residual,
+    state: 'open',
+    suspected_at: given.suspectedAt,
+    opened_at: now,
+    closed_at: null,
+    // The balance was last explained at the newest clean look before; the change lies between the
+    // two.
+    window_from: wallet.clean_at,
+    window_to: look.ended_at,
+    evidence,
+    assignee: null,
+    proposal: null,
+    approved_by: null,
+  };
+}
+
+async function close(
+  tx: Tx,
+  drift: Drift,
+  how: string,
+  look: LookToJudge,
+  now: Instant,
+): Promise<EventDraft[]> {
+  if (!(await closeDrift(tx, drift.id, how, now))) return [];
+  const detail = { look: look.id };
+  await insertDriftAction(tx, {
+    driftId: drift.id,
+    action: how,
+    at: now,
+    by: 'reconciler',
+    detail,
+  });
+  return [driftEvent(drift, look.ended_at, how)];
+}
+
+/** The event of a drift that opened, or of one that closed when it says how. */
+function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft {
+  const data: EventData<'wallet.drift_opened'> = {
+    addr: drift.addr,
+    drift_id: drift.id,
+    amount: decimalText(drift.amount),
+    window_from: drift.window_from === null ? null : isoText(drift.window_from),
+    window_to: isoText(drift.window_to),
+    evidence: drift.evidence as Record<string, unknown>,
+  };
+  const common = { subject: `wallet:${drift.wallet_key}`, occurredAt };
+  return how === undefined
+    ? { ...common, type: 'wallet.drift_opened', data }
+    : { ...common, type: 'wallet.drift_closed', data: { ...data, how } };
+}

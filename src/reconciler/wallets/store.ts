@@ -1,0 +1,207 @@
+/** SQL of wallets and drifts. */
+import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+
+/** A wallet as we hold it. */
+export interface Wallet {
+  key: string;
+  addr: string;
+  status: number | null;
+  observed_balance: bigint | null;
+  observed_at: Instant | null;
+  opened_at: Instant | null;
+  clean_at: Instant | null;
+  ledger_at_look: bigint | null;
+  look_id: string | null;
+  verdict: string;
+  cause: string | null;
+  unclean_looks: number;
+  suspected_amount: bigint | null;
+  suspected_at: Instant | null;
+}
+
+function walletColumns(sql: Sql) {
+  return sql`key, addr, status, observed_balance, observed_at, opened_at, clean_at, ledger_at_look,
+    look_id, verdict, cause, unclean_looks, suspected_amount, suspected_at`;
+}
+
+export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
+  const rows = await db.sql<Wallet[]>`
+    select ${walletColumns(db.sql)}
+    from tallyhook.wallets where key = ${key}`;
+  return rows[0];
+}
+
+export async function listWallets(
+  db: Queryable,
+  page: { after: string; limit: number },
+): Promise<Wallet[]> {
+  return db.sql<Wallet[]>`
+    select ${walletColumns(db.sql)}
+    from tallyhook.wallets where key > ${page.after} order by key limit ${page.limit}`;
+}
+
+/** Writes the whole row; the first spelling of the address stands. */
+export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
+  const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
+  await tx.sql`
+    insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at,
+      clean_at,
+      ledger_at_look, look_id, verdict, cause, unclean_looks, suspected_amount, suspected_at)
+    values (${wallet.key}, ${wallet.addr}, ${wallet.status},
+      ${text(wallet.observed_balance)}::numeric,
+      ${at(wallet.observed_at)}, ${at(wallet.opened_at)}, ${at(wallet.clean_at)},
+      ${text(wallet.ledger_at_look)}::numeric, ${wallet.look_id}, ${wallet.verdict},
+        ${wallet.cause},
+      ${wallet.unclean_looks}, ${text(wallet.suspected_amount)}::numeric,
+        ${at(wallet.suspected_at)})
+    on conflict (key) do update set status = excluded.status,
+      observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
+      opened_at = excluded.opened_at, clean_at = excluded.clean_at,
+      ledger_at_look = excluded.ledger_at_look, look_id = excluded.look_id, verdict =
+        excluded.verdict,
+      cause = excluded.cause, unclean_looks = excluded.unclean_looks,
+      suspected_amount = excluded.suspected_amount, suspected_at = excluded.suspected_at`;
+}
+
+function text(value: bigint | null): string | null {
+  return value === null ? null : value.toString();
+}
+
+/** The wallets with these keys, by key. */
+export async function walletsByKey(
+  db: Queryable,
+  keys: readonly string[],
+): Promise<Map<string, Wallet>> {
+  const rows = await db.sql<Wallet[]>`
+    select ${walletColumns(db.sql)}
+    from tallyhook.wallets where key = any(${keys as string[]}::text[])`;
+  return new Map(rows.map((row) => [row.key, row]));
+}
+
+/** A drift with its life. */
+export interface Drift {
+  id: string;
+  wallet_key: string;
+  addr: string;
+  amount: bigint;
+  state: string;
+  suspected_at: Instant;
+  opened_at: Instant;
+  closed_at: Instant | null;
+  window_from: Instant | null;
+  window_to: Instant;
+  evidence: Json;
+  assignee: string | null;
+  proposal: Json;
+  approved_by: string | null;
+}
+
+function driftColumns(sql: Sql) {
+  return sql`id, wallet_key, addr, amount, state, suspected_at, opened_at, closed_at, window_from,
+    window_to, evidence, assignee, proposal, approved_by`;
+}
+
+export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
+  const { window_from: from } = drift;
+  await tx.sql`
+    insert into tallyhook.drifts (id, wallet_key, addr, amount, state, suspected_at, opened_at,
+      window_from, window_to, evidence)
+    values (${drift.id}, ${drift.wallet_key}, ${drift.addr}, ${drift.amount.toString()}::numeric,
+      ${drift.state}, ${isoText(drift.suspected_at)}, ${isoText(drift.opened_at)},
+      ${from === null ? null : isoText(from)}, ${isoText(drift.window_to)},
+      ${asJson(drift.evidence)}::jsonb)`;
+}
+
+/** Open drifts of a wallet, oldest first. */
+export async function listOpenDrifts(db: Queryable, walletKey: string): Promise<Drift[]> {
+  return db.sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null order by opened_at,
+      id`;
+}
+
+/** Drifts for people, newest first. */
+export async function listDrifts(
+  db: Queryable,
+  filter: {
+    state?: string | undefined;
+    addr?: string | undefined;
+    before?: string | undefined;
+    limit: number;
+  },
+): Promise<Drift[]> {
+  const { sql } = db;
+  return sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where true
+      ${filter.state ? sql`and state = ${filter.state}` : sql``}
+      ${filter.addr ? sql`and wallet_key = ${filter.addr.toLowerCase()}` : sql``}
+      ${filter.before ? sql`and id < ${filter.before}` : sql``}
+    order by id desc limit ${filter.limit}`;
+}
+
+export async function findDrift(db: Queryable, id: string): Promise<Drift | undefined> {
+  const rows = await db.sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where id = ${id}`;
+  return rows[0];
+}
+
+/** Closes an open drift; false when it was closed before. */
+export async function closeDrift(tx: Tx, id: string, state: string, at: Instant): Promise<boolean> {
+  const rows = await tx.sql`
+    update tallyhook.drifts set state = ${state}, closed_at = ${isoText(at)}
+    where id = ${id} and closed_at is null returning 1 as one`;
+  return rows.length === 1;
+}
+
+/** One line in a drift's history; never changed. */
+export async function insertDriftAction(
+  tx: Tx,
+  action: { driftId: string; action: string; at: Instant; by: string; detail: Json },
+): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.drift_actions (drift_id, action, at, by, detail)
+    values (${action.driftId}, ${action.action}, ${isoText(action.at)}, ${action.by},
+      ${asJson(action.detail)}::jsonb)`;
+}
+
+export async function listDriftActions(
+  db: Queryable,
+  driftId: string,
+): Promise<{ action: string; at: Instant; by: string; detail: Json }[]> {
+  return db.sql<{ action: string; at: Instant; by: string; detail: Json }[]>`
+    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId} order by
+      id
+    limit 1000`;
+}
+
+/**
+ * How many outside changes of these sizes one wallet had, and all of them, whatever became of them;
+ * and for how long the others have been observed, added up, in milliseconds.
+ * @param sizes without sign; undefined for any
+ */
+export async function countLikeDrifts(
+  db: Queryable,
+  walletKey: string,
+  sizes: readonly bigint[] | undefined,
+  now: Instant,
+): Promise<{ own: number; pool: number; observedMs: number }> {
+  const { sql } = db;
+  const like = sizes ? sql`and abs(amount) = any(${sizes.map(String)}::numeric[])` : sql``;
+  const rows = await sql<{ own: number; pool: number; observedMs: number }[]>`
+    select d.own, d.pool, w.observed as "observedMs"
+    from (select count(*)::int as pool,
+        (count(*) filter (where wallet_key = ${walletKey}))::int as own
+      from tallyhook.drifts where true ${like}) d,
+      (select coalesce(sum(extract(epoch from ${isoText(now)}::timestamptz - opened_at) * 1000), 0)
+          ::float8 as observed
+        from (select opened_at from tallyhook.wallets
+          where opened_at is not null and key <> ${walletKey} limit ${POOL_MAX}) o) w`;
+  return rows[0] ?? { own: 0, pool: 0, observedMs: 0 };
+}
+
+/** Wallets whose time of observation is added up at most. */
+const POOL_MAX = 1_000;

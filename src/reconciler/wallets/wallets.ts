@@ -1,0 +1,253 @@
+/**
+ * One look at a wallet, judged: in one transaction the accepted state, the drift, the wanted
+ * opening, the operations that settle, and the events of all that. Whatever the look cannot decide
+ * is looked at again.
+ */
+import type { Tx } from '../../db/connect.ts';
+import { type Journal, type Operation, operationFields } from '../../operations/operations.ts';
+import { addressKey } from '../../kernel/addresses.ts';
+import { wholeOf } from '../../kernel/amounts.ts';
+import { must } from '../../kernel/assert.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { accountOfWallet, openingId, walletKeysOf, want } from '../../ledger/ledger.ts';
+import type { LookToJudge } from '../../observer/observer.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { Context } from '../deps.ts';
+import { lookAgain, stepDrift } from './drifts.ts';
+import { release } from './hold.ts';
+import { readStanding } from './expected.ts';
+import { explainedBy, observedEvents } from './events.ts';
+import {
+  type Expectation,
+  expectationOf,
+  judgeBalance,
+  needOf,
+  type Part,
+  type Sight,
+  type Standing,
+  type WalletVerdict,
+} from './rule.ts';
+import { type Drift, findWallet, saveWallet, type Wallet, walletsByKey } from './store.ts';
+
+/**
+ * Judges one conclusive look at a wallet inside the given transaction. Answers the events to emit.
+ */
+export async function judgeWallet(
+  tx: Tx,
+  context: Context,
+  look: LookToJudge,
+  now: Instant,
+): Promise<EventDraft[]> {
+  const seen = walletRecordOf(look);
+  const key = look.object.slice('wallet:'.length);
+  // An answer about another wallet says nothing about this one.
+  if (addressKey(seen.addr) !== key) return [];
+  const before = await findWallet(tx, key);
+  // An older read never overwrites a newer one: the start of the request decides.
+  if (before?.observed_at && before.observed_at >= look.started_at) return [];
+  const sight = { balance: seen.balance, startedAt: look.started_at, endedAt: look.ended_at };
+  const lagged = look.started_at - context.settings.readLagMs;
+  const since = Math.min(lagged, before?.observed_at ?? lagged);
+  const opensAt = before?.opened_at == null ? { opensAt: lagged } : {};
+  const { standing, drifts } = await readStanding(tx, before?.addr ?? seen.addr, context.books, {
+    since,
+    ...opensAt,
+  });
+  const expectation = expectationOf(sight, standing, context.settings.readLagMs);
+  const verdict = judgeBalance(seen.balance, expectation);
+  const wallet: Wallet = {
+    ...(before ?? newWallet(key, seen.addr)),
+    status: seen.status,
+    observed_balance: seen.balance,
+    observed_at: look.started_at,
+    ledger_at_look: standing.ledger,
+    look_id: look.id,
+  };
+  const opened = wallet.opened_at !== null;
+  const events = observedEvents(before, wallet, verdict, {
+    operations: explainedBy(sight, standing, verdict, before),
+    at: look.ended_at,
+  });
+  const { optional } = expectation;
+  await release(tx, context, before);
+  if (opened) {
+    const given = { verdict, drifts, look, optional, now };
+    events.push(...(await takeVerdict(tx, context, wallet, given)));
+  } else await open(tx, context, wallet, { expectation, standing, sight, look, now });
+  if (wallet.clean_at === look.started_at) {
+    events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
+  }
+  await saveWallet(tx, wallet);
+  return events;
+}
+
+function newWallet(key: string, addr: string): Wallet {
+  return {
+    key,
+    addr,
+    status: null,
+    observed_balance: null,
+    observed_at: null,
+    opened_at: null,
+    clean_at: null,
+    ledger_at_look: null,
+    look_id: null,
+    verdict: 'unopened',
+    cause: null,
+    unclean_looks: 0,
+    suspected_amount: null,
+    suspected_at: null,
+  };
+}
+
+function walletRecordOf(look: LookToJudge): { addr: string; balance: bigint; status: number } {
+  const record = look.record as Record<string, unknown>;
+  return {
+    addr: String(record.addr),
+    balance: must(wholeOf(record.balance), 'balance of a look'),
+    status: Number(record.status),
+  };
+}
+
+/**
+ * First sight: the opening is what the look shows beyond our own executed writes. Only a clean look
+ * can say that; until then the wallet is `unopened`, shown, and never in drift.
+ */
+async function open(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  given: {
+    expectation: Expectation;
+    standing: Standing;
+    sight: Sight;
+    look: LookToJudge;
+    now: Instant;
+  },
+): Promise<void> {
+  const { expectation, standing, sight, look, now } = given;
+  if (expectation.optional.length > 0 || !expectation.complete) {
+    wallet.cause = 'writes are open on it';
+    await lookAgain(tx, context, wallet, { optional: expectation.optional, look, now });
+    return;
+  }
+  const earliest = Math.min(
+    sight.startedAt,
+    ...standing.parts.map((p) => p.operation.recordedAt - 1),
+  );
+  await want(
+    tx,
+    {
+      id: openingId(wallet.addr),
+      kind: 'opening',
+      account: accountOfWallet(wallet.addr),
+      counter: 'opening',
+      amount: sight.balance - expectation.base,
+      effectiveAt: earliest,
+      effectiveBasis: 'observed',
+      requestedBy: 'reconciler',
+      reason: 'first sight',
+      seen: { at: sight.startedAt, version: standing.version },
+    },
+    now,
+  );
+  Object.assign(wallet, {
+    opened_at: now,
+    clean_at: sight.startedAt,
+    verdict: 'explained',
+    cause: null,
+    unclean_looks: 0,
+  });
+}
+
+/** What the verdict makes of an opened wallet: explained, off (drift), or to be looked at again. */
+async function takeVerdict(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  given: {
+    verdict: WalletVerdict;
+    drifts: Drift[];
+    look: LookToJudge;
+    optional: readonly Part[];
+    now: Instant;
+  },
+): Promise<EventDraft[]> {
+  const { verdict, drifts, look, optional, now } = given;
+  if (verdict.verdict === 'off')
+    return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, look, now });
+  if (verdict.verdict === 'inconclusive') {
+    Object.assign(wallet, { verdict: 'inconclusive', cause: verdict.cause });
+    await lookAgain(tx, context, wallet, { optional, look, now });
+    return [];
+  }
+  Object.assign(wallet, {
+    verdict: 'explained',
+    cause: verdict.unique ? null : 'several explanations',
+    suspected_amount: null,
+    suspected_at: null,
+  });
+  if (verdict.clean) Object.assign(wallet, { clean_at: look.started_at, unclean_looks: 0 });
+  else await lookAgain(tx, context, wallet, { optional, look, now });
+  return [];
+}
+
+/**
+ * Ends the writes that this clean look confirms, once every other wallet of theirs is confirmed
+ * too.
+ */
+async function settle(
+  tx: Tx,
+  context: Context,
+  wallet: Wallet,
+  given: { sight: Sight; standing: Standing; drifts: Drift[]; now: Instant },
+): Promise<EventDraft[]> {
+  const { sight, standing, drifts, now } = given;
+  const lag = context.settings.readLagMs;
+  const confirmed = standing.parts.filter(
+    ({ operation, effect }) =>
+      operation.outcome === 'executed' &&
+      operation.settledAt === null &&
+      needOf(operation, sight, lag) === 'must' &&
+      // A drift that takes back just this write says that the service does not show it.
+      !drifts.some((drift) => drift.amount === -effect && drift.opened_at >= operation.recordedAt),
+  );
+  const done: Operation[] = [];
+  for (const { operation } of confirmed) {
+    if (await confirmedElsewhere(tx, context, wallet, operation)) done.push(operation);
+  }
+  return settleOperations(tx, context.journal, done, now, `balance of ${wallet.addr} confirms it`);
+}
+
+/** True when every other observed wallet of the write had a clean look that must show it. */
+async function confirmedElsewhere(
+  tx: Tx,
+  { books, settings }: Context,
+  wallet: Wallet,
+  operation: Operation,
+): Promise<boolean> {
+  const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
+  const others = await walletsByKey(tx, keys);
+  const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
+  return keys.every((key) => (others.get(key)?.clean_at ?? 0) > tookEffectBy + settings.readLagMs);
+}
+
+/** Moves operations to `settled`; answers their events. */
+export async function settleOperations(
+  tx: Tx,
+  journal: Journal,
+  operations: readonly Operation[],
+  now: Instant,
+  cause: string,
+): Promise<EventDraft[]> {
+  const moved = await journal.move(
+    tx,
+    operations.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
+  );
+  return moved.map((operation) => ({
+    type: 'operation.settled',
+    subject: `operation:${operation.id}`,
+    occurredAt: now,
+    data: operationFields(operation),
+  }));
+}

@@ -1,0 +1,154 @@
+/** SQL of the ledger against itself: the cut-off, sums per account, batches, numbers, movements. */
+import type { Instant } from '../../kernel/clock.ts';
+import type { FoundRow } from '../findings.ts';
+import type { Question } from '../params.ts';
+
+/** What the report knows of the books. */
+export interface CutOff {
+  known_at: Instant | null;
+  batch: bigint;
+  transactions: bigint;
+  entries: bigint;
+  /** Whether batches and transactions are numbered without a gap. */
+  gapless: boolean;
+}
+
+export async function readCutOff({ tx }: Pick<Question, 'tx'>): Promise<CutOff> {
+  const rows = await tx.sql<CutOff[]>`
+    select b.known_at, b.batch, t.transactions, b.entries,
+      b.batch = b.batches and t.last = t.transactions as gapless
+    from (select max(recorded_at) as known_at, coalesce(max(id), 0) as batch, count(*) as batches,
+        coalesce(sum(entries), 0)::bigint as entries from tallyhook.batches) b
+    cross join (select count(*) as transactions, coalesce(max(id), 0) as last
+      from tallyhook.transactions) t`;
+  const [row] = rows;
+  return row ?? { known_at: null, batch: 0n, transactions: 0n, entries: 0n, gapless: true };
+}
+
+/** Batches whose counts are not what is there. */
+export async function listIncompleteBatches(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    select 'batch_incomplete' as kind, 'batch:' || b.id as subject, null::numeric as amount,
+      b.recorded_at as since, null as assignee,
+      jsonb_build_object('transactions', b.transactions, 'found_transactions', coalesce(t.found, 0),
+        'entries', b.entries, 'found_entries', coalesce(t.entries, 0)) as evidence,
+      (count(*) over ())::int as total
+    from tallyhook.batches b
+    left join (select batch_id, count(*) as found, sum(entry_count) as entries
+      from tallyhook.transactions group by batch_id) t on t.batch_id = b.id
+    where b.transactions <> coalesce(t.found, 0) or b.entries <> coalesce(t.entries, 0)
+    order by b.id limit ${q.limits.listMax}`;
+}
+
+/** Sums of one kind of account, or of one account. */
+export interface SumsRow {
+  /**
+   * `kind`, or `house` for an operator, the fees, the collection or a wallet that stands behind
+   * one.
+   */
+  part: 'kind' | 'house' | 'off';
+  name: string;
+  accounts: number;
+  observed: boolean;
+  opening: bigint;
+  prior_period: bigint;
+  incoming: bigint;
+  outgoing: bigint;
+  fees: bigint;
+  closing: bigint;
+  debit: bigint;
+  credit: bigint;
+  since: Instant | null;
+  evidence: string;
+  total: number;
+}
+
+/**
+ * One pass over the entries: per kind of account the roll-forward of the period, the same for each
+ * account of the house, and every account that does not show its entries. A reversal counts as a
+ * negative movement on the side that it takes back, so that figures of gross movement stay true.
+ */
+export async function listSums(q: Question): Promise<SumsRow[]> {
+  const { from, to, limits } = q;
+  return q.tx.sql<SumsRow[]>`
+    with standing as (
+      select account_id, count(*) as entries, max(version) as last, sum(amount) as total,
+        coalesce(sum(amount) filter (where effective_at < ${from}), 0) as opening,
+        coalesce(sum(amount) filter (where effective_at < ${from} and recorded_at >= ${from}), 0)
+          as prior_period,
+        coalesce(sum(amount) filter (where effective_at < ${to}), 0) as closing
+      from tallyhook.entries group by account_id
+    ), flow as (
+      select e.account_id,
+        sum(case when t.reverses is null then greatest(e.amount, 0) else least(e.amount, 0) end)
+          filter (where (e.amount > 0) = (t.reverses is null)) as incoming,
+        sum(-e.amount) filter (where (e.amount > 0) <> (t.reverses is null)) as outgoing,
+        sum(case when t.reverses is null then l.fee else -l.fee end)
+          filter (where (e.amount > 0) <> (t.reverses is null) and l.fee > 0) as fees
+      from tallyhook.transactions t
+      join tallyhook.entries e on e.transaction_id = t.id
+      left join tallyhook.legs l on l.operation_id = t.operation_id
+      where t.effective_at >= ${from} and t.effective_at < ${to}
+      group by e.account_id
+    ), house as (
+      select lower('wallet:' || w.addr) as name from tallyhook.installation i
+      cross join lateral (
+        select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
+        union select i.value::jsonb ->> 'fees' union select i.value::jsonb ->> 'collection') w
+      where i.name = 'books' and w.addr is not null
+    ), account as (
+      select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
+        h.name is not null or a.kind in ('operator', 'fees', 'collection') as house, a.balance,
+        a.version, coalesce(s.entries, 0) as entries, (
+          select e.balance_after from tallyhook.entries e
+          where e.account_id = a.id and e.version = a.version) as balance_after,
+        coalesce(s.last, 0) as last,
+        coalesce(s.total, 0) as total, coalesce(s.opening, 0) as opening,
+        coalesce(s.prior_period, 0) as prior_period, coalesce(s.closing, 0) as closing,
+        coalesce(f.incoming, 0) as incoming, coalesce(f.fees, 0) as fees,
+        coalesce(f.outgoing, 0) - coalesce(f.fees, 0) as outgoing
+      from tallyhook.accounts a
+      left join standing s on s.account_id = a.id
+      left join flow f on f.account_id = a.id
+      left join house h on h.name = lower(a.name)
+    )
+    select 'kind' as part, kind as name, count(*)::int as accounts, false as observed,
+      sum(opening) as opening, sum(prior_period) as prior_period, sum(incoming) as incoming,
+      sum(outgoing) as outgoing, sum(fees) as fees, sum(closing) as closing,
+      sum(greatest(total, 0)) as debit, sum(greatest(-total, 0)) as credit,
+      null::timestamptz as since, null as evidence, 0 as total
+    from account group by kind
+    union all
+    (select 'house', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
+      0, 0, null, null, (count(*) over ())::int
+    from account where house order by name limit ${limits.listMax})
+    union all
+    (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
+      balance - total, 0, opened_at,
+      format('balance %s, sum %s, last entry %s, version %s of %s entries', balance, total,
+        coalesce(balance_after, 0), version, entries), (count(*) over ())::int
+    from account
+    where balance <> total or version <> entries or last <> entries
+      or balance <> coalesce(balance_after, 0)
+    order by name limit ${limits.listMax})
+    order by part, name`;
+}
+
+/** Posted writes of the period by kind and reason. */
+export async function listMovements(q: Question): Promise<MovementRow[]> {
+  return q.tx.sql<MovementRow[]>`
+    select kind, reason_type, sum(operations)::int as operations, sum(amount) as amount,
+      sum(fees) as fees, (count(*) over ())::int as total, sum(sum(fees)) over () as all_fees
+    from finance_v1.movements_daily(${q.from}, ${q.to}, 'UTC')
+    group by kind, reason_type order by kind, reason_type nulls first limit ${q.limits.listMax}`;
+}
+
+export interface MovementRow {
+  kind: string;
+  reason_type: string | null;
+  operations: number;
+  amount: bigint;
+  fees: bigint;
+  total: number;
+  all_fees: bigint;
+}

@@ -1,0 +1,153 @@
+/**
+ * SQL of the operations' side: what is open, overdue or set aside, and whether the books say the
+ * same.
+ */
+import type { FoundRow } from '../findings.ts';
+import { before, type Question } from '../params.ts';
+
+/** Lost answers and writes on their way: breaks once their time is over, open items before. */
+export async function listOpenOutcomes(q: Question): Promise<FoundRow[]> {
+  const { limits } = q;
+  return q.tx.sql<FoundRow[]>`
+    with found as (
+      select case when state = 'undecided' then 'outcome_undecided'
+          when coalesce(send_deadline_at, recorded_at) < ${before(q, limits.quiescenceMs)}
+            then 'outcome_unknown' else 'write_in_flight' end as kind,
+        id, amount, coalesce(sent_at, recorded_at) as since,
+        jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,
+          'to', to_addr, 'reference', reference, 'ambiguous', ambiguous) as evidence
+      from tallyhook.operations
+      where settled_at is null and state in ('sending', 'unknown') or state = 'undecided'
+    ), placed as (
+      select kind, id, amount, since, evidence, (count(*) over (partition by kind))::int as total,
+        row_number() over (partition by kind order by since, id) as place
+      from found
+    )
+    select kind, id as subject, amount, since, null as assignee, evidence, total
+    from placed where place <= ${limits.listMax} order by kind, place`;
+}
+
+/** Executed writes that are not in the books, refused ones that still are, and rows set aside. */
+export async function listUnposted(q: Question): Promise<FoundRow[]> {
+  const { limits } = q;
+  return q.tx.sql<FoundRow[]>`
+    with waiting as (
+      select id, amount, coalesce(effective_at, answered_at, recorded_at) as since,
+        jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
+      from tallyhook.operations
+      where in_books <> (postings % 2 = 1) and posting_problem is null
+      union all
+      select id, amount, wanted_at, jsonb_build_object('kind', kind, 'account', account)
+      from tallyhook.wanted_postings where posted_at is null and problem is null
+    ), found as (
+      select case when since < ${before(q, limits.overdueMs)} then 'posting_overdue'
+        else 'posting_due' end as kind, id, amount, since, evidence
+      from waiting
+      union all
+      select 'posting_set_aside', id, amount, coalesce(effective_at, answered_at, recorded_at),
+        jsonb_build_object('kind', kind, 'state', state, 'problem', posting_problem,
+          'tx_app_no', tx_app_no::text, 'tx_log_no', tx_log_no::text)
+      from tallyhook.operations
+      where posting_problem is not null and in_books <> (postings % 2 = 1)
+      union all
+      select 'posting_set_aside', id, amount, wanted_at,
+        jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
+      from tallyhook.wanted_postings where problem is not null and posted_at is null
+    ), placed as (
+      select kind, id, amount, since, evidence, (count(*) over (partition by kind))::int as total,
+        row_number() over (partition by kind order by since, id) as place
+      from found
+    )
+    select kind, id as subject, amount, since, null as assignee, evidence, total
+    from placed where place <= ${limits.listMax} order by kind, place`;
+}
+
+/** Executed writes of a kind that nobody has mapped, answered within the period. */
+export async function listUnmapped(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    select 'write_not_mapped' as kind, id as subject, amount, answered_at as since,
+      null as assignee, jsonb_build_object('method', method, 'path', path) as evidence,
+      (count(*) over ())::int as total
+    from tallyhook.operations
+    where kind = 'other' and outcome = 'executed'
+      and recorded_at >= ${q.from} and recorded_at < ${q.to}
+    order by recorded_at, id limit ${q.limits.listMax}`;
+}
+
+/**
+ * Every transaction against its entries and its write, in one pass. Entries are compared as one
+ * number per transaction, the sum of amount times hash of account: equal when every account moves
+ * by the same amount, and different otherwise but for a chance of one in 2^64.
+ */
+export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    with named as materialized (
+      select id, hashtextextended(lower(name), 0)::numeric as sign from tallyhook.accounts
+    ), posted as (
+      select e.transaction_id, count(*) as entries, sum(e.amount) as total,
+        sum(e.amount) filter (where e.amount > 0) as moved, sum(e.amount * n.sign) as sign
+      from tallyhook.entries e join named n on n.id = e.account_id
+      group by e.transaction_id
+    ), compared as (
+      select t.id, t.operation_id, t.posting, t.effective_at, p.moved, p.entries, p.total,
+        case when p.transaction_id is null or p.total <> 0 or p.entries <> t.entry_count
+            then 'transaction_unbalanced'
+          when t.operation_id is not null and l.operation_id is null
+            then 'posting_without_operation'
+          when t.posting > l.postings then 'posted_too_often'
+          when t.posting = l.postings and t.posting % 2 = 1 and p.sign is distinct from
+            l.received * hashtextextended(lower(l.receiver), 0)
+            + l.fee * hashtextextended(lower(l.fee_account), 0)
+            - l.paid * hashtextextended(lower(l.payer), 0) then 'posted_differently'
+        end as kind, l.paid
+      from tallyhook.transactions t
+      left join posted p on p.transaction_id = t.id
+      left join tallyhook.legs l on l.operation_id = t.operation_id
+    )
+    select kind, case when operation_id is null then 'transaction:' || id else operation_id end
+        as subject, moved as amount, effective_at as since, null as assignee,
+      jsonb_build_object('transaction', id, 'posting', posting, 'moved', moved::text,
+        'asked', paid::text, 'entries', entries, 'sum', total::text) as evidence,
+      (count(*) over (partition by kind))::int as total
+    from compared where kind is not null
+    order by kind, id limit ${q.limits.listMax}`;
+}
+
+/** Reversals that do not negate what they take back; they are few, so each is looked up. */
+export async function listReversalsThatDiffer(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    select 'reversal_differs' as kind, 'transaction:' || t.id as subject, null::numeric as amount,
+      t.effective_at as since, null as assignee,
+      jsonb_build_object('reverses', t.reverses, 'operation', t.operation_id) as evidence,
+      (count(*) over ())::int as total
+    from tallyhook.transactions t
+    where t.reverses is not null and exists (
+      select from tallyhook.entries e where e.transaction_id in (t.id, t.reverses)
+      group by e.account_id having sum(e.amount) <> 0)
+    order by t.id limit ${q.limits.listMax}`;
+}
+
+/**
+ * Token and NFT writes whose count of postings is not in the books. While no posting is surplus,
+ * equal sums mean that none is missing; only otherwise each write is counted.
+ */
+export async function listMissingPostings(q: Question, surplus: boolean): Promise<FoundRow[]> {
+  const sums = await q.tx.sql<{ equal: boolean }[]>`
+    select (select coalesce(sum(postings), 0) from tallyhook.operations)
+      = (select count(*) from tallyhook.transactions where operation_id is not null)
+      + (select count(*) from tallyhook.nft_movements where operation_id is not null) as equal`;
+  if (sums[0]?.equal && !surplus) return [];
+  return q.tx.sql<FoundRow[]>`
+    select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,
+      null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state, 'postings', o.postings,
+        'found', coalesce(p.found, 0)) as evidence, (count(*) over ())::int as total
+    from tallyhook.operations o
+    left join (
+      select operation_id, count(*) as found from (
+        select operation_id from tallyhook.transactions where operation_id is not null
+        union all
+        select operation_id from tallyhook.nft_movements where operation_id is not null) b
+      group by operation_id) p on p.operation_id = o.id
+    where o.postings > coalesce(p.found, 0)
+    order by o.recorded_at, o.id limit ${q.limits.listMax}`;
+}

@@ -1,0 +1,131 @@
+/** SQL of the tokens' side: every hash accounted for, and the supply of each contract. */
+import type { FoundRow } from '../findings.ts';
+import { before, type Question } from '../params.ts';
+
+/**
+ * NFT writes that were executed and have no end yet, and settled ones whose token nobody ever saw.
+ * A write without an end is a break when it is older than the limit, or failed to get a token at
+ * all.
+ */
+export async function listTokenWrites(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    with found as (
+      select case when o.state = 'settled' then 'token_never_seen'
+          when coalesce(o.answered_at, o.recorded_at) < ${before(q, q.limits.staleMs)}
+            then 'nft_write_without_end' else 'nft_write_pending' end as kind,
+        o.id, coalesce(o.answered_at, o.recorded_at) as since,
+        jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
+          'token', 'token:' || o.contract_id || ':' || o.token_id, 'seen', t.status) as evidence
+      from tallyhook.operations o
+      left join tallyhook.tokens t on t.contract_id = o.contract_id and t.token_id = o.token_id
+      where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
+        and (o.state in ('accepted', 'executed') and o.settled_at is null
+          or o.state = 'settled' and t.token_id is null)
+    ), placed as (
+      select kind, id, since, evidence, (count(*) over (partition by kind))::int as total,
+        row_number() over (partition by kind order by since, id) as place
+      from found
+    )
+    select kind, id as subject, null::numeric as amount, since, null as assignee, evidence, total
+    from placed where place <= ${q.limits.listMax} order by kind, place`;
+}
+
+export interface WriteCounts {
+  settled: number;
+  failed: number;
+  pending: number;
+}
+
+/** NFT writes with a hash, by how they stand. */
+export async function countTokenWrites({ tx }: Question): Promise<WriteCounts> {
+  const rows = await tx.sql<WriteCounts[]>`
+    select (count(*) filter (where state = 'settled'))::int as settled,
+      (count(*) filter (where state = 'failed'))::int as failed,
+      (count(*) filter (where state not in ('settled', 'failed')))::int as pending
+    from tallyhook.operations
+    where kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
+      and tx_hash is not null`;
+  return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
+}
+
+export interface SupplyRow {
+  contract_id: bigint;
+  opening: number;
+  minted: number;
+  burned: number;
+  found: number;
+  missing: number;
+  surplus: number;
+  held: number;
+  total: number;
+}
+
+/**
+ * Supply per contract from two sides: what was booked, and which tokens exist. A reversal takes
+ * back what its write had booked.
+ */
+export async function listSupply(q: Question): Promise<SupplyRow[]> {
+  return q.tx.sql<SupplyRow[]>`
+    with booked as (${bookedTokens(q)}), both_sides as (
+      select coalesce(b.contract_id, t.contract_id) as contract_id,
+        coalesce(b.opening, 0) as opening, coalesce(b.minted, 0) as minted,
+        coalesce(b.burned, 0) as burned,
+        b.contract_id is not null as is_booked,
+        coalesce(b.opening + b.minted - b.burned, 0) as net,
+        (coalesce(t.presence, 'absent') = 'present')::int as held
+      from booked b
+      full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
+    )
+    select contract_id, sum(opening)::int as opening, sum(minted)::int as minted,
+      sum(burned)::int as burned,
+      coalesce(sum(held - net) filter (where held > net and not is_booked), 0)::int as found,
+      coalesce(sum(net - held) filter (where net > held), 0)::int as missing,
+      coalesce(sum(held - net) filter (where held > net and is_booked), 0)::int as surplus,
+      sum(held)::int as held, (count(*) over ())::int as total
+    from both_sides group by contract_id order by contract_id limit ${q.limits.listMax}`;
+}
+
+/** Tokens whose books and existence differ, and how many of each contract were never booked. */
+export async function listTokensThatDiffer(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    with booked as (${bookedTokens(q)}), both_sides as (
+      select coalesce(b.contract_id, t.contract_id) as contract_id,
+        coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
+        coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, t.observed_at,
+        t.absent_since, t.owner, t.last_tx_hash,
+        (coalesce(t.presence, 'absent') = 'present')::int as held
+      from booked b
+      full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
+    ), found as (
+      select case when net > held then 'nft_missing' else 'nft_surplus' end as kind,
+        'token:' || contract_id || ':' || token_id as subject,
+        coalesce(absent_since, moved_at) as since,
+        jsonb_build_object('owner', owner, 'last_tx_hash', last_tx_hash, 'booked', net) as evidence
+      from both_sides where net > held or held > net and is_booked
+      union all
+      select 'nft_not_booked', 'contract:' || contract_id, min(observed_at),
+        jsonb_build_object('tokens', count(*), 'first', min(token_id)::text)
+      from both_sides where held = 1 and not is_booked group by contract_id
+    ), placed as (
+      select kind, subject, since, evidence, (count(*) over (partition by kind))::int as total,
+        row_number() over (partition by kind order by since, subject) as place
+      from found
+    )
+    select kind, subject, null::numeric as amount, since, null as assignee, evidence, total
+    from placed where place <= ${q.limits.listMax} order by kind, place`;
+}
+
+/** What the journal of tokens says of each token. */
+function bookedTokens({ tx }: Question) {
+  return tx.sql`
+    select m.contract_id, m.token_id, max(m.effective_at) as moved_at,
+      count(*) filter (where m.kind = 'opening') as opening,
+      count(*) filter (where m.kind = 'mint')
+        - count(*) filter (where m.kind = 'reversal' and o.kind in ('mint', 'mint_sequential'))
+        as minted,
+      count(*) filter (where m.kind = 'burn')
+        - count(*) filter (where m.kind = 'reversal' and o.kind = 'burn') as burned
+    from tallyhook.nft_movements m
+    left join tallyhook.operations o on o.id = m.operation_id and m.kind = 'reversal'
+    group by m.contract_id, m.token_id`;
+}

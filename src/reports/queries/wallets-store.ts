@@ -1,0 +1,217 @@
+/**
+ * SQL of the ledger against what was observed: per wallet what its newest look should have shown.
+ */
+import type { Instant } from '../../kernel/clock.ts';
+import type { FoundRow } from '../findings.ts';
+import { before, type Question } from '../params.ts';
+
+/** Sums over all opened wallets, repeated on every row. */
+export interface WalletTotals {
+  wallets: number;
+  ledger: bigint;
+  late: bigint;
+  due: bigint;
+  drift_up: bigint;
+  drift_down: bigint;
+  observed: bigint;
+}
+
+/**
+ * A wallet whose balance is not its posted balance alone: what is missing, and what may explain it.
+ */
+export interface WalletRow extends WalletTotals {
+  addr: string | null;
+  verdict: string;
+  cause: string | null;
+  observed_at: Instant;
+  look_id: string | null;
+  /** Observed minus ledger at the look, executed and unposted writes, and open drifts. */
+  residual: bigint;
+  /** Writes that the look may show, each with its effect as decimal text. */
+  optional: Record<string, string> | null;
+}
+
+const PAGE = 500;
+
+/**
+ * Promise 5 as one query. The ledger as it stands is taken back to the look: writes that took
+ * effect after the read lag before it began are optional when they were sent before it ended, and
+ * left out otherwise; executed writes that are not yet posted count when they are older; open
+ * writes that were sent before it ended are optional. Gives the rows page by page; there is always
+ * at least one, whose `addr` is null when no wallet needs a closer look.
+ */
+export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
+  return q.tx.sql<WalletRow[]>`
+    with pending as materialized (${pendingWrites(q)}),
+    held as (${heldWallets(q)}),
+    waiting as (${waitingWrites(q)}),
+    judged as materialized (
+      select h.addr, h.verdict, h.cause, h.observed_at, h.look_id, h.ledger, h.up, h.down,
+        h.observed_balance as observed, coalesce(h.late, 0) as late, coalesce(w.due, 0) as due,
+        nullif(coalesce(h.late_optional, '{}') || coalesce(w.optional, '{}'), '{}') as optional
+      from held h left join waiting w on w.key = h.key
+    ), totals as (
+      select count(*)::int as wallets, coalesce(sum(ledger), 0) as ledger,
+        coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due,
+        coalesce(sum(up), 0) as drift_up, coalesce(sum(down), 0) as drift_down,
+        coalesce(sum(observed), 0) as observed
+      from judged
+    )
+    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
+      j.verdict, j.cause, j.observed_at, j.look_id, j.optional,
+      j.observed - (j.ledger - j.late + j.due + j.up + j.down) as residual
+    from totals t
+    left join judged j on j.optional is not null
+      or j.observed <> j.ledger - j.late + j.due + j.up + j.down
+    order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
+}
+
+/** What each write that the books do not show yet, or no longer should, does to each wallet. */
+function pendingWrites({ tx }: Question) {
+  return tx.sql`
+    select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
+      e.postings % 2 = 1 as posted, e.outcome, 
+      coalesce(e.sent_at, least(e.effective_at, e.recorded_at)) as sent_at,
+      coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at
+    from tallyhook.effects e
+    where (e.settled_at is null and e.state in ('sending', 'unknown')
+        or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
+        or e.state = 'undecided' or e.posting_problem is not null)
+      and not (e.in_books and e.postings % 2 = 1) and e.account like 'wallet:%'
+    group by 1, 2, 4, 5, 6, 7, 8`;
+}
+
+/** Opened wallets with their ledger, their drifts, and what was posted too late for their look. */
+function heldWallets({ tx, limits }: Question) {
+  return tx.sql`
+    select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.look_id,
+      coalesce(a.balance, 0) + coalesce(n.amount, 0) as ledger,
+      coalesce(d.up, 0) as up, coalesce(d.down, 0) as down, l.late, l.optional as late_optional
+    from tallyhook.wallets w
+    left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+      and a.asset = 'service_token'
+    left join (
+      select lower(account) as account, sum(amount) as amount from tallyhook.wanted_postings
+      where posted_at is null and problem is null group by 1) n on n.account = 'wallet:' || w.key
+    left join (
+      select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down
+      from tallyhook.drifts where closed_at is null group by 1) d on d.wallet_key = w.key
+    left join lateral (
+      select sum(m.amount) as late, jsonb_object_agg(m.id, m.amount::text) filter (
+        where m.sent_at < coalesce((select k.ended_at from tallyhook.looks k
+          where k.started_at = w.observed_at and k.id = w.look_id), w.observed_at)) as optional
+      from (
+        select p.id, sum(e.amount) as amount,
+          coalesce(p.sent_at, least(p.effective_at, p.recorded_at)) as sent_at
+        from tallyhook.entries e
+        join tallyhook.transactions t on t.id = e.transaction_id
+        join tallyhook.operations p on p.id = t.operation_id
+        where e.account_id = a.id and p.in_books
+          and e.effective_at >= w.observed_at - make_interval(secs => ${limits.readLagMs / 1000})
+        group by p.id having sum(e.amount) <> 0) m) l on true
+    where w.opened_at is not null and w.observed_balance is not null`;
+}
+
+/** Per wallet: pending writes that its look must show, and those that it may. */
+function waitingWrites({ tx, limits }: Question) {
+  return tx.sql`
+    select h.key,
+      sum(case when p.in_books and p.took_effect_at < c.since then p.amount
+        when p.posted then -p.amount else 0 end) as due,
+      jsonb_object_agg(p.operation_id, p.amount::text) filter (
+        where p.outcome <> 'not_executed' and not (p.in_books and p.took_effect_at < c.since)
+          and p.sent_at < c.ended_at and p.amount <> 0) as optional
+    from pending p
+    join held h on p.account = 'wallet:' || h.key
+    cross join lateral (
+      select h.observed_at - make_interval(secs => ${limits.readLagMs / 1000}) as since,
+        coalesce((select k.ended_at from tallyhook.looks k where k.started_at = h.observed_at
+          and k.id = h.look_id), h.observed_at) as ended_at) c
+    group by h.key`;
+}
+
+/** Every drift that is open, one line each. */
+export async function listDriftsOpen(q: Question): Promise<FoundRow[]> {
+  return q.tx.sql<FoundRow[]>`
+    select 'drift_open' as kind, id as subject, amount, suspected_at as since, assignee,
+      jsonb_build_object('wallet', 'wallet:' || addr, 'state', state, 'proposal', proposal,
+        'seen', evidence) as evidence, (count(*) over ())::int as total
+    from tallyhook.drifts where closed_at is null
+    order by suspected_at, id limit ${q.limits.listMax}`;
+}
+
+export interface DriftSums {
+  up_count: number;
+  up: bigint;
+  down_count: number;
+  down: bigint;
+}
+
+/** Open drifts, up and down apart. */
+export async function sumDrifts({ tx }: Question): Promise<DriftSums> {
+  const rows = await tx.sql<DriftSums[]>`
+    select (count(*) filter (where amount > 0))::int as up_count,
+      coalesce(sum(amount) filter (where amount > 0), 0) as up,
+      (count(*) filter (where amount < 0))::int as down_count,
+      coalesce(sum(amount) filter (where amount < 0), 0) as down
+    from tallyhook.drifts where closed_at is null`;
+  return rows[0] ?? { up_count: 0, up: 0n, down_count: 0, down: 0n };
+}
+
+/** How the drifts that ended within the period ended. */
+export async function countDriftsClosed(q: Question): Promise<{ state: string; count: number }[]> {
+  return q.tx.sql<{ state: string; count: number }[]>`
+    select state, count(*)::int as count from tallyhook.drifts
+    where closed_at >= ${q.from} and closed_at < ${q.to} group by state order by state`;
+}
+
+export interface ScopeRow {
+  standing: 'checked' | 'stale' | 'never_seen' | 'inconclusive' | 'unopened';
+  cause: string | null;
+  count: number;
+  oldest: Instant | null;
+}
+
+/** Each wallet in scope exactly once: what its newest look came to. */
+export async function countScope(q: Question): Promise<ScopeRow[]> {
+  return q.tx.sql<ScopeRow[]>`
+    with scope as (
+      select key from tallyhook.wallets
+      union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
+      union select lower(addr) from tallyhook.objects where kind = 'wallet'
+    ), placed as (
+      select w.observed_at, case when w.observed_at is null then 'never_seen'
+          when w.opened_at is null then 'unopened'
+          when w.observed_at < ${before(q, q.limits.staleMs)} then 'stale'
+          when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
+        w.cause
+      from scope s left join tallyhook.wallets w on w.key = s.key
+    )
+    select standing, case when standing in ('unopened', 'inconclusive')
+        then coalesce(cause, 'not said') end as cause, count(*)::int as count,
+      min(observed_at) as oldest
+    from placed group by 1, 2 order by 1, 2`;
+}
+
+/** Wallets that people should know of: stale, unopened, or inconclusive beyond the limit. */
+export async function listUncovered(q: Question): Promise<FoundRow[]> {
+  const since = before(q, q.limits.staleMs);
+  return q.tx.sql<FoundRow[]>`
+    with found as (
+      select case when opened_at is null then 'wallet_unopened'
+          when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
+        addr, coalesce(clean_at, observed_at) as since,
+        jsonb_build_object('verdict', verdict, 'cause', cause, 'look', look_id,
+          'looks_in_vain', unclean_looks) as evidence
+      from tallyhook.wallets
+      where observed_at is not null and (opened_at is null or observed_at < ${since}
+        or verdict = 'inconclusive' and coalesce(clean_at, opened_at) < ${since})
+    ), placed as (
+      select kind, addr, since, evidence, (count(*) over (partition by kind))::int as total,
+        row_number() over (partition by kind order by since, addr) as place
+      from found
+    )
+    select kind, 'wallet:' || addr as subject, null::numeric as amount, since, null as assignee,
+      evidence, total
+    from placed where place <= ${q.limits.listMax} order by kind, place`;
+}

@@ -1,0 +1,165 @@
+/**
+ * A report as CSV (RFC 4180): one table with fixed columns, one line per figure, finding or
+ * account, so that a spreadsheet can filter it by section. Text that a spreadsheet would take for a
+ * formula gets a leading apostrophe; numbers keep their sign. Spreadsheets round beyond 15 digits:
+ * the file does not.
+ */
+import { isoText } from '../../kernel/clock.ts';
+import { jsonText } from '../../kernel/json.ts';
+import type { RollForward } from '../content.ts';
+import type { Finding } from '../findings.ts';
+import type { Report } from '../store.ts';
+
+const COLUMNS = [
+  'section',
+  'item',
+  'detail',
+  'count',
+  'amount',
+  'fees',
+  'opening',
+  'prior_period',
+  'incoming',
+  'outgoing',
+  'closing',
+  'since',
+  'age_s',
+  'assignee',
+  'evidence',
+  'next',
+] as const;
+type Line = Partial<Record<(typeof COLUMNS)[number], string | number | null>>;
+
+/** CSV text with a head line; lines end in CRLF. */
+export function renderCsv(report: Report): string {
+  const lines = [COLUMNS.join(','), ...linesOf(report).map(lineText)];
+  return lines.map((line) => `${line}\r\n`).join('');
+}
+
+function linesOf(report: Report): Line[] {
+  const { content } = report;
+  const { movements, house_accounts: house, breaks, open_items: open } = content;
+  return [
+    ...headLines(report),
+    ...breaks.by_kind.map(({ kind, count }) => ({ section: 'breaks by kind', item: kind, count })),
+    ...breaks.listed.map((finding) => findingLine('break', finding)),
+    ...open.by_kind.map(({ kind, count }) => ({
+      section: 'open items by kind',
+      item: kind,
+      count,
+    })),
+    ...open.listed.map((finding) => findingLine('open item', finding)),
+    ...movements.listed.map(({ kind, reason_type, operations, amount, fees }) => ({
+      section: 'movements',
+      item: kind,
+      detail: reason_type,
+      count: operations,
+      amount,
+      fees,
+    })),
+    ...content.roll_forward.map((row) => rollForwardLine('roll-forward', row)),
+    ...house.listed.map((row) => ({
+      ...rollForwardLine('house account', row),
+      detail: row.observed ? 'observed' : 'unobserved',
+    })),
+    ...walletLines(report),
+    ...content.tokens.supply.listed.flatMap(({ contract_id, ...counts }) =>
+      Object.entries(counts).map(([detail, count]) => ({
+        section: 'token supply',
+        item: `contract:${contract_id}`,
+        detail,
+        count,
+      })),
+    ),
+  ];
+}
+
+function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] {
+  const { trial_balance: trial, cut_off } = content;
+  const facts: [string, string | null][] = [
+    ['verdict', content.headline],
+    ['report', id],
+    ['from', isoText(periodFrom)],
+    ['to', isoText(periodTo)],
+    ['known at', cut_off.known_at],
+    ['last batch', cut_off.batch],
+    ['transactions', cut_off.transactions],
+    ['entries', cut_off.entries],
+    ['hash', hash],
+  ];
+  return [
+    ...facts.map(([item, detail]) => ({ section: 'report', item, detail })),
+    { section: 'trial balance', item: 'debit', amount: trial.debit },
+    { section: 'trial balance', item: 'credit', amount: trial.credit },
+    { section: 'movements', item: 'all fees', fees: content.fees },
+  ];
+}
+
+function walletLines({ content: { wallets, coverage } }: Report): Line[] {
+  const { statement, drift, in_transit } = wallets;
+  const { inconclusive, unopened, oldest_check_at, ...counts } = coverage;
+  return [
+    ...Object.entries(statement).map(([item, value]) => ({
+      section: 'wallets',
+      item,
+      ...(typeof value === 'number' ? { count: value } : { amount: value }),
+    })),
+    { section: 'drift', item: 'up', ...drift.up },
+    { section: 'drift', item: 'down', ...drift.down },
+    ...in_transit.listed.map(({ addr, amount, operations }) => ({
+      section: 'in transit',
+      item: `wallet:${addr}`,
+      detail: operations.join(' '),
+      amount,
+    })),
+    ...Object.entries(counts).map(([item, count]) => ({ section: 'coverage', item, count })),
+    ...inconclusive.map(({ cause, count }) => ({
+      section: 'coverage',
+      item: 'inconclusive',
+      detail: cause,
+      count,
+    })),
+    ...unopened.map(({ cause, count }) => ({
+      section: 'coverage',
+      item: 'unopened',
+      detail: cause,
+      count,
+    })),
+    { section: 'coverage', item: 'oldest check', since: oldest_check_at },
+  ];
+}
+
+function findingLine(section: string, finding: Finding): Line {
+  const { kind: item, subject: detail, amount, since, age_s, assignee, evidence, next } = finding;
+  return {
+    section,
+    item,
+    detail,
+    amount,
+    since,
+    age_s,
+    assignee,
+    evidence: jsonText(evidence),
+    next,
+  };
+}
+
+function rollForwardLine(section: string, row: RollForward): Line {
+  const { name: item, accounts: count, ...figures } = row;
+  return { section, item, count, ...figures };
+}
+
+function lineText(line: Line): string {
+  return COLUMNS.map((column) => cellText(line[column] ?? null)).join(',');
+}
+
+/**
+ * One cell: quoted where the format asks for it, made harmless where a spreadsheet would run it.
+ */
+export function cellText(value: string | number | null): string {
+  if (value === null) return '';
+  const text = String(value);
+  const isNumber = /^-?\d+$/.test(text);
+  const safe = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

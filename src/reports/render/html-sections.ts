@@ -1,0 +1,100 @@
+/**
+ * The parts of the printed report that compare the books with the service: wallets, tokens,
+ * coverage.
+ */
+import type { ReconciliationContent, WalletStatement } from '../content.ts';
+import { bounded, grouped, type Html, html, shortInstant, table, words } from './html-elements.ts';
+
+const STATEMENT: [keyof WalletStatement, string][] = [
+  ['ledger', 'Balance of the ledger'],
+  ['posted_after_look', 'Posted after the newest look'],
+  ['not_yet_posted', 'Executed, not yet posted'],
+  ['in_transit', 'On its way or unknown, and already shown'],
+  ['drift_up', 'Open drifts up'],
+  ['drift_down', 'Open drifts down'],
+  ['unexplained_up', 'Not explained, up'],
+  ['unexplained_down', 'Not explained, down'],
+  ['observed', 'Balance that the service showed'],
+];
+
+/** From the ledger's balance to the observed one, each difference by its name. */
+export function walletsPart({ wallets }: ReconciliationContent): Html {
+  const { statement, drift, drifts_closed: closed, in_transit } = wallets;
+  const lines = STATEMENT.map(([name, text]) => {
+    const kind = name === 'observed' ? 'total' : 'line';
+    const amount = grouped(statement[name]);
+    return html`<tr class="${kind}"><td class="text">${text}</td>
+<td class="number">${amount}</td></tr>`;
+  });
+  const shown = table(
+    in_transit.listed,
+    [
+      { head: 'Wallet', of: ({ addr }) => html`<code>${addr}</code>` },
+      { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
+      {
+        head: 'Open writes that the look shows',
+        of: ({ operations }) => html`<code>${operations.join(' ')}</code>`,
+      },
+    ],
+    'No look shows a write that is still open.',
+  );
+  const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
+  return html`<h2>Ledger and service</h2>
+<p>Over ${grouped(statement.wallets)} opened wallets:</p>
+<table class="short">${lines}</table>
+<p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)}, ${drift.down.count} down by
+${grouped(drift.down.amount)}; never netted. Ended in the period: ${ended || 'none'}.</p>
+<h3>Open writes already shown</h3>
+${shown}
+${bounded(in_transit.listed.length, in_transit.total)}`;
+}
+
+/** Supply per contract, and what became of the writes. */
+export function tokensPart({ tokens }: ReconciliationContent): Html {
+  const { supply, writes } = tokens;
+  const count = (head: string, of: (row: (typeof supply.listed)[number]) => number) => ({
+    head,
+    number: true as const,
+    of: (row: (typeof supply.listed)[number]) => grouped(of(row)),
+  });
+  const rows = table(
+    supply.listed,
+    [
+      { head: 'Contract', of: ({ contract_id }) => html`<code>${contract_id}</code>` },
+      count('Opening', (row) => row.opening),
+      count('+ Minted', (row) => row.minted),
+      count('− Burned', (row) => row.burned),
+      count('+ Found', (row) => row.found),
+      count('− Missing', (row) => row.missing),
+      count('+ Surplus', (row) => row.surplus),
+      count('= Held', (row) => row.held),
+    ],
+    'No token is known.',
+  );
+  return html`<h2>Tokens</h2>
+${rows}
+${bounded(supply.listed.length, supply.total)}
+<p>Writes with a hash: ${writes.settled} settled, ${writes.failed} failed,
+${writes.pending} pending.</p>`;
+}
+
+/** How much was looked at, and why the rest was not. */
+export function coveragePart({ coverage }: ReconciliationContent): Html {
+  const { inconclusive, unopened } = coverage;
+  const lines: { name: string; count: number }[] = [
+    { name: 'Checked', count: coverage.checked },
+    { name: 'Stale', count: coverage.stale },
+    { name: 'Never seen', count: coverage.never_seen },
+    ...inconclusive.map(({ cause, count }) => ({ name: `Inconclusive: ${words(cause)}`, count })),
+    ...unopened.map(({ cause, count }) => ({ name: `Unopened: ${words(cause)}`, count })),
+  ];
+  const rows = lines.map(
+    ({ name, count }) =>
+      html`<tr><td class="text">${name}</td><td class="number">${grouped(count)}</td></tr>`,
+  );
+  return html`<h2>Coverage</h2>
+<table class="short">${rows}
+<tr class="total"><td class="text">Wallets in scope</td>
+<td class="number">${grouped(coverage.in_scope)}</td></tr></table>
+<p>Start of the oldest check: ${shortInstant(coverage.oldest_check_at)} UTC.</p>`;
+}

@@ -1,0 +1,196 @@
+/**
+ * A report as one page for accountants: verdict first, then breaks, movements, roll-forward,
+ * wallets, tokens, coverage and lines to sign. It needs nothing but itself: no script, no image, no
+ * other file.
+ */
+import { isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import { jsonText } from '../../kernel/json.ts';
+import type { ReconciliationContent, RollForward } from '../content.ts';
+import type { Finding, FindingList } from '../findings.ts';
+import {
+  ageText,
+  bounded,
+  type Column,
+  grouped,
+  type Html,
+  html,
+  shortInstant,
+  table,
+  words,
+} from './html-elements.ts';
+import { PAGE_STYLE } from './style.ts';
+import { coveragePart, tokensPart, walletsPart } from './html-sections.ts';
+import type { Report } from '../store.ts';
+
+/** A whole HTML document. */
+export function renderHtml(report: Report): string {
+  const { content } = report;
+  const title = `Reconciliation ${dayText(content.period.from)} to ${dayText(content.period.to)}`;
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}: ${content.headline}</title>
+<style>${{ html: PAGE_STYLE }}</style>
+</head>
+<body>
+${headPart(report, title)}
+${findingsPart('Breaks', content.breaks, 'There is no break.')}
+${findingsPart('Open items', content.open_items, 'Nothing is open.')}
+${movementsPart(content)}
+${rollForwardPart(content)}
+${walletsPart(content)}
+${tokensPart(content)}
+${coveragePart(content)}
+${signaturePart(report)}
+</body>
+</html>
+`;
+  return page.html;
+}
+
+/** Midnight says no more than its day. */
+function dayText(iso: string): string {
+  return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : `${shortInstant(iso)} UTC`;
+}
+
+function headPart({ content, id, requestedBy }: Report, title: string): Html {
+  const { cut_off: cut, breaks, open_items: open } = content;
+  const also =
+    open.total === 0 ? '' : `, ${open.total} open ${open.total === 1 ? 'item' : 'items'}`;
+  const mark = breaks.total === 0 ? 'verdict' : 'verdict breaks';
+  return html`<h1>${title}</h1>
+<p class="${mark}">${capital(content.headline)}${also}</p>
+<dl>
+<dt>Period</dt><dd>${shortInstant(content.period.from)} up to, not including,
+${shortInstant(content.period.to)} UTC</dd>
+<dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
+${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
+<dt>Ages counted to</dt><dd>${shortInstant(content.as_of)} UTC</dd>
+<dt>Report</dt><dd><code>${id}</code>, asked by ${requestedBy}</dd>
+</dl>
+<p class="note">Amounts are whole service tokens. All times are UTC.</p>`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const FINDING_COLUMNS: Column<Finding>[] = [
+  {
+    head: 'What',
+    of: ({ kind, next }) => html`${capital(words(kind))}<div class="small">${next}</div>`,
+  },
+  {
+    head: 'Subject and evidence',
+    of: ({ subject, evidence }) =>
+      html`<code>${subject}</code><div class="small">${evidenceText(evidence)}</div>`,
+  },
+  { head: 'Amount', number: true, of: ({ amount }) => (amount === null ? '–' : grouped(amount)) },
+  { head: 'Since', whole: true, of: ({ since }) => shortInstant(since) },
+  { head: 'Age', whole: true, of: ({ age_s }) => ageText(age_s) },
+  { head: 'Assignee', of: ({ assignee }) => assignee ?? '–' },
+];
+
+function findingsPart(title: string, list: FindingList, nothing: string): Html {
+  return html`<h2>${title}</h2>
+${table(list.listed, FINDING_COLUMNS, nothing)}
+${bounded(list.listed.length, list.total)}`;
+}
+
+/** What is known, as `name: value` pairs; empty members are left out. */
+function evidenceText(evidence: Json): string {
+  if (evidence === null || typeof evidence !== 'object' || Array.isArray(evidence)) {
+    return evidence === null ? '' : jsonText(evidence);
+  }
+  return Object.entries(evidence)
+    .flatMap(([name, value]) => {
+      if (value === null || value === '') return [];
+      if (typeof value !== 'object') return [`${words(name)}: ${value}`];
+      if (Array.isArray(value))
+        return value.length === 0 ? [] : [`${words(name)}: ${listText(value)}`];
+      const inner = evidenceText(value);
+      return inner === '' ? [] : [`${words(name)}: (${inner})`];
+    })
+    .join(' · ');
+}
+
+function listText(values: readonly Json[]): string {
+  return values
+    .map((value) => (typeof value === 'object' ? jsonText(value) : `${value}`))
+    .join(', ');
+}
+
+function movementsPart({ movements, fees }: ReconciliationContent): Html {
+  const rows = table(
+    movements.listed,
+    [
+      { head: 'Kind', of: ({ kind }) => words(kind) },
+      { head: 'Reason', of: ({ reason_type }) => reason_type ?? '–' },
+      { head: 'Writes', number: true, of: ({ operations }) => grouped(operations) },
+      { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
+      { head: 'Fees', number: true, of: (row) => grouped(row.fees) },
+    ],
+    'Nothing took effect in this period.',
+  );
+  return html`<h2>Movements</h2>
+${rows}
+${bounded(movements.listed.length, movements.total)}
+<p>Fees of the period: <strong class="number">${grouped(fees)}</strong></p>`;
+}
+
+function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Column<Row>[] {
+  const figure = (head: string, of: (row: Row) => string): Column<Row> => ({
+    head,
+    number: true,
+    of: (row) => grouped(of(row)),
+  });
+  return [
+    ...first,
+    figure('Opening', (row) => row.opening),
+    figure('of it prior period', (row) => row.prior_period),
+    figure('+\u00a0In', (row) => row.incoming),
+    figure('−\u00a0Out', (row) => row.outgoing),
+    figure('−\u00a0Fees', (row) => row.fees),
+    figure('=\u00a0Closing', (row) => row.closing),
+  ];
+}
+
+function rollForwardPart(content: ReconciliationContent): Html {
+  const { roll_forward, house_accounts: house, trial_balance: trial } = content;
+  const kinds = table(
+    roll_forward,
+    rollForwardColumns<RollForward>([
+      { head: 'Accounts', of: ({ name }) => words(name) },
+      { head: 'Number', number: true, of: ({ accounts }) => grouped(accounts) },
+    ]),
+    'The books are empty.',
+  );
+  const single = table(
+    house.listed,
+    rollForwardColumns<RollForward & { observed: boolean }>([
+      { head: 'Account', of: ({ name }) => html`<code>${name}</code>` },
+      { head: 'Compared', of: ({ observed }) => (observed ? 'with its wallet' : 'unobserved') },
+    ]),
+    'There is none yet.',
+  );
+  return html`<h2>Roll-forward</h2>
+${kinds}
+<p class="note">Prior period: the part of the opening that was recorded only after the period
+had begun. A reversal lowers the side that it takes back.</p>
+<p>Trial balance: debit <strong class="number">${grouped(trial.debit)}</strong>, credit
+<strong class="number">${grouped(trial.credit)}</strong>.</p>
+<h3>Operators, fees and collection</h3>
+${single}
+${bounded(house.listed.length, house.total)}`;
+}
+
+function signaturePart({ hash, id, createdAt }: Report): Html {
+  return html`<h2>Sign-off</h2>
+<p>Report <code>${id}</code>, made ${shortInstant(isoText(createdAt))} UTC.
+SHA-256 of its content:</p>
+<p><code>${hash}</code></p>
+<div class="sign"><div>Prepared by, date</div><div>Approved by, date</div></div>`;
+}

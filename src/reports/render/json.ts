@@ -1,0 +1,23 @@
+/**
+ * A report as JSON: its head and its content, canonical, so that the same report is the same bytes.
+ */
+import { isoText } from '../../kernel/clock.ts';
+import { canonicalJson } from '../../kernel/json.ts';
+import type { Report } from '../store.ts';
+
+/** JSON text; whoever wants to check the hash hashes the canonical form of `content`. */
+export function renderJson(report: Report): string {
+  return `${canonicalJson({
+    id: report.id,
+    kind: report.kind,
+    period_from: isoText(report.periodFrom),
+    period_to: isoText(report.periodTo),
+    known_at: isoText(report.knownAt),
+    requested_by: report.requestedBy,
+    verdict: report.verdict,
+    breaks: report.breaks,
+    hash: report.hash,
+    created_at: isoText(report.createdAt),
+    content: report.content,
+  })}\n`;
+}

@@ -1,0 +1,139 @@
+/**
+ * The seven NFT endpoints (section 4.1). Order of refusal: who calls (401), the form of the input
+ * (400), whether contract and token are there (404), whether the state allows it (422).
+ */
+import { addressKey } from '../../kernel/addresses.ts';
+import { type Answer, type Call, formOf, success } from './call.ts';
+import { begin, beginMint, isProcessing } from '../chain/chain.ts';
+import { checkedInput, type Input } from './fields.ts';
+import { type Caller, callerOf } from '../state/grants.ts';
+import { type Contract, type Token, tokenKey } from '../state/records.ts';
+import { nftRefusal, unprocessable } from './refusals.ts';
+import { walletOf } from '../state/wallets.ts';
+import type { World } from '../world.ts';
+
+/** POST …/mint */
+export function mint(world: World, call: Call): Answer {
+  authorize(world, call, 'client');
+  const input = formInput(call, ['toAddr', 'tokenId', 'tokenURI'], ['metaData', 'extraData']);
+  const contract = getContract(world, input);
+  const token_id = input.whole('tokenId');
+  const known = world.tokens.get(tokenKey(contract.contract_id, token_id));
+  // A mint that failed on the chain left no token, so its number is free again.
+  if (known && (known.exists || isProcessing(known))) {
+    throw unprocessable('tokenId', 'unique', 'The token id is already in use');
+  }
+  const tx_hash = beginMint(world, contract, { token_id, ...mintFields(input) }, 'mint');
+  return success({ tx_hash });
+}
+
+/** POST …/mint-sequential */
+export function mintSequential(world: World, call: Call): Answer {
+  authorize(world, call, 'client');
+  const input = formInput(call, ['toAddr', 'tokenURI'], ['metaData', 'extraData']);
+  const contract = getContract(world, input);
+  let token_id = contract.next_token_id;
+  while (world.tokens.get(tokenKey(contract.contract_id, token_id))) token_id += 1n;
+  const key = contract.contract_id.toString();
+  world.contracts.put(key, { ...contract, next_token_id: token_id + 1n });
+  const fields = { token_id, ...mintFields(input) };
+  const tx_hash = beginMint(world, contract, fields, 'mint_sequential');
+  return success({ tx_hash, tokenId: token_id });
+}
+
+/** POST …/burn */
+export function burn(world: World, call: Call): Answer {
+  authorize(world, call, 'client');
+  const input = formInput(call, ['tokenId']);
+  const contract = getContract(world, input);
+  const token = getWritable(world, contract, input);
+  if (world.switches().burn === 'own' && !sameAddress(token.owner, contract.creator_addr)) {
+    throw unprocessable('tokenId', 'owner', 'The token belongs to somebody else');
+  }
+  return success({ tx_hash: begin(world, token, 'burn', '') });
+}
+
+/** PUT …/tokens/{tokenId}/set-extra-data */
+export function setExtraData(world: World, call: Call): Answer {
+  const caller = authorize(world, call, 'user');
+  const input = formInput(call, ['tokenId', 'extraData']);
+  const token = getOwned(world, getContract(world, input), input, caller);
+  return success({ tx_hash: begin(world, token, 'set_extra_data', input.text('extraData')) });
+}
+
+/** POST …/transfer-from */
+export function transferFrom(world: World, call: Call): Answer {
+  const caller = authorize(world, call, 'user');
+  const input = formInput(call, ['fromAddr', 'toAddr', 'tokenId']);
+  const token = getOwned(world, getContract(world, input), input, caller);
+  if (!sameAddress(token.owner, input.text('fromAddr'))) {
+    throw unprocessable('fromAddr', 'owner', 'fromAddr is not the current owner');
+  }
+  return success({ tx_hash: begin(world, token, 'transfer_from', input.text('toAddr')) });
+}
+
+/**
+ * The caller, when the token is valid and of the kind that the endpoint wants.
+ * @throws Refusal 401
+ */
+export function authorize(world: World, call: Call, kind: Caller['kind']): Caller {
+  const caller = callerOf(world, call.authorization);
+  if (caller?.kind !== kind) throw nftRefusal(401);
+  return caller;
+}
+
+/** @throws Refusal 404 for a contract that is not there, 401 for one of another app */
+export function getContract(world: World, input: Input): Contract {
+  const contract = world.contracts.get(input.whole('contractId').toString());
+  if (!contract) throw nftRefusal(404);
+  if (!contract.own) throw nftRefusal(401);
+  return contract;
+}
+
+/** The refusal for a token that is not there. */
+export function absentToken(world: World) {
+  const message = 'The token does not exist';
+  const complaint = { message, field: 'tokenId', validation: 'exists' };
+  return nftRefusal(world.switches().absent_token, complaint);
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return addressKey(a) === addressKey(b);
+}
+
+/** Fields of the form; numbers in the path win over fields of the same name. */
+function formInput(call: Call, required: string[], optional: string[] = []): Input {
+  const given = new Map([...formOf(call), ...Object.entries(call.params)]);
+  return checkedInput(given, ['contractId', ...required], optional);
+}
+
+function mintFields(input: Input) {
+  return {
+    owner: input.text('toAddr'),
+    uri: input.text('tokenURI'),
+    metadata: input.text('metaData'),
+    extra: input.text('extraData'),
+  };
+}
+
+/** The token of a write. @throws Refusal 404, or 422 while it is locked or being processed */
+function getWritable(world: World, contract: Contract, input: Input): Token {
+  const token = world.tokens.get(tokenKey(contract.contract_id, input.whole('tokenId')));
+  if (!token) throw absentToken(world);
+  if (isProcessing(token)) {
+    throw unprocessable('tokenId', 'processing', 'The token is being processed');
+  }
+  if (!token.exists) throw unprocessable('tokenId', 'exists', 'The mint of the token failed');
+  if (token.locked) throw unprocessable('tokenId', 'locked', 'The token is locked on a market');
+  return token;
+}
+
+/** As `getWritable`, for a token that the logged-in user owns. @throws Refusal 422 */
+function getOwned(world: World, contract: Contract, input: Input, caller: Caller): Token {
+  const token = getWritable(world, contract, input);
+  const own = caller.kind === 'user' && walletOf(world, caller.member).addr;
+  if (!own || !sameAddress(token.owner, own)) {
+    throw unprocessable('tokenId', 'owner', 'The token belongs to somebody else');
+  }
+  return token;
+}

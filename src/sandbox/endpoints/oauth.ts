@@ -1,0 +1,178 @@
+/**
+ * The authorization endpoints (section 4.4): three grants at one path, the token check, and the
+ * login of the authorization code flow. Secrets are compared in constant time and kept only as
+ * hashes.
+ */
+import { timingSafeEqual } from 'node:crypto';
+import { sha256Hex } from '../../kernel/json.ts';
+import { type Answer, type Call, formOf, htmlAnswer, jsonAnswer } from './call.ts';
+import { findGrant, isExpired, issue, useUp } from '../state/grants.ts';
+import { type AuthorizeRequest, loginPage } from './login-page.ts';
+import type { Grant, Member } from '../state/records.ts';
+import { oauthRefusal, oauthStatus } from './refusals.ts';
+import type { World } from '../world.ts';
+
+/** POST /v1/oauth/token */
+export function token(world: World, call: Call): Answer {
+  checkBasic(world, call);
+  const form = formOf(call);
+  switch (form.get('grant_type')) {
+    case undefined:
+    case '':
+      throw oauthRefusal('invalid_request');
+    case 'client_credentials':
+      return clientToken(world);
+    case 'authorization_code':
+      return tokenForCode(world, need(form, 'code'), need(form, 'redirect_uri'));
+    case 'refresh_token':
+      return refreshedToken(world, need(form, 'refresh_token'));
+    default:
+      throw oauthRefusal('invalid_grant');
+  }
+}
+
+/** GET /v1/oauth/check_token */
+export function checkToken(world: World, call: Call): Answer {
+  const switches = world.switches();
+  if (switches.check_needs_basic) checkBasic(world, call);
+  const secret = call.query.get('token');
+  if (!secret) throw oauthRefusal('invalid_request');
+  const grant = findGrant(world, 'access', secret);
+  if (!grant) throw oauthRefusal('invalid_token');
+  const active = !isExpired(world, grant);
+  if (!active && switches.check_expired === 'invalid_token') throw oauthRefusal('invalid_token');
+  return tokenAnswer(world, {
+    grant_type: grant.grant_type,
+    ...memberFields(world, memberOf(world, grant)),
+    active,
+    app_no: world.app.app_no,
+    exp: Math.floor(grant.expires_at / 1000),
+    client_id: world.app.client_id,
+  });
+}
+
+/** GET /v1/oauth/authorize: the login page. */
+export function authorize(world: World, call: Call): Answer {
+  const request = authorizeRequest(world, new Map(call.query));
+  return htmlAnswer(200, loginPage(world.app.name, request, [...world.members.values()]));
+}
+
+/** POST /v1/oauth/authorize: the member of the page logs in and is sent back with a code. */
+export function login(world: World, call: Call): Answer {
+  const form = formOf(call);
+  const request = authorizeRequest(world, form);
+  const member = world.members.get(need(form, 'member_no'));
+  if (!member) throw oauthStatus(401);
+  const { redirect_uri, state } = request;
+  const { member_no } = member;
+  const grant = {
+    kind: 'code',
+    grant_type: 'authorization_code',
+    member_no,
+    redirect_uri,
+  } as const;
+  const target = new URL(redirect_uri);
+  target.searchParams.set('code', issue(world, grant, world.switches().code_lifetime_s));
+  if (state !== undefined) target.searchParams.set('state', state);
+  return { status: 302, headers: { location: target.href, 'cache-control': 'no-store' }, body: '' };
+}
+
+/** @throws Refusal for each way in which the request can be wrong, in this order */
+function authorizeRequest(world: World, fields: ReadonlyMap<string, string>): AuthorizeRequest {
+  const response_type = need(fields, 'response_type');
+  const client_id = need(fields, 'client_id');
+  const redirect_uri = need(fields, 'redirect_uri');
+  if (client_id !== world.app.client_id) throw oauthRefusal('invalid_request');
+  if (response_type !== 'code') throw oauthRefusal('unsupported_response_type');
+  checkRedirect(world, redirect_uri);
+  return { client_id, redirect_uri, state: fields.get('state') };
+}
+
+function clientToken(world: World): Answer {
+  return tokenAnswer(world, accessFields(world, 'client_credentials', null));
+}
+
+/** @throws Refusal; a code works once, for the address it was asked for, and not for long */
+function tokenForCode(world: World, code: string, redirect_uri: string): Answer {
+  checkRedirect(world, redirect_uri);
+  const grant = findGrant(world, 'code', code);
+  if (!grant) throw oauthRefusal('unauthorized_client');
+  if (grant.used || isExpired(world, grant)) throw oauthRefusal('invalid_grant');
+  if (grant.redirect_uri !== redirect_uri) throw oauthRefusal('redirect_uri_mismatch');
+  useUp(world, code);
+  return userToken(world, 'authorization_code', memberOf(world, grant), newRefresh(world, grant));
+}
+
+function refreshedToken(world: World, secret: string): Answer {
+  const grant = findGrant(world, 'refresh', secret);
+  if (!grant || grant.used || isExpired(world, grant)) throw oauthRefusal('invalid_grant');
+  const rotates = world.switches().refresh_rotates;
+  if (rotates) useUp(world, secret);
+  const next = rotates ? newRefresh(world, grant) : secret;
+  return userToken(world, 'refresh_token', memberOf(world, grant), next);
+}
+
+function newRefresh(world: World, { member_no }: Grant): string {
+  const grant = { kind: 'refresh', grant_type: 'refresh_token', member_no } as const;
+  return issue(world, { ...grant, redirect_uri: null }, world.switches().refresh_lifetime_s);
+}
+
+function userToken(
+  world: World,
+  grantType: string,
+  member: Member | undefined,
+  refresh_token: string,
+): Answer {
+  if (!member) throw oauthRefusal('invalid_grant');
+  return tokenAnswer(world, {
+    ...accessFields(world, grantType, member.member_no),
+    refresh_token,
+    ...memberFields(world, member),
+  });
+}
+
+function accessFields(world: World, grant_type: string, member_no: bigint | null) {
+  const { access_lifetime_s, expires_in_unit } = world.switches();
+  const grant = { kind: 'access', grant_type, member_no, redirect_uri: null } as const;
+  const perUnit = { s: 1, ms: 0.001, min: 60, h: 3600 }[expires_in_unit];
+  return {
+    access_token: issue(world, grant, access_lifetime_s),
+    token_type: 'bearer',
+    expires_in: Math.floor(access_lifetime_s / perUnit),
+    app_no: world.app.app_no,
+  };
+}
+
+/** What a token record says of its member; nothing for a client token. */
+function memberFields(world: World, member: Member | undefined) {
+  if (!member) return {};
+  const { member_no, nickname } = member;
+  return { scope: world.switches().scope, member_no, nickname };
+}
+
+function memberOf(world: World, { member_no }: Grant): Member | undefined {
+  return member_no === null ? undefined : world.members.get(member_no.toString());
+}
+
+function tokenAnswer(world: World, record: Record<string, unknown>): Answer {
+  const body = world.switches().token_envelope ? { status: 200, data: record } : record;
+  return jsonAnswer(200, body, { 'cache-control': 'no-store' });
+}
+
+function need(fields: ReadonlyMap<string, string>, name: string): string {
+  const value = fields.get(name);
+  if (!value) throw oauthRefusal('invalid_request');
+  return value;
+}
+
+function checkRedirect(world: World, uri: string): void {
+  if (!world.settings().redirect_uris.includes(uri)) throw oauthRefusal('redirect_uri_mismatch');
+}
+
+/** @throws Refusal 401 unless the header carries this app's id and secret */
+function checkBasic({ app }: World, call: Call): void {
+  const encoded = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(call.authorization ?? '')?.[1] ?? '';
+  const given = sha256Hex(Buffer.from(encoded, 'base64'));
+  const wanted = sha256Hex(`${app.client_id}:${app.client_secret}`);
+  if (!timingSafeEqual(Buffer.from(given), Buffer.from(wanted))) throw oauthStatus(401);
+}

@@ -1,0 +1,193 @@
+/**
+ * Every error of the service in one place: the statuses of section 7.1, the codes of 7.2 and the
+ * details of 7.3, with the shape in which each family says it. A rule throws a Refusal; whatever
+ * else is thrown is the family's own "internal error", with nothing inside.
+ */
+import { type Answer, type Family, jsonAnswer } from './call.ts';
+import type { Switches } from '../faults/switches.ts';
+
+export const NFT_STATUSES = {
+  400: 'Validation error',
+  401: 'Unauthorized',
+  404: 'URL does not exist',
+  422: 'The request cannot be processed',
+  500: 'Internal server error',
+} as const;
+export type NftStatus = keyof typeof NFT_STATUSES;
+
+interface AccountRow {
+  status: 406 | 500;
+  message: string;
+}
+
+/** Words that begin with a colon are replaced by figures. */
+export const ACCOUNT_CODES = {
+  999: { status: 500, message: 'Unidentified error. Please try again later.' },
+  997: { status: 500, message: 'Invalid parameter value.' },
+  499: { status: 500, message: 'Balance lookup error. Please try again later.' },
+  401: { status: 406, message: 'Unauthorized.' },
+  399: { status: 406, message: 'Invalid parameter value.' },
+  398: { status: 406, message: 'The wallet address of the account was not found.' },
+  397: {
+    status: 406,
+    message: 'Wrong app number setting for the deposit or withdrawal target (:method).',
+  },
+  396: { status: 406, message: 'The transaction record does not exist.' },
+  199: { status: 406, message: 'The wallet address is withdrawn or under sanction.' },
+  198: { status: 406, message: 'The balance is too low to send. Current balance: :amount' },
+  197: { status: 406, message: 'Changing the member wallet status failed.' },
+  196: {
+    status: 406,
+    message: 'The balance is too low including the fee. Balance: :amount, to send: :sendAmount',
+  },
+  299: { status: 406, message: 'The amount is zero or negative.' },
+  298: { status: 406, message: 'The amount is not an integer.' },
+  297: { status: 406, message: 'The amount is below the minimum transfer of :transferMin.' },
+  296: { status: 406, message: 'The amount is above the maximum transfer of :transferMax.' },
+  295: {
+    status: 406,
+    message:
+      'The amount would exceed the limit of :onedayLimit in 24 hours. Sent: :onedaySendAmount',
+  },
+  294: {
+    status: 406,
+    message: 'The received amount after the fee would be fractional: :recvAmount',
+  },
+} as const satisfies Record<number, AccountRow>;
+export type AccountCode = keyof typeof ACCOUNT_CODES;
+
+export const OAUTH_DETAILS = {
+  invalid_request: 'Wrong parameter or malformed request',
+  invalid_token: 'The access token is expired, malformed or otherwise invalid',
+  invalid_grant: 'Authentication failed because of the grant type, an expiry or similar',
+  unauthorized_client: 'The authorization code was not authorized',
+  unsupported_response_type: 'The response type is not defined',
+  redirect_uri_mismatch: 'The redirect URI is not allowed',
+} as const;
+export type OauthDetail = keyof typeof OAUTH_DETAILS;
+
+const OAUTH_STATUSES: Record<number, string> = {
+  400: 'Bad request or invalid parameter',
+  401: 'Authentication failed for lack of authority',
+  403: 'The URI is not accessible',
+  404: 'URL not found or no result',
+  500: 'Authorization server error',
+  503: 'System under maintenance, please retry later',
+};
+
+/** One complaint in the error list of an NFT answer. */
+export interface Complaint {
+  message: string;
+  field: string;
+  validation: string;
+}
+
+/** The service says no; the answer is ready but for the switch on HTTP codes. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly answer: (switches: Switches) => Answer;
+
+  constructor(what: string, answer: (switches: Switches) => Answer) {
+    super(what);
+    this.answer = answer;
+  }
+}
+
+/** An error of section 7.1: HTTP 200, the status in the body. */
+export function nftRefusal(status: NftStatus, ...complaints: Complaint[]): Refusal {
+  const error =
+    complaints.length > 0
+      ? complaints
+      : [{ message: NFT_STATUSES[status], field: '', validation: '' }];
+  return new Refusal(`nft ${status}`, () => jsonAnswer(200, { status, error }));
+}
+
+/** 422 for one field, with the name of the rule that was broken. */
+export function unprocessable(field: string, validation: string, message: string): Refusal {
+  return nftRefusal(422, { message, field, validation });
+}
+
+/** An error of section 7.2. Figures replace the words of its message that begin with a colon. */
+export function accountRefusal(
+  code: AccountCode,
+  figures: Record<string, bigint | string> = {},
+): Refusal {
+  const row = ACCOUNT_CODES[code];
+  const message = row.message.replace(/:([a-zA-Z]+)/g, (word, name: string) =>
+    name in figures ? String(figures[name]) : word,
+  );
+  const body = { status: String(row.status), error: { code: String(code), message } };
+  return new Refusal(`account ${code}`, (switches) =>
+    jsonAnswer(switches.error_http === 'ok' ? 200 : row.status, body),
+  );
+}
+
+/** An error of section 7.3 with HTTP 400. */
+export function oauthRefusal(detail: OauthDetail): Refusal {
+  return new Refusal(`oauth ${detail}`, () => oauthAnswer(400, OAUTH_DETAILS[detail], detail));
+}
+
+/** Another HTTP status of the authorization endpoints. */
+export function oauthStatus(status: number): Refusal {
+  return new Refusal(`oauth ${status}`, () => failure('oauth', status));
+}
+
+function oauthAnswer(status: number, message: string, detail: string): Answer {
+  const error = { code: status, message, detail, data: null, errors: {} };
+  return jsonAnswer(status, { status, error });
+}
+
+/** An HTTP status outside the tables (429, 502, 503 …), in the shape of the family. */
+export function failure(family: Family, status: number, message?: string): Answer {
+  const text = message ?? OAUTH_STATUSES[status] ?? `HTTP status ${status}`;
+  switch (family) {
+    case 'nft':
+      return jsonAnswer(status, { status, error: [{ message: text, field: '', validation: '' }] });
+    case 'account': {
+      const error = { code: String(status), message: text };
+      return jsonAnswer(status, { status: String(status), error });
+    }
+    case 'oauth':
+      return oauthAnswer(status, text, status === 400 ? 'invalid_request' : text);
+  }
+}
+
+/** What a path or method that the service does not have answers. */
+export function absentAnswer(family: Family, switches: Switches): Answer {
+  return family === 'nft' ? nftRefusal(404).answer(switches) : failure(family, 404);
+}
+
+/** What the family answers when something broke inside. */
+export function brokenAnswer(family: Family, switches: Switches): Answer {
+  if (family === 'nft') return nftRefusal(500).answer(switches);
+  return family === 'account' ? accountRefusal(999).answer(switches) : failure('oauth', 500);
+}
+
+/** True for an error that the family of some endpoint knows. */
+export function isErrorCode(code: string): boolean {
+  return isNftStatus(Number(code)) || isAccountCode(Number(code)) || isOauthDetail(code);
+}
+
+/**
+ * The documented error of that name, or the family's own "internal error" for another's.
+ * @param figures what stands in its message
+ */
+export function refusalNamed(
+  family: Family,
+  code: string,
+  figures: Record<string, bigint | string>,
+): Refusal {
+  const number = Number(code);
+  switch (family) {
+    case 'nft':
+      return nftRefusal(isNftStatus(number) ? number : 500);
+    case 'account':
+      return accountRefusal(isAccountCode(number) ? number : 999, figures);
+    case 'oauth':
+      return isOauthDetail(code) ? oauthRefusal(code) : oauthStatus(500);
+  }
+}
+
+const isNftStatus = (code: number): code is NftStatus => Object.hasOwn(NFT_STATUSES, code);
+const isAccountCode = (code: number): code is AccountCode => Object.hasOwn(ACCOUNT_CODES, code);
+const isOauthDetail = (code: string): code is OauthDetail => Object.hasOwn(OAUTH_DETAILS, code);

@@ -1,0 +1,135 @@
+/**
+ * The nouns of the world, as they are kept and as they are written to the journal. Loading parses
+ * them, so a journal of another make is refused instead of believed. Whole numbers are exact.
+ */
+import { z } from 'zod';
+import { switchesSchema, whole } from '../faults/switches.ts';
+
+const instant = z.number();
+
+export const PAYMENT_KINDS = ['give', 'receive_from', 'transfer'] as const;
+export type PaymentKind = (typeof PAYMENT_KINDS)[number];
+
+export const contractSchema = z.strictObject({
+  contract_id: whole,
+  /** Whether it was issued to the app of this sandbox. */
+  own: z.boolean(),
+  creator_addr: z.string(),
+  /** Where the search for the next free token id begins. */
+  next_token_id: whole,
+});
+
+/** What the chain is still doing with a token. */
+export const workSchema = z.strictObject({
+  kind: z.enum(['mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from']),
+  /** The new owner or the new extra data. */
+  value: z.string(),
+  progress_at: instant,
+  final_at: instant,
+  fails: z.boolean(),
+});
+
+export const STATUS = { pending: 0, complete: 1, progress: 2, fail: 3 } as const;
+
+export const tokenSchema = z.strictObject({
+  contract_id: whole,
+  token_id: whole,
+  owner: z.string(),
+  uri: z.string(),
+  metadata: z.string(),
+  extra: z.string(),
+  creator: z.string(),
+  created_at: instant,
+  owned_at: instant,
+  locked: z.boolean(),
+  status: z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)]),
+  last_tx_hash: z.string(),
+  /** False until the chain completed its mint. */
+  exists: z.boolean(),
+  work: workSchema.nullable(),
+});
+
+export const WALLET_STATUS = { normal: 1, suspended: 2, userRequest: 3, withdrawn: 9 } as const;
+
+export const walletStatusSchema = z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(9)]);
+
+export const walletSchema = z.strictObject({
+  addr: z.string(),
+  balance: whole,
+  status: walletStatusSchema,
+});
+
+export const operatorSchema = z.strictObject({ operation_no: whole, addr: z.string() });
+
+export const memberSchema = z.strictObject({
+  member_no: whole,
+  nickname: z.string(),
+  /** Null until the member's first own look at the wallet. */
+  addr: z.string().nullable(),
+});
+
+/**
+ * A code or token that was issued. It is kept under the hash of its secret, never by the secret.
+ */
+export const grantSchema = z.strictObject({
+  kind: z.enum(['code', 'access', 'refresh']),
+  grant_type: z.string(),
+  member_no: whole.nullable(),
+  redirect_uri: z.string().nullable(),
+  expires_at: instant,
+  used: z.boolean(),
+});
+
+/** One write that was applied: the truth against which a caller's books can be compared. */
+export const effectSchema = z.strictObject({
+  n: whole,
+  at: instant,
+  kind: z.string(),
+  tx_app_no: whole.nullable(),
+  tx_log_no: whole.nullable(),
+  tx_hash: z.string().nullable(),
+  operation_no: whole.nullable(),
+  from_addr: z.string().nullable(),
+  to_addr: z.string().nullable(),
+  amount: whole.nullable(),
+  fee_amount: whole.nullable(),
+  reason_type: z.string().nullable(),
+  contract_id: whole.nullable(),
+  token_id: whole.nullable(),
+});
+
+export const counterSchema = z.strictObject({ value: whole });
+
+/** A maintenance window: announced before `start`, down until `end`, over after it. */
+export const windowSchema = z.strictObject({
+  start: instant,
+  end: instant.nullable(),
+  message: z.string().nullable(),
+});
+
+export const settingsSchema = z.strictObject({
+  seed: z.int(),
+  offset_ms: z.number(),
+  window: windowSchema.nullable(),
+  redirect_uris: z.array(z.string()),
+  /** How many of the next writes to the chain fail. */
+  fail_next: z.int().min(0),
+  lively_at: instant.nullable(),
+  switches: switchesSchema,
+});
+
+export type Contract = z.output<typeof contractSchema>;
+export type Work = z.output<typeof workSchema>;
+export type Token = z.output<typeof tokenSchema>;
+export type WalletStatus = z.output<typeof walletStatusSchema>;
+export type Wallet = z.output<typeof walletSchema>;
+export type Operator = z.output<typeof operatorSchema>;
+export type Member = z.output<typeof memberSchema>;
+export type Grant = z.output<typeof grantSchema>;
+export type Effect = z.output<typeof effectSchema>;
+export type Settings = z.output<typeof settingsSchema>;
+
+/** The key of a token among all tokens. */
+export function tokenKey(contractId: bigint, tokenId: bigint): string {
+  return `${contractId}/${tokenId}`;
+}

@@ -1,0 +1,32 @@
+/** Wallets: finding one by its address, and the one that a member gets at the first own look. */
+import { addressKey } from '../../kernel/addresses.ts';
+import { type Member, WALLET_STATUS, type Wallet } from './records.ts';
+import type { World } from '../world.ts';
+
+/** An address of 42 characters that belongs to the seed, the label and the number. */
+export function addressOf(world: World, label: string, n: bigint): string {
+  return `0x${world.hex(`addr-${label}`, n, 40)}`;
+}
+
+export function putWallet(world: World, wallet: Wallet): Wallet {
+  world.wallets.put(addressKey(wallet.addr), wallet);
+  return wallet;
+}
+
+/** The member's wallet; it is created when there is none. */
+export function walletOf(world: World, member: Member): Wallet {
+  const found = member.addr === null ? undefined : world.wallets.get(addressKey(member.addr));
+  if (found) return found;
+  const addr = addressOf(world, 'member', member.member_no);
+  world.members.put(member.member_no.toString(), { ...member, addr });
+  return (
+    world.wallets.get(addressKey(addr)) ??
+    putWallet(world, { addr, balance: 0n, status: WALLET_STATUS.normal })
+  );
+}
+
+/** Adds to a wallet, or takes from it. The caller has checked that it may. */
+export function move(world: World, addr: string, amount: bigint): void {
+  const wallet = world.wallets.get(addressKey(addr));
+  if (wallet) putWallet(world, { ...wallet, balance: wallet.balance + amount });
+}

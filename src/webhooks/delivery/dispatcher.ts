@@ -1,0 +1,251 @@
+/**
+ * One bounded pass of delivery: look which endpoints have work, claim a share of it, hand it to the
+ * sends. A pass never waits for a send to end, and no transaction is open while anything is sent.
+ * Several daemons pass at the same time; each claims what no other holds.
+ */
+import type { Db, Tx } from '../../db/connect.ts';
+import type { Chance } from '../../kernel/random.ts';
+import { type Clock, type Instant, monotonicMs } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
+import { Courier, type Job } from './sender.ts';
+import * as store from './store.ts';
+import type { Envelopes } from './envelope.ts';
+import { fromRing, inFlightMax, rateAllowance, rateFreeAt, shareOut } from './limits.ts';
+import { planClaims } from './plan-store.ts';
+import { type Sender, type Sent, unsent } from './attempt.ts';
+import type { WebhookSettings } from '../settings.ts';
+import { type Emit, Settler } from './result-writer.ts';
+
+export interface WorkerNeeds {
+  db: Db;
+  clock: Clock;
+  chance: Chance;
+  log: Log;
+  metrics: Metrics;
+  settings: WebhookSettings;
+  envelopes: Envelopes;
+  sender: Sender;
+  emit: Emit;
+  daemons: () => number;
+  /** Asks for a pass soon. */
+  wake: () => void;
+}
+
+/** What one pass did. */
+export interface Pass {
+  /** Deliveries claimed and handed to the sends. */
+  attempted: number;
+  /** Whether another pass would find work at once. */
+  more: boolean;
+  /** When the next delivery that nobody holds is due, as far as this pass saw. */
+  nextDueAt?: Instant;
+}
+
+/** Endpoints that one pass looks at. */
+const EXAMINED_MAX = 1_000;
+const CANCELLED_MAX = 1_000;
+/** When to look again for want of room, should nobody hear that there is some. */
+const RECHECK_MS = 50;
+const NEVER = Number.POSITIVE_INFINITY;
+/** How long a shutdown waits for the last settlement. */
+const LAST_SETTLE_MS = 2_000;
+
+export class Worker {
+  private readonly given: WorkerNeeds;
+  private readonly courier: Courier;
+  private readonly settler: Settler;
+  /** Where the next look at the endpoints starts, and who was served last. */
+  private page = '';
+  private served = '';
+  /** Endpoints with work that the last pass had no room for; empty: it had no room at all. */
+  private hungry: readonly store.ActiveEndpoint[] | undefined;
+
+  constructor(given: WorkerNeeds) {
+    this.given = given;
+    this.settler = new Settler({ ...given, woken: () => given.wake() });
+    this.courier = new Courier({
+      clock: given.clock,
+      settings: given.settings,
+      daemons: given.daemons,
+      send: (job, startedAt) => this.send(job, startedAt),
+      done: (job, startedAt, sent) => {
+        this.settler.add({ job, startedAt, endedAt: given.clock.now(), sent });
+      },
+      unsent: (jobs) => this.settler.release(jobs),
+      moved: () => this.feed(),
+    });
+  }
+
+  /** Deliveries held by this daemon, on the wire or waiting for their turn. */
+  get held(): number {
+    return this.courier.held;
+  }
+
+  /** @throws DatabaseError when the database is away */
+  async runOnce(now: Instant): Promise<Pass> {
+    const room = this.courier.room();
+    if (room === 0) {
+      this.hungry = [];
+      return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
+    }
+    const look = await this.given.db.begin((tx) => this.look(tx, room, now));
+    const { active, ready, jobs, parked } = look;
+    this.page = look.page;
+    this.hungry = look.chosen.length === 0 && ready.length > 0 ? ready : undefined;
+    this.served = look.chosen.at(-1)?.endpointId ?? this.served;
+    this.courier.take(jobs.filter(({ claimed }) => claimed.body !== null));
+    // The event is older than what is kept: there is nothing left to send.
+    for (const job of jobs.filter(({ claimed }) => claimed.body === null))
+      this.settler.add({ job, startedAt: now, endedAt: now, sent: undefined });
+    const more = jobs.length + parked > 0 || look.cancelled || look.page !== '';
+    if (more) return { attempted: jobs.length, more };
+    // What is due and was not claimed had no room, or another daemon is at it.
+    const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
+    return { attempted: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
+  }
+
+  /** Looks who has work and claims a share of it, in one transaction; changes nothing here. */
+  private async look(tx: Tx, room: number, now: Instant) {
+    await planClaims(tx);
+    const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
+    const page = (active.length === EXAMINED_MAX && active.at(-1)?.endpointId) || '';
+    const deleted = active.filter(({ state }) => state === 'deleted');
+    for (const { endpointId } of deleted) await store.cancelOf(tx, endpointId, now, CANCELLED_MAX);
+    const ready = active.filter((endpoint) => isReady(endpoint, now));
+    const wanted = ready.map(({ endpointId, consecutiveFailures }) => ({
+      endpointId,
+      n: this.courier.roomFor(endpointId, consecutiveFailures),
+    }));
+    const fitting = wanted.filter(({ n }) => n > 0);
+    const chosen = fromRing(fitting, this.served, room);
+    const claimed =
+      chosen.length > 0 ? await this.claim(tx, chosen, room, now) : { jobs: [], parked: 0 };
+    return { active, page, ready, chosen, cancelled: deleted.length > 0, ...claimed };
+  }
+
+  /**
+   * Waits until everything claimed is sent and settled. After `timeoutMs` what waits is given back
+   * and what is on the wire is broken off, to be repeated with the same id.
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    const endMs = monotonicMs() + timeoutMs;
+    for (let left = timeoutMs; this.courier.held > 0 && left > 0; left = endMs - monotonicMs())
+      await this.courier.progress(left);
+    if (this.courier.held > 0) {
+      this.courier.giveBack();
+      this.given.sender.interrupt();
+      while (this.courier.sending > 0) await this.courier.progress(LAST_SETTLE_MS);
+    }
+    await this.settler.settled();
+  }
+
+  /** Asks for a pass when there is room for what the last one had none for. */
+  private feed(): void {
+    const hungry = this.hungry;
+    if (!hungry || this.courier.room() === 0) return;
+    const fits = ({ endpointId, consecutiveFailures }: store.ActiveEndpoint) =>
+      this.courier.roomFor(endpointId, consecutiveFailures) > 0;
+    if (hungry.length > 0 && !hungry.some(fits)) return;
+    this.hungry = undefined;
+    this.given.wake();
+  }
+
+  private async claim(
+    tx: Tx,
+    chosen: readonly { endpointId: string; n: number }[],
+    room: number,
+    now: Instant,
+  ): Promise<{ jobs: Job[]; parked: number }> {
+    const { settings, daemons } = this.given;
+    const leaseUntil = now + settings.send.deadlineMs + settings.leaseMarginMs;
+    const rooms = chosen.map(({ n }) => n);
+    const shares = shareOut(rooms, room);
+    const most = new Map(chosen.map(({ endpointId }, i) => [endpointId, shares[i] ?? 0]));
+    const endpoints = await store.lockEndpoints(tx, [...most.keys()], now);
+    const quotas = endpoints.map((endpoint) => {
+      const n = quotaOf(endpoint, most.get(endpoint.endpointId) ?? 0, now, settings, daemons());
+      return { endpointId: endpoint.endpointId, ordered: endpoint.ordered, n };
+    });
+    const plain = quotas.filter((q) => !q.ordered && q.n > 0);
+    const ordered = quotas.filter((q) => q.ordered && q.n > 0);
+    const claims = plain.length > 0 ? await store.claim(tx, plain, now, leaseUntil) : [];
+    let parked = 0;
+    if (ordered.length > 0) {
+      const inOrder = await store.claimInOrder(tx, ordered, now, leaseUntil);
+      parked = inOrder.parked;
+      claims.push(...inOrder.claims);
+    }
+    await store.savePaces(tx, pacesAfter(endpoints, claims, now));
+    const byId = new Map(endpoints.map((endpoint) => [endpoint.endpointId, endpoint]));
+    const jobs = claims.flatMap((claimed) => {
+      const endpoint = byId.get(claimed.endpointId);
+      return endpoint ? [{ claimed, endpoint, leaseUntil }] : [];
+    });
+    return { jobs, parked };
+  }
+
+  private async send(job: Job, startedAt: Instant): Promise<Sent> {
+    const { envelopes, sender, log } = this.given;
+    const { claimed, endpoint } = job;
+    try {
+      const event = { id: claimed.eventId, body: claimed.body ?? '' };
+      const sent = await sender.post(envelopes.post(endpoint, event, startedAt));
+      return { ...sent, body: sent.body && envelopes.withhold(endpoint, sent.body) };
+    } catch (err) {
+      log.error({ err, endpointId: claimed.endpointId }, 'webhook could not be prepared');
+      const refused = err instanceof Failure && err.code === 'url_refused';
+      return unsent(refused ? 'blocked_address' : 'not_prepared');
+    }
+  }
+}
+
+function isReady(endpoint: store.ActiveEndpoint, now: Instant): boolean {
+  const at = freeAt(endpoint);
+  return at !== undefined && at <= now;
+}
+
+/** When the next delivery of an endpoint may go; undefined when none may. */
+function freeAt(endpoint: store.ActiveEndpoint): Instant | undefined {
+  const { state, firstDueAt, holdUntil, ratePerS, pacedUntil } = endpoint;
+  if (state !== 'enabled' || firstDueAt === null) return undefined;
+  const rateAt = ratePerS === null ? 0 : rateFreeAt(pacedUntil, ratePerS);
+  return Math.max(firstDueAt, holdUntil ?? 0, rateAt);
+}
+
+/** The next instant at which one of these may be sent to; NEVER when there is none. */
+function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant {
+  const later = active.flatMap((endpoint) => freeAt(endpoint) ?? []).filter((at) => at > now);
+  return Math.min(...later, NEVER);
+}
+
+function quotaOf(
+  endpoint: store.ClaimedEndpoint,
+  share: number,
+  now: Instant,
+  settings: WebhookSettings,
+  daemons: number,
+): number {
+  const { ratePerS, pacedUntil, consecutiveFailures } = endpoint;
+  // A failing endpoint gets probes, whatever was thought of it before its row was locked.
+  const most =
+    consecutiveFailures > 0
+      ? Math.min(share, inFlightMax(settings.inFlightPerEndpoint, consecutiveFailures, daemons))
+      : share;
+  if (ratePerS === null) return most;
+  return Math.min(most, rateAllowance(pacedUntil, ratePerS, now).allowed);
+}
+
+function pacesAfter(
+  endpoints: readonly store.ClaimedEndpoint[],
+  claims: readonly store.Claimed[],
+  now: Instant,
+) {
+  return endpoints.flatMap(({ endpointId, ratePerS, pacedUntil }) => {
+    const n = claims.filter((claimed) => claimed.endpointId === endpointId).length;
+    if (ratePerS === null || n === 0) return [];
+    const { pacedUntilAfter } = rateAllowance(pacedUntil, ratePerS, now);
+    return [{ endpointId, pacedUntil: pacedUntilAfter(n) }];
+  });
+}

@@ -1,0 +1,101 @@
+/**
+ * What an answer means for one delivery: done, again at an instant, or never again. Pure.
+ *
+ * Only 2xx is success. The wait before the next try is the step of the schedule plus jitter, so
+ * never earlier than the step; `Retry-After` is a floor under it. A 429 or 503 that names a time
+ * uses up no try, but the delivery's whole time is bounded. A 410 ends the endpoint, not the
+ * delivery: should somebody enable the endpoint again, it goes on where it stopped.
+ */
+import type { Chance } from '../../kernel/random.ts';
+import type { Instant } from '../../kernel/clock.ts';
+
+/** What came back: a status, or why there was none. */
+export interface Answer {
+  status: number | null;
+  /**
+   * Such as timeout, refused, reset, dns, tls, blocked_address. Set also when the body broke off.
+   */
+  error: string | null;
+  retryAfter: string | undefined;
+}
+
+export interface RetryPolicy {
+  /** Waits before each try, in milliseconds; the first is 0. Its length is the number of tries. */
+  scheduleMs: readonly number[];
+  /** The most that is added to a step, as a part of it (0.1: ten percent). */
+  jitter: number;
+  /** The longest `Retry-After` that is obeyed. */
+  retryAfterMaxMs: number;
+  /** How long one delivery may take in all, deferrals included. */
+  giveUpMs: number;
+}
+
+/** Where a delivery stands when it is sent. */
+export interface Progress {
+  /** Tries used before this one. */
+  tries: number;
+  queuedAt: Instant;
+}
+
+export type Verdict =
+  | { verdict: 'delivered'; tries: number }
+  | { verdict: 'exhausted'; tries: number; holdUntil: Instant | null }
+  | {
+      verdict: 'retry' | 'gone';
+      tries: number;
+      dueAt: Instant;
+      /** Nothing is sent to the endpoint before this; null when it asked for no pause. */
+      holdUntil: Instant | null;
+    };
+
+/** Judges one answer that was complete at `now`. */
+export function judge(
+  answer: Answer,
+  progress: Progress,
+  policy: RetryPolicy,
+  now: Instant,
+  chance: Chance,
+): Verdict {
+  const { status } = answer;
+  if (answer.error === null && isSuccess(status))
+    return { verdict: 'delivered', tries: progress.tries + 1 };
+  const pauseMs = retryAfterMs(answer.retryAfter, now, policy.retryAfterMaxMs);
+  const throttled = (status === 429 || status === 503) && pauseMs !== undefined;
+  const gone = status === 410;
+  const deferred = throttled || gone || answer.error === 'interrupted';
+  const tries = progress.tries + (deferred ? 0 : 1);
+  const holdUntil = throttled ? now + (pauseMs ?? 0) : null;
+  const step = policy.scheduleMs[Math.max(1, tries)];
+  const wait = Math.max(withJitter(step ?? 0, policy.jitter, chance), pauseMs ?? 0);
+  const dueAt = now + wait;
+  if (gone) return { verdict: 'gone', tries, dueAt, holdUntil: null };
+  if (step === undefined || dueAt > progress.queuedAt + policy.giveUpMs)
+    return { verdict: 'exhausted', tries, holdUntil };
+  return { verdict: 'retry', tries, dueAt, holdUntil };
+}
+
+/** True for 200 to 299. */
+export function isSuccess(status: number | null): boolean {
+  return status !== null && status >= 200 && status <= 299;
+}
+
+/**
+ * Milliseconds from now that a `Retry-After` asks for (seconds, or an HTTP date), at most `maxMs`;
+ * undefined when there is none or it is neither.
+ */
+export function retryAfterMs(
+  text: string | undefined,
+  now: Instant,
+  maxMs: number,
+): number | undefined {
+  const value = text?.trim() ?? '';
+  if (/^\d{1,15}$/.test(value)) return Math.min(Number(value) * 1000, maxMs);
+  if (!/^[A-Za-z]{3,9}, ?\d/.test(value) && !/^[A-Za-z]{3} [A-Za-z]{3} /.test(value))
+    return undefined;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), maxMs);
+}
+
+function withJitter(stepMs: number, part: number, chance: Chance): number {
+  return Math.ceil(stepMs * (1 + part * chance.unit()));
+}

@@ -1,0 +1,49 @@
+/**
+ * What of an endpoint is sealed at rest: its signing keys and its extra headers. Each is sealed for
+ * its own place, so that a text copied to another endpoint or column does not open.
+ */
+import { z } from 'zod';
+import { jsonText, parseJson } from '../../kernel/json.ts';
+import type { Seal } from '../../kernel/encryption.ts';
+import { SCHEMES, type SigningKey } from './keys.ts';
+
+const keysShape = z.array(
+  z.object({
+    scheme: z.enum(SCHEMES),
+    secret: z.string(),
+    from: z.number(),
+    until: z.number().nullable(),
+  }),
+);
+const headersShape = z.record(z.string(), z.string());
+
+const keysPlace = (endpointId: string) => `endpoints.sealed_secrets:${endpointId}`;
+const headersPlace = (endpointId: string) => `endpoints.sealed_headers:${endpointId}`;
+
+export function closeKeys(seal: Seal, endpointId: string, keys: readonly SigningKey[]): string {
+  return seal.close(jsonText(keys), keysPlace(endpointId));
+}
+
+/** @throws Failure `seal_broken` */
+export function openKeys(seal: Seal, endpointId: string, sealed: string): SigningKey[] {
+  return keysShape.parse(parseJson(seal.open(sealed, keysPlace(endpointId))));
+}
+
+export function closeHeaders(
+  seal: Seal,
+  endpointId: string,
+  headers: Readonly<Record<string, string>>,
+): string | null {
+  if (Object.keys(headers).length === 0) return null;
+  return seal.close(jsonText(headers), headersPlace(endpointId));
+}
+
+/** @throws Failure `seal_broken` */
+export function openHeaders(
+  seal: Seal,
+  endpointId: string,
+  sealed: string | null,
+): Record<string, string> {
+  if (sealed === null) return {};
+  return headersShape.parse(parseJson(seal.open(sealed, headersPlace(endpointId))));
+}
