@@ -21,6 +21,164 @@ CREATE TABLE "tallyhook"."leases" (
 	"until" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."keys" (
+	"id" text PRIMARY KEY NOT NULL,
+	"hash" text NOT NULL,
+	"name" text NOT NULL,
+	"owner" text NOT NULL,
+	"scopes" text[] NOT NULL,
+	"limits" jsonb,
+	"created_at" timestamptz(3) NOT NULL,
+	"revoked_at" timestamptz(3),
+	CONSTRAINT "keys_hash_unique" UNIQUE("hash")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."accounts" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."accounts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"name" text NOT NULL,
+	"kind" text NOT NULL,
+	"asset" text DEFAULT 'service_token' NOT NULL,
+	"balance" numeric NOT NULL,
+	"version" bigint NOT NULL,
+	"opened_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."batches" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"transactions" integer NOT NULL,
+	"entries" integer NOT NULL,
+	CONSTRAINT "batches_recorded_at_unique" UNIQUE("recorded_at")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."entries" (
+	"transaction_id" bigint NOT NULL,
+	"line" smallint NOT NULL,
+	"account_id" bigint NOT NULL,
+	"amount" numeric NOT NULL,
+	"balance_after" numeric NOT NULL,
+	"version" bigint NOT NULL,
+	"effective_at" timestamptz(3) NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	CONSTRAINT "entries_transaction_id_line_pk" PRIMARY KEY("transaction_id","line")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."nft_movements" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."nft_movements_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"batch_id" bigint NOT NULL,
+	"kind" text NOT NULL,
+	"contract_id" numeric NOT NULL,
+	"token_id" numeric NOT NULL,
+	"from_addr" text,
+	"to_addr" text,
+	"tx_hash" text,
+	"operation_id" text,
+	"posting" integer,
+	"effective_at" timestamptz(3) NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."posting_requests" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"account" text NOT NULL,
+	"counter" text NOT NULL,
+	"amount" numeric NOT NULL,
+	"effective_at" timestamptz(3) NOT NULL,
+	"effective_basis" text NOT NULL,
+	"requested_by" text NOT NULL,
+	"reason" text,
+	"reverses" text,
+	"seen_at" timestamptz(3),
+	"seen_version" bigint,
+	"requested_at" timestamptz(3) NOT NULL,
+	"posted_at" timestamptz(3),
+	"problem" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."transactions" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"batch_id" bigint NOT NULL,
+	"kind" text NOT NULL,
+	"operation_id" text,
+	"posting" integer,
+	"posting_request_id" text,
+	"reverses" bigint,
+	"reason_type" text,
+	"reference" text,
+	"tx_app_no" numeric,
+	"tx_log_no" numeric,
+	"requested_by" text,
+	"effective_at" timestamptz(3) NOT NULL,
+	"effective_basis" text NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"entry_count" smallint NOT NULL,
+	CONSTRAINT "transactions_posting_request_id_unique" UNIQUE("posting_request_id")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."observations" (
+	"id" text NOT NULL,
+	"target" text NOT NULL,
+	"kind" text NOT NULL,
+	"started_at" timestamptz(3) NOT NULL,
+	"ended_at" timestamptz(3) NOT NULL,
+	"result" text NOT NULL,
+	"cause" text,
+	"record" jsonb,
+	"processed_at" timestamptz(3),
+	CONSTRAINT "observations_started_at_id_pk" PRIMARY KEY("started_at","id")
+) PARTITION BY RANGE ("started_at");
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."quota" (
+	"name" text PRIMARY KEY NOT NULL,
+	"blocked_until" timestamptz(3),
+	"rate" double precision NOT NULL,
+	"last_max" double precision,
+	"throttled_at" timestamptz(3),
+	"updated_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."service_state" (
+	"name" text PRIMARY KEY NOT NULL,
+	"state" text NOT NULL,
+	"since" timestamptz(3) NOT NULL,
+	"announced" jsonb,
+	"next_probe_at" timestamptz(3) NOT NULL,
+	"frozen_ms" bigint NOT NULL,
+	"checked_at" timestamptz(3) NOT NULL,
+	"failures" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."targets" (
+	"name" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"addr" text,
+	"contract_id" numeric,
+	"token_id" numeric,
+	"weight" double precision NOT NULL,
+	"next_poll_at" timestamptz(3) NOT NULL,
+	"pending" boolean DEFAULT false NOT NULL,
+	"lease_until" timestamptz(3),
+	"failures" integer DEFAULT 0 NOT NULL,
+	"last_started_at" timestamptz(3),
+	"last_seen" jsonb,
+	"progress" jsonb,
+	"added_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."watches" (
+	"id" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"target" text NOT NULL,
+	"addr" text,
+	"contract_id" numeric,
+	"token_id" numeric,
+	"weight" double precision NOT NULL,
+	"created_at" timestamptz(3) NOT NULL,
+	"created_by" text NOT NULL,
+	CONSTRAINT "watches_target_unique" UNIQUE("target")
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."decisions" (
 	"operation_id" text NOT NULL,
 	"n" smallint NOT NULL,
@@ -104,7 +262,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"expires_at" timestamptz(3),
 	"ambiguous" boolean DEFAULT false NOT NULL,
 	"postings" integer DEFAULT 0 NOT NULL,
-	"posting_problem" text,
+	"quarantine_reason" text,
 	"in_books" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
         then state in ('accepted', 'executed', 'settled')
         when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
@@ -131,164 +289,6 @@ CREATE TABLE "tallyhook"."transitions" (
 	"cause" text NOT NULL,
 	"evidence" jsonb,
 	"daemon_id" text
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."keys" (
-	"id" text PRIMARY KEY NOT NULL,
-	"hash" text NOT NULL,
-	"name" text NOT NULL,
-	"owner" text NOT NULL,
-	"scopes" text[] NOT NULL,
-	"limits" jsonb,
-	"created_at" timestamptz(3) NOT NULL,
-	"revoked_at" timestamptz(3),
-	CONSTRAINT "keys_hash_unique" UNIQUE("hash")
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."accounts" (
-	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."accounts_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
-	"name" text NOT NULL,
-	"kind" text NOT NULL,
-	"asset" text DEFAULT 'service_token' NOT NULL,
-	"balance" numeric NOT NULL,
-	"version" bigint NOT NULL,
-	"opened_at" timestamptz(3) NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."batches" (
-	"id" bigint PRIMARY KEY NOT NULL,
-	"recorded_at" timestamptz(3) NOT NULL,
-	"transactions" integer NOT NULL,
-	"entries" integer NOT NULL,
-	CONSTRAINT "batches_recorded_at_unique" UNIQUE("recorded_at")
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."entries" (
-	"transaction_id" bigint NOT NULL,
-	"line" smallint NOT NULL,
-	"account_id" bigint NOT NULL,
-	"amount" numeric NOT NULL,
-	"balance_after" numeric NOT NULL,
-	"version" bigint NOT NULL,
-	"effective_at" timestamptz(3) NOT NULL,
-	"recorded_at" timestamptz(3) NOT NULL,
-	CONSTRAINT "entries_transaction_id_line_pk" PRIMARY KEY("transaction_id","line")
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."nft_movements" (
-	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."nft_movements_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
-	"batch_id" bigint NOT NULL,
-	"kind" text NOT NULL,
-	"contract_id" numeric NOT NULL,
-	"token_id" numeric NOT NULL,
-	"from_addr" text,
-	"to_addr" text,
-	"tx_hash" text,
-	"operation_id" text,
-	"posting" integer,
-	"effective_at" timestamptz(3) NOT NULL,
-	"recorded_at" timestamptz(3) NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."transactions" (
-	"id" bigint PRIMARY KEY NOT NULL,
-	"batch_id" bigint NOT NULL,
-	"kind" text NOT NULL,
-	"operation_id" text,
-	"posting" integer,
-	"wanted_id" text,
-	"reverses" bigint,
-	"reason_type" text,
-	"reference" text,
-	"tx_app_no" numeric,
-	"tx_log_no" numeric,
-	"requested_by" text,
-	"effective_at" timestamptz(3) NOT NULL,
-	"effective_basis" text NOT NULL,
-	"recorded_at" timestamptz(3) NOT NULL,
-	"entry_count" smallint NOT NULL,
-	CONSTRAINT "transactions_wanted_id_unique" UNIQUE("wanted_id")
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."wanted_postings" (
-	"id" text PRIMARY KEY NOT NULL,
-	"kind" text NOT NULL,
-	"account" text NOT NULL,
-	"counter" text NOT NULL,
-	"amount" numeric NOT NULL,
-	"effective_at" timestamptz(3) NOT NULL,
-	"effective_basis" text NOT NULL,
-	"requested_by" text NOT NULL,
-	"reason" text,
-	"reverses" text,
-	"seen_at" timestamptz(3),
-	"seen_version" bigint,
-	"wanted_at" timestamptz(3) NOT NULL,
-	"posted_at" timestamptz(3),
-	"problem" text
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."looks" (
-	"id" text NOT NULL,
-	"object" text NOT NULL,
-	"kind" text NOT NULL,
-	"started_at" timestamptz(3) NOT NULL,
-	"ended_at" timestamptz(3) NOT NULL,
-	"result" text NOT NULL,
-	"cause" text,
-	"record" jsonb,
-	"judged_at" timestamptz(3),
-	CONSTRAINT "looks_started_at_id_pk" PRIMARY KEY("started_at","id")
-) PARTITION BY RANGE ("started_at");
---> statement-breakpoint
-CREATE TABLE "tallyhook"."objects" (
-	"name" text PRIMARY KEY NOT NULL,
-	"kind" text NOT NULL,
-	"addr" text,
-	"contract_id" numeric,
-	"token_id" numeric,
-	"weight" double precision NOT NULL,
-	"next_look_at" timestamptz(3) NOT NULL,
-	"pending" boolean DEFAULT false NOT NULL,
-	"lease_until" timestamptz(3),
-	"failures" integer DEFAULT 0 NOT NULL,
-	"last_started_at" timestamptz(3),
-	"last_seen" jsonb,
-	"progress" jsonb,
-	"added_at" timestamptz(3) NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."quota" (
-	"name" text PRIMARY KEY NOT NULL,
-	"blocked_until" timestamptz(3),
-	"rate" double precision NOT NULL,
-	"last_max" double precision,
-	"throttled_at" timestamptz(3),
-	"updated_at" timestamptz(3) NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."service_state" (
-	"name" text PRIMARY KEY NOT NULL,
-	"state" text NOT NULL,
-	"since" timestamptz(3) NOT NULL,
-	"announced" jsonb,
-	"next_probe_at" timestamptz(3) NOT NULL,
-	"frozen_ms" bigint NOT NULL,
-	"checked_at" timestamptz(3) NOT NULL,
-	"failures" integer NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."watches" (
-	"id" text PRIMARY KEY NOT NULL,
-	"kind" text NOT NULL,
-	"object" text NOT NULL,
-	"addr" text,
-	"contract_id" numeric,
-	"token_id" numeric,
-	"weight" double precision NOT NULL,
-	"created_at" timestamptz(3) NOT NULL,
-	"created_by" text NOT NULL,
-	CONSTRAINT "watches_object_unique" UNIQUE("object")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."events" (
@@ -319,7 +319,7 @@ CREATE TABLE "tallyhook"."candidates" (
 	"basis" text NOT NULL,
 	"evidence" jsonb NOT NULL,
 	"seen_at" timestamptz(3) NOT NULL,
-	"look_started_at" timestamptz(3) NOT NULL
+	"observation_started_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."drift_actions" (
@@ -384,12 +384,12 @@ CREATE TABLE "tallyhook"."wallets" (
 	"observed_balance" numeric,
 	"observed_at" timestamptz(3),
 	"opened_at" timestamptz(3),
-	"clean_at" timestamptz(3),
-	"ledger_at_look" numeric,
-	"look_id" text,
+	"quiet_at" timestamptz(3),
+	"ledger_at_observation" numeric,
+	"observation_id" text,
 	"verdict" text NOT NULL,
 	"cause" text,
-	"unclean_looks" integer DEFAULT 0 NOT NULL,
+	"unquiet_observations" integer DEFAULT 0 NOT NULL,
 	"suspected_amount" numeric,
 	"suspected_at" timestamptz(3)
 );
@@ -457,8 +457,8 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"event_types" text[] NOT NULL,
 	"ordering" text NOT NULL,
 	"signing" text[] NOT NULL,
-	"sealed_secrets" text NOT NULL,
-	"sealed_headers" text,
+	"encrypted_secrets" text NOT NULL,
+	"encrypted_headers" text,
 	"public_key" text,
 	"rate_per_s" double precision,
 	"state" text NOT NULL,
@@ -469,13 +469,26 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"deleted_at" timestamptz(3)
 );
 --> statement-breakpoint
-ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."transactions" ADD CONSTRAINT "transactions_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
+CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
+CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
+CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
+CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
+CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
+CREATE INDEX "observations_unprocessed" ON "tallyhook"."observations" USING btree ("started_at") WHERE processed_at is null;--> statement-breakpoint
+CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
+CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
+CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
+CREATE INDEX "targets_by_contract" ON "tallyhook"."targets" USING btree ("contract_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
@@ -499,21 +512,8 @@ CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("state",
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
-CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and posting_problem is null;--> statement-breakpoint
+CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and quarantine_reason is null;--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
-CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
-CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
-CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
-CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
-CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
-CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
-CREATE INDEX "wanted_unposted" ON "tallyhook"."wanted_postings" USING btree ("wanted_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
-CREATE INDEX "looks_unjudged" ON "tallyhook"."looks" USING btree ("started_at") WHERE judged_at is null;--> statement-breakpoint
-CREATE INDEX "looks_by_object" ON "tallyhook"."looks" USING btree ("object","started_at");--> statement-breakpoint
-CREATE INDEX "objects_due" ON "tallyhook"."objects" USING btree ("next_look_at");--> statement-breakpoint
-CREATE INDEX "objects_pending" ON "tallyhook"."objects" USING btree ("next_look_at") WHERE pending;--> statement-breakpoint
-CREATE INDEX "objects_by_contract" ON "tallyhook"."objects" USING btree ("contract_id");--> statement-breakpoint
 CREATE INDEX "events_unsequenced" ON "tallyhook"."events" USING btree ("recorded_at","id") WHERE seq is null;--> statement-breakpoint
 CREATE INDEX "events_by_seq" ON "tallyhook"."events" USING btree ("seq");--> statement-breakpoint
 CREATE INDEX "events_by_id" ON "tallyhook"."events" USING btree ("id");--> statement-breakpoint

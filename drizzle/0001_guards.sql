@@ -49,7 +49,7 @@ begin
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);
     execute format('alter table tallyhook.%I enable always trigger %I', t, t || '_append_only');
   end loop;
-  foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'wanted_postings', 'freezes',
+  foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'posting_requests', 'freezes',
     'decisions']
   loop
     execute format('create trigger %I before delete or truncate on tallyhook.%I
@@ -64,7 +64,7 @@ alter table tallyhook.transactions
   add constraint transactions_kind_known check (kind in ('give', 'receive_from', 'transfer', 'opening',
     'booking', 'reversal')),
   add constraint transactions_have_one_origin check ((operation_id is null) = (posting is null)
-    and (operation_id is null) <> (wanted_id is null)),
+    and (operation_id is null) <> (posting_request_id is null)),
   add constraint transactions_posting_in_turn check (posting >= 1
     and (posting % 2 = 0) = (kind = 'reversal') and (posting % 2 = 0) = (reverses is not null)),
   add constraint transactions_have_entries check (entry_count >= 2),
@@ -202,21 +202,21 @@ create trigger accounts_identity before update of id, name, kind, asset, opened_
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
 create trigger wanted_postings_identity before update of id, kind, account, counter, amount, effective_at,
-  effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at on
-  tallyhook.wanted_postings
+  effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at on
+  tallyhook.posting_requests
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
 alter table tallyhook.accounts enable always trigger accounts_opened_true,
   enable always trigger accounts_updated_true, enable always trigger accounts_identity;
 --> statement-breakpoint
-alter table tallyhook.wanted_postings enable always trigger wanted_postings_identity;
+alter table tallyhook.posting_requests enable always trigger wanted_postings_identity;
 --> statement-breakpoint
 -- What is pruned by dropping partitions. A month each, made ahead; the default partition takes what no
 -- month was made for, so that an insert never fails for lack of one.
 do $$
 declare t text;
 begin
-  foreach t in array array['events', 'looks', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
     execute format('create table tallyhook.%I partition of tallyhook.%I default', t || '_default', t);
   end loop;
 end $$;
@@ -226,7 +226,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare t text; m date;
 begin
   perform pg_advisory_xact_lock(7240125);
-  foreach t in array array['events', 'looks', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
@@ -248,7 +248,7 @@ create function tallyhook.drop_partitions(of_table text, ended_before date) retu
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare p record;
 begin
-  if of_table <> all (array['events', 'looks', 'deliveries', 'attempts']) then
+  if of_table <> all (array['events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
   perform pg_advisory_xact_lock(7240125);

@@ -7,8 +7,8 @@ grant select on all tables in schema tallyhook to tallyhook_writer;
 --> statement-breakpoint
 grant insert, update on
   tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys, tallyhook.events,
-  tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.wanted_postings,
-  tallyhook.watches, tallyhook.objects, tallyhook.looks, tallyhook.quota, tallyhook.service_state,
+  tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
+  tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.holds
   to tallyhook_writer;
@@ -19,13 +19,13 @@ grant insert on
   tallyhook.operations, tallyhook.freezes, tallyhook.decisions
   to tallyhook_writer;
 --> statement-breakpoint
-grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.objects,
+grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
   tallyhook.candidates, tallyhook.holds to tallyhook_writer;
 --> statement-breakpoint
 -- What was asked of the service is never changed: an update may touch what a change of state brings, no more.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, daemon_id,
-  answered_at, effective_at, effective_basis, settled_at, postings, posting_problem, ambiguous)
+  answered_at, effective_at, effective_basis, settled_at, postings, quarantine_reason, ambiguous)
   on tallyhook.operations to tallyhook_writer;
 --> statement-breakpoint
 grant update (released_at, released_by, release_reason) on tallyhook.freezes to tallyhook_writer;

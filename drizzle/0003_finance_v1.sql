@@ -8,7 +8,7 @@ comment on schema finance_v1 is 'The books for finance people: read-only, stable
 --> statement-breakpoint
 -- Wallets whose writes people must look at are few; without this they would be searched in all operations.
 create index operations_for_people on tallyhook.operations (recorded_at)
-  where state = 'undecided' or posting_problem is not null;
+  where state = 'undecided' or quarantine_reason is not null;
 --> statement-breakpoint
 -- What a token write means for the books: who pays what, who receives what, which fee goes where, and
 -- whether it can be posted at all. The rule is legsOf in src/ledger/posting.ts; a property test holds the
@@ -17,7 +17,7 @@ create index operations_for_people on tallyhook.operations (recorded_at)
 -- "operators": {"<no>": "<addr>"}, "fees": "<addr>", "collection": "<addr>"}; without it fees are on top
 -- and no account has a wallet.
 create view tallyhook.legs as
-select o.id as operation_id, o.kind, o.state, o.outcome, o.in_books, o.postings, o.posting_problem,
+select o.id as operation_id, o.kind, o.state, o.outcome, o.in_books, o.postings, o.quarantine_reason,
   o.recorded_at, o.sent_at, o.answered_at, o.effective_at, o.settled_at,
   case o.kind when 'give'
     then coalesce('wallet:' || (b.said -> 'operators' ->> o.operation_no::text),
@@ -42,7 +42,7 @@ where o.kind in ('give', 'receive_from', 'transfer');
 --> statement-breakpoint
 -- The same as one row per account that moves, without zeros; none for a write that cannot be posted.
 create view tallyhook.effects as
-select l.operation_id, l.kind, l.state, l.outcome, l.in_books, l.postings, l.posting_problem,
+select l.operation_id, l.kind, l.state, l.outcome, l.in_books, l.postings, l.quarantine_reason,
   l.recorded_at, l.sent_at, l.answered_at, l.effective_at, l.settled_at, leg.account, leg.amount
 from tallyhook.legs l
 cross join lateral (values (l.payer, -l.paid), (l.receiver, l.received), (l.fee_account, l.fee))
@@ -162,13 +162,13 @@ with pending as (
       as open_down
   from tallyhook.effects e
   where (e.settled_at is null and e.state in ('sending', 'unknown')
-      or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
-      or e.state = 'undecided' or e.posting_problem is not null)
+      or e.in_books <> (e.postings % 2 = 1) and e.quarantine_reason is null
+      or e.state = 'undecided' or e.quarantine_reason is not null)
     and e.account like 'wallet:%'
   group by 1
 ), wanted as (
   select lower(substr(account, 8)) as key, min(substr(account, 8)) as addr, sum(amount) as amount
-  from tallyhook.wanted_postings
+  from tallyhook.posting_requests
   where posted_at is null and problem is null and account like 'wallet:%' group by 1
 ), drifting as (
   select wallet_key as key, sum(amount) as amount
@@ -182,7 +182,7 @@ with pending as (
     coalesce(p.unposted, 0) + coalesce(n.amount, 0) as unposted,
     coalesce(p.in_flight, 0) as in_flight, coalesce(p.unknown, 0) as unknown,
     coalesce(p.open_up, 0) as open_up, coalesce(p.open_down, 0) as open_down,
-    w.observed_balance, w.observed_at, w.ledger_at_look, coalesce(d.amount, 0) as drift
+    w.observed_balance, w.observed_at, w.ledger_at_observation, coalesce(d.amount, 0) as drift
   from tallyhook.wallets w
   full join booked b on b.key = w.key
   full join pending p on p.key = coalesce(w.key, b.key)
@@ -191,7 +191,7 @@ with pending as (
 )
 select addr, status, opened, ledger_balance, unposted, in_flight, unknown,
   ledger_balance + unposted + open_up as best_case, ledger_balance + unposted + open_down as worst_case,
-  observed_balance, observed_at::timestamptz as observed_at, ledger_at_look, drift
+  observed_balance, observed_at::timestamptz as observed_at, ledger_at_observation, drift
 from summed;
 --> statement-breakpoint
 comment on view finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: what the books hold, what is still open on it, and what the service showed.';
@@ -206,7 +206,7 @@ comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unp
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
 comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest judged look.';
 comment on column finance_v1.wallet_positions.observed_at is 'When that look began.';
-comment on column finance_v1.wallet_positions.ledger_at_look is 'What the books held when that look was judged, wanted postings included.';
+comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the books held when that look was judged, wanted postings included.';
 comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
 --> statement-breakpoint
 create view finance_v1.operations as
@@ -374,7 +374,7 @@ create view finance_v1.coverage as
 with scope as (
   select key from tallyhook.wallets
   union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
-  union select lower(addr) from tallyhook.objects where kind = 'wallet'
+  union select lower(addr) from tallyhook.targets where kind = 'wallet'
 ), fresh as (
   select now() - make_interval(secs => coalesce((select value::float8 from tallyhook.installation
     where name = 'stale_after_ms'), 86400000) / 1000) as since

@@ -32,7 +32,7 @@ create table tallyhook.candidates (
   basis text not null,
   evidence jsonb not null,
   seen_at timestamp(3) with time zone not null,
-  look_started_at timestamp(3) with time zone not null
+  observation_started_at timestamp(3) with time zone not null
 );
 create table tallyhook.daemons (
   id text not null,
@@ -109,8 +109,8 @@ create table tallyhook.endpoints (
   event_types text[] not null,
   ordering text not null,
   signing text[] not null,
-  sealed_secrets text not null,
-  sealed_headers text,
+  encrypted_secrets text not null,
+  encrypted_headers text,
   public_key text,
   rate_per_s double precision,
   state text not null,
@@ -187,17 +187,6 @@ create table tallyhook.leases (
   fence bigint not null,
   until timestamp(3) with time zone not null
 );
-create table tallyhook.looks (
-  id text not null,
-  object text not null,
-  kind text not null,
-  started_at timestamp(3) with time zone not null,
-  ended_at timestamp(3) with time zone not null,
-  result text not null,
-  cause text,
-  record jsonb,
-  judged_at timestamp(3) with time zone
-) partition by RANGE (started_at);
 create table tallyhook.migrations (
   idx integer not null,
   tag text not null,
@@ -218,22 +207,17 @@ create table tallyhook.nft_movements (
   effective_at timestamp(3) with time zone not null,
   recorded_at timestamp(3) with time zone not null
 );
-create table tallyhook.objects (
-  name text not null,
+create table tallyhook.observations (
+  id text not null,
+  target text not null,
   kind text not null,
-  addr text,
-  contract_id numeric,
-  token_id numeric,
-  weight double precision not null,
-  next_look_at timestamp(3) with time zone not null,
-  pending boolean not null default false,
-  lease_until timestamp(3) with time zone,
-  failures integer not null default 0,
-  last_started_at timestamp(3) with time zone,
-  last_seen jsonb,
-  progress jsonb,
-  added_at timestamp(3) with time zone not null
-);
+  started_at timestamp(3) with time zone not null,
+  ended_at timestamp(3) with time zone not null,
+  result text not null,
+  cause text,
+  record jsonb,
+  processed_at timestamp(3) with time zone
+) partition by RANGE (started_at);
 create table tallyhook.operations (
   id text not null,
   kind text not null,
@@ -291,13 +275,30 @@ END) stored,
   expires_at timestamp(3) with time zone,
   ambiguous boolean not null default false,
   postings integer not null default 0,
-  posting_problem text,
+  quarantine_reason text,
   in_books boolean not null generated always as (
 CASE
     WHEN (kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text]))
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
     ELSE false
 END) stored
+);
+create table tallyhook.posting_requests (
+  id text not null,
+  kind text not null,
+  account text not null,
+  counter text not null,
+  amount numeric not null,
+  effective_at timestamp(3) with time zone not null,
+  effective_basis text not null,
+  requested_by text not null,
+  reason text,
+  reverses text,
+  seen_at timestamp(3) with time zone,
+  seen_version bigint,
+  requested_at timestamp(3) with time zone not null,
+  posted_at timestamp(3) with time zone,
+  problem text
 );
 create table tallyhook.quota (
   name text not null,
@@ -343,6 +344,22 @@ create table tallyhook.subjects (
   subject text not null,
   last_seq bigint not null
 );
+create table tallyhook.targets (
+  name text not null,
+  kind text not null,
+  addr text,
+  contract_id numeric,
+  token_id numeric,
+  weight double precision not null,
+  next_poll_at timestamp(3) with time zone not null,
+  pending boolean not null default false,
+  lease_until timestamp(3) with time zone,
+  failures integer not null default 0,
+  last_started_at timestamp(3) with time zone,
+  last_seen jsonb,
+  progress jsonb,
+  added_at timestamp(3) with time zone not null
+);
 create table tallyhook.tokens (
   contract_id numeric not null,
   token_id numeric not null,
@@ -366,7 +383,7 @@ create table tallyhook.transactions (
   kind text not null,
   operation_id text,
   posting integer,
-  wanted_id text,
+  posting_request_id text,
   reverses bigint,
   reason_type text,
   reference text,
@@ -395,36 +412,19 @@ create table tallyhook.wallets (
   observed_balance numeric,
   observed_at timestamp(3) with time zone,
   opened_at timestamp(3) with time zone,
-  clean_at timestamp(3) with time zone,
-  ledger_at_look numeric,
-  look_id text,
+  quiet_at timestamp(3) with time zone,
+  ledger_at_observation numeric,
+  observation_id text,
   verdict text not null,
   cause text,
-  unclean_looks integer not null default 0,
+  unquiet_observations integer not null default 0,
   suspected_amount numeric,
   suspected_at timestamp(3) with time zone
-);
-create table tallyhook.wanted_postings (
-  id text not null,
-  kind text not null,
-  account text not null,
-  counter text not null,
-  amount numeric not null,
-  effective_at timestamp(3) with time zone not null,
-  effective_basis text not null,
-  requested_by text not null,
-  reason text,
-  reverses text,
-  seen_at timestamp(3) with time zone,
-  seen_version bigint,
-  wanted_at timestamp(3) with time zone not null,
-  posted_at timestamp(3) with time zone,
-  problem text
 );
 create table tallyhook.watches (
   id text not null,
   kind text not null,
-  object text not null,
+  target text not null,
   addr text,
   contract_id numeric,
   token_id numeric,
@@ -471,15 +471,12 @@ alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY 
 alter table tallyhook.keys add constraint keys_hash_unique UNIQUE (hash);
 alter table tallyhook.keys add constraint keys_pkey PRIMARY KEY (id);
 alter table tallyhook.leases add constraint leases_pkey PRIMARY KEY (name);
-alter table tallyhook.looks add constraint looks_started_at_id_pk PRIMARY KEY (started_at, id);
 alter table tallyhook.migrations add constraint migrations_pkey PRIMARY KEY (idx);
 alter table tallyhook.nft_movements add constraint nft_movements_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
 alter table tallyhook.nft_movements add constraint nft_movements_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.nft_movements add constraint nft_movements_pkey PRIMARY KEY (id);
 alter table tallyhook.nft_movements add constraint nft_movements_token_id_whole CHECK ((scale(token_id) = 0));
-alter table tallyhook.objects add constraint objects_contract_id_whole CHECK ((scale(contract_id) = 0));
-alter table tallyhook.objects add constraint objects_pkey PRIMARY KEY (name);
-alter table tallyhook.objects add constraint objects_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.observations add constraint observations_started_at_id_pk PRIMARY KEY (started_at, id);
 alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operations add constraint operations_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.operations add constraint operations_fee_amount_whole CHECK ((scale(fee_amount) = 0));
@@ -491,34 +488,37 @@ alter table tallyhook.operations add constraint operations_state_known CHECK ((s
 alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.posting_requests add constraint posting_requests_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
 alter table tallyhook.subjects add constraint subjects_pkey PRIMARY KEY (subject);
+alter table tallyhook.targets add constraint targets_contract_id_whole CHECK ((scale(contract_id) = 0));
+alter table tallyhook.targets add constraint targets_pkey PRIMARY KEY (name);
+alter table tallyhook.targets add constraint targets_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.tokens add constraint tokens_contract_id_token_id_pk PRIMARY KEY (contract_id, token_id);
 alter table tallyhook.tokens add constraint tokens_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.tokens add constraint tokens_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.transactions add constraint transactions_batch_id_batches_id_fk FOREIGN KEY (batch_id) REFERENCES tallyhook.batches(id);
 alter table tallyhook.transactions add constraint transactions_have_entries CHECK ((entry_count >= 2));
-alter table tallyhook.transactions add constraint transactions_have_one_origin CHECK ((((operation_id IS NULL) = (posting IS NULL)) AND ((operation_id IS NULL) <> (wanted_id IS NULL))));
+alter table tallyhook.transactions add constraint transactions_have_one_origin CHECK ((((operation_id IS NULL) = (posting IS NULL)) AND ((operation_id IS NULL) <> (posting_request_id IS NULL))));
 alter table tallyhook.transactions add constraint transactions_kind_known CHECK ((kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text, 'opening'::text, 'booking'::text, 'reversal'::text])));
 alter table tallyhook.transactions add constraint transactions_pkey PRIMARY KEY (id);
 alter table tallyhook.transactions add constraint transactions_posting_in_turn CHECK (((posting >= 1) AND (((posting % 2) = 0) = (kind = 'reversal'::text)) AND (((posting % 2) = 0) = (reverses IS NOT NULL))));
+alter table tallyhook.transactions add constraint transactions_posting_request_id_unique UNIQUE (posting_request_id);
 alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
-alter table tallyhook.transactions add constraint transactions_wanted_id_unique UNIQUE (wanted_id);
 alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
-alter table tallyhook.wallets add constraint wallets_ledger_at_look_whole CHECK ((scale(ledger_at_look) = 0));
+alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
 alter table tallyhook.wallets add constraint wallets_pkey PRIMARY KEY (key);
 alter table tallyhook.wallets add constraint wallets_suspected_amount_whole CHECK ((scale(suspected_amount) = 0));
-alter table tallyhook.wanted_postings add constraint wanted_postings_amount_whole CHECK ((scale(amount) = 0));
-alter table tallyhook.wanted_postings add constraint wanted_postings_pkey PRIMARY KEY (id);
 alter table tallyhook.watches add constraint watches_contract_id_whole CHECK ((scale(contract_id) = 0));
-alter table tallyhook.watches add constraint watches_object_unique UNIQUE (object);
 alter table tallyhook.watches add constraint watches_pkey PRIMARY KEY (id);
+alter table tallyhook.watches add constraint watches_target_unique UNIQUE (target);
 alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scale(token_id) = 0));
 
 -- indexes
@@ -537,13 +537,10 @@ CREATE INDEX events_by_id ON ONLY tallyhook.events USING btree (id);
 CREATE INDEX events_by_seq ON ONLY tallyhook.events USING btree (seq);
 CREATE INDEX events_unsequenced ON ONLY tallyhook.events USING btree (recorded_at, id) WHERE (seq IS NULL);
 CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subject);
-CREATE INDEX looks_by_object ON ONLY tallyhook.looks USING btree (object, started_at);
-CREATE INDEX looks_unjudged ON ONLY tallyhook.looks USING btree (started_at) WHERE (judged_at IS NULL);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
-CREATE INDEX objects_by_contract ON tallyhook.objects USING btree (contract_id);
-CREATE INDEX objects_due ON tallyhook.objects USING btree (next_look_at);
-CREATE INDEX objects_pending ON tallyhook.objects USING btree (next_look_at) WHERE pending;
+CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
+CREATE INDEX observations_unprocessed ON ONLY tallyhook.observations USING btree (started_at) WHERE (processed_at IS NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_key ON tallyhook.operations USING btree (key_id, recorded_at) WHERE (amount IS NOT NULL);
@@ -553,7 +550,7 @@ CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (refere
 CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE (to_key IS NOT NULL);
 CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
-CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (posting_problem IS NOT NULL));
+CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (quarantine_reason IS NOT NULL));
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
 CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
 CREATE INDEX operations_open ON tallyhook.operations USING btree (state, recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
@@ -564,21 +561,24 @@ CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, 
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
-CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (posting_problem IS NULL));
+CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (quarantine_reason IS NULL));
+CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
+CREATE INDEX targets_by_contract ON tallyhook.targets USING btree (contract_id);
+CREATE INDEX targets_due ON tallyhook.targets USING btree (next_poll_at);
+CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHERE pending;
 CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (effective_at);
 CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
-CREATE INDEX wanted_unposted ON tallyhook.wanted_postings USING btree (wanted_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 
 -- partitions
 
 create table tallyhook.attempts_default partition of tallyhook.attempts DEFAULT;
 create table tallyhook.deliveries_default partition of tallyhook.deliveries DEFAULT;
 create table tallyhook.events_default partition of tallyhook.events DEFAULT;
-create table tallyhook.looks_default partition of tallyhook.looks DEFAULT;
+create table tallyhook.observations_default partition of tallyhook.observations DEFAULT;
 
 -- views
 
@@ -605,9 +605,9 @@ create view finance_v1.coverage as
            FROM tallyhook.accounts
           WHERE (accounts.kind = 'wallet'::text)
         UNION
-         SELECT lower(objects.addr) AS lower
-           FROM tallyhook.objects
-          WHERE (objects.kind = 'wallet'::text)
+         SELECT lower(targets.addr) AS lower
+           FROM tallyhook.targets
+          WHERE (targets.kind = 'wallet'::text)
         ), fresh AS (
          SELECT (now() - make_interval(secs => (COALESCE(( SELECT (installation.value)::double precision AS value
                    FROM tallyhook.installation
@@ -785,15 +785,15 @@ create view finance_v1.wallet_positions as
                     ELSE (0)::numeric
                 END) AS open_down
            FROM tallyhook.effects e
-          WHERE ((((e.settled_at IS NULL) AND (e.state = ANY (ARRAY['sending'::text, 'unknown'::text]))) OR ((e.in_books <> ((e.postings % 2) = 1)) AND (e.posting_problem IS NULL)) OR (e.state = 'undecided'::text) OR (e.posting_problem IS NOT NULL)) AND (e.account ~~ 'wallet:%'::text))
+          WHERE ((((e.settled_at IS NULL) AND (e.state = ANY (ARRAY['sending'::text, 'unknown'::text]))) OR ((e.in_books <> ((e.postings % 2) = 1)) AND (e.quarantine_reason IS NULL)) OR (e.state = 'undecided'::text) OR (e.quarantine_reason IS NOT NULL)) AND (e.account ~~ 'wallet:%'::text))
           GROUP BY (lower(substr(e.account, 8)))
         ), wanted AS (
-         SELECT lower(substr(wanted_postings.account, 8)) AS key,
-            min(substr(wanted_postings.account, 8)) AS addr,
-            sum(wanted_postings.amount) AS amount
-           FROM tallyhook.wanted_postings
-          WHERE ((wanted_postings.posted_at IS NULL) AND (wanted_postings.problem IS NULL) AND (wanted_postings.account ~~ 'wallet:%'::text))
-          GROUP BY (lower(substr(wanted_postings.account, 8)))
+         SELECT lower(substr(posting_requests.account, 8)) AS key,
+            min(substr(posting_requests.account, 8)) AS addr,
+            sum(posting_requests.amount) AS amount
+           FROM tallyhook.posting_requests
+          WHERE ((posting_requests.posted_at IS NULL) AND (posting_requests.problem IS NULL) AND (posting_requests.account ~~ 'wallet:%'::text))
+          GROUP BY (lower(substr(posting_requests.account, 8)))
         ), drifting AS (
          SELECT drifts.wallet_key AS key,
             sum(drifts.amount) AS amount
@@ -818,7 +818,7 @@ create view finance_v1.wallet_positions as
             COALESCE(p.open_down, (0)::numeric) AS open_down,
             w.observed_balance,
             w.observed_at,
-            w.ledger_at_look,
+            w.ledger_at_observation,
             COALESCE(d.amount, (0)::numeric) AS drift
            FROM ((((tallyhook.wallets w
              FULL JOIN booked b ON ((b.key = w.key)))
@@ -837,7 +837,7 @@ create view finance_v1.wallet_positions as
     ((ledger_balance + unposted) + open_down) AS worst_case,
     observed_balance,
     (observed_at)::timestamp with time zone AS observed_at,
-    ledger_at_look,
+    ledger_at_observation,
     drift
    FROM summed;
 create view tallyhook.effects as
@@ -847,7 +847,7 @@ create view tallyhook.effects as
     l.outcome,
     l.in_books,
     l.postings,
-    l.posting_problem,
+    l.quarantine_reason,
     l.recorded_at,
     l.sent_at,
     l.answered_at,
@@ -865,7 +865,7 @@ create view tallyhook.legs as
     o.outcome,
     o.in_books,
     o.postings,
-    o.posting_problem,
+    o.quarantine_reason,
     o.recorded_at,
     o.sent_at,
     o.answered_at,
@@ -1075,7 +1075,7 @@ CREATE OR REPLACE FUNCTION tallyhook.drop_partitions(of_table text, ended_before
 AS $function$
 declare p record;
 begin
-  if of_table <> all (array['events', 'looks', 'deliveries', 'attempts']) then
+  if of_table <> all (array['events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
   perform pg_advisory_xact_lock(7240125);
@@ -1102,7 +1102,7 @@ AS $function$
 declare t text; m date;
 begin
   perform pg_advisory_xact_lock(7240125);
-  foreach t in array array['events', 'looks', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
@@ -1271,13 +1271,13 @@ CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW
 CREATE TRIGGER freezes_kept BEFORE DELETE OR TRUNCATE ON tallyhook.freezes FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.nft_movements FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER wanted_postings_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.sends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
 CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
-CREATE TRIGGER wanted_postings_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
-CREATE TRIGGER wanted_postings_kept BEFORE DELETE OR TRUNCATE ON tallyhook.wanted_postings FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 
 -- comments
 
@@ -1394,7 +1394,7 @@ comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
 comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
 comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
 comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on their way: sent, not answered yet, in service tokens.';
-comment on column finance_v1.wallet_positions.ledger_at_look is 'What the books held when that look was judged, wanted postings included.';
+comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the books held when that look was judged, wanted postings included.';
 comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
 comment on column finance_v1.wallet_positions.observed_at is 'When that look began.';
 comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest judged look.';
@@ -1489,10 +1489,9 @@ grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
 grant select on tallyhook.legs to tallyhook_writer;
-grant insert, select, update on tallyhook.looks to tallyhook_writer;
 grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
-grant delete, insert, select, update on tallyhook.objects to tallyhook_writer;
+grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;
 grant update on tallyhook.operations.ambiguous to tallyhook_writer;
 grant update on tallyhook.operations.answer_body to tallyhook_writer;
@@ -1508,8 +1507,8 @@ grant update on tallyhook.operations.error_message to tallyhook_writer;
 grant update on tallyhook.operations.error_status to tallyhook_writer;
 grant update on tallyhook.operations.evidence to tallyhook_writer;
 grant update on tallyhook.operations.key_held to tallyhook_writer;
-grant update on tallyhook.operations.posting_problem to tallyhook_writer;
 grant update on tallyhook.operations.postings to tallyhook_writer;
+grant update on tallyhook.operations.quarantine_reason to tallyhook_writer;
 grant update on tallyhook.operations.send_deadline_at to tallyhook_writer;
 grant update on tallyhook.operations.sent_at to tallyhook_writer;
 grant update on tallyhook.operations.settled_at to tallyhook_writer;
@@ -1518,14 +1517,15 @@ grant update on tallyhook.operations.token_id to tallyhook_writer;
 grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
+grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;
 grant insert, select, update on tallyhook.subjects to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;
 grant insert, select on tallyhook.transitions to tallyhook_writer;
 grant insert, select, update on tallyhook.wallets to tallyhook_writer;
-grant insert, select, update on tallyhook.wanted_postings to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;

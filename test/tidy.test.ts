@@ -19,7 +19,7 @@ import { strayWrites } from './tidy/writers.ts';
 /** What must hold, by the check that finds where it does not. */
 const CHECKS: Record<keyof typeof FAULTS, { title: string; find: Check }> = {
   direction: { title: 'Folders import only what their row allows', find: wrongDirections },
-  doors: { title: 'Across folders only doors, tables and events are imported', find: wrongDoors },
+  deps: { title: 'Across folders only doors, tables and events are imported', find: wrongDoors },
   libraries: { title: 'Each library has its one importer', find: strayLibraries },
   sql: { title: 'SQL lives in stores', find: straySql },
   writers: { title: 'Each table has one writing folder', find: strayWrites },

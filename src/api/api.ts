@@ -4,27 +4,27 @@
  * speaks to the service, and it knows nothing of how it is served.
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Api, ApiDeps, ApiEnv } from './deps.ts';
 import { KEY_SCHEME } from './http/auth.ts';
-import { addDecisions } from './routes/operations/decisions.ts';
-import { addDeliveries } from './routes/delivery/deliveries.ts';
-import type { Api, ApiDoors, ApiEnv } from './deps.ts';
-import { addDrifts } from './routes/ledger/drifts.ts';
-import { addElsewhere } from './routes/operations/reported.ts';
-import { addEndpoints } from './routes/delivery/endpoints.ts';
-import { addEvents } from './routes/delivery/events.ts';
+import { answerProblems, refuseInvalid } from './http/problems.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
-import { addLedger } from './routes/ledger/ledger.ts';
-import { addOperations } from './routes/operations/operations.ts';
-import { answerProblems, refuseInvalid } from './http/problems.ts';
-import { addReports } from './routes/ledger/reports.ts';
 import { addStatus } from './routes/admin/status.ts';
+import { addWatches } from './routes/admin/watches.ts';
+import { addDeliveries } from './routes/delivery/deliveries.ts';
+import { addEndpoints } from './routes/delivery/endpoints.ts';
+import { addEvents } from './routes/delivery/events.ts';
+import { addDrifts } from './routes/ledger/drifts.ts';
+import { addLedger } from './routes/ledger/ledger.ts';
+import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
-import { addWatches } from './routes/admin/watches.ts';
+import { addDecisions } from './routes/operations/decisions.ts';
+import { addOperations } from './routes/operations/operations.ts';
+import { addElsewhere } from './routes/operations/reported.ts';
 
-export type { Api, ApiDoors } from './deps.ts';
+export type { Api, ApiDeps } from './deps.ts';
 
 const RESOURCES = [
   addHealth,
@@ -57,10 +57,10 @@ const DOCUMENT = {
 };
 
 /** The API over these doors: an app with a `fetch`. */
-export function makeApi(doors: ApiDoors): Api {
+export function makeApi(deps: ApiDeps): Api {
   const app: Api = new OpenAPIHono<ApiEnv>({ defaultHook: refuseInvalid });
-  answerProblems(app, doors.log);
-  for (const add of RESOURCES) add(app, doors);
+  answerProblems(app, deps.log);
+  for (const add of RESOURCES) add(app, deps);
   app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
     type: 'http',
     scheme: 'bearer',

@@ -5,26 +5,26 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
-import type { Decisions, Elsewhere, Journal } from '../operations/operations.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Caller, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
+import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Reports } from '../reports/reports.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
-export interface ApiDoors {
+export interface ApiDeps {
   db: Db;
   clock: Clock;
   log: Log;
   metrics: Metrics;
   keys: Keys;
-  journal: Pick<Journal, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
+  operations: Pick<Operations, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
   decisions: Decisions;
-  elsewhere: Elsewhere;
-  observer: Pick<Observer, 'watch' | 'unwatch' | 'lookAgeMaxMs'>;
+  elsewhere: ReportedOperations;
+  observer: Pick<Observer, 'watch' | 'unwatch' | 'observationAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
   webhooks: Webhooks;
   reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;

@@ -11,15 +11,15 @@ import {
   upstreamSettings,
 } from '../daemon/daemon.ts';
 import { findMissingGuards } from '../db/guards.ts';
-import { findFreeze } from '../operations/operations.ts';
-import { systemChance } from '../kernel/random.ts';
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { makeLog } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
+import { systemChance } from '../kernel/random.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { makeQuotaKeeper } from '../observer/observer.ts';
+import { findFreeze } from '../operations/operations.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { withDatabase } from './installation.ts';
 
@@ -107,6 +107,6 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
   }
 }
 
-function said(look: { result: string; cause?: string; message?: string }): string {
-  return look.cause ?? look.message ?? look.result;
+function said(observation: { result: string; cause?: string; message?: string }): string {
+  return observation.cause ?? observation.message ?? observation.result;
 }

@@ -1,9 +1,10 @@
 /** `tallyhook keys`: API keys straight in the database, for when no key is at hand. */
-import { systemChance } from '../kernel/random.ts';
+
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
+import { systemChance } from '../kernel/random.ts';
 import { printLine } from '../kernel/terminal.ts';
 import {
   type KeyLimits,

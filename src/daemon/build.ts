@@ -4,49 +4,49 @@
  */
 import { makeApi } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
-import { type Daemon, enrolDaemon } from '../db/leases.ts';
+import { type Daemon, registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
-import {
-  findByIdempotencyKey,
-  makeDecisions,
-  makeElsewhere,
-  makeJournal,
-} from '../operations/operations.ts';
-import { systemChance } from '../kernel/random.ts';
+import { makeEncryption } from '../kernel/encryption.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
-import { makeSeal } from '../kernel/encryption.ts';
+import { systemChance } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
 import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
+import {
+  findByIdempotencyKey,
+  makeDecisions,
+  makeOperations,
+  makeReportedOperations,
+} from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
 import { makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
-import type { Database } from './database.ts';
-import { preImageFrom } from './first-poll.ts';
-import { gently } from './workers/coalesce.ts';
-import { makeHeartbeat } from './heartbeat.ts';
-import { makeNotifier } from './workers/notifier.ts';
-import { observedRead } from './passive-observations.ts';
-import { makeSchedule } from './workers/schedule.ts';
 import { masterKeyOf } from './config/secrets.ts';
-import type { Service } from './service.ts';
 import {
   booksOf,
-  firstLookSettings,
+  firstPollSettings,
   gatewaySettings,
-  journalSettings,
   observerSettings,
+  operationsSettings,
   reconcilerSettings,
   reportSettings,
   upstreamSettings,
   webhookSettings,
 } from './config/stage-settings.ts';
+import type { Database } from './database.ts';
+import { preImageFrom } from './first-poll.ts';
+import { makeHeartbeat } from './heartbeat.ts';
+import { observedRead } from './passive-observations.ts';
+import type { Service } from './service.ts';
+import { gently } from './workers/coalesce.ts';
+import { makeNotifier } from './workers/notifier.ts';
+import { makeSchedule } from './workers/schedule.ts';
 import { workersOf } from './workers/workers.ts';
 
 export type Built = Awaited<ReturnType<typeof build>>;
@@ -64,7 +64,7 @@ export async function build(config: Config, database: Database, service: Service
     ...base,
     ...stages,
     ...gatewaySettings(config),
-    preImage: preImageFrom({ ...base, ...stages, ...firstLookSettings(config) }),
+    preImage: preImageFrom({ ...base, ...stages, ...firstPollSettings(config) }),
     // With the deadline of `single`: a caller waits for them.
     heldBy: (owner, key) => base.db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await base.db.single(availableSince)) === Number.POSITIVE_INFINITY,
@@ -119,9 +119,9 @@ async function foundation(config: Config, database: Database, service: Service, 
   const chance = systemChance;
   const ids = makeIds(clock, chance);
   const metrics = makeMetrics();
-  const seal = makeSeal(await masterKeyOf(config, chance), chance);
+  const seal = makeEncryption(await masterKeyOf(config, chance), chance);
   const aliveMs = config.daemon.alive_ms;
-  const daemon: Daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
+  const daemon: Daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
   const keys = makeKeys({ db, clock, chance, ids });
   const upstream = await openUpstream({
     ...service.address,
@@ -152,17 +152,20 @@ function pipeline(
   });
   const outbox = makeOutbox({ ...base, fanOut: webhooks.fanOut });
   const given = { ...base, outbox, books: booksOf(config) };
-  const journal = makeJournal({ ...given, settings: journalSettings(config, given.books) });
+  const operations = makeOperations({
+    ...given,
+    settings: operationsSettings(config, given.books),
+  });
   const decisions = makeDecisions(given);
-  const elsewhere = makeElsewhere({
+  const elsewhere = makeReportedOperations({
     ...given,
     absorbed: (tx, operations, before) => listAbsorbed(tx, operations, given.books, before),
     observe: addWallets,
   });
   const ledger = makeLedger(given);
   const observer = makeObserver({ ...given, settings: observerSettings(config) });
-  const reconciler = makeReconciler({ ...given, journal, settings: reconcilerSettings(config) });
+  const reconciler = makeReconciler({ ...given, operations, settings: reconcilerSettings(config) });
   const reports = makeReports({ ...given, settings: reportSettings(config) });
-  const recorded = { journal, decisions, elsewhere };
+  const recorded = { operations, decisions, elsewhere };
   return { webhooks, outbox, ...recorded, ledger, observer, reconciler, reports };
 }

@@ -9,7 +9,7 @@ import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { monotonicMs, pause } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
-import { lastSeen, type ObjectRef, type Observer, objectName } from '../observer/observer.ts';
+import { lastSeen, type Observer, type TargetRef, targetName } from '../observer/observer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 
 interface Given {
@@ -20,23 +20,23 @@ interface Given {
   /** Wallets of our own books, lower case: nothing waits for a look at them. */
   ownWallets: ReadonlySet<string>;
   /** How long a write waits for its first look at most; 0: no look is made. */
-  firstLookMs: number;
+  firstPollMs: number;
 }
 interface Seen {
   name: string;
   at: number | null;
   seen: Json;
 }
-type Ref = Exclude<ObjectRef, { kind: 'contract' }>;
+type Ref = Exclude<TargetRef, { kind: 'contract' }>;
 
 /** The pre-image of a write as JSON, or null for one that touches nothing we could look at. */
 export function preImageFrom(given: Given): (write: WriteDescription) => Promise<Json> {
   const seenOf = gathered(given.db);
-  const firstLook = firstLooks(given);
+  const firstPoll = firstPolls(given);
   return async (write): Promise<Json> => {
     const refs = refsOf(write);
     const found = await Promise.all(
-      refs.map(async (ref) => (await seenOf(objectName(ref))) ?? (await firstLook(ref))),
+      refs.map(async (ref) => (await seenOf(targetName(ref))) ?? (await firstPoll(ref))),
     );
     const seen = found.filter((one) => one !== undefined);
     if (refs[0]?.kind === 'token') return seen[0] ? { token: seen[0].seen, at: seen[0].at } : null;
@@ -89,53 +89,53 @@ const REMEMBERED_MS = 60_000;
 const REMEMBERED_MAX = 10_000;
 
 /** One look at what was never seen, if the budget has one free; shared, and bounded in time. */
-function firstLooks(given: Given): (ref: Ref) => Promise<Seen | undefined> {
-  const { upstream, log, ownWallets, firstLookMs } = given;
+function firstPolls(given: Given): (ref: Ref) => Promise<Seen | undefined> {
+  const { upstream, log, ownWallets, firstPollMs } = given;
   const underWay = new Map<string, Promise<Seen | undefined>>();
-  const looked = new Map<string, number>();
+  const polled = new Map<string, number>();
 
   const start = (ref: Ref, name: string): Promise<Seen | undefined> | undefined => {
-    const lately = looked.get(name);
+    const lately = polled.get(name);
     if (lately !== undefined && monotonicMs() - lately < REMEMBERED_MS) return undefined;
     // Without a free look the write goes on: the observer looks at whatever an open write touches.
     if (upstream.budget.free() < 1) return undefined;
-    if (looked.size >= REMEMBERED_MAX) looked.clear();
-    looked.set(name, monotonicMs());
-    const look = lookAt(given, ref, name)
+    if (polled.size >= REMEMBERED_MAX) polled.clear();
+    polled.set(name, monotonicMs());
+    const observation = poll(given, ref, name)
       .catch((err: unknown) => {
         log.debug({ err }, 'a first look was not recorded');
         return undefined;
       })
       .finally(() => underWay.delete(name));
-    underWay.set(name, look);
-    return look;
+    underWay.set(name, observation);
+    return observation;
   };
   return async (ref) => {
-    if (firstLookMs === 0) return undefined;
+    if (firstPollMs === 0) return undefined;
     if (ref.kind === 'wallet' && ownWallets.has(addressKey(ref.addr))) return undefined;
-    const name = objectName(ref);
-    const look = underWay.get(name) ?? start(ref, name);
-    if (!look) return undefined;
+    const name = targetName(ref);
+    const observation = underWay.get(name) ?? start(ref, name);
+    if (!observation) return undefined;
     const enough = new AbortController();
-    const patience = pause(firstLookMs, enough.signal).then(() => undefined);
-    return Promise.race([look, patience]).finally(() => enough.abort());
+    const patience = pause(firstPollMs, enough.signal).then(() => undefined);
+    return Promise.race([observation, patience]).finally(() => enough.abort());
   };
 }
 
 /** Looks, and records the look like every other; answers what was seen. */
-async function lookAt(
+async function poll(
   { db, observer, upstream }: Given,
   ref: Ref,
   name: string,
 ): Promise<Seen | undefined> {
-  const look =
+  const observation =
     ref.kind === 'wallet'
       ? await upstream.account(ref.addr, 'unknown')
       : await upstream.token(ref.contractId, ref.tokenId, 'unknown');
-  if (look.result === 'inconclusive') return undefined;
+  if (observation.result === 'inconclusive') return undefined;
   await observer.add(db, [ref]);
-  await observer.noteRead(ref, look);
-  return look.result === 'seen'
-    ? { name, at: look.startedAt, seen: { ...look.record } }
+  await observer.noteRead(ref, observation);
+  return observation.result === 'seen'
+    ? { name, at: observation.startedAt, seen: { ...observation.record } }
     : undefined;
 }

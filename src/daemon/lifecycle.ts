@@ -6,19 +6,19 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { retireDaemon, setInstallationFact } from '../db/leases.ts';
-import { systemChance } from '../kernel/random.ts';
 import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
+import { systemChance } from '../kernel/random.ts';
 import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
-import { type Database, openDatabase } from './database.ts';
-import { startNudges } from './workers/cron.ts';
 import { ensureAdmin } from './config/secrets.ts';
+import { booksOf, nudgesOf } from './config/stage-settings.ts';
+import { type Database, openDatabase } from './database.ts';
 import { serverOf } from './server.ts';
 import { insistOnService, openService, type Service } from './service.ts';
-import { booksOf, nudgesOf } from './config/stage-settings.ts';
+import { startNudges } from './workers/cron.ts';
 
 export interface RunningDaemon {
   url: string;
@@ -91,7 +91,7 @@ function listen(server: Server, { http }: Config): Promise<string> {
   });
 }
 
-interface Parts {
+interface Deps {
   config: Config;
   log: Log;
   server: Server;
@@ -102,7 +102,7 @@ interface Parts {
 }
 
 /** Right to left: no new requests, then the workers, then what they used. */
-async function stop(parts: Parts): Promise<void> {
+async function stop(parts: Deps): Promise<void> {
   const { config, log, server, built, service, database } = parts;
   log.info('stopping');
   const late = new AbortController();
@@ -112,7 +112,7 @@ async function stop(parts: Parts): Promise<void> {
     server.close();
     server.closeIdleConnections();
     await parts.stopNudges();
-    built.journal.close();
+    built.operations.close();
     await built.gateway.drain();
     await built.schedule.stop();
     await built.webhooks.drain(config.daemon.drain_ms);

@@ -1,7 +1,7 @@
 /** Reads of apps through the gateway are looks that cost nothing: here they become observations. */
 import type { ObservedRead } from '../gateway/gateway.ts';
 import type { Log } from '../kernel/log.ts';
-import type { ObjectRef, Observer } from '../observer/observer.ts';
+import type { Observer, TargetRef } from '../observer/observer.ts';
 import { readToken, readWallet } from '../upstream/upstream.ts';
 
 /** Reads waiting to be recorded at most; a look that does not fit is simply not used. */
@@ -22,7 +22,7 @@ export function observedRead(observer: Observer, log: Log): (read: ObservedRead)
   };
 }
 
-async function noteRead(observer: Observer, ref: ObjectRef, read: ObservedRead): Promise<void> {
+async function noteRead(observer: Observer, ref: TargetRef, read: ObservedRead): Promise<void> {
   const { startedAt, endedAt, body } = read;
   const seen = { startedAt, endedAt, result: 'seen' as const, raw: null };
   if (ref.kind === 'wallet') {
@@ -35,7 +35,7 @@ async function noteRead(observer: Observer, ref: ObjectRef, read: ObservedRead):
 }
 
 /** Which object a read looks at, if it is one that we observe. */
-function refOf({ path, query }: ObservedRead): ObjectRef | undefined {
+function refOf({ path, query }: ObservedRead): TargetRef | undefined {
   const token = /^\/v1\/chain\/erc721\/(\d+)\/tokens\/(\d+)$/.exec(path);
   if (token?.[1] && token[2]) {
     return { kind: 'token', contractId: BigInt(token[1]), tokenId: BigInt(token[2]) };

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import type { Db } from '../db/connect.ts';
 import { holdFolder } from '../db/embedded/folder-lock.ts';
 import { fixInstallationFact } from '../db/leases.ts';
-import type { Chance } from '../kernel/random.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
+import type { Random } from '../kernel/random.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 
@@ -30,7 +30,7 @@ export interface Service {
 /** Opens the service, starting the sandbox if nothing is configured. */
 export async function openService(
   config: Config,
-  given: { clock: Clock; chance: Chance; log: Log },
+  given: { clock: Clock; chance: Random; log: Log },
 ): Promise<Service> {
   if (config.service) {
     const { baseUrl, authUrl, txUrl, clientId } = config.service;
@@ -69,7 +69,7 @@ export async function openService(
 /**
  * The name of the world in that folder: given once, so that a new world under old books is noticed.
  */
-async function worldName(directory: string, chance: Chance): Promise<string> {
+async function worldName(directory: string, chance: Random): Promise<string> {
   await mkdir(directory, { recursive: true });
   const path = join(directory, 'world-name');
   const name = Buffer.from(chance.bytes(6)).toString('hex');

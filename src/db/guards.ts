@@ -19,7 +19,7 @@ const KEPT = [
   'accounts',
   'drifts',
   'reports',
-  'wanted_postings',
+  'posting_requests',
   'freezes',
   'decisions',
 ];
@@ -34,7 +34,7 @@ export const GUARDS: readonly string[] = [
   'accounts.accounts_opened_true',
   'accounts.accounts_updated_true',
   'accounts.accounts_identity',
-  'wanted_postings.wanted_postings_identity',
+  'posting_requests.wanted_postings_identity',
 ];
 
 /** Guards that are missing or not enabled always; empty when all stand. */

@@ -17,7 +17,7 @@ export interface Daemon {
 /**
  * Registers a start and gives it its epoch; it counts as alive for `aliveMs` after its last sign.
  */
-export async function enrolDaemon(
+export async function registerDaemon(
   db: Queryable,
   id: string,
   now: Instant,

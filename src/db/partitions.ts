@@ -9,7 +9,7 @@ import type { Queryable } from './connect.ts';
 /** How long each prunable table is kept, in days. */
 export interface Retention {
   events: number;
-  looks: number;
+  observations: number;
   deliveries: number;
   attempts: number;
 }

@@ -11,7 +11,6 @@ import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { insistOnScope, type Keys } from '../keys/keys.ts';
 import { type AddressLimit, makeAddressLimit } from './address-limit.ts';
-import { type Answer, problemAnswer, unauthorizedAnswer } from './replies.ts';
 import {
   boundedHeader,
   foreignAuthorization,
@@ -20,17 +19,18 @@ import {
   idempotencyKeyOf,
   identify,
 } from './auth.ts';
-import { type Classified, classify, describe, type Request } from './routes.ts';
 import { headerOf, readBody, type Target, targetOf, writeAnswer } from './http.ts';
-import { type PassedRead, type PassParts, passRead } from './reads.ts';
 import { waitsUntil } from './preference.ts';
 import { type QueuePass, runQueue } from './queue.ts';
+import { type PassedRead, passRead, type ReadDeps } from './reads.ts';
+import { type Answer, problemAnswer, unauthorizedAnswer } from './replies.ts';
 import { makeRetryBudget } from './retry-budget.ts';
-import { runWrite, type WriteParts } from './writes.ts';
+import { type Classified, classify, describe, type Request } from './routes.ts';
+import { runWrite, type WriteDeps } from './writes.ts';
 
-export type { ObservedRead } from './reads.ts';
 export type { QueuePass } from './queue.ts';
-export type { WriteDescription, WriteParts } from './writes.ts';
+export type { ObservedRead } from './reads.ts';
+export type { WriteDeps, WriteDescription } from './writes.ts';
 
 export interface Gateway {
   /**
@@ -44,7 +44,7 @@ export interface Gateway {
   drain(): Promise<void>;
 }
 
-export interface GatewayParts extends WriteParts, PassParts {
+export interface GatewayDeps extends WriteDeps, ReadDeps {
   keys: Keys;
   metrics: Metrics;
   bodyBytesMax: number;
@@ -62,15 +62,15 @@ interface Call {
   response: ServerResponse;
   goOn: (() => void) | undefined;
 }
-type Parts = GatewayParts & { addresses: AddressLimit; strangers: Set<Call> };
+type Deps = GatewayDeps & { addresses: AddressLimit; strangers: Set<Call> };
 /** Undefined: the answer is written already. */
 type Told = { answer: Answer | undefined; kind: string };
 
 /** The gateway of one daemon. */
-export function makeGateway(given: GatewayParts): Gateway {
+export function makeGateway(given: GatewayDeps): Gateway {
   const addresses = makeAddressLimit(given.openPathsPerS);
   const strangers = new Set<Call>();
-  const parts: Parts = { retries: makeRetryBudget(), ...given, addresses, strangers };
+  const parts: Deps = { retries: makeRetryBudget(), ...given, addresses, strangers };
   const underWay = new Set<Promise<unknown>>();
   let draining = false;
   return {
@@ -100,7 +100,7 @@ export function makeGateway(given: GatewayParts): Gateway {
 }
 
 /** Every refusal ends here as an answer; whatever is not ours is logged and says nothing. */
-async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Promise<Told> {
+async function tell(parts: Deps, call: Call, refusal: Failure | undefined): Promise<Told> {
   try {
     if (refusal) throw refusal;
     return await route(parts, call);
@@ -114,7 +114,7 @@ async function tell(parts: Parts, call: Call, refusal: Failure | undefined): Pro
 }
 
 /** Sends a request the way of its kind: private, read or write. */
-async function route(parts: Parts, call: Call): Promise<Told> {
+async function route(parts: Deps, call: Call): Promise<Told> {
   const { incoming } = call;
   // Its answer would repeat what we send, and with it our own token.
   if (incoming.method === 'TRACE') throw new Failure('method_not_allowed');
@@ -138,7 +138,7 @@ async function route(parts: Parts, call: Call): Promise<Told> {
 }
 
 async function pass(
-  parts: Parts,
+  parts: Deps,
   call: Call,
   target: Target,
   { host, what: kind }: Exclude<Classified, { what: 'write' }>,
@@ -150,7 +150,7 @@ async function pass(
   return { answer: await passRead(parts, read, call.response), kind };
 }
 
-async function write(parts: Parts, call: Call, target: Target, identity: Identity): Promise<Told> {
+async function write(parts: Deps, call: Call, target: Target, identity: Identity): Promise<Told> {
   const { incoming } = call;
   // What is wrong with the head is said before the body is taken.
   const asked = {
@@ -169,7 +169,7 @@ async function write(parts: Parts, call: Call, target: Target, identity: Identit
 
 /** Until when the caller lets its write wait. @throws Failure `invalid_request` */
 function waitOf(
-  { clock, queueTtlMs }: Parts,
+  { clock, queueTtlMs }: Deps,
   incoming: IncomingMessage,
   { ownToken }: Identity,
 ): Instant | undefined {
@@ -186,7 +186,7 @@ function waitOf(
 }
 
 async function requestOf(
-  { bodyBytesMax }: Parts,
+  { bodyBytesMax }: Deps,
   { incoming, goOn }: Call,
   { path }: Target,
 ): Promise<Request> {
@@ -201,7 +201,7 @@ const STRANGERS_SHARE = 0.25;
 
 /** @throws Failure `too_many_requests` when too many without a key are under way */
 async function amongStrangers<T>(
-  { strangers, concurrencyMax }: Parts,
+  { strangers, concurrencyMax }: Deps,
   call: Call,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -216,7 +216,7 @@ async function amongStrangers<T>(
 }
 
 /** @throws Failure `too_many_requests` with the seconds to wait */
-function refuseTooOften({ addresses }: Parts, { socket }: IncomingMessage): void {
+function refuseTooOften({ addresses }: Deps, { socket }: IncomingMessage): void {
   const wait = addresses.take(socket.remoteAddress ?? '');
   if (wait > 0) throw new Failure('too_many_requests', undefined, { retry_after_s: wait });
 }

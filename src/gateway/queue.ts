@@ -3,11 +3,12 @@
  * A pass ends when one of them had to go back, so that a service that is still away is not asked
  * for all of them.
  */
-import type { QueuedSend } from '../operations/operations.ts';
+
 import type { Instant } from '../kernel/clock.ts';
+import type { QueuedSend } from '../operations/operations.ts';
 import { classify, hostOf } from './routes.ts';
 import { sendAndConclude } from './send.ts';
-import type { WriteParts } from './writes.ts';
+import type { WriteDeps } from './writes.ts';
 
 /** Queued writes open at once, and in one pass at most. */
 const AT_ONCE = 4;
@@ -21,7 +22,7 @@ export interface QueuePass {
 
 /** One pass. @param stopped asked before each claim; true: no more is taken */
 export async function runQueue(
-  parts: WriteParts,
+  parts: WriteDeps,
   stopped: () => boolean,
   now: Instant,
 ): Promise<QueuePass> {
@@ -30,7 +31,7 @@ export async function runQueue(
   if (await parts.serviceDown()) return { sent: 0, nextAt: undefined };
   let sent = 0;
   while (sent < PASS_MAX && !stopped()) {
-    const claimed = await parts.journal.claimQueued(now, AT_ONCE);
+    const claimed = await parts.operations.claimQueued(now, AT_ONCE);
     if (claimed.length === 0) return { sent, nextAt: undefined };
     const gone = await Promise.all(claimed.map((write) => sendQueued(parts, write)));
     sent += claimed.length;
@@ -40,7 +41,7 @@ export async function runQueue(
 }
 
 /** Sends one; false when it went back to the queue, or its outcome is not recorded yet. */
-async function sendQueued(parts: WriteParts, queued: QueuedSend): Promise<boolean> {
+async function sendQueued(parts: WriteDeps, queued: QueuedSend): Promise<boolean> {
   const { id, method, path, contentType, body, sendDeadlineAt, expiresAt } = queued;
   const plain = path.split('?')[0] ?? path;
   const classified = classify(method, plain);

@@ -7,11 +7,11 @@ import type { ServerResponse } from 'node:http';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { ForwardRequest, Head, Sink, Upstream } from '../upstream/upstream.ts';
+import { writeHead } from './http.ts';
 import { type Answer, passedOn, throttled } from './replies.ts';
 import type { Request } from './routes.ts';
-import { writeHead } from './http.ts';
 
-export interface PassParts {
+export interface ReadDeps {
   upstream: Upstream;
   clock: Clock;
   /** Called with what an app read, since it is a look that cost nothing. */
@@ -39,7 +39,7 @@ export interface PassedRead {
 
 /** Forwards it. Answers undefined when the answer went to the caller already, as a stream. */
 export async function passRead(
-  parts: PassParts,
+  parts: ReadDeps,
   read: PassedRead,
   response: ServerResponse,
 ): Promise<Answer | undefined> {
@@ -73,7 +73,7 @@ export async function passRead(
 }
 
 /** The service asked reads of apps to wait: we answer for it, and send nothing. */
-function refuseWhileBlocked({ upstream, clock }: PassParts): void {
+function refuseWhileBlocked({ upstream, clock }: ReadDeps): void {
   const until = upstream.blockedUntil('app-read');
   if (until !== undefined) throw throttled(until, clock.now());
 }

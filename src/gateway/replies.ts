@@ -2,10 +2,10 @@
  * What the gateway says itself, and what of the service's answers it passes on. Pure.
  */
 
-import { type KeyedOperation, type Operation, operationFields } from '../operations/operations.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, jsonText } from '../kernel/json.ts';
+import { type KeyedOperation, type Operation, operationFields } from '../operations/operations.ts';
 
 /** An answer as bytes: what is written to the caller, unchanged. */
 export interface Answer {

@@ -4,9 +4,9 @@
  * Pure.
  */
 
-import type { Kind, WriteFields } from '../operations/operations.ts';
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
+import type { Kind, WriteFields } from '../operations/operations.ts';
 
 /** Which host of the service a path belongs to (design, section 4, gateway). */
 export type Host = 'base' | 'auth' | 'tx';

@@ -4,15 +4,16 @@
  * send is a row before it happens. What left is never sent again here, but once after a 401 on the
  * managed token; what the service put off goes back to the queue, if its caller waits.
  */
-import type { Conclusion, Journal, Operation } from '../operations/operations.ts';
+
 import { type Clock, type Instant, pause } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
+import type { Conclusion, Operation, Operations } from '../operations/operations.ts';
 import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
 /** What a sender needs from the house. */
-export interface SendParts {
-  journal: Journal;
+export interface SendDeps {
+  operations: Operations;
   upstream: Upstream;
   clock: Clock;
   log: Log;
@@ -54,7 +55,7 @@ const RECORD_OUTCOME_MS = 20_000;
 const KEEP_TRYING_MS = 600_000;
 
 /** Sends, again where that is proved harmless, and makes the outcome durable. Never rejects. */
-export async function sendAndConclude(parts: SendParts, write: Sendable): Promise<Sent> {
+export async function sendAndConclude(parts: SendDeps, write: Sendable): Promise<Sent> {
   const forwarded = await send(parts, write);
   const { answer, outcome, endedAt, appNo } = forwarded;
   const operation = await conclude(parts, {
@@ -67,7 +68,7 @@ export async function sendAndConclude(parts: SendParts, write: Sendable): Promis
   return { forwarded, operation };
 }
 
-async function send(parts: SendParts, write: Sendable): Promise<Forwarded> {
+async function send(parts: SendDeps, write: Sendable): Promise<Forwarded> {
   const { clock, upstream, retries } = parts;
   const { deadlineAt } = write;
   retries?.earn();
@@ -83,22 +84,22 @@ async function send(parts: SendParts, write: Sendable): Promise<Forwarded> {
   }
 }
 
-function forwardOnce(parts: SendParts, write: Sendable): Promise<Forwarded> {
-  const { clock, journal, upstream, isAlive } = parts;
+function forwardOnce(parts: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, operations, upstream, isAlive } = parts;
   const { operationId, deadlineAt, ...request } = write;
   return upstream.forward({
     ...request,
     deadlineAt,
     mayStillSend: () => isAlive() && clock.now() < deadlineAt,
-    beforeResend: (after) => journal.recordResend(operationId, after, deadlineAt),
+    beforeResend: (after) => operations.recordResend(operationId, after, deadlineAt),
   });
 }
 
 /** The row of the next send; without it there is none, and the proof of the last one stands. */
-async function mayAgain(parts: SendParts, write: Sendable, after: string): Promise<boolean> {
+async function mayAgain(parts: SendDeps, write: Sendable, after: string): Promise<boolean> {
   const { operationId, deadlineAt } = write;
   try {
-    await parts.journal.recordResend(operationId, after, deadlineAt);
+    await parts.operations.recordResend(operationId, after, deadlineAt);
     return true;
   } catch (err) {
     parts.log.warn({ err, operationId }, 'not sent again');
@@ -108,14 +109,14 @@ async function mayAgain(parts: SendParts, write: Sendable, after: string): Promi
 
 /** Makes the outcome durable, however long the database takes. */
 async function conclude(
-  { journal, clock, log, concluded, pause: wait = pause }: SendParts,
+  { operations, clock, log, concluded, pause: wait = pause }: SendDeps,
   conclusion: Conclusion,
 ): Promise<Operation | undefined> {
   const keepTrying = async () => {
     const giveUpAt = clock.now() + KEEP_TRYING_MS;
     for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2_000)) {
       try {
-        const operation = await journal.conclude(conclusion);
+        const operation = await operations.conclude(conclusion);
         concluded(operation);
         return operation;
       } catch (error) {

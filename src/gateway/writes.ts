@@ -9,11 +9,12 @@
  * or, from the queue, a 429 or maintenance. A key that holds an operation is answered from it,
  * whatever else would refuse.
  */
-import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
+
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Caller, dayLimitOf, insistOnLimits } from '../keys/keys.ts';
+import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
 import { isAmbiguous } from './ambiguity.ts';
 import {
@@ -26,7 +27,7 @@ import {
   throttled,
 } from './replies.ts';
 import { type Description, fingerprintOf, type Request } from './routes.ts';
-import { type SendParts, sendAndConclude } from './send.ts';
+import { type SendDeps, sendAndConclude } from './send.ts';
 
 export type WriteDescription = Extract<Description, { what: 'write' }>;
 
@@ -45,7 +46,7 @@ export interface IncomingWrite {
   waitsUntil?: Instant | undefined;
 }
 
-export interface WriteParts extends SendParts {
+export interface WriteDeps extends SendDeps {
   /**
    * What was last seen of the wallets or the token involved; for what was never seen, after one
    * look, bounded in time.
@@ -62,7 +63,7 @@ export interface WriteParts extends SendParts {
  * Runs one write from intent to answer. @throws Failure for what is refused before anything is
  * recorded
  */
-export async function runWrite(parts: WriteParts, write: IncomingWrite): Promise<Answer> {
+export async function runWrite(parts: WriteDeps, write: IncomingWrite): Promise<Answer> {
   const fingerprint = fingerprintOf(write.request, write.query);
   let recorded: Recorded;
   try {
@@ -100,7 +101,7 @@ function wentBack({ expiresAt, state }: Operation, { outcome }: Forwarded): bool
 
 /** Checks what may refuse the write, and makes its intent durable. */
 async function record(
-  parts: WriteParts,
+  parts: WriteDeps,
   write: IncomingWrite,
   fingerprint: string,
 ): Promise<Recorded> {
@@ -108,7 +109,7 @@ async function record(
   refuseBeyondLimits(write);
   const queue = await mustWait(parts, waitsUntil !== undefined);
   const preImage = await parts.preImage(description);
-  return parts.journal.record({
+  return parts.operations.record({
     kind: description.kind,
     owner: caller.owner,
     keyId: caller.keyId,
@@ -142,7 +143,7 @@ function refuseBeyondLimits(write: IncomingWrite): void {
  * Whether the write is queued without being tried.
  * @throws Failure `upstream_throttled` for one that may not wait, with the service's deadline
  */
-async function mustWait(parts: WriteParts, mayWait: boolean): Promise<boolean> {
+async function mustWait(parts: WriteDeps, mayWait: boolean): Promise<boolean> {
   const until = parts.upstream.blockedUntil('app-write');
   if (until === undefined) return mayWait && (await parts.serviceDown());
   if (mayWait) return true;
@@ -153,7 +154,7 @@ async function mustWait(parts: WriteParts, mayWait: boolean): Promise<boolean> {
 const NOT_OF_A_REPEAT = ['key_limit', 'upstream_throttled', 'frozen'];
 
 async function heldDespite(
-  { heldBy }: WriteParts,
+  { heldBy }: WriteDeps,
   { idempotencyKey, caller }: IncomingWrite,
   error: unknown,
 ): Promise<KeyedOperation | undefined> {

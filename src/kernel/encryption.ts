@@ -4,17 +4,17 @@
  * tag ‖ text).
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
-import type { Chance } from './random.ts';
 import { Failure } from './errors.ts';
+import type { Random } from './random.ts';
 
-export interface Seal {
+export interface Encryption {
   close(secret: string, place: string): string;
   /** @throws Failure `seal_broken` when the text was not sealed by this key for this place. */
   open(sealed: string, place: string): string;
 }
 
 /** @param masterKey 32 bytes */
-export function makeSeal(masterKey: Uint8Array, chance: Chance): Seal {
+export function makeEncryption(masterKey: Uint8Array, chance: Random): Encryption {
   return {
     close(secret, place) {
       const nonce = chance.bytes(12);

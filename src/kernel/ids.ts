@@ -2,10 +2,21 @@
  * Names for our own things: a prefix that says what it is, and a UUIDv7 (RFC 9562, section 5.7)
  * that sorts by time. Time and randomness come in, so a seeded run makes the same ids.
  */
-import type { Chance } from './random.ts';
-import type { Clock } from './clock.ts';
 
-export type IdPrefix = 'op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep' | 'key' | 'wat' | 'look' | 'dmn';
+import type { Clock } from './clock.ts';
+import type { Random } from './random.ts';
+
+export type IdPrefix =
+  | 'op'
+  | 'evt'
+  | 'ep'
+  | 'dlv'
+  | 'drf'
+  | 'rep'
+  | 'key'
+  | 'wat'
+  | 'observation'
+  | 'dmn';
 
 export interface Ids {
   /** A new id such as `op_0190…`; ids of one source rise strictly. */
@@ -13,7 +24,7 @@ export interface Ids {
 }
 
 /** A source of ids from a clock and randomness. */
-export function makeIds(clock: Clock, chance: Chance): Ids {
+export function makeIds(clock: Clock, chance: Random): Ids {
   let last = 0;
   let counter = 0;
   return {
@@ -32,7 +43,7 @@ export function makeIds(clock: Clock, chance: Chance): Ids {
 /**
  * The 12 bits after the version hold a counter, so that ids of one millisecond keep their order.
  */
-function uuidv7(now: number, counter: number, chance: Chance): string {
+function uuidv7(now: number, counter: number, chance: Random): string {
   const time = now.toString(16).padStart(12, '0');
   const tail = chance.bytes(8);
   tail[0] = ((tail[0] ?? 0) & 0x3f) | 0x80;

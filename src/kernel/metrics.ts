@@ -38,7 +38,7 @@ export function makeMetrics() {
       'upstream_learned_rate_per_second',
       'Requests per second that the control of looks allows all daemons together',
     ),
-    looks: counter('looks_total', 'Looks at wallets and tokens', ['kind', 'result']),
+    observations: counter('polls_total', 'Looks at wallets and tokens', ['kind', 'result']),
     attempts: counter('webhook_attempts_total', 'Webhook attempts by verdict', ['verdict']),
     deliverySeconds: seconds('webhook_delivery', 'Time from commit of the event to its delivery'),
     passSeconds: seconds('pass', 'Time one pass of a worker took', ['worker']),

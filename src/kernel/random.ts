@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 
-export interface Chance {
+export interface Random {
   /** A number in [0, 1). */
   unit(): number;
   /** `n` random bytes. */
@@ -12,7 +12,7 @@ export interface Chance {
 }
 
 /** Randomness of the operating system. */
-export const systemChance: Chance = {
+export const systemChance: Random = {
   unit: () => Math.random(),
   bytes: (n) => randomBytes(n),
 };
@@ -21,7 +21,7 @@ export const systemChance: Chance = {
  * A reproducible stream from a 32-bit seed. Not for secrets.
  * Source: sfc32 by Chris Doty-Humphrey (PractRand), seeded by splitmix32.
  */
-export function seededChance(seed: number): Chance {
+export function seededChance(seed: number): Random {
   let s = seed >>> 0;
   const split = () => {
     s = (s + 0x9e3779b9) | 0;

@@ -3,11 +3,11 @@
  * idempotency and the rule of two people belong to people and not to secrets.
  */
 import type { Db } from '../db/connect.ts';
-import type { Chance } from '../kernel/random.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
+import type { Random } from '../kernel/random.ts';
 import { makeBelief } from './cache.ts';
 import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
@@ -55,7 +55,7 @@ export interface Keys {
 }
 
 /** The keys of one database. */
-export function makeKeys(given: { db: Db; clock: Clock; chance: Chance; ids: Ids }): Keys {
+export function makeKeys(given: { db: Db; clock: Clock; chance: Random; ids: Ids }): Keys {
   const { db, clock, chance, ids } = given;
   const believed = makeBelief(async (hash) => {
     const key = await db.single((q) => store.findByHash(q.orm, hash));
@@ -121,7 +121,7 @@ function validLimits(given: KeyLimits): KeyLimits {
 }
 
 /** A new secret: `thk_` and 256 random bits. */
-export function newSecret(chance: Chance): string {
+export function newSecret(chance: Random): string {
   return `thk_${Buffer.from(chance.bytes(32)).toString('base64url')}`;
 }
 

@@ -31,7 +31,7 @@ export interface Transaction {
   batchId: bigint;
   kind: string;
   operationId: string | null;
-  wantedId: string | null;
+  postingRequestId: string | null;
   reverses: bigint | null;
   reasonType: string | null;
   reference: string | null;
@@ -111,7 +111,7 @@ export async function listTransactions(
       order by t.id desc limit ${filter.limit}
     )
     select t.id, t.batch_id as "batchId", t.kind, t.operation_id as "operationId",
-      t.wanted_id as "wantedId", t.reverses, t.reason_type as "reasonType", t.reference,
+      t.posting_request_id as "wantedId", t.reverses, t.reason_type as "reasonType", t.reference,
       t.tx_app_no as "txAppNo", t.tx_log_no as "txLogNo", t.requested_by as "requestedBy",
       t.effective_at as "effectiveAt", t.effective_basis as "effectiveBasis",
       t.recorded_at as "recordedAt", a.name as account, e.amount,
@@ -153,9 +153,9 @@ export async function trialBalance(
 }
 
 /** The sum of the postings that are wanted for an account and not yet posted. */
-export async function wantedOf(db: Queryable, account: string): Promise<bigint> {
+export async function postingRequestOf(db: Queryable, account: string): Promise<bigint> {
   const rows = await db.sql<{ amount: bigint | null }[]>`
-    select sum(amount) as amount from tallyhook.wanted_postings
+    select sum(amount) as amount from tallyhook.posting_requests
     where posted_at is null and problem is null and lower(account) = lower(${account})`;
   return rows[0]?.amount ?? 0n;
 }

@@ -7,19 +7,24 @@
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
-import { listPostingsDue, markPosted, type Operation, setAside } from '../operations/operations.ts';
 import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
+import {
+  listPostingsDue,
+  markPosted,
+  type Operation,
+  quarantine,
+} from '../operations/operations.ts';
 import { makeBatch } from './batch.ts';
 import { isAbsorbed, isLate } from './opening-rule.ts';
 import { listOverlooked, openingsOf } from './opening-store.ts';
 import { type Problem, planWork, type Work } from './plan.ts';
 import { accountKind, accountOfWallet, type Books, walletKeysOf } from './posting.ts';
 import * as store from './posting-store.ts';
-import type { Wanted } from './wanted.ts';
+import type { PostingRequest } from './wanted.ts';
 
 export {
   type Account,
@@ -28,11 +33,11 @@ export {
   type Entry,
   listAccounts,
   listTransactions,
+  postingRequestOf,
   type Transaction,
   type TransactionFilter,
   type TrialLine,
   trialBalance,
-  wantedOf,
 } from './balance-store.ts';
 export { isHeldByOpening, type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
@@ -54,13 +59,13 @@ export {
   walletsOfBooks,
 } from './posting.ts';
 
-export type { Wanted } from './wanted.ts';
+export type { PostingRequest } from './wanted.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
   posted: number;
   /** Rows that were taken out of the work with their cause. */
-  setAside: number;
+  quarantine: number;
   /** Whether another pass has something to do at once. */
   more: boolean;
 }
@@ -78,7 +83,7 @@ const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
 /** The backlog is counted up to here. */
 const BACKLOG_MAX = 1_000;
-const NOTHING: Pass = { posted: 0, setAside: 0, more: false };
+const NOTHING: Pass = { posted: 0, quarantine: 0, more: false };
 
 /** The ledger of one daemon. */
 export function makeLedger(given: {
@@ -109,7 +114,7 @@ export function makeLedger(given: {
         const more = posted + problems.length >= size;
         size = Math.min(batchMax, size * 2);
         for (const problem of problems) log.error(problem, 'a posting was set aside');
-        return { posted, setAside: problems.length, more };
+        return { posted, quarantine: problems.length, more };
       } catch (error) {
         const first = firstOf(work);
         if (!first || !isOfTheRows(error)) throw error;
@@ -123,7 +128,7 @@ export function makeLedger(given: {
           await takeOut(tx, problem);
         });
         log.error(problem, 'a posting was set aside');
-        return { posted: 0, setAside: 1, more: true };
+        return { posted: 0, quarantine: 1, more: true };
       }
     }
   }
@@ -166,15 +171,15 @@ function heldLease(db: Db, daemon: Daemon) {
  * Wanting the same id twice is harmless.
  * @param wantedAt the present; postings are made in this order
  */
-export async function want(tx: Tx, wanted: Wanted, wantedAt: Instant): Promise<void> {
+export async function want(tx: Tx, wanted: PostingRequest, requestedAt: Instant): Promise<void> {
   for (const name of [wanted.account, wanted.counter]) accountKind(name);
   assert(wanted.reverses == null || wanted.kind === 'reversal', 'only a reversal reverses');
-  await store.insertWanted(tx, [wanted], wantedAt);
+  await store.insertPostingRequests(tx, [wanted], requestedAt);
 }
 
 /** Wanted postings come first: they are few, and reconciliation waits for them. */
 async function readWork(tx: Tx, limit: number, books: Books): Promise<Work> {
-  const wanted = await store.listWantedDue(tx, limit);
+  const wanted = await store.listPostingRequestsDue(tx, limit);
   const rest = limit - wanted.length;
   const operations = rest > 0 ? await listPostingsDue(tx, rest) : [];
   const standing = await store.listStanding(tx, operations, wanted);
@@ -220,17 +225,19 @@ async function postBatch(tx: Tx, work: Work, books: Books, clock: Clock) {
     await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
   }
   if (plan.operationIds.length > 0) await markPosted(tx, plan.operationIds);
-  await store.insertWanted(tx, plan.corrections, recordedAt);
-  await store.markWantedPosted(tx, plan.wantedIds, recordedAt);
+  await store.insertPostingRequests(tx, plan.corrections, recordedAt);
+  await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
   for (const problem of plan.problems) await takeOut(tx, problem);
   return {
     problems: plan.problems,
-    posted: plan.operationIds.length + plan.wantedIds.length,
+    posted: plan.operationIds.length + plan.postingRequestIds.length,
   };
 }
 
 function takeOut(tx: Tx, { of, id, problem }: Problem): Promise<void> {
-  return of === 'operation' ? setAside(tx, id, problem) : store.setWantedAside(tx, id, problem);
+  return of === 'operation'
+    ? quarantine(tx, id, problem)
+    : store.quarantineRequest(tx, id, problem);
 }
 
 function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {

@@ -7,12 +7,13 @@
  * the opening, so that the wallet's balance does not move. Whether it was in the opening's sum
  * already is told by the account's version in the snapshot that judged it, never by clocks.
  */
-import type { Operation } from '../operations/operations.ts';
+
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
+import type { Operation } from '../operations/operations.ts';
 import { accountKey, type Leg } from './posting.ts';
-import type { Wanted } from './wanted.ts';
+import type { PostingRequest } from './wanted.ts';
 
 /** An opening that was wanted, as far as later facts need it. */
 export interface Opening {
@@ -64,7 +65,7 @@ export function correctionsOf(
   operation: Operation,
   legs: readonly Leg[],
   openings: ReadonlyMap<string, Opening>,
-): Wanted[] {
+): PostingRequest[] {
   if (!isLate(operation)) return [];
   const at = happenedAt(operation);
   const posting = operation.postings + 1;
@@ -96,14 +97,17 @@ export function isAbsorbed(
 
 /** What an operation brought to an account behind the back of an opening. */
 export interface Overlooked {
-  wantedId: string;
+  postingRequestId: string;
   operationId: string;
   posting: number;
   amount: bigint;
 }
 
 /** The correction for an entry that the opening does not know of. */
-export function correctionOf(opening: Opening, entry: Omit<Overlooked, 'wantedId'>): Wanted {
+export function correctionOf(
+  opening: Opening,
+  entry: Omit<Overlooked, 'postingRequestId'>,
+): PostingRequest {
   const { account, effectiveAt } = opening;
   const { operationId, posting, amount } = entry;
   return {

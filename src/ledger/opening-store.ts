@@ -6,7 +6,7 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { isoText } from '../kernel/clock.ts';
 import { LATE_BASES, type Opening, type Overlooked } from './opening-rule.ts';
 import { accountKey } from './posting.ts';
-import type { Wanted } from './wanted.ts';
+import type { PostingRequest } from './wanted.ts';
 
 /** The openings of these accounts by account key, posted or not; other accounts are absent. */
 export async function openingsOf(
@@ -19,7 +19,7 @@ export async function openingsOf(
   if (ids.length === 0) return new Map();
   const rows = await db.sql<Opening[]>`
     select account, seen_at as "seenAt", effective_at as "effectiveAt"
-    from tallyhook.wanted_postings
+    from tallyhook.posting_requests
     where id = any(${ids}::text[]) and seen_at is not null and problem is null`;
   return new Map(rows.map((row) => [accountKey(row.account), row]));
 }
@@ -28,7 +28,10 @@ export async function openingsOf(
  * What was posted behind the back of openings that are due now: recorded after the snapshot that
  * judged them, and before their look in effect.
  */
-export async function listOverlooked(tx: Tx, wanted: readonly Wanted[]): Promise<Overlooked[]> {
+export async function listOverlooked(
+  tx: Tx,
+  wanted: readonly PostingRequest[],
+): Promise<Overlooked[]> {
   const openings = wanted.flatMap(({ id, account, seen }) =>
     seen ? [{ id, account, at: isoText(seen.at), version: seen.version }] : [],
   );
@@ -51,7 +54,7 @@ export async function listOverlooked(tx: Tx, wanted: readonly Wanted[]): Promise
     where (t.posting > 1 or o.source = 'report'
         or o.effective_basis = any(${LATE_BASES as string[]}::text[]))
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) < w.at
-      and not exists (select from tallyhook.wanted_postings c
+      and not exists (select from tallyhook.posting_requests c
         where c.id = w.id || ':' || t.operation_id || ':' || t.posting)
     group by w.id, t.id, t.operation_id, t.posting having sum(e.amount) <> 0
     order by t.id`;

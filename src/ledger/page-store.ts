@@ -92,10 +92,10 @@ export async function countUnposted(
   const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
     select count(*)::int as waiting, min(at) as since from (
       (select coalesce(answered_at, recorded_at) as at from tallyhook.operations
-        where in_books <> (postings % 2 = 1) and posting_problem is null
+        where in_books <> (postings % 2 = 1) and quarantine_reason is null
         order by recorded_at limit ${max})
       union all
-      (select wanted_at from tallyhook.wanted_postings where posted_at is null and problem is null
-        order by wanted_at limit ${max})) x`;
+      (select requested_at from tallyhook.posting_requests where posted_at is null and problem is null
+        order by requested_at limit ${max})) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }

@@ -3,8 +3,9 @@
  * takes back, and what cannot be posted, with the reason. Pure; one bad row never touches its
  * neighbours.
  */
-import type { Operation } from '../operations/operations.ts';
+
 import type { Instant } from '../kernel/clock.ts';
+import type { Operation } from '../operations/operations.ts';
 import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
 import {
   accountKind,
@@ -15,13 +16,13 @@ import {
   tokenMoveOf,
   Unpostable,
 } from './posting.ts';
-import type { Wanted } from './wanted.ts';
+import type { PostingRequest } from './wanted.ts';
 
 /** A transaction that stands in the books and may be taken back. */
 export interface Standing {
   transactionId: bigint;
   operationId: string | null;
-  wantedId: string | null;
+  postingRequestId: string | null;
   effectiveAt: Instant;
   effectiveBasis: string;
   legs: Leg[];
@@ -29,7 +30,7 @@ export interface Standing {
 
 /** What is due, and what is needed to post it. */
 export interface Work {
-  wanted: readonly Wanted[];
+  wanted: readonly PostingRequest[];
   operations: readonly Operation[];
   /** What the reversals among it take back. */
   standing: readonly Standing[];
@@ -44,7 +45,7 @@ export interface Draft {
   kind: string;
   operationId: string | null;
   posting: number | null;
-  wantedId: string | null;
+  postingRequestId: string | null;
   reverses: bigint | null;
   reasonType: string | null;
   reference: string | null;
@@ -76,9 +77,9 @@ export interface Plan {
   /** Accounts that are opened without an entry. */
   opened: string[];
   operationIds: string[];
-  wantedIds: string[];
+  postingRequestIds: string[];
   /** Wanted by the ledger itself, and posted in the same batch. */
-  corrections: Wanted[];
+  corrections: PostingRequest[];
   problems: Problem[];
 }
 
@@ -89,7 +90,7 @@ export function planWork(work: Work, books: Books): Plan {
     movements: [],
     opened: [],
     operationIds: [],
-    wantedIds: [],
+    postingRequestIds: [],
     corrections: [],
     problems: [],
   };
@@ -103,8 +104,8 @@ export function planWork(work: Work, books: Books): Plan {
   };
   for (const wanted of work.wanted) {
     aside('wanted', wanted.id, () => {
-      planWanted(wanted, work.standing, plan);
-      plan.wantedIds.push(wanted.id);
+      planRequest(wanted, work.standing, plan);
+      plan.postingRequestIds.push(wanted.id);
       correctOverlooked(wanted, work.overlooked, plan);
     });
   }
@@ -117,7 +118,7 @@ export function planWork(work: Work, books: Books): Plan {
   return plan;
 }
 
-function planWanted(wanted: Wanted, standing: readonly Standing[], plan: Plan): void {
+function planRequest(wanted: PostingRequest, standing: readonly Standing[], plan: Plan): void {
   const { kind, account, counter, amount } = wanted;
   for (const name of [account, counter]) accountKind(name);
   if (amount === 0n) {
@@ -126,14 +127,14 @@ function planWanted(wanted: Wanted, standing: readonly Standing[], plan: Plan): 
     return;
   }
   const original = wanted.reverses
-    ? standing.find((posted) => posted.wantedId === wanted.reverses)
+    ? standing.find((posted) => posted.postingRequestId === wanted.reverses)
     : undefined;
   if (wanted.reverses && !original) throw new Unpostable('what it reverses is not in the books');
   plan.drafts.push({
     kind,
     operationId: null,
     posting: null,
-    wantedId: wanted.id,
+    postingRequestId: wanted.id,
     reverses: original?.transactionId ?? null,
     reasonType: null,
     reference: null,
@@ -151,20 +152,20 @@ function planWanted(wanted: Wanted, standing: readonly Standing[], plan: Plan): 
 
 /** What was posted behind the back of an opening is taken out of it again. */
 function correctOverlooked(
-  { id, account, effectiveAt, seen }: Wanted,
+  { id, account, effectiveAt, seen }: PostingRequest,
   overlooked: readonly Overlooked[],
   plan: Plan,
 ): void {
   if (!seen) return;
   const opening = { account, effectiveAt, seenAt: seen.at };
-  const entries = overlooked.filter(({ wantedId }) => wantedId === id);
+  const entries = overlooked.filter(({ postingRequestId }) => postingRequestId === id);
   for (const entry of entries) correct(correctionOf(opening, entry), plan);
 }
 
-function correct(correction: Wanted, plan: Plan): void {
-  planWanted(correction, [], plan);
+function correct(correction: PostingRequest, plan: Plan): void {
+  planRequest(correction, [], plan);
   plan.corrections.push(correction);
-  plan.wantedIds.push(correction.id);
+  plan.postingRequestIds.push(correction.id);
 }
 
 function planOperation(
@@ -208,7 +209,7 @@ function planOperation(
 function draftOf(operation: Operation) {
   return {
     operationId: operation.id,
-    wantedId: null,
+    postingRequestId: null,
     reverses: null,
     reasonType: operation.reasonType,
     reference: operation.reference,

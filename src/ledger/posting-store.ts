@@ -3,11 +3,11 @@
  * database run at the end of that statement, when accounts, transactions and entries all stand.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
-import type { Operation } from '../operations/operations.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Operation } from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
 import type { Standing } from './plan.ts';
-import type { Wanted } from './wanted.ts';
+import type { PostingRequest } from './wanted.ts';
 
 /** The last batch and the last transaction, from which the next ones are counted. */
 export interface Head {
@@ -20,11 +20,11 @@ export interface Head {
 export async function countDue(db: Queryable, max: number): Promise<number> {
   const rows = await db.sql<{ due: number }[]>`
     select (select count(*) from (select from tallyhook.operations
-        where in_books <> (postings % 2 = 1) and posting_problem is null
+        where in_books <> (postings % 2 = 1) and quarantine_reason is null
         order by recorded_at limit ${max}) o)::int
-      + (select count(*) from (select from tallyhook.wanted_postings
+      + (select count(*) from (select from tallyhook.posting_requests
         where posted_at is null and problem is null
-        order by wanted_at limit ${max}) w)::int as due`;
+        order by requested_at limit ${max}) w)::int as due`;
   return rows[0]?.due ?? 0;
 }
 
@@ -40,16 +40,18 @@ export async function readHead(tx: Tx): Promise<Head> {
 }
 
 /** Wanted postings that wait, oldest first; a reversal waits for what it takes back. */
-export async function listWantedDue(tx: Tx, limit: number): Promise<Wanted[]> {
-  const rows = await tx.sql<(Wanted & { seenAt: Instant | null; seenVersion: bigint | null })[]>`
+export async function listPostingRequestsDue(tx: Tx, limit: number): Promise<PostingRequest[]> {
+  const rows = await tx.sql<
+    (PostingRequest & { seenAt: Instant | null; seenVersion: bigint | null })[]
+  >`
     select id, kind, account, counter, amount, effective_at as "effectiveAt",
       effective_basis as "effectiveBasis", requested_by as "requestedBy", reason, reverses,
       seen_at as "seenAt", seen_version as "seenVersion"
-    from tallyhook.wanted_postings w
+    from tallyhook.posting_requests w
     where posted_at is null and problem is null and (reverses is null or not exists (
-      select from tallyhook.wanted_postings r
+      select from tallyhook.posting_requests r
       where r.id = w.reverses and r.posted_at is null and r.problem is null))
-    order by wanted_at, id limit ${limit}`;
+    order by requested_at, id limit ${limit}`;
   return rows.map(({ seenAt, seenVersion, ...wanted }) => ({
     ...wanted,
     seen: seenAt === null ? null : { at: seenAt, version: seenVersion ?? 0n },
@@ -60,7 +62,7 @@ export async function listWantedDue(tx: Tx, limit: number): Promise<Wanted[]> {
 export async function listStanding(
   tx: Tx,
   operations: readonly Operation[],
-  wanted: readonly Wanted[],
+  wanted: readonly PostingRequest[],
 ): Promise<Standing[]> {
   const postings = operations
     .filter(({ inBooks }) => !inBooks)
@@ -68,11 +70,11 @@ export async function listStanding(
   const ids = wanted.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
   const rows = await tx.sql<StandingRow[]>`
-    select t.id, t.operation_id, t.wanted_id, t.effective_at, t.effective_basis, a.name, e.amount
+    select t.id, t.operation_id, t.posting_request_id, t.effective_at, t.effective_basis, a.name, e.amount
     from tallyhook.transactions t
     join tallyhook.entries e on e.transaction_id = t.id
     join tallyhook.accounts a on a.id = e.account_id
-    where t.wanted_id = any(${ids}::text[]) or t.id in (
+    where t.posting_request_id = any(${ids}::text[]) or t.id in (
       select r.id from jsonb_to_recordset(${asJson(postings)}::jsonb) as x(id text, posting int)
       join tallyhook.transactions r on r.operation_id = x.id and r.posting = x.posting)
     order by t.id, e.line`;
@@ -82,7 +84,7 @@ export async function listStanding(
 interface StandingRow {
   id: bigint;
   operation_id: string | null;
-  wanted_id: string | null;
+  posting_request_id: string | null;
   effective_at: Instant;
   effective_basis: string;
   name: string;
@@ -96,7 +98,7 @@ function foldStanding(rows: readonly StandingRow[]): Standing[] {
     const posted = found.get(row.id) ?? {
       transactionId: row.id,
       operationId: row.operation_id,
-      wantedId: row.wanted_id,
+      postingRequestId: row.posting_request_id,
       effectiveAt: row.effective_at,
       effectiveBasis: row.effective_basis,
       legs: [],
@@ -121,7 +123,7 @@ export async function insertBatch(
       insert into tallyhook.batches (id, recorded_at, transactions, entries)
       values (${id}::bigint, ${at}::timestamptz, ${transactions.length}, ${entries.length})
     ), posted as (
-      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, wanted_id,
+      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, posting_request_id,
         reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by, effective_at,
         effective_basis, recorded_at, entry_count)
       select "id", ${id}::bigint, "kind", "operationId", "posting", "wantedId", "reverses",
@@ -163,23 +165,27 @@ function dated<T extends { effectiveAt: Instant }>(row: T) {
 }
 
 /** Marks wanted postings as done. */
-export async function markWantedPosted(tx: Tx, ids: readonly string[], at: Instant): Promise<void> {
+export async function markRequestsPosted(
+  tx: Tx,
+  ids: readonly string[],
+  at: Instant,
+): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
-    update tallyhook.wanted_postings set posted_at = ${isoText(at)}
+    update tallyhook.posting_requests set posted_at = ${isoText(at)}
     where id = any(${ids as string[]}::text[])`;
 }
 
 /** Takes a wanted posting out of the work, with the reason; a break until a person looks. */
-export async function setWantedAside(tx: Tx, id: string, problem: string): Promise<void> {
-  await tx.sql`update tallyhook.wanted_postings set problem = ${problem} where id = ${id}`;
+export async function quarantineRequest(tx: Tx, id: string, problem: string): Promise<void> {
+  await tx.sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
 }
 
 /** Records wishes, each once; a second one under the same id changes nothing. */
-export async function insertWanted(
+export async function insertPostingRequests(
   tx: Tx,
-  wanted: readonly Wanted[],
-  wantedAt: Instant,
+  wanted: readonly PostingRequest[],
+  requestedAt: Instant,
 ): Promise<void> {
   if (wanted.length === 0) return;
   const rows = wanted.map(({ seen, ...row }) => ({
@@ -188,10 +194,10 @@ export async function insertWanted(
     seenVersion: seen ? seen.version : null,
   }));
   await tx.sql`
-    insert into tallyhook.wanted_postings (id, kind, account, counter, amount, effective_at,
-      effective_basis, requested_by, reason, reverses, seen_at, seen_version, wanted_at)
+    insert into tallyhook.posting_requests (id, kind, account, counter, amount, effective_at,
+      effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at)
     select id, kind, account, counter, amount, "effectiveAt", "effectiveBasis", "requestedBy",
-      reason, reverses, "seenAt", "seenVersion", ${isoText(wantedAt)}::timestamptz
+      reason, reverses, "seenAt", "seenVersion", ${isoText(requestedAt)}::timestamptz
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, account text,
       counter text, amount numeric, "effectiveAt" timestamptz, "effectiveBasis" text,
       "requestedBy" text, reason text, reverses text, "seenAt" timestamptz, "seenVersion" bigint)

@@ -3,10 +3,11 @@
  * rules over the operation and the installation's books; nothing here reads or writes anything. A
  * write that cannot be posted is refused with the reason, never guessed.
  */
-import type { Kind, Operation, WriteFields } from '../operations/operations.ts';
+
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import { unreachable } from '../kernel/assert.ts';
+import type { Kind, Operation, WriteFields } from '../operations/operations.ts';
 
 /** How this installation reads fees, and the wallets behind operators, fees and collection. */
 export interface Books {

@@ -51,7 +51,7 @@ export const transactions = tallyhook.table(
     operationId: text('operation_id'),
     /** 1 for the first posting of the operation, 2 for its reversal, 3 when it was posted again. */
     posting: integer(),
-    wantedId: text('wanted_id').unique(),
+    postingRequestId: text('posting_request_id').unique(),
     reverses: bigint({ mode: 'bigint' }),
     reasonType: text('reason_type'),
     reference: text(),
@@ -94,8 +94,8 @@ export const entries = tallyhook.table(
 );
 
 /** Postings that a later stage wants (opening, booking, reversal); the one writer posts them. */
-export const wantedPostings = tallyhook.table(
-  'wanted_postings',
+export const postingRequests = tallyhook.table(
+  'posting_requests',
   {
     id: text().primaryKey(),
     kind: text().notNull(),
@@ -115,12 +115,14 @@ export const wantedPostings = tallyhook.table(
      */
     seenAt: instant('seen_at'),
     seenVersion: bigint('seen_version', { mode: 'bigint' }),
-    wantedAt: instant('wanted_at').notNull(),
+    requestedAt: instant('requested_at').notNull(),
     postedAt: instant('posted_at'),
     problem: text(),
   },
   (t) => [
-    index('wanted_unposted').on(t.wantedAt).where(sql`posted_at is null and problem is null`),
+    index('posting_requests_unposted')
+      .on(t.requestedAt)
+      .where(sql`posted_at is null and problem is null`),
   ],
 );
 

@@ -2,7 +2,7 @@
 import type { Instant } from '../kernel/clock.ts';
 
 /** A posting that a later stage asks for. */
-export interface Wanted {
+export interface PostingRequest {
   /** The asker's own name for it; wanting it twice is harmless. */
   id: string;
   kind: 'opening' | 'booking' | 'reversal';

@@ -7,46 +7,46 @@
 import type { Db, Queryable } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { backoffMs } from '../kernel/backoff.ts';
-import type { Chance } from '../kernel/random.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Metrics } from '../kernel/metrics.ts';
+import type { Random } from '../kernel/random.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type {
-  Look,
+  Observation,
   QuotaKeeper,
   TokenRecord,
   Upstream,
   WalletRecord,
 } from '../upstream/upstream.ts';
-import { jittered, type Rhythm, steadyGapMs } from './schedule.ts';
-import { type ObjectRef, objectName, toObject } from './targets.ts';
-import { probeOnce } from './service/probe.ts';
-import { mayLook } from './service/state.ts';
-import { findService, hurryProbe, loadQuota, saveQuota } from './service/store.ts';
-import * as store from './store.ts';
 import { takeTurn } from './scans/scans.ts';
+import { jittered, type Rhythm, steadyGapMs } from './schedule.ts';
+import { probeOnce } from './service/probe.ts';
+import { mayPoll } from './service/state.ts';
+import { expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
+import * as store from './store.ts';
+import { type TargetRef, targetName, toObject } from './targets.ts';
 import { makeWatching, type Watching } from './watches/watches.ts';
 
-export { pendingGapMs, type Rhythm } from './schedule.ts';
 export {
   countBacklog,
-  type LookPlace,
-  listLooksBefore,
+  listObservationsBefore,
+  type ObservationCursor,
   type ObserverBacklog,
 } from './observation-store.ts';
-export { type ObjectRef, objectName } from './targets.ts';
+export { type ScanRecord, scanSoon } from './scans/scans.ts';
+export { pendingGapMs, type Rhythm } from './schedule.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export {
-  hurry,
-  type LookToJudge,
+  expedite,
   lastSeen,
-  listLooks,
-  listUnjudged,
-  markJudged,
+  listObservations,
+  listUnprocessed,
+  markProcessed,
+  type StoredObservation,
 } from './store.ts';
-export { type SweepRecord, sweepSoon } from './scans/scans.ts';
+export { type TargetRef, targetName } from './targets.ts';
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watching, WatchWish } from './watches/watches.ts';
 
@@ -57,20 +57,23 @@ export interface ObserverSettings extends Rhythm {
   probeMs: number;
   probeDownMs: number;
   /** The whole of one look; its lease is twice that. */
-  lookTimeoutMs: number;
+  pollTimeoutMs: number;
 }
 
 export interface Observer extends Watching {
   /** One pass over what is due. Answers how many looks were made and when the next one is due. */
-  runOnce(now: Instant): Promise<{ looks: number; nextAt: Instant }>;
+  runOnce(now: Instant): Promise<{ observations: number; nextAt: Instant }>;
   /** One probe of the maintenance status, when it is due. Answers when the next one is. */
   probeOnce(now: Instant): Promise<Instant>;
   /** Puts objects under observation. */
-  add(db: Queryable, refs: readonly ObjectRef[]): Promise<void>;
+  add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
   /** The longest that a steady object goes without a look, in milliseconds, as things stand. */
-  lookAgeMaxMs(): Promise<number>;
+  observationAgeMaxMs(): Promise<number>;
   /** Records a read that an app made through the gateway, if its object is under observation. */
-  noteRead(ref: ObjectRef, look: Look<WalletRecord> | Look<TokenRecord>): Promise<void>;
+  noteRead(
+    ref: TargetRef,
+    observation: Observation<WalletRecord> | Observation<TokenRecord>,
+  ): Promise<void>;
 }
 
 /** Looks claimed in one pass at most. */
@@ -93,7 +96,7 @@ const ENROLMENTS = [
 export async function availableSince(db: Queryable): Promise<Instant> {
   const service = await findService(db);
   if (!service) return 0;
-  return mayLook(service.state) ? service.since : Number.POSITIVE_INFINITY;
+  return mayPoll(service.state) ? service.since : Number.POSITIVE_INFINITY;
 }
 
 /** Puts wallets under observation, without a watch. */
@@ -115,32 +118,32 @@ export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
   };
 }
 
-interface Parts extends Given {
+interface Deps extends Given {
   /** How many objects there are, as of a few seconds ago. */
   counted: () => Promise<number>;
 }
 interface Given {
   db: Db;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   ids: Ids;
   upstream: Upstream;
   outbox: Outbox;
   metrics: Metrics;
   settings: ObserverSettings;
 }
-type ObjectLook = Look<WalletRecord> | Look<TokenRecord>;
+type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
 
 /** Counting all objects costs more than a look, so it is done now and then. */
 const COUNT_EVERY_MS = 5_000;
 
 function counting(db: Db, clock: Clock): () => Promise<number> {
-  let count = { objects: 0, at: Number.NEGATIVE_INFINITY };
+  let count = { targets: 0, at: Number.NEGATIVE_INFINITY };
   return async () => {
     const now = clock.now();
     if (now < count.at || now >= count.at + COUNT_EVERY_MS)
-      count = { objects: await store.countObjects(db), at: now };
-    return count.objects;
+      count = { targets: await store.countObjects(db), at: now };
+    return count.targets;
   };
 }
 
@@ -152,7 +155,7 @@ function enrolling(db: Db): (now: Instant) => Promise<Instant> {
     const pass = passes[due];
     if (!pass) return Math.min(...passes.map(({ everyMs, last }) => last + everyMs));
     const since = Math.min(now, pass.last) - pass.overlapMs;
-    await store.enrolOpen(db, now, Number.isFinite(since) ? since : undefined);
+    await store.scheduleOpen(db, now, Number.isFinite(since) ? since : undefined);
     // A wider pass finds whatever a narrower one would have found.
     for (const narrower of passes.slice(due)) narrower.last = now;
     return Number.POSITIVE_INFINITY;
@@ -167,36 +170,36 @@ export function makeObserver(given: Given): Observer {
   const enrol = enrolling(db);
   return {
     ...makeWatching(parts),
-    lookAgeMaxMs: () => lookAgeMaxMs(parts),
+    observationAgeMaxMs: () => observationAgeMaxMs(parts),
     async runOnce(now) {
       const service = await findService(db);
       // Nothing is to be seen until a probe says that it is back; whoever is here first makes it.
-      if (service && !mayLook(service.state))
-        return { looks: 0, nextAt: await probeOnce(parts, now) };
-      const enrolAt = await enrol(now);
+      if (service && !mayPoll(service.state))
+        return { observations: 0, nextAt: await probeOnce(parts, now) };
+      const scheduleAt = await enrol(now);
       const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
-      if (room === 0) return { looks: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
+      if (room === 0) return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
       // Steady looks keep their share of the turns, so that a burst of writes blinds nobody.
       credit += settings.steadyShare;
       const steadyFirst = credit >= 1;
       if (steadyFirst) credit -= 1;
-      const leaseMs = settings.lookTimeoutMs * 2;
+      const leaseMs = settings.pollTimeoutMs * 2;
       const due = await store.claimDue(db, now, room, { leaseMs, steadyFirst });
-      const ends = await Promise.all(due.map((object) => lookAt(parts, object)));
+      const ends = await Promise.all(due.map((target) => poll(parts, target)));
       // The service says itself that it is down: the probe that stops all looks comes at once.
       if (ends.includes('maintenance')) {
-        await hurryProbe(db, now);
+        await expediteProbe(db, now);
         await probeOnce(parts, now);
       }
       const next = await store.nextDue(db);
-      const nextAt = Math.min(next ?? now + settings.steadyMs, enrolAt);
-      return { looks: due.length, nextAt };
+      const nextAt = Math.min(next ?? now + settings.steadyMs, scheduleAt);
+      return { observations: due.length, nextAt };
     },
     probeOnce: (now) => probeOnce(parts, now),
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
     async noteRead(ref, seen) {
-      const name = objectName(ref);
+      const name = targetName(ref);
       if (await store.isObserved(db, name))
         await record(parts, { name, kind: ref.kind, failures: 0 }, seen);
     },
@@ -207,67 +210,81 @@ export function makeObserver(given: Given): Observer {
 const SWEEP_REST_MS = 86_400_000;
 
 /** One turn of a sweep; when it ended, its look is recorded. Answers why it saw nothing, if so. */
-async function sweepOn(parts: Parts, object: store.DueObject): Promise<string | null> {
+async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | null> {
   const { db, ids, metrics, settings, chance } = parts;
-  const turn = await takeTurn({ ...parts, lookTimeoutMs: settings.lookTimeoutMs }, object);
-  if (!turn.ended || !turn.look) return null;
-  const { look } = turn;
-  metrics.looks.inc({ kind: 'sweep', result: look.result });
+  const turn = await takeTurn({ ...parts, pollTimeoutMs: settings.pollTimeoutMs }, target);
+  if (!turn.ended || !turn.observation) return null;
+  const { observation } = turn;
+  metrics.observations.inc({ kind: 'scan', result: observation.result });
   const gap =
-    look.result === 'seen'
+    observation.result === 'seen'
       ? SWEEP_REST_MS
-      : backoffMs(object.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
-  const row = { ...look, id: ids.next('look') };
-  await db.begin((tx) => store.recordLook(tx, row, look.endedAt + gap));
-  return look.cause;
+      : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+  const row = { ...observation, id: ids.next('observation') };
+  await db.begin((tx) => store.recordObservation(tx, row, observation.endedAt + gap));
+  return observation.cause;
 }
 
 /** One look at one object, recorded. Answers why it saw nothing, if so. */
-async function lookAt(parts: Parts, object: store.DueObject): Promise<string | null> {
-  if (object.kind === 'sweep') return sweepOn(parts, object);
+async function poll(parts: Deps, target: store.DueTarget): Promise<string | null> {
+  if (target.kind === 'scan') return scanOn(parts, target);
   const { upstream, settings } = parts;
-  const signal = AbortSignal.timeout(settings.lookTimeoutMs);
-  const { contract_id: contract, token_id: token, addr } = object;
+  const signal = AbortSignal.timeout(settings.pollTimeoutMs);
+  const { contract_id: contract, token_id: token, addr } = target;
   const seen =
-    object.kind === 'wallet'
+    target.kind === 'wallet'
       ? await upstream.account(must(addr, 'address'), 'pending', signal)
       : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
-  await record(parts, object, seen);
+  await record(parts, target, seen);
   return seen.result === 'inconclusive' ? seen.cause : null;
 }
 
 async function record(
-  parts: Parts,
-  object: { name: string; kind: string; failures: number },
-  look: ObjectLook,
+  parts: Deps,
+  target: { name: string; kind: string; failures: number },
+  observation: TargetObservation,
 ): Promise<void> {
   const { db, ids, metrics } = parts;
-  const row = lookRow(ids.next('look'), object.name, object.kind, look);
-  metrics.looks.inc({ kind: object.kind, result: look.result });
-  const nextAt = await nextLookAt(parts, look, object.failures);
-  await db.begin((tx) => store.recordLook(tx, row, nextAt));
+  const row = observationRow(ids.next('observation'), target.name, target.kind, observation);
+  metrics.observations.inc({ kind: target.kind, result: observation.result });
+  const nextAt = await nextPollAt(parts, observation, target.failures);
+  await db.begin((tx) => store.recordObservation(tx, row, nextAt));
 }
 
 /** After a look that said something its steady gap; after one that did not a wait that grows. */
-async function nextLookAt(parts: Parts, look: ObjectLook, failures: number): Promise<Instant> {
+async function nextPollAt(
+  parts: Deps,
+  observation: TargetObservation,
+  failures: number,
+): Promise<Instant> {
   const { settings, chance } = parts;
-  if (look.result === 'inconclusive') {
+  if (observation.result === 'inconclusive') {
     const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
-    return Math.max(look.endedAt + gap, look.retryAt ?? 0);
+    return Math.max(observation.endedAt + gap, observation.retryAt ?? 0);
   }
-  return look.startedAt + jittered(await lookAgeMaxMs(parts), chance);
+  return observation.startedAt + jittered(await observationAgeMaxMs(parts), chance);
 }
 
 /** How old a look gets at most: once round all objects within the steady share of the budget. */
-async function lookAgeMaxMs({ counted, upstream, settings }: Parts): Promise<number> {
-  const objects = await counted();
+async function observationAgeMaxMs({ counted, upstream, settings }: Deps): Promise<number> {
+  const targets = await counted();
   const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
-  return steadyGapMs(settings, objects, steadyPerS);
+  return steadyGapMs(settings, targets, steadyPerS);
 }
 
-function lookRow(id: string, object: string, kind: string, look: ObjectLook): store.LookRow {
-  const { startedAt, endedAt, result } = look;
-  const record = result === 'seen' ? { ...look.record } : null;
-  const cause = result === 'inconclusive' ? look.cause : result === 'absent' ? look.message : null;
-  return { id, object, kind, startedAt, endedAt, result, cause, record };
+function observationRow(
+  id: string,
+  target: string,
+  kind: string,
+  observation: TargetObservation,
+): store.ObservationRow {
+  const { startedAt, endedAt, result } = observation;
+  const record = result === 'seen' ? { ...observation.record } : null;
+  const cause =
+    result === 'inconclusive'
+      ? observation.cause
+      : result === 'absent'
+        ? observation.message
+        : null;
+  return { id, target, kind, startedAt, endedAt, result, cause, record };
 }

@@ -3,8 +3,9 @@
  * one a gap that grows with its age, a failing one backs off. Instants are Postgres time, gaps
  * milliseconds.
  */
-import type { Chance } from '../kernel/random.ts';
+
 import type { Instant } from '../kernel/clock.ts';
+import type { Random } from '../kernel/random.ts';
 
 export interface Rhythm {
   /** The gap between looks at a steady object, if the budget allows. */
@@ -18,10 +19,10 @@ export interface Rhythm {
  * The gap of steady looks: the setting, or as long as it takes to go round all objects within the
  * steady share of the budget, whichever is larger. That is also the guaranteed age of a look.
  */
-export function steadyGapMs(rhythm: Rhythm, objects: number, steadyPerS: number): number {
+export function steadyGapMs(rhythm: Rhythm, targets: number, steadyPerS: number): number {
   return Math.max(
     rhythm.steadyMs,
-    steadyPerS > 0 ? (objects / steadyPerS) * 1000 : rhythm.steadyMs,
+    steadyPerS > 0 ? (targets / steadyPerS) * 1000 : rhythm.steadyMs,
   );
 }
 
@@ -36,6 +37,6 @@ export function pendingGapMs(rhythm: Rhythm, since: Instant, now: Instant): numb
 }
 
 /** Up to a twentieth more or less, so that objects added together do not stay together. */
-export function jittered(gapMs: number, chance: Chance): number {
+export function jittered(gapMs: number, chance: Random): number {
   return Math.round(gapMs * (0.95 + 0.1 * chance.unit()));
 }

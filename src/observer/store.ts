@@ -4,9 +4,9 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
 /** One object of the due list, as far as a look needs it. */
-export interface DueObject {
+export interface DueTarget {
   name: string;
-  kind: 'wallet' | 'token' | 'contract' | 'sweep';
+  kind: 'wallet' | 'token' | 'contract' | 'scan';
   addr: string | null;
   contract_id: bigint | null;
   token_id: bigint | null;
@@ -18,7 +18,7 @@ export interface DueObject {
  * last look started before the operation's newest news. Found by state, not by a cursor.
  * @param since only operations with news from then on; undefined for all, so that nothing is missed
  */
-export async function enrolOpen(
+export async function scheduleOpen(
   db: Queryable,
   now: Instant,
   since: Instant | undefined,
@@ -49,30 +49,30 @@ export async function enrolOpen(
       select distinct on (name) name, kind, addr, contract_id, token_id, news from named
       order by name, news desc
     )
-    insert into tallyhook.objects as x
-      (name, kind, addr, contract_id, token_id, weight, next_look_at, pending, added_at)
+    insert into tallyhook.targets as x
+      (name, kind, addr, contract_id, token_id, weight, next_poll_at, pending, added_at)
     select l.name, l.kind, l.addr, l.contract_id, l.token_id, 1, ${isoText(now)}, true,
       ${isoText(now)}
-    from latest l left join tallyhook.objects o on o.name = l.name
+    from latest l left join tallyhook.targets o on o.name = l.name
     where o.name is null or (o.lease_until is null and o.failures = 0
-      and (o.next_look_at > ${isoText(now)} or not o.pending)
+      and (o.next_poll_at > ${isoText(now)} or not o.pending)
       and (o.last_started_at is null or o.last_started_at <= l.news))
     order by l.name
     on conflict (name) do update set pending = true,
-      next_look_at = least(x.next_look_at, excluded.next_look_at)`;
+      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)`;
 }
 
 /** Adds objects; the first spelling and an earlier due time stand. */
 export async function addObjects(
   db: Queryable,
-  objects: readonly Pick<DueObject, 'name' | 'kind' | 'addr' | 'contract_id' | 'token_id'>[],
+  targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contract_id' | 'token_id'>[],
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.objects (name, kind, addr, contract_id, token_id, weight, next_look_at,
+    insert into tallyhook.targets (name, kind, addr, contract_id, token_id, weight, next_poll_at,
       added_at)
     select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)}
-    from jsonb_to_recordset(${asJson(objects)}::jsonb)
+    from jsonb_to_recordset(${asJson(targets)}::jsonb)
       as x(name text, kind text, addr text, contract_id numeric, token_id numeric)
     on conflict (name) do nothing`;
 }
@@ -86,23 +86,23 @@ export async function claimDue(
   now: Instant,
   limit: number,
   given: { leaseMs: number; steadyFirst: boolean },
-): Promise<DueObject[]> {
+): Promise<DueTarget[]> {
   const { sql } = db;
   const at = isoText(now);
   const due = (pending: boolean) => sql`
-    select name, ${pending !== given.steadyFirst ? 0 : 1} as place, next_look_at
-    from tallyhook.objects
-    where next_look_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
+    select name, ${pending !== given.steadyFirst ? 0 : 1} as place, next_poll_at
+    from tallyhook.targets
+    where next_poll_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
       and kind in ('wallet', 'token', 'sweep') and (lease_until is null or lease_until < ${at})
-    order by next_look_at limit ${limit} for update skip locked`;
-  return sql<DueObject[]>`
+    order by next_poll_at limit ${limit} for update skip locked`;
+  return sql<DueTarget[]>`
     with awaited as (${due(true)}), steady as (${due(false)}), picked as (
       select name from (
-        select name, place, next_look_at from awaited
-        union all select name, place, next_look_at from steady) d
-      order by place, next_look_at limit ${limit}
+        select name, place, next_poll_at from awaited
+        union all select name, place, next_poll_at from steady) d
+      order by place, next_poll_at limit ${limit}
     )
-    update tallyhook.objects o set lease_until = ${isoText(now + given.leaseMs)}
+    update tallyhook.targets o set lease_until = ${isoText(now + given.leaseMs)}
     from picked where o.name = picked.name
     returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
 }
@@ -110,7 +110,7 @@ export async function claimDue(
 /** When the next object falls due, if any. */
 export async function nextDue(db: Queryable): Promise<Instant | null> {
   const rows = await db.sql<{ next: Instant | null }[]>`
-    select min(next_look_at) as next from tallyhook.objects
+    select min(next_poll_at) as next from tallyhook.targets
     where kind in ('wallet', 'token', 'sweep')`;
   return rows[0]?.next ?? null;
 }
@@ -118,14 +118,14 @@ export async function nextDue(db: Queryable): Promise<Instant | null> {
 /** How many objects are looked at steadily. */
 export async function countObjects(db: Queryable): Promise<number> {
   const rows = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.objects where kind in ('wallet', 'token')`;
+    select count(*)::int as count from tallyhook.targets where kind in ('wallet', 'token')`;
   return rows[0]?.count ?? 0;
 }
 
 /** One finished look. */
-export interface LookRow {
+export interface ObservationRow {
   id: string;
-  object: string;
+  target: string;
   kind: string;
   startedAt: Instant;
   endedAt: Instant;
@@ -138,31 +138,35 @@ export interface LookRow {
  * Records a look and sets when the next is due. An older look never replaces a newer one as what
  * was last seen: the start of the request decides.
  */
-export async function recordLook(tx: Tx, look: LookRow, nextLookAt: Instant): Promise<void> {
+export async function recordObservation(
+  tx: Tx,
+  observation: ObservationRow,
+  nextPollAt: Instant,
+): Promise<void> {
   await tx.sql`
-    insert into tallyhook.looks (id, object, kind, started_at, ended_at, result, cause, record)
-    values (${look.id}, ${look.object}, ${look.kind}, ${isoText(look.startedAt)},
-      ${isoText(look.endedAt)},
-      ${look.result}, ${look.cause}, ${asJson(look.record)}::jsonb)`;
-  const conclusive = look.result !== 'inconclusive';
+    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, cause, record)
+    values (${observation.id}, ${observation.target}, ${observation.kind}, ${isoText(observation.startedAt)},
+      ${isoText(observation.endedAt)},
+      ${observation.result}, ${observation.cause}, ${asJson(observation.record)}::jsonb)`;
+  const conclusive = observation.result !== 'inconclusive';
   await tx.sql`
-    update tallyhook.objects set
+    update tallyhook.targets set
       lease_until = null,
-      next_look_at = ${isoText(nextLookAt)},
+      next_poll_at = ${isoText(nextPollAt)},
       pending = pending and ${!conclusive},
       failures = case when ${conclusive} then 0 else failures + 1 end,
       last_seen = case when ${conclusive} and (last_started_at is null or last_started_at <
-        ${isoText(look.startedAt)})
-        then ${asJson(look.record)}::jsonb else last_seen end,
+        ${isoText(observation.startedAt)})
+        then ${asJson(observation.record)}::jsonb else last_seen end,
       last_started_at = case when ${conclusive}
-        then greatest(last_started_at, ${isoText(look.startedAt)}) else last_started_at end
-    where name = ${look.object}`;
+        then greatest(last_started_at, ${isoText(observation.startedAt)}) else last_started_at end
+    where name = ${observation.target}`;
 }
 
 /** Brings the next look at an object forward; never puts it off. */
-export async function hurry(db: Queryable, name: string, at: Instant): Promise<void> {
+export async function expedite(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
-    update tallyhook.objects set next_look_at = least(next_look_at, ${isoText(at)}), pending = true
+    update tallyhook.targets set next_poll_at = least(next_poll_at, ${isoText(at)}), pending = true
     where name = ${name}`;
 }
 
@@ -172,21 +176,21 @@ export async function lastSeen(
   names: readonly string[],
 ): Promise<{ name: string; last_started_at: Instant | null; last_seen: Json }[]> {
   return db.sql<{ name: string; last_started_at: Instant | null; last_seen: Json }[]>`
-    select name, last_started_at, last_seen from tallyhook.objects
+    select name, last_started_at, last_seen from tallyhook.targets
     where name = any(${names as string[]}::text[]) and last_seen is not null`;
 }
 
 /** Whether an object is on the due list. */
 export async function isObserved(db: Queryable, name: string): Promise<boolean> {
-  const rows = await db.sql`select 1 as one from tallyhook.objects where name = ${name}`;
+  const rows = await db.sql`select 1 as one from tallyhook.targets where name = ${name}`;
   return rows.length > 0;
 }
 
 /** A look that waits for judgement. */
-export interface LookToJudge {
+export interface StoredObservation {
   id: string;
-  object: string;
-  kind: 'wallet' | 'token' | 'sweep';
+  target: string;
+  kind: 'wallet' | 'token' | 'scan';
   started_at: Instant;
   ended_at: Instant;
   result: 'seen' | 'absent' | 'inconclusive';
@@ -195,32 +199,32 @@ export interface LookToJudge {
 }
 
 /** Looks that nobody judged yet, in the order in which they started. */
-export async function listUnjudged(db: Queryable, limit: number): Promise<LookToJudge[]> {
-  return db.sql<LookToJudge[]>`
-    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
-    where judged_at is null order by started_at, id limit ${limit}`;
+export async function listUnprocessed(db: Queryable, limit: number): Promise<StoredObservation[]> {
+  return db.sql<StoredObservation[]>`
+    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
+    where processed_at is null order by started_at, id limit ${limit}`;
 }
 
 /** Marks a look as judged; false when somebody else was quicker. */
-export async function markJudged(
+export async function markProcessed(
   tx: Tx,
-  look: Pick<LookToJudge, 'id' | 'started_at'>,
+  observation: Pick<StoredObservation, 'id' | 'started_at'>,
   now: Instant,
 ): Promise<boolean> {
   const rows = await tx.sql`
-    update tallyhook.looks set judged_at = ${isoText(now)}
-    where started_at = ${isoText(look.started_at)} and id = ${look.id} and judged_at is null
+    update tallyhook.observations set processed_at = ${isoText(now)}
+    where started_at = ${isoText(observation.started_at)} and id = ${observation.id} and processed_at is null
     returning 1 as one`;
   return rows.length === 1;
 }
 
 /** The newest looks at one object, newest first. */
-export async function listLooks(
+export async function listObservations(
   db: Queryable,
-  object: string,
+  target: string,
   limit: number,
-): Promise<LookToJudge[]> {
-  return db.sql<LookToJudge[]>`
-    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
-    where object = ${object} order by started_at desc limit ${limit}`;
+): Promise<StoredObservation[]> {
+  return db.sql<StoredObservation[]>`
+    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
+    where target = ${target} order by started_at desc limit ${limit}`;
 }

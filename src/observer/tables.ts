@@ -21,7 +21,7 @@ export const watches = tallyhook.table('watches', {
   /** wallet, contract or token. */
   kind: text().notNull(),
   /** The object's name: `wallet:<addr, lower case>`, `contract:<id>` or `token:<contract>:<id>`. */
-  object: text().notNull().unique(),
+  target: text().notNull().unique(),
   addr: text(),
   contractId: whole('contract_id'),
   tokenId: whole('token_id'),
@@ -31,8 +31,8 @@ export const watches = tallyhook.table('watches', {
 });
 
 /** The due list: everything under observation, watched or touched by an operation of ours. */
-export const objects = tallyhook.table(
-  'objects',
+export const targets = tallyhook.table(
+  'targets',
   {
     name: text().primaryKey(),
     kind: text().notNull(),
@@ -41,7 +41,7 @@ export const objects = tallyhook.table(
     contractId: whole('contract_id'),
     tokenId: whole('token_id'),
     weight: doublePrecision().notNull(),
-    nextLookAt: instant('next_look_at').notNull(),
+    nextPollAt: instant('next_poll_at').notNull(),
     /** Somebody waits for the next look: it goes before the steady ones. */
     pending: boolean().notNull().default(false),
     leaseUntil: instant('lease_until'),
@@ -55,18 +55,18 @@ export const objects = tallyhook.table(
     addedAt: instant('added_at').notNull(),
   },
   (t) => [
-    index('objects_due').on(t.nextLookAt),
-    index('objects_pending').on(t.nextLookAt).where(sql`pending`),
-    index('objects_by_contract').on(t.contractId),
+    index('targets_due').on(t.nextPollAt),
+    index('targets_pending').on(t.nextPollAt).where(sql`pending`),
+    index('targets_by_contract').on(t.contractId),
   ],
 );
 
 /** Every look. Partitioned by `started_at` and pruned by dropping partitions. */
-export const looks = tallyhook.table(
-  'looks',
+export const observations = tallyhook.table(
+  'observations',
   {
     id: text().notNull(),
-    object: text().notNull(),
+    target: text().notNull(),
     kind: text().notNull(),
     startedAt: instant('started_at').notNull(),
     endedAt: instant('ended_at').notNull(),
@@ -75,12 +75,12 @@ export const looks = tallyhook.table(
     cause: text(),
     /** The record as the service gave it: a wallet record or a token record. */
     record: json(),
-    judgedAt: instant('judged_at'),
+    processedAt: instant('processed_at'),
   },
   (t) => [
     primaryKey({ columns: [t.startedAt, t.id] }),
-    index('looks_unjudged').on(t.startedAt).where(sql`judged_at is null`),
-    index('looks_by_object').on(t.object, t.startedAt),
+    index('observations_unprocessed').on(t.startedAt).where(sql`processed_at is null`),
+    index('observations_by_target').on(t.target, t.startedAt),
   ],
 );
 

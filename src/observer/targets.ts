@@ -1,12 +1,12 @@
 /** Names of what is observed: `wallet:<addr, lower case>` and `token:<contract>:<token>`. Pure. */
 import { addressKey } from '../kernel/addresses.ts';
 
-export type ObjectRef =
+export type TargetRef =
   | { kind: 'wallet'; addr: string }
   | { kind: 'contract'; contractId: bigint }
   | { kind: 'token'; contractId: bigint; tokenId: bigint };
 
-export function objectName(ref: ObjectRef): string {
+export function targetName(ref: TargetRef): string {
   switch (ref.kind) {
     case 'wallet':
       return `wallet:${addressKey(ref.addr)}`;
@@ -18,9 +18,9 @@ export function objectName(ref: ObjectRef): string {
 }
 
 /** The object as a row of the due list names it. */
-export function toObject(ref: ObjectRef) {
+export function toObject(ref: TargetRef) {
   return {
-    name: objectName(ref),
+    name: targetName(ref),
     kind: ref.kind,
     addr: ref.kind === 'wallet' ? ref.addr : null,
     contract_id: ref.kind === 'wallet' ? null : ref.contractId,

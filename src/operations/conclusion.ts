@@ -46,7 +46,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         tokenId: outcome.tokenId ?? null,
         effectiveAt: endedAt,
         effectiveBasis: 'answer',
-        ...(isForeign(conclusion) ? { postingProblem: 'foreign_tx_app_no' } : {}),
+        ...(isForeign(conclusion) ? { quarantineReason: 'foreign_tx_app_no' } : {}),
       };
     case 'rejected':
       return {

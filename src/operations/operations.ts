@@ -12,20 +12,20 @@ import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
-import { makeDoubts } from './intake/unconfirmed.ts';
+import { eventsOf } from './events.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
+import { makeRecording, type NewWrite, type Recorded } from './intake/record.ts';
+import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
 import { lockGo, lockNames, lockStop, numberName } from './lock-store.ts';
 import type { Operation } from './operation.ts';
-import { eventsOf } from './events.ts';
-import { endOverdue } from './queue/expire.ts';
 import { claim } from './queue/claim.ts';
+import { endOverdue } from './queue/expire.ts';
 import { lockSentLater, type QueuedSend } from './queue/store.ts';
-import * as reads from './store.ts';
-import { makeRecording, type NewWrite, type Recorded } from './intake/record.ts';
 import { insertSend } from './send-store.ts';
-import { type JournalSettings, journalDefaults } from './settings.ts';
+import { type OperationsSettings, operationsDefaults } from './settings.ts';
+import * as reads from './store.ts';
 import * as store from './transition-store.ts';
 
 export type { Conclusion } from './conclusion.ts';
@@ -36,17 +36,20 @@ export {
   listDecisions,
   makeDecisions,
 } from './decisions/service.ts';
+export { operationFields } from './events.ts';
+export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
+export type { NewWrite, Recorded } from './intake/record.ts';
+export * from './operation.ts';
+export type { QueuedSend } from './queue/store.ts';
 export {
-  type Elsewhere,
-  makeElsewhere,
+  makeReportedOperations,
   REPORTS_MAX,
   type Report,
   type Reported,
+  type ReportedOperations,
 } from './reported/service.ts';
-export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
-export * from './operation.ts';
-export { operationFields } from './events.ts';
-export type { QueuedSend } from './queue/store.ts';
+export { listSends, type Send } from './send-store.ts';
+export { type OperationsSettings, operationsDefaults, type Touched } from './settings.ts';
 export {
   countOpen,
   findByIdempotencyKey,
@@ -61,12 +64,9 @@ export {
   type StoredAnswer,
   type Touching,
 } from './store.ts';
-export type { NewWrite, Recorded } from './intake/record.ts';
-export { listSends, type Send } from './send-store.ts';
-export { type JournalSettings, journalDefaults, type Touched } from './settings.ts';
-export { listPostingsDue, type Move, markPosted, setAside } from './transition-store.ts';
+export { listPostingsDue, type Move, markPosted, quarantine } from './transition-store.ts';
 
-export interface Journal {
+export interface Operations {
   /**
    * Makes the intent durable, in `sending` or `queued`, as soon as it can be told apart from what
    * is open; what holds its idempotency key comes first, whatever else would refuse it.
@@ -112,10 +112,10 @@ export interface Journal {
   close(): void;
 }
 
-interface Parts {
+interface Deps {
   /** How this journal waits; a test may keep its own time. */
   pause?: typeof pause;
-  settings?: JournalSettings;
+  settings?: OperationsSettings;
   db: Db;
   clock: Clock;
   ids: Ids;
@@ -124,10 +124,10 @@ interface Parts {
 }
 
 /** The journal of one daemon. */
-export function makeJournal(parts: Parts): Journal {
-  const { db, clock, daemon, settings = journalDefaults } = parts;
-  const doubts = makeDoubts();
-  const recording = makeRecording({ ...parts, settings, doubts });
+export function makeOperations(parts: Deps): Operations {
+  const { db, clock, daemon, settings = operationsDefaults } = parts;
+  const unconfirmed = makeUnconfirmedIntents();
+  const recording = makeRecording({ ...parts, settings, unconfirmed });
   const outcomes = outcomeCommits(parts);
   const stopped = <T>(work: (tx: Tx) => Promise<T>) =>
     db.begin(async (tx) => {
@@ -169,14 +169,14 @@ export function makeJournal(parts: Parts): Journal {
     currentFreeze: () => freezes.findFreeze(db),
     hold: freezes.upsertHold,
     unhold: freezes.deleteHold,
-    runOnce: (now) => endOverdue({ ...parts, doubts }, now),
+    runOnce: (now) => endOverdue({ ...parts, unconfirmed }, now),
     close: recording.close,
   };
 }
 
 /** @throws Failure `frozen`, or `lease_lost` when it may not leave again */
 function resend(
-  { db, clock, daemon }: Parts,
+  { db, clock, daemon }: Deps,
   operationId: string,
   after: string,
   deadlineAt: Instant,
@@ -194,7 +194,7 @@ function resend(
 }
 
 async function cancel(
-  { db, clock, daemon }: Parts,
+  { db, clock, daemon }: Deps,
   id: string,
   by: { owner: string; admin: boolean },
 ): Promise<Operation> {
@@ -212,7 +212,7 @@ async function cancel(
 }
 
 /** Outcomes share commits; each with its event. */
-function outcomeCommits({ db, daemon, outbox }: Parts) {
+function outcomeCommits({ db, daemon, outbox }: Deps) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
       // What is said twice is said once.

@@ -2,8 +2,8 @@
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import type { Operation } from './operation.ts';
 import { operationFields } from './events.ts';
+import type { Operation } from './operation.ts';
 
 /**
  * The event of a resolution. `supersedes` is the state that it replaces, where that was a

@@ -9,7 +9,7 @@ export interface Touched {
   all: readonly string[];
 }
 
-export interface JournalSettings {
+export interface OperationsSettings {
   /** How long a write waits at most for a write that it could not be told apart from, ms. */
   admissionWaitMs: number;
   /** What happens after that: refused (`wallet_outcome_pending`), or sent and marked ambiguous. */
@@ -27,7 +27,7 @@ export interface JournalSettings {
 const NOTHING: Touched = { users: new Map(), all: [] };
 
 /** Without knowledge of the books no wallet is known, so nothing is held apart by balances. */
-export const journalDefaults: JournalSettings = {
+export const operationsDefaults: OperationsSettings = {
   admissionWaitMs: 2_000,
   refuseAmbiguous: false,
   waitingMax: 1_000,

@@ -91,7 +91,7 @@ export const operations = tallyhook.table(
     /** How often the ledger posted or reversed it; odd while it stands in the books. */
     postings: integer().notNull().default(0),
     /** Why the ledger set it aside. */
-    postingProblem: text('posting_problem'),
+    quarantineReason: text('quarantine_reason'),
     /** Whether it belongs in the books: a token write once executed, an NFT write once settled. */
     inBooks: boolean('in_books')
       .notNull()
@@ -152,7 +152,7 @@ export const operations = tallyhook.table(
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
     index('operations_unposted')
       .on(t.recordedAt)
-      .where(sql`in_books <> (postings % 2 = 1) and posting_problem is null`),
+      .where(sql`in_books <> (postings % 2 = 1) and quarantine_reason is null`),
   ],
 );
 

@@ -18,7 +18,7 @@ export interface Move {
   /** True for what people decided: only they may take back what is settled. */
   decided?: boolean;
   /** Why the ledger must not post it. */
-  postingProblem?: string;
+  quarantineReason?: string;
   /** Back to the queue instead, if its caller still waits: nothing of it was applied. */
   requeue?: boolean;
   evidence?: Json;
@@ -101,12 +101,12 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
       settled_at = case when l.to_state in ('executed', 'not_executed') then null
         else coalesce(x."settledAt", o.settled_at) end,
       evidence = coalesce(x.evidence, o.evidence),
-      posting_problem = case when x."txLogNo" is null
-        then coalesce(x."postingProblem", o.posting_problem)
+      quarantine_reason = case when x."txLogNo" is null
+        then coalesce(x."postingProblem", o.quarantine_reason)
         when x.repeated or exists (select from tallyhook.operations p
           where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
             and p.in_books)
-        then 'repeated_tx_log_no' else coalesce(x."postingProblem", o.posting_problem) end
+        then 'repeated_tx_log_no' else coalesce(x."postingProblem", o.quarantine_reason) end
     from locked l join x on x.id = l.id
     where o.id = l.id
     returning ${operationColumns(tx.sql)}`;
@@ -120,7 +120,7 @@ function textOf(at: Instant | undefined): string | null {
 export async function listPostingsDue(tx: Tx, limit: number): Promise<Operation[]> {
   return tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
-    where o.in_books <> (o.postings % 2 = 1) and o.posting_problem is null
+    where o.in_books <> (o.postings % 2 = 1) and o.quarantine_reason is null
     order by o.recorded_at limit ${limit} for no key update`;
 }
 
@@ -132,6 +132,6 @@ export async function markPosted(tx: Tx, ids: readonly string[]): Promise<void> 
 }
 
 /** Takes a row out of the ledger's work, with its cause; it is a break until a person looks. */
-export async function setAside(tx: Tx, id: string, problem: string): Promise<void> {
-  await tx.sql`update tallyhook.operations set posting_problem = ${problem} where id = ${id}`;
+export async function quarantine(tx: Tx, id: string, problem: string): Promise<void> {
+  await tx.sql`update tallyhook.operations set quarantine_reason = ${problem} where id = ${id}`;
 }

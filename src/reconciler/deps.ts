@@ -1,9 +1,10 @@
 /** What surrounds every judgement: who writes it down, by which settings, under what conditions. */
-import type { Journal } from '../operations/operations.ts';
+
 import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Books } from '../ledger/ledger.ts';
 import type { Rhythm } from '../observer/observer.ts';
+import type { Operations } from '../operations/operations.ts';
 import type { Odds } from './unknown/probability.ts';
 
 export interface ReconcilerSettings extends Rhythm {
@@ -18,13 +19,13 @@ export interface ReconcilerSettings extends Rhythm {
 /** What every judgement needs. */
 export interface Context {
   ids: Ids;
-  journal: Journal;
+  operations: Operations;
   books: Books;
   settings: ReconcilerSettings;
   /** Since when the service answers, as far as known; infinite while it is down. */
   availableSince: Instant;
   /** Since when somebody has judged without a break: nobody waits in vain while nobody judges. */
-  judgingSince: Instant;
+  processingSince: Instant;
   /** What lost answers have taught so far. */
   odds: Odds;
 }

@@ -12,23 +12,23 @@ import { walletsOfBooks } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
-  type LookToJudge,
-  listUnjudged,
-  markJudged,
+  listUnprocessed,
+  markProcessed,
+  type StoredObservation,
 } from '../observer/observer.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
+import type { Context, ReconcilerSettings } from './deps.ts';
+import { judgeToken } from './tokens/tokens.ts';
+import { evaluateScan } from './unknown/mints.ts';
 import { type Odds, oddsOf } from './unknown/probability.ts';
 import { listLessons } from './unknown/probability-store.ts';
-import type { Context, ReconcilerSettings } from './deps.ts';
-import { judgeSweep } from './unknown/mints.ts';
-import { judgeToken } from './tokens/tokens.ts';
 import { makeUnknownWork } from './unknown/work.ts';
 import { judgeWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
-export { countOpenDrifts, type Position, positionsOf } from './wallets/position-store.ts';
 export { findToken, listTokens, type Token } from './store.ts';
+export { countOpenDrifts, type Position, positionsOf } from './wallets/position-store.ts';
 export {
   type Drift,
   findDrift,
@@ -51,22 +51,22 @@ const LOOKS_MAX = 50;
 const LEARN_EVERY_MS = 600_000;
 const BREAK_MS = 120_000;
 
-type Circumstances = Pick<Context, 'availableSince' | 'judgingSince' | 'odds'>;
+type Circumstances = Pick<Context, 'availableSince' | 'processingSince' | 'odds'>;
 
 /** What surrounds all judgements of a pass: since when they mean something, what was learned. */
 function watchCircumstances(db: Db, settings: ReconcilerSettings) {
-  let judgedAt = Number.NEGATIVE_INFINITY;
-  let judgingSince: Instant = 0;
+  let processedAt = Number.NEGATIVE_INFINITY;
+  let processingSince: Instant = 0;
   let learned: { odds: Odds; at: Instant } | undefined;
   return async (now: Instant): Promise<Circumstances> => {
     // After a break, as after a start, clocks that wait for looks begin anew.
-    if (now - judgedAt > BREAK_MS) judgingSince = now;
-    judgedAt = now;
+    if (now - processedAt > BREAK_MS) processingSince = now;
+    processedAt = now;
     if (!learned || now >= learned.at + LEARN_EVERY_MS || now < learned.at) {
       const hiddenMs = settings.quiescenceMs + settings.readLagMs;
       learned = { odds: oddsOf(await listLessons(db), hiddenMs), at: now };
     }
-    return { availableSince: await availableSince(db), judgingSince, odds: learned.odds };
+    return { availableSince: await availableSince(db), processingSince, odds: learned.odds };
   };
 }
 
@@ -91,10 +91,16 @@ export function makeReconciler(
     );
   }
 
-  const judgeLook = (fence: bigint, context: Context, look: LookToJudge, now: Instant) =>
+  const evaluateObservation = (
+    fence: bigint,
+    context: Context,
+    observation: StoredObservation,
+    now: Instant,
+  ) =>
     judge(fence, async (tx) => {
-      if (!(await markJudged(tx, look, now)) || look.result === 'inconclusive') return [];
-      return judgementOf(look)(tx, context, look, now);
+      if (!(await markProcessed(tx, observation, now)) || observation.result === 'inconclusive')
+        return [];
+      return judgementOf(observation)(tx, context, observation, now);
     });
 
   let booksObserved = false;
@@ -111,7 +117,7 @@ export function makeReconciler(
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
     const context = { ...given, ...(await circumstances(now)) };
-    const looks = await listUnjudged(db, LOOKS_MAX);
+    const observations = await listUnprocessed(db, LOOKS_MAX);
     // One that cannot be judged does not hold up the others; the pass fails when all are done.
     const failures: unknown[] = [];
     const attempt = async (work: Promise<void>) => {
@@ -120,11 +126,12 @@ export function makeReconciler(
         failures.push(error);
       });
     };
-    for (const look of looks) await attempt(judgeLook(fence, context, look, now));
-    const seen = new Set(looks.map(({ object }) => object.replace(/^wallet:/, '')));
+    for (const observation of observations)
+      await attempt(evaluateObservation(fence, context, observation, now));
+    const seen = new Set(observations.map(({ target }) => target.replace(/^wallet:/, '')));
     for (const work of await lost.next(context, seen, now)) await attempt(judge(fence, work));
     if (failures.length > 0) throw failures[0];
-    return { judged: looks.length, more: looks.length === LOOKS_MAX };
+    return { judged: observations.length, more: observations.length === LOOKS_MAX };
   }
 
   return {
@@ -142,9 +149,9 @@ export function makeReconciler(
 }
 
 /** Who judges a conclusive look. */
-function judgementOf({ kind, result }: LookToJudge): typeof judgeWallet {
+function judgementOf({ kind, result }: StoredObservation): typeof judgeWallet {
   if (kind === 'token') return judgeToken;
-  if (kind === 'sweep') return judgeSweep;
+  if (kind === 'scan') return evaluateScan;
   return result === 'seen' ? judgeWallet : async () => [];
 }
 

@@ -4,13 +4,13 @@
  * Never the other way round, and never by the passing of time alone.
  */
 import type { Tx } from '../db/connect.ts';
-import { type Operation, operationFields } from '../operations/operations.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import { type Operation, operationFields } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import { beliefExecuted } from './unknown/probability.ts';
 import type { Context } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
+import { beliefExecuted } from './unknown/probability.ts';
 
 /** What one look, or several together, say about one lost answer. */
 export interface Said {
@@ -42,7 +42,7 @@ export function quietAfter(
 }
 
 /** True when looks from `startedAt` on may prove that a write was not executed. */
-export function isQuiet(
+export function isQuiescent(
   operation: Operation,
   startedAt: Instant,
   context: Pick<Context, 'settings' | 'availableSince'>,
@@ -56,10 +56,10 @@ export function isQuiet(
  */
 export function isOverdue(
   operation: Operation,
-  context: Pick<Context, 'settings' | 'availableSince' | 'judgingSince'>,
+  context: Pick<Context, 'settings' | 'availableSince' | 'processingSince'>,
   now: Instant,
 ): boolean {
-  const since = Math.max(quietAfter(operation, context), context.judgingSince);
+  const since = Math.max(quietAfter(operation, context), context.processingSince);
   return now >= since + context.settings.undecidedAfterMs;
 }
 
@@ -101,7 +101,7 @@ export async function takeEvidence(
     const belief = contradicts ? 'contradictory' : said.outcome;
     return giveToPeople(tx, context, operation, { ...evidence, belief }, now);
   }
-  const moved = await context.journal.move(tx, [
+  const moved = await context.operations.move(tx, [
     {
       id: operation.id,
       to: said.outcome,
@@ -146,20 +146,20 @@ function candidateOf(operation: Operation, said: Said): Candidate {
     basis: said.basis,
     evidence: said.evidence,
     seen_at: said.endedAt,
-    look_started_at: said.startedAt,
+    observation_started_at: said.startedAt,
   };
 }
 
 /** Marks an unknown operation as `undecided`, with what is known. */
 export async function giveToPeople(
   tx: Tx,
-  { journal }: Context,
+  { operations }: Context,
   operation: Operation,
   evidence: { [key: string]: Json },
   now: Instant,
 ): Promise<EventDraft[]> {
   const cause = 'the evidence does not decide';
-  const moved = await journal.move(tx, [
+  const moved = await operations.move(tx, [
     { id: operation.id, to: 'undecided', at: now, cause, evidence },
   ]);
   return moved.map((undecided) => ({

@@ -112,7 +112,7 @@ export interface Candidate {
   basis: string;
   evidence: Json;
   seen_at: Instant;
-  look_started_at: Instant;
+  observation_started_at: Instant;
 }
 
 export async function findCandidate(
@@ -120,7 +120,7 @@ export async function findCandidate(
   operationId: string,
 ): Promise<Candidate | undefined> {
   const rows = await db.sql<Candidate[]>`
-    select operation_id, outcome, basis, evidence, seen_at, look_started_at from
+    select operation_id, outcome, basis, evidence, seen_at, observation_started_at from
       tallyhook.candidates
     where operation_id = ${operationId}`;
   return rows[0];
@@ -130,13 +130,13 @@ export async function findCandidate(
 export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void> {
   await tx.sql`
     insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at,
-      look_started_at)
+      observation_started_at)
     values (${candidate.operation_id}, ${candidate.outcome}, ${candidate.basis},
       ${asJson(candidate.evidence)}::jsonb, ${isoText(candidate.seen_at)},
-      ${isoText(candidate.look_started_at)})
+      ${isoText(candidate.observation_started_at)})
     on conflict (operation_id) do update set outcome = excluded.outcome, basis = excluded.basis,
       evidence = excluded.evidence, seen_at = excluded.seen_at,
-      look_started_at = excluded.look_started_at`;
+      observation_started_at = excluded.observation_started_at`;
 }
 
 export async function dropCandidate(tx: Tx, operationId: string): Promise<void> {

@@ -18,17 +18,17 @@ export const wallets = tallyhook.table('wallets', {
   /** Set once the opening was wanted; null means `unopened`: shown, never in drift. */
   openedAt: instant('opened_at'),
   /** The newest look that was clean and fully explained; what settles operations. */
-  cleanAt: instant('clean_at'),
+  quietAt: instant('quiet_at'),
   /**
    * What the ledger, executed and open operations made of the balance at the newest judged look.
    */
-  ledgerAtLook: whole('ledger_at_look'),
-  lookId: text('look_id'),
+  ledgerAtObservation: whole('ledger_at_observation'),
+  observationId: text('observation_id'),
   /** explained, drifting, inconclusive or unopened, and why. */
   verdict: text().notNull(),
   cause: text(),
   /** Looks in a row that were not conclusive. */
-  uncleanLooks: integer('unclean_looks').notNull().default(0),
+  unquietObservations: integer('unquiet_observations').notNull().default(0),
   /** A residual seen once: it is confirmed when a later look agrees. */
   suspectedAmount: whole('suspected_amount'),
   suspectedAt: instant('suspected_at'),
@@ -107,7 +107,7 @@ export const candidates = tallyhook.table('candidates', {
   evidence: json().notNull(),
   /** When the newest look that it rests on ended; the agreeing look must start later. */
   seenAt: instant('seen_at').notNull(),
-  lookStartedAt: instant('look_started_at').notNull(),
+  observationStartedAt: instant('observation_started_at').notNull(),
 });
 
 /** Contradictions of our assumptions: named once, counted after. */

@@ -53,7 +53,7 @@ export type UpAndDown = {
 export type WalletStatement = {
   wallets: number;
   ledger: string;
-  posted_after_look: string;
+  posted_after_observation: string;
   not_yet_posted: string;
   in_transit: string;
   drift_up: string;

@@ -27,7 +27,7 @@ export const BREAKS = {
   posted_differently:
     'Compare the write with its entries; if a setting changed, reverse and repost',
   reversal_differs: 'A reversal does not negate what it takes back: verify the database',
-  posting_set_aside: 'Read the problem, mend its cause, then release the row to the ledger',
+  posting_quarantined: 'Read the problem, mend its cause, then release the row to the ledger',
   posting_overdue: 'The ledger does not post: see that its worker runs',
   observed_not_explained: 'Look at the wallet again; if it stays, find the change made elsewhere',
   drift_open: 'Find the change made elsewhere; then link it, book it or dismiss it',

@@ -10,11 +10,11 @@ import { type Context, Hono } from 'hono';
 import { after } from '../kernel/clock.ts';
 import type { Refused } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Answer, Call } from './endpoints/call.ts';
 import type { ControlSurface } from './control/http.ts';
-import type { Delivery } from './faults/faults.ts';
+import type { Answer, Call } from './endpoints/call.ts';
 import { brokenAnswer, failure } from './endpoints/refusals.ts';
 import { familyOf, ROUTES, type Route } from './endpoints/routes.ts';
+import type { Delivery } from './faults/faults.ts';
 import type { Service } from './service.ts';
 import type { World } from './world.ts';
 

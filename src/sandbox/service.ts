@@ -4,12 +4,12 @@
  * requests never see each other half done; what it answers is in the journal before it leaves.
  */
 import type { Log } from '../kernel/log.ts';
+import type { Received, RequestLog } from './control/request-log.ts';
 import type { Answer, Call } from './endpoints/call.ts';
-import { type Delivery, takeFault, throttled, underFault } from './faults/faults.ts';
 import { maintenanceAnswer, maintenanceStatus } from './endpoints/maintenance.ts';
 import { absentAnswer, brokenAnswer, Refusal } from './endpoints/refusals.ts';
-import type { Received, RequestLog } from './control/request-log.ts';
 import type { Route } from './endpoints/routes.ts';
+import { type Delivery, takeFault, throttled, underFault } from './faults/faults.ts';
 import type { World } from './world.ts';
 
 /** Answers a call; the route is undefined for a path that the service does not have. */

@@ -8,11 +8,12 @@
  */
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { sha256Hex } from '../kernel/json.ts';
-import { type Agenda, makeAgenda } from './state/agenda.ts';
 import { type FaultRow, faultRowSchema } from './faults/kinds.ts';
+import { makeRateLimit, type RateLimit } from './faults/rate-limit.ts';
+import type { Switches } from './faults/switches.ts';
+import { type Agenda, makeAgenda } from './state/agenda.ts';
 import type { JournalFile } from './state/change-log.ts';
 import { makePast, type Past } from './state/past.ts';
-import { makeRateLimit, type RateLimit } from './faults/rate-limit.ts';
 import {
   type Contract,
   contractSchema,
@@ -34,7 +35,6 @@ import {
 } from './state/records.ts';
 import { makeSpending, type Spending } from './state/spending.ts';
 import { makeStorage, type Storage } from './state/storage.ts';
-import type { Switches } from './faults/switches.ts';
 import type { ReadTable, Table } from './state/tables.ts';
 
 /** The app that the service was set up for. */

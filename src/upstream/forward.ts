@@ -5,15 +5,15 @@
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Budget } from './rate/budget.ts';
-import type { ClientToken, TokenFailure } from './auth/token.ts';
 import { sendManaged } from './auth/credentials.ts';
+import type { ClientToken, TokenFailure } from './auth/token.ts';
 import type { Exchanged } from './http/exchange.ts';
 import { type Host, target } from './http/hosts.ts';
-import { learn, lessonOf } from './rate/learning.ts';
-import { isUnauthorized, judge } from './parse/outcome.ts';
-import type { Quota } from './rate/quota.ts';
 import type { Transport } from './http/transport.ts';
+import { isUnauthorized, judge } from './parse/outcome.ts';
+import type { Budget } from './rate/budget.ts';
+import { learn, lessonOf } from './rate/learning.ts';
+import type { Quota } from './rate/quota.ts';
 import type { Answer, Forwarded, ForwardRequest, TrafficClass, WriteOutcome } from './types.ts';
 
 export interface ForwardOptions {

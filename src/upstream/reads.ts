@@ -4,14 +4,14 @@
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Budget } from './rate/budget.ts';
-import type { ClientToken, TokenFailure } from './auth/token.ts';
 import { sendManaged } from './auth/credentials.ts';
+import type { ClientToken, TokenFailure } from './auth/token.ts';
 import type { Exchanged } from './http/exchange.ts';
 import { type Host, target } from './http/hosts.ts';
-import { learn, lessonOf } from './rate/learning.ts';
+import type { Transport } from './http/transport.ts';
+import { isUnauthorized, judge } from './parse/outcome.ts';
 import {
-  judgeLook,
+  classifyRead,
   maintenanceReading,
   pageReading,
   type Reading,
@@ -19,8 +19,6 @@ import {
   tokenReading,
   walletReading,
 } from './parse/read.ts';
-import { isUnauthorized, judge } from './parse/outcome.ts';
-import type { Quota } from './rate/quota.ts';
 import type {
   MaintenanceRecord,
   TokenCheckRecord,
@@ -28,8 +26,10 @@ import type {
   TokenRecord,
   WalletRecord,
 } from './parse/records.ts';
-import type { Transport } from './http/transport.ts';
-import type { Look, Priority } from './types.ts';
+import type { Budget } from './rate/budget.ts';
+import { learn, lessonOf } from './rate/learning.ts';
+import type { Quota } from './rate/quota.ts';
+import type { Observation, Priority } from './types.ts';
 
 /** Filters of a token list (interface, section 4.1, row 6). */
 export interface TokensQuery {
@@ -42,30 +42,34 @@ export interface TokensQuery {
 }
 
 /** Looks wait for budget by themselves; `signal` ends the wait and the request. None rejects. */
-export interface Looks {
+export interface Reads {
   /** The wallet with this address. @returns `absent` for 406/398 */
-  account(addr: string, priority: Priority, signal?: AbortSignal): Promise<Look<WalletRecord>>;
+  account(
+    addr: string,
+    priority: Priority,
+    signal?: AbortSignal,
+  ): Promise<Observation<WalletRecord>>;
   /** One token. @returns `absent` for a rejection that says so (404, 422, or in words) */
   token(
     contractId: bigint,
     tokenId: bigint,
     priority: Priority,
     signal?: AbortSignal,
-  ): Promise<Look<TokenRecord>>;
+  ): Promise<Observation<TokenRecord>>;
   /** One page of a contract's tokens. */
   tokens(
     contractId: bigint,
     query: TokensQuery,
     priority: Priority,
     signal?: AbortSignal,
-  ): Promise<Look<TokenPage>>;
+  ): Promise<Observation<TokenPage>>;
   /** The maintenance status; asked without credentials, before any other look that waits. */
-  maintenance(signal?: AbortSignal): Promise<Look<MaintenanceRecord>>;
+  maintenance(signal?: AbortSignal): Promise<Observation<MaintenanceRecord>>;
   /** What the service says of our own client token. */
-  checkToken(signal?: AbortSignal): Promise<Look<TokenCheckRecord>>;
+  checkToken(signal?: AbortSignal): Promise<Observation<TokenCheckRecord>>;
 }
 
-export interface LooksOptions {
+export interface ReadsDeps {
   transport: Transport;
   token: ClientToken;
   budget: Budget;
@@ -84,7 +88,7 @@ interface Question<T> {
   reading: Reading<T>;
 }
 
-export function makeLooks(options: LooksOptions): Looks {
+export function makeReads(options: ReadsDeps): Reads {
   const { token, clock, timeoutMs } = options;
   const client = <T>(path: string, reading: Reading<T>): Question<T> => ({
     host: 'base',
@@ -95,21 +99,21 @@ export function makeLooks(options: LooksOptions): Looks {
   return {
     account(addr, priority, signal) {
       const path = `/v1/app/token/account?${new URLSearchParams({ addr })}`;
-      return look(options, client(path, walletReading(addr)), priority, signal);
+      return read(options, client(path, walletReading(addr)), priority, signal);
     },
     token(contractId, tokenId, priority, signal) {
       const path = `/v1/chain/erc721/${contractId}/tokens/${tokenId}`;
-      return look(options, client(path, tokenReading(contractId, tokenId)), priority, signal);
+      return read(options, client(path, tokenReading(contractId, tokenId)), priority, signal);
     },
     tokens(contractId, query, priority, signal) {
       const path = `/v1/chain/erc721/${contractId}/tokens${queryText(query)}`;
-      return look(options, client(path, pageReading(contractId)), priority, signal);
+      return read(options, client(path, pageReading(contractId)), priority, signal);
     },
     maintenance(signal) {
       const path = '/v1/system/maintenance';
       const reading = maintenanceReading;
       const question = { host: 'auth', path, credentials: 'none', reading } as const;
-      return look(options, question, 'unknown', signal);
+      return read(options, question, 'unknown', signal);
     },
     async checkToken(signal) {
       const startedAt = clock.now();
@@ -118,35 +122,35 @@ export function makeLooks(options: LooksOptions): Looks {
       const path = `/v1/oauth/check_token?${new URLSearchParams({ token: got.token })}`;
       const reading = tokenCheckReading;
       const question = { host: 'auth', path, credentials: 'basic', reading } as const;
-      return look(options, question, 'steady', signal);
+      return read(options, question, 'steady', signal);
     },
   };
 }
 
-async function look<T>(
-  options: LooksOptions,
+async function read<T>(
+  options: ReadsDeps,
   question: Question<T>,
   priority: Priority,
   signal: AbortSignal | undefined,
-): Promise<Look<T>> {
+): Promise<Observation<T>> {
   const { budget, metrics } = options;
   const release = await budget.take(priority, signal);
   if (!release) return withoutTurn(options);
   try {
-    const looked = await ask(options, question, signal);
-    const result = looked.result === 'inconclusive' ? looked.cause : looked.result;
-    metrics.upstreamRequests.inc({ class: 'looks', result });
-    return looked;
+    const polled = await ask(options, question, signal);
+    const result = polled.result === 'inconclusive' ? polled.cause : polled.result;
+    metrics.upstreamRequests.inc({ class: 'polls', result });
+    return polled;
   } finally {
     release();
   }
 }
 
 async function ask<T>(
-  options: LooksOptions,
+  options: ReadsDeps,
   question: Question<T>,
   signal: AbortSignal | undefined,
-): Promise<Look<T>> {
+): Promise<Observation<T>> {
   const { transport, token, budget, hosts, basic, clock, timeoutMs } = options;
   const { host, path, credentials, reading } = question;
   const triedAt = clock.now();
@@ -155,12 +159,12 @@ async function ask<T>(
     const headers = ['accept', 'application/json', 'accept-encoding', 'identity'];
     if (authorization) headers.push('authorization', authorization);
     const request = { method: 'GET', ...target(hosts[host], path), headers, ...within };
-    const exchanged = await transport.exchange('looks', request);
-    await learn(budget, 'looks', lessonOf(exchanged, clock.now()));
+    const exchanged = await transport.exchange('polls', request);
+    await learn(budget, 'polls', lessonOf(exchanged, clock.now()));
     return exchanged;
   };
   if (credentials !== 'client')
-    return judgeLook(await send(credentials === 'basic' ? basic : ''), reading, clock.now());
+    return classifyRead(await send(credentials === 'basic' ? basic : ''), reading, clock.now());
   const isRefused = (exchanged: Exchanged) =>
     isUnauthorized(judge(exchanged, 'read', exchanged.endedAt));
   const mayResend = async () => {
@@ -169,19 +173,19 @@ async function ask<T>(
   };
   const managed = await sendManaged(token, within, send, isRefused, mayResend);
   if ('failure' in managed) return withoutToken(managed.failure, triedAt, clock);
-  return judgeLook(managed.last, reading, clock.now());
+  return classifyRead(managed.last, reading, clock.now());
 }
 
-function withoutToken<T>(failure: TokenFailure, startedAt: number, clock: Clock): Look<T> {
+function withoutToken<T>(failure: TokenFailure, startedAt: number, clock: Clock): Observation<T> {
   const { cause, retryAt } = failure;
   const until = retryAt === undefined ? {} : { retryAt };
   return { startedAt, endedAt: clock.now(), result: 'inconclusive', cause, ...until };
 }
 
 /** Nothing was asked: the service wants silence, or the budget had no room. */
-function withoutTurn<T>({ clock, quota }: LooksOptions): Look<T> {
+function withoutTurn<T>({ clock, quota }: ReadsDeps): Observation<T> {
   const now = clock.now();
-  const retryAt = quota.blockedUntil('looks');
+  const retryAt = quota.blockedUntil('polls');
   const none = { startedAt: now, endedAt: now, result: 'inconclusive' } as const;
   return retryAt === undefined
     ? { ...none, cause: 'budget' }

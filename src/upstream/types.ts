@@ -9,7 +9,7 @@ import type { Json } from '../kernel/json.ts';
 export type Priority = 'unknown' | 'pending' | 'steady';
 
 /** Whose deadlines are kept apart: our own looks, reads of apps, writes of apps. */
-export type TrafficClass = 'looks' | 'app-read' | 'app-write';
+export type TrafficClass = 'polls' | 'app-read' | 'app-write';
 
 /** What must survive a restart, one row for each class. */
 export interface QuotaState {
@@ -31,7 +31,7 @@ export interface QuotaKeeper {
 }
 
 /** Why a look says nothing about its object. */
-export type LookCause =
+export type InconclusiveCause =
   | 'maintenance'
   | 'throttled'
   /** No answer: not reached, reset, or too late. */
@@ -48,10 +48,10 @@ export type LookCause =
   | 'budget';
 
 /** How one look ended. Both instants belong to the request itself, not to waiting for budget. */
-export type Look<T> = { startedAt: Instant; endedAt: Instant } & (
+export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
   | { result: 'seen'; record: T; raw: Json }
   | { result: 'absent'; status: number; message: string }
-  | { result: 'inconclusive'; cause: LookCause; retryAt?: Instant }
+  | { result: 'inconclusive'; cause: InconclusiveCause; retryAt?: Instant }
 );
 
 /** Why it is certain that no byte of a request left. */

@@ -6,24 +6,23 @@
  * a write never waits behind a look, and `not_sent` is said only with proof. It never retries a
  * read, never follows a redirect, and never writes a token or a secret anywhere.
  */
-import type { Chance } from '../kernel/random.ts';
+
 import type { Clock, Instant } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { type BudgetView, makeBudget } from './rate/budget.ts';
-import { makeClientToken } from './auth/token.ts';
+import type { Random } from '../kernel/random.ts';
 import { basicCredentials, fetchClientToken } from './auth/credentials.ts';
+import { makeClientToken } from './auth/token.ts';
 import { forward } from './forward.ts';
 import { parseHost } from './http/hosts.ts';
-import { type Lesson, learn } from './rate/learning.ts';
-import { type Looks, makeLooks } from './reads.ts';
-import { openQuota } from './rate/quota.ts';
 import { makeTransport } from './http/transport.ts';
+import { type BudgetView, makeBudget } from './rate/budget.ts';
+import { type Lesson, learn } from './rate/learning.ts';
+import { openQuota } from './rate/quota.ts';
+import { makeReads, type Reads } from './reads.ts';
 import type { Forwarded, ForwardRequest, QuotaKeeper, TrafficClass } from './types.ts';
 
-export type { BudgetView } from './rate/budget.ts';
 export { readToken, readWallet } from './parse/read.ts';
-export type { Looks, TokensQuery } from './reads.ts';
 export type {
   MaintenanceRecord,
   TokenCheckRecord,
@@ -31,15 +30,17 @@ export type {
   TokenRecord,
   WalletRecord,
 } from './parse/records.ts';
+export type { BudgetView } from './rate/budget.ts';
+export type { Reads, TokensQuery } from './reads.ts';
 export type {
   Answer,
   Forwarded,
   ForwardFamily,
   ForwardRequest,
   Head,
-  Look,
-  LookCause,
+  InconclusiveCause,
   NotSentCause,
+  Observation,
   Overflow,
   Priority,
   QuotaKeeper,
@@ -84,14 +85,14 @@ export interface UpstreamOptions {
   clientId: string;
   clientSecret: string;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   log: Log;
   metrics: Metrics;
   quota: QuotaKeeper;
   settings: UpstreamSettings;
 }
 
-export interface Upstream extends Looks {
+export interface Upstream extends Reads {
   /** Sends any request of an app, and judges what came of it. Never rejects. */
   forward(request: ForwardRequest): Promise<Forwarded>;
   /** Until when the service asked this class to be silent; undefined when it may speak now. */
@@ -123,7 +124,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     connectTimeoutMs: settings.connectTimeoutMs,
     bodyBytesMax: settings.bodyBytesMax,
     // As many as can be open, so that nobody waits for a connection of somebody else.
-    connections: { looks: settings.concurrencyMax, 'app-read': settings.forwardsMax + 1 },
+    connections: { polls: settings.concurrencyMax, 'app-read': settings.forwardsMax + 1 },
   });
   const budget = makeBudget(quota, clock, settings, (perS) => metrics.upstreamRate.set(perS));
   const basic = basicCredentials(options.clientId, options.clientSecret);
@@ -133,7 +134,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     basic,
     clock,
     timeoutMs: settings.readTimeoutMs,
-    onLesson: (lesson: Lesson) => learn(budget, 'looks', lesson),
+    onLesson: (lesson: Lesson) => learn(budget, 'polls', lesson),
   };
   const token = makeClientToken({
     issue: () => fetchClientToken(fetchOptions),
@@ -149,7 +150,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   let open = 0;
   let closed = false;
   return {
-    ...makeLooks({ ...shared, basic, timeoutMs: settings.readTimeoutMs }),
+    ...makeReads({ ...shared, basic, timeoutMs: settings.readTimeoutMs }),
     async forward(request) {
       if (closed || open >= settings.forwardsMax)
         return turnedAway(clock.now(), closed ? 'aborted' : 'busy');

@@ -1,8 +1,9 @@
 /**
  * The limits of webhooks, each with its unit; `defaults` are those of the contract and the design.
  */
-import type { HealthPolicy } from './delivery/health.ts';
+
 import type { SendLimits } from './delivery/attempt.ts';
+import type { HealthPolicy } from './delivery/health.ts';
 import type { RetryPolicy } from './delivery/verdict.ts';
 
 const SECOND = 1_000;

@@ -26,9 +26,9 @@ export const endpoints = tallyhook.table('endpoints', {
   /** v1, v1a or both. */
   signing: text().array().notNull(),
   /** Sealed: the signing secrets, newest first, each with its expiry. */
-  sealedSecrets: text('sealed_secrets').notNull(),
+  encryptedSecrets: text('encrypted_secrets').notNull(),
   /** Sealed: extra headers, since they may hold credentials. */
-  sealedHeaders: text('sealed_headers'),
+  encryptedHeaders: text('encrypted_headers'),
   publicKey: text('public_key'),
   ratePerS: doublePrecision('rate_per_s'),
   /** enabled or disabled, with the reason that a machine can read. */

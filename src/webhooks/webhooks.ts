@@ -5,42 +5,42 @@
  * something is sent.
  */
 import type { Db } from '../db/connect.ts';
-import type { Chance } from '../kernel/random.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
+import type { Encryption } from '../kernel/encryption.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Seal } from '../kernel/encryption.ts';
+import type { Random } from '../kernel/random.ts';
 import type { FanOut } from '../outbox/outbox.ts';
 import { parseRanges } from './delivery/address.ts';
-import { insertDeliveries } from './delivery/store.ts';
-import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
+import { makeAttemptClient } from './delivery/attempt.ts';
+import { type Pass, Worker } from './delivery/dispatcher.ts';
 import { makeEnvelopes } from './delivery/envelope.ts';
 import * as history from './delivery/history-store.ts';
 import { type Resolve, systemResolve } from './delivery/resolve.ts';
-import { makeSender } from './delivery/attempt.ts';
-import type { WebhookSettings } from './settings.ts';
 import type { Emit } from './delivery/result-writer.ts';
-import { type Pass, Worker } from './delivery/dispatcher.ts';
+import { insertDeliveries } from './delivery/store.ts';
+import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
+import type { WebhookSettings } from './settings.ts';
 
 export { countPending } from './delivery/backlog-store.ts';
-export { type EndpointInput, ORDERINGS, type Ordering } from './endpoints/rules.ts';
-export type { Endpoint, NewKeys } from './endpoints/endpoints.ts';
+export type { Pass } from './delivery/dispatcher.ts';
 export type { Health } from './delivery/health.ts';
 export type { Attempt, Delivery, DeliveryFilter } from './delivery/history-store.ts';
-export { SCHEMES, type Scheme } from './endpoints/keys.ts';
 export type { Resolve } from './delivery/resolve.ts';
-export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 export type { Emit } from './delivery/result-writer.ts';
-export type { Pass } from './delivery/dispatcher.ts';
+export type { Endpoint, NewKeys } from './endpoints/endpoints.ts';
+export { SCHEMES, type Scheme } from './endpoints/keys.ts';
+export { type EndpointInput, ORDERINGS, type Ordering } from './endpoints/rules.ts';
+export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
-export interface WebhooksNeeds {
+export interface WebhooksDeps {
   db: Db;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   ids: Ids;
-  seal: Seal;
+  seal: Encryption;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
@@ -95,14 +95,14 @@ const ATTEMPTS_MAX = 200;
 const STIRRING_MS = 120_000;
 
 /** @throws Failure `bad_setting` when an allowed range is none */
-export function makeWebhooks(given: WebhooksNeeds): Webhooks {
+export function makeWebhooks(given: WebhooksDeps): Webhooks {
   const { db, clock, seal, settings } = given;
   const allowed = parseRanges(settings.allowCidrs);
-  const sender = makeSender(settings.send, allowed, given.resolve ?? systemResolve);
+  const client = makeAttemptClient(settings.send, allowed, given.resolve ?? systemResolve);
   const envelopes = makeEnvelopes({ seal, allowed, userAgent: settings.userAgent });
   const daemons = given.daemons ?? (() => 1);
   const wake = given.wake ?? (() => {});
-  const worker = new Worker({ ...given, envelopes, sender, daemons, wake });
+  const worker = new Worker({ ...given, envelopes, client, daemons, wake });
   const getDelivery = async (id: string) => {
     const delivery = await history.findDelivery(db, id, clock.now());
     if (!delivery) throw new Failure('not_found');
@@ -117,7 +117,7 @@ export function makeWebhooks(given: WebhooksNeeds): Webhooks {
     isStirring: () => monotonicMs() < madeAt + STIRRING_MS,
     runOnce: (now) => worker.runOnce(now),
     drain: (timeoutMs) => worker.drain(timeoutMs),
-    close: () => sender.close(),
+    close: () => client.close(),
     held: () => worker.held,
     async listDeliveries(filter, { cursor, limit }) {
       const data = await history.listDeliveries(db, filter, cursor, limit, clock.now());

@@ -11,28 +11,32 @@ let database: TestDatabase;
 let api: TestApi;
 
 /** A finished look, judged at once by the reconciler, and everything posted that follows. */
-async function look(kind: 'wallet' | 'token', object: string, record: object): Promise<void> {
-  const at = isoText(api.doors.clock.now());
+async function observation(
+  kind: 'wallet' | 'token',
+  object: string,
+  record: object,
+): Promise<void> {
+  const at = isoText(api.deps.clock.now());
   await database.db.sql`
-    insert into tallyhook.objects (name, kind, weight, next_look_at, added_at)
+    insert into tallyhook.targets (name, kind, weight, next_poll_at, added_at)
     values (${object}, ${kind}, 1, ${at}, ${at}) on conflict do nothing`;
   await database.db.sql`
-    insert into tallyhook.looks (id, object, kind, started_at, ended_at, result, record)
-    values (${api.ids.next('look')}, ${object}, ${kind}, ${at}, ${at}, 'seen',
+    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, record)
+    values (${api.ids.next('observation')}, ${object}, ${kind}, ${at}, ${at}, 'seen',
       ${asJson(record)}::jsonb)`;
-  await api.reconciler.runOnce(api.doors.clock.now());
+  await api.reconciler.runOnce(api.deps.clock.now());
   await post();
 }
 
 async function post(): Promise<void> {
-  while ((await api.ledger.runOnce(api.doors.clock.now())).posted > 0);
+  while ((await api.ledger.runOnce(api.deps.clock.now())).posted > 0);
 }
 
-const lookAtWallet = (addr: string, balance: bigint) =>
-  look('wallet', `wallet:${addr.toLowerCase()}`, { addr, balance, status: 1 });
+const pollWallet = (addr: string, balance: bigint) =>
+  observation('wallet', `wallet:${addr.toLowerCase()}`, { addr, balance, status: 1 });
 
 async function recorded(change: Parameters<typeof aWrite>[0] = {}): Promise<string> {
-  const made = await api.journal.record(aWrite(change));
+  const made = await api.operations.record(aWrite(change));
   if (!('id' in made)) throw new Error('the key is held');
   return made.id;
 }
@@ -40,19 +44,19 @@ async function recorded(change: Parameters<typeof aWrite>[0] = {}): Promise<stri
 beforeAll(async () => {
   database = await createDatabase();
   api = await openApi(database.db);
-  await lookAtWallet(ADDR_A, HUGE);
-  await lookAtWallet(ADDR_B, 500n);
+  await pollWallet(ADDR_A, HUGE);
+  await pollWallet(ADDR_B, 500n);
 });
 afterAll(() => database.drop());
 
 describe('A wallet', () => {
   test('shows what is posted, unknown, and the best and worst of it, digit by digit', async () => {
     const paid = await recorded();
-    await api.journal.conclude(accepted(paid, HUGE, api.doors.clock.now()));
+    await api.operations.conclude(accepted(paid, HUGE, api.deps.clock.now()));
     const unposted = await api.ask('GET', `/api/wallets/${ADDR_A}`);
     expect(unposted.body).toMatchObject({ ledger_balance: `${HUGE}`, unposted: '-101' });
     await post();
-    await api.journal.conclude(lost(await recorded(), api.doors.clock.now()));
+    await api.operations.conclude(lost(await recorded(), api.deps.clock.now()));
     await recorded({ fields: { fromAddr: ADDR_B, toAddr: ADDR_A, amount: 7n, feeAmount: 0n } });
     const { body } = await api.ask(
       'GET',
@@ -96,8 +100,10 @@ describe('A wallet', () => {
       `/api/wallets/${ADDR_A}/statement?limit=1&cursor=${first.body.next_cursor}`,
     );
     expect(second.body.data.map((line) => line.kind)).toEqual(['opening']);
-    const looks = await api.ask('GET', `/api/wallets/${ADDR_A}/observations`);
-    expect(looks.body.data).toMatchObject([{ result: 'seen', balance: `${HUGE}`, status: '1' }]);
+    const observations = await api.ask('GET', `/api/wallets/${ADDR_A}/observations`);
+    expect(observations.body.data).toMatchObject([
+      { result: 'seen', balance: `${HUGE}`, status: '1' },
+    ]);
   });
 
   test.each(['', '/statement', '/observations'])('that nobody saw is not found%s', async (path) => {
@@ -140,7 +146,7 @@ describe('The ledger', () => {
 describe('A drift', () => {
   test('is listed once it is confirmed, with its history', async () => {
     const addr = `0x${'77'.repeat(20)}`;
-    for (const balance of [500n, 750n, 750n]) await lookAtWallet(addr, balance);
+    for (const balance of [500n, 750n, 750n]) await pollWallet(addr, balance);
     const { body } = await api.ask('GET', `/api/drifts?state=open&addr=${addr}`);
     expect(body.data).toMatchObject([{ addr, amount: '250', state: 'open', closed_at: null }]);
     const found = await api.ask('GET', `/api/drifts/${body.data[0]?.id}`);
@@ -158,9 +164,9 @@ describe('A token', () => {
       fields: { fromAddr: null, toAddr: null, amount: null, feeAmount: null, ...token },
     });
     const outcome = { class: 'accepted' as const, txHash: HASH } as never;
-    const endedAt = api.doors.clock.now();
-    await api.journal.conclude({ operationId: id, outcome, answer: undefined, endedAt });
-    await look('token', `token:${HUGE}:34`, {
+    const endedAt = api.deps.clock.now();
+    await api.operations.conclude({ operationId: id, outcome, answer: undefined, endedAt });
+    await observation('token', `token:${HUGE}:34`, {
       ...token,
       ...{ owner: ADDR_A, uri: 'u', metaData: 'm', extraData: 'x', creator: ADDR_B },
       ...{ createdAtText: '', ownedAtText: '', locked: false, status: 1, lastTxHash: HASH },

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 afterAll(() => database.drop());
 
-const now = () => api.doors.clock.now();
+const now = () => api.deps.clock.now();
 const postAll = async () => {
   while ((await api.ledger.runOnce(now())).posted > 0);
 };
@@ -34,15 +34,15 @@ const balance = async (addr: string) => {
   return (await balancesOf(database.db, [account])).get(account)?.balance ?? 0n;
 };
 async function sent(): Promise<string> {
-  const made = await api.journal.record(aWrite());
+  const made = await api.operations.record(aWrite());
   if (!('id' in made)) throw new Error('it was not taken');
   return made.id;
 }
 const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settled') =>
   database.db.begin((tx) =>
-    api.journal.move(tx, [
+    api.operations.move(tx, [
       {
-        ...{ id, to, at: now(), cause: 'looks', evidence: { looks: ['look_1'] } },
+        ...{ id, to, at: now(), cause: 'observations', evidence: { observations: ['look_1'] } },
         ...(to === 'settled' ? { settledAt: now() } : {}),
       },
     ]),
@@ -50,7 +50,7 @@ const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settl
 /** A transfer of 100 and a fee of 1 whose answer was lost. */
 async function undecided(): Promise<string> {
   const id = await sent();
-  await api.journal.conclude(lost(id, now()));
+  await api.operations.conclude(lost(id, now()));
   await move(id, 'undecided');
   return id;
 }
@@ -162,7 +162,7 @@ describe('A decision', () => {
   test('Yields to an answer of the service that arrives before the approval', async () => {
     const id = await undecided();
     await decide(id, 'not_executed');
-    await api.journal.conclude(accepted(id, 9_999n, now()));
+    await api.operations.conclude(accepted(id, 9_999n, now()));
     const { status, body } = await approve(id);
     expect({ status, code: body.code, state: body.state }).toEqual({
       ...{ status: 409, code: 'conflict', state: 'accepted' },
@@ -177,7 +177,7 @@ describe('There is nothing to decide', () => {
       'is still looked into',
       async () => {
         const id = await sent();
-        await api.journal.conclude(lost(id, now()));
+        await api.operations.conclude(lost(id, now()));
         return id;
       },
     ],
@@ -185,7 +185,7 @@ describe('There is nothing to decide', () => {
       'was accepted by the service',
       async () => {
         const id = await sent();
-        await api.journal.conclude(accepted(id, 10_000n, now()));
+        await api.operations.conclude(accepted(id, 10_000n, now()));
         return id;
       },
     ],
@@ -193,7 +193,7 @@ describe('There is nothing to decide', () => {
       'was accepted and has settled',
       async () => {
         const id = await sent();
-        await api.journal.conclude(accepted(id, 10_001n, now()));
+        await api.operations.conclude(accepted(id, 10_001n, now()));
         await move(id, 'settled');
         return id;
       },
@@ -225,7 +225,7 @@ describe('There is nothing to decide', () => {
 
 describe('A queued write', () => {
   const queued = async () => {
-    const made = await api.journal.record(
+    const made = await api.operations.record(
       aWrite({ owner: 'ann', expiresAt: now() + 60_000, queue: true }),
     );
     if (!('queued' in made)) throw new Error('it was not queued');
@@ -240,7 +240,7 @@ describe('A queued write', () => {
     expect({ status, state: body.state }).toEqual({ status: 200, state: 'cancelled' });
     expect((await cancel(first, ann)).body.code).toBe('conflict');
     expect((await cancel(second, await api.keyFor('admin'))).body.state).toBe('cancelled');
-    expect(await api.journal.claimQueued(now(), 10)).toEqual([]);
+    expect(await api.operations.claimQueued(now(), 10)).toEqual([]);
   });
 
   test('Is listed as such, with its end, and nobody can decide it', async () => {

@@ -157,8 +157,8 @@ describe('What the API does not take', () => {
 
 describe('An error inside', () => {
   test('answers 500 with nothing in it, and is logged without a value', async () => {
-    const broken = await openApi(database.db, (doors) => ({
-      ...doors,
+    const broken = await openApi(database.db, (deps) => ({
+      ...deps,
       clock: {
         now: () => {
           throw new Error('the secret is thk_0123456789012345678901234567890123456789');

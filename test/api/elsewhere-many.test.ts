@@ -25,7 +25,7 @@ const lines = async (raw: string) => {
     .map((line) => JSON.parse(line));
 };
 const postAll = async () => {
-  while ((await api.ledger.runOnce(api.doors.clock.now())).posted > 0);
+  while ((await api.ledger.runOnce(api.deps.clock.now())).posted > 0);
 };
 
 describe('Many reports', () => {

@@ -16,20 +16,20 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const now = () => api.doors.clock.now();
+const now = () => api.deps.clock.now();
 const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
 const postAll = async () => {
   while ((await api.ledger.runOnce(now())).posted > 0);
 };
 async function recorded(change: Parameters<typeof aWrite>[0] = {}): Promise<string> {
-  const made = await api.journal.record(aWrite(change));
+  const made = await api.operations.record(aWrite(change));
   if (!('id' in made)) throw new Error('it was not taken');
   return made.id;
 }
 /** A transfer of that amount whose answer was lost. */
 async function lostTransfer(amount: bigint): Promise<string> {
   const id = await recorded({ fields: { amount } });
-  await api.journal.conclude(lost(id, now()));
+  await api.operations.conclude(lost(id, now()));
   return id;
 }
 
@@ -81,7 +81,7 @@ describe('One report', () => {
   test('Of a write that went through the gateway is known', async () => {
     const id = await recorded({ fields: { amount: 4_711n } });
     const number = nextNumber();
-    await api.journal.conclude(accepted(id, number, now()));
+    await api.operations.conclude(accepted(id, number, now()));
     const { status, body } = await report(aTransfer({ amount: '4711', tx_log_no: String(number) }));
     expect({ status, id: body.id }).toEqual({ status: 200, id });
   });
@@ -168,7 +168,7 @@ describe('A report that looks like an operation of ours', () => {
   test('Brings the number to one that was executed without it', async () => {
     const id = await lostTransfer(205n);
     await database.db.begin((tx) =>
-      api.journal.move(tx, [
+      api.operations.move(tx, [
         { id, to: 'executed', at: now(), cause: 'evidence', evidence: { basis: 'two_sided' } },
       ]),
     );
@@ -229,9 +229,9 @@ test('A report and the answer that bring one number at once leave it in the book
     const id = await recorded({ fields: { amount: 900n } });
     const number = nextNumber();
     const given = aTransfer({ amount: '900', tx_log_no: String(number), distinct: true });
-    await Promise.all([api.journal.conclude(accepted(id, number, now())), report(given)]);
+    await Promise.all([api.operations.conclude(accepted(id, number, now())), report(given)]);
     const rows = await database.owner.sql<{ posted: boolean }[]>`
-      select in_books and posting_problem is null as posted from tallyhook.operations
+      select in_books and quarantine_reason is null as posted from tallyhook.operations
       where tx_log_no = ${number.toString()}::numeric`;
     expect(rows.filter(({ posted }) => posted).length).toBe(1);
   }

@@ -24,7 +24,7 @@ async function tell(balance: string): Promise<string> {
       {
         type: 'wallet.observed',
         subject: `wallet:${ADDR_A}`,
-        occurredAt: api.doors.clock.now(),
+        occurredAt: api.deps.clock.now(),
         data: { addr: ADDR_A, current: { balance, status: 1 } },
       },
     ]),

@@ -6,22 +6,26 @@
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { expect } from 'vitest';
 import type { z } from 'zod';
-import { type Api, type ApiDoors, makeApi } from '../../src/api/api.ts';
+import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
 import { makeNotifier } from '../../src/daemon/workers/notifier.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
-import { makeDecisions, makeElsewhere, makeJournal } from '../../src/operations/operations.ts';
-import { systemChance } from '../../src/kernel/random.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { makeEncryption } from '../../src/kernel/encryption.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { makeSeal } from '../../src/kernel/encryption.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
 import { type Books, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
+import {
+  makeDecisions,
+  makeOperations,
+  makeReportedOperations,
+} from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
@@ -64,7 +68,7 @@ async function openStages(db: Db) {
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
   const metrics = makeMetrics();
-  const seal = makeSeal(chance.bytes(32), chance);
+  const seal = makeEncryption(chance.bytes(32), chance);
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
     ...{ db, clock, chance, ids, seal, log, metrics, settings },
@@ -78,8 +82,8 @@ async function openStages(db: Db) {
     quota: makeQuotaKeeper(db, clock),
     settings: UPSTREAM,
   });
-  const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
-  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
+  const operations = makeOperations({ db, clock, ids, daemon, outbox });
   const observer = makeObserver({
     ...{ db, clock, chance, ids, upstream, outbox, metrics },
     settings: OBSERVER,
@@ -87,19 +91,19 @@ async function openStages(db: Db) {
   const books: Books = { feeMode: 'on_top', operators: new Map() };
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
   const decisions = makeDecisions({ db, clock, outbox });
-  const elsewhere = makeElsewhere({
+  const elsewhere = makeReportedOperations({
     ...{ db, clock, ids, outbox },
     absorbed: (tx, operations, before) => listAbsorbed(tx, operations, books, before),
     observe: addWallets,
   });
   const reconciler = makeReconciler({
-    ...{ db, daemon, ids, journal, books, outbox },
+    ...{ db, daemon, ids, operations, books, outbox },
     settings: RECONCILER,
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
   const keys = makeKeys({ db, clock, chance, ids });
   const told = { db, clock, ids, log, lines, metrics, keys };
-  const recorded = { journal, decisions, elsewhere };
+  const recorded = { operations, decisions, elsewhere };
   return {
     ...told,
     ...recorded,
@@ -114,22 +118,22 @@ async function openStages(db: Db) {
 }
 
 /** The API of one daemon. */
-export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (doors) => doors) {
+export async function openApi(db: Db, change: (deps: ApiDeps) => ApiDeps = (deps) => deps) {
   const stages = await openStages(db);
   const { clock, log, metrics, keys, observer, upstream, webhooks, reports } = stages;
-  const { journal, decisions, elsewhere } = stages;
+  const { operations, decisions, elsewhere } = stages;
   const stopping = new AbortController();
   const notifier = makeNotifier();
-  const doors = change({
+  const deps = change({
     ...{ db, clock, log, metrics, keys, observer, upstream, webhooks, reports },
-    ...{ journal, decisions, elsewhere, wake: () => {} },
+    ...{ operations, decisions, elsewhere, wake: () => {} },
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.next,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,
   });
-  const api = makeApi(doors);
+  const api = makeApi(deps);
   const secrets = new Map<string, string>();
   const keyFor = async (...scopes: Scope[]) => {
     const name = scopes.join(' ');
@@ -144,7 +148,7 @@ export async function openApi(db: Db, change: (doors: ApiDoors) => ApiDoors = (d
     const response = await api.request(path, requestOf(method, { ...call, key }));
     return heldAgainst(api, method, path, response);
   };
-  return { ...stages, api, ask, keyFor, doors, notifier, stopping };
+  return { ...stages, api, ask, keyFor, deps, notifier, stopping };
 }
 
 const UPSTREAM = {
@@ -174,7 +178,7 @@ const OBSERVER = {
   steadyShare: 0.2,
   probeMs: 60_000,
   probeDownMs: 10_000,
-  lookTimeoutMs: 5_000,
+  pollTimeoutMs: 5_000,
 };
 
 export function requestOf(method: string, { key, body, raw, headers }: Call): RequestInit {

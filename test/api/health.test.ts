@@ -38,9 +38,9 @@ describe('Health', () => {
   });
 
   test('A missing migration makes it unready', async () => {
-    const behind = await openApi(database.db, (doors) => ({
-      ...doors,
-      migrations: [...doors.migrations, { idx: 99, tag: '0099', statements: [], hash: '' }],
+    const behind = await openApi(database.db, (deps) => ({
+      ...deps,
+      migrations: [...deps.migrations, { idx: 99, tag: '0099', statements: [], hash: '' }],
     }));
     const { status, body } = await behind.ask('GET', '/readyz', anybody);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'migrations' });
@@ -49,7 +49,7 @@ describe('Health', () => {
   test('A database that is away makes it unready, and every other path answers 503', async () => {
     const away = connect({ url: 'postgres://nobody@127.0.0.1:9/nothing', max: 1 });
     const key = await api.keyFor('admin');
-    const lost = await openApi(database.db, (doors) => ({ ...doors, db: away }));
+    const lost = await openApi(database.db, (deps) => ({ ...deps, db: away }));
     const ready = await lost.ask('GET', '/readyz', anybody);
     expect({ status: ready.status, check: ready.body.check }).toEqual({
       status: 503,

@@ -73,9 +73,9 @@ test('A puller that goes away leaves nothing waiting', async () => {
   const gone = new AbortController();
   const key = await api.keyFor('read');
   let waiting = 0;
-  const { nextEvent } = api.doors;
+  const { nextEvent } = api.deps;
   const heard = new Promise<void>((resolve) => {
-    api.doors.nextEvent = async (signal, ms) => {
+    api.deps.nextEvent = async (signal, ms) => {
       waiting += 1;
       resolve();
       await nextEvent(signal, ms);

@@ -10,7 +10,7 @@ let api: TestApi;
 const ids: string[] = [];
 
 async function recorded(change: Parameters<typeof aWrite>[0]): Promise<string> {
-  const made = await api.journal.record(aWrite(change));
+  const made = await api.operations.record(aWrite(change));
   if (!('id' in made)) throw new Error('the key is held');
   return made.id;
 }
@@ -20,9 +20,9 @@ beforeAll(async () => {
   api = await openApi(database.db);
   for (let n = 0n; n < 5n; n++)
     ids.push(await recorded({ reference: `order ${n}`, fields: { amount: HUGE + n } }));
-  const now = api.doors.clock.now();
-  await api.journal.conclude(accepted(ids[0] as string, HUGE, now));
-  await api.journal.conclude(lost(ids[1] as string, now));
+  const now = api.deps.clock.now();
+  await api.operations.conclude(accepted(ids[0] as string, HUGE, now));
+  await api.operations.conclude(lost(ids[1] as string, now));
 });
 afterAll(() => database.drop());
 

@@ -16,13 +16,13 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await database.owner.sql`delete from tallyhook.watches`;
-  await database.owner.sql`delete from tallyhook.objects`;
+  await database.owner.sql`delete from tallyhook.targets`;
 });
 afterAll(() => database.drop());
 
-async function objects(): Promise<{ name: string; weight: number }[]> {
+async function targets(): Promise<{ name: string; weight: number }[]> {
   const rows = await database.db.sql<{ name: string; weight: number }[]>`
-    select name, weight from tallyhook.objects order by name`;
+    select name, weight from tallyhook.targets order by name`;
   return [...rows];
 }
 
@@ -43,8 +43,8 @@ describe('A watch', () => {
       weight: 1,
       created_by: 'owner of manage',
     });
-    expect(body.look_age_max_ms).toBeGreaterThanOrEqual(60_000);
-    expect(await objects()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}`, weight: 1 }]);
+    expect(body.observation_age_max_ms).toBeGreaterThanOrEqual(60_000);
+    expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}`, weight: 1 }]);
   });
 
   test('asked for again keeps its id and takes the new weight', async () => {
@@ -56,7 +56,7 @@ describe('A watch', () => {
       weight: 3,
     });
     expect(again.body).toMatchObject({ id: first.body.id, weight: 3 });
-    expect(await objects()).toEqual([{ name: 'token:1:90071992547409930001', weight: 3 }]);
+    expect(await targets()).toEqual([{ name: 'token:1:90071992547409930001', weight: 3 }]);
   });
 
   test('of an array answers each object once, in the order asked', async () => {
@@ -81,13 +81,13 @@ describe('A watch', () => {
     const { body } = await post({ kind: 'wallet', addr: ADDR_A });
     const { status } = await api.ask('DELETE', `/api/watches/${body.id}`);
     expect(status).toBe(204);
-    expect(await objects()).toEqual([]);
+    expect(await targets()).toEqual([]);
     expect((await api.ask('DELETE', `/api/watches/${body.id}`)).status).toBe(404);
   });
 
   test('that ends leaves the object if an operation of ours touches it', async () => {
-    await api.journal.record(aWrite({ fields: { fromAddr: ADDR_B, toAddr: ADDR_B } }));
-    await api.journal.record(
+    await api.operations.record(aWrite({ fields: { fromAddr: ADDR_B, toAddr: ADDR_B } }));
+    await api.operations.record(
       aWrite({ kind: 'burn', fields: { contractId: 8n, tokenId: 9n, amount: null } }),
     );
     for (const wish of [
@@ -99,7 +99,7 @@ describe('A watch', () => {
       const { body } = await post(wish);
       await api.ask('DELETE', `/api/watches/${body.id}`);
     }
-    expect((await objects()).map(({ name }) => name)).toEqual([
+    expect((await targets()).map(({ name }) => name)).toEqual([
       'token:8:9',
       `wallet:${ADDR_B.toLowerCase()}`,
     ]);
@@ -122,6 +122,6 @@ describe('A watch', () => {
       code: 'invalid_request',
     });
     expect(answer.body.errors.map((error) => error.path)).toContain(path);
-    expect(await objects()).toEqual([]);
+    expect(await targets()).toEqual([]);
   });
 });

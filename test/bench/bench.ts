@@ -3,7 +3,7 @@
  * something broke, never because something was slow.
  */
 import { Command, InvalidArgumentError } from 'commander';
-import { type Bench, type Figures, isHeld, type Result, type Wanted } from './frame.ts';
+import { type Bench, type Figures, isHeld, type PostingRequest, type Result } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
@@ -82,7 +82,7 @@ function textOf({ median, min, max }: Figures, unit: string): string {
   return `${short(median)} ${unit} (${short(min)}–${short(max)})`;
 }
 
-function wantedText({ of, atLeast, atMost }: Wanted, unit: string): string {
+function wantedText({ of, atLeast, atMost }: PostingRequest, unit: string): string {
   const sign = of === 'ratio' ? 'x' : unit;
   const parts = [
     ...(atLeast === undefined ? [] : [`≥ ${short(atLeast)} ${sign}`]),

@@ -24,7 +24,7 @@ export interface Figures {
 }
 
 /** What is aimed for: a bound on the measured median, or on the ratio to the reference. */
-export interface Wanted {
+export interface PostingRequest {
   of: 'measured' | 'ratio';
   atLeast?: number;
   atMost?: number;
@@ -39,7 +39,7 @@ export interface Result {
   reference?: Figures;
   /** Median over the rounds of measured ÷ reference. */
   ratio?: number;
-  wanted?: Wanted;
+  wanted?: PostingRequest;
   /** Why it is as it is. */
   note?: string;
 }

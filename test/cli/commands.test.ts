@@ -28,11 +28,11 @@ beforeAll(async () => {
   api = await openApi(database.db);
   for (let n = 0; n < COUNT; n++) {
     const reference = ['=1+1', '+49 30', '-5', '@home', 'a "quoted", one\nand more', 'plain'][n];
-    const made = await api.journal.record(
+    const made = await api.operations.record(
       aWrite({ reference: reference ?? null, fields: { amount: HUGE } }),
     );
     if (n === 5 && 'id' in made)
-      await api.journal.conclude(accepted(made.id, HUGE, api.doors.clock.now()));
+      await api.operations.conclude(accepted(made.id, HUGE, api.deps.clock.now()));
   }
   const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
   server = createServer((request, response) => void listener(request, response));
@@ -124,7 +124,7 @@ describe('tallyhook freeze and unfreeze', () => {
     const { body } = await api.ask('GET', '/api/status');
     expect(body.freeze).toMatchObject({ reason: 'the key leaked', released_at: null });
     expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 1');
-    await expect(api.journal.record(aWrite())).rejects.toMatchObject({ code: 'frozen' });
+    await expect(api.operations.record(aWrite())).rejects.toMatchObject({ code: 'frozen' });
     const doctor = await run('doctor', '--json');
     const { checks } = JSON.parse(doctor.out);
     expect(checks.find(({ check }: { check: string }) => check === 'writes')).toMatchObject({

@@ -59,13 +59,15 @@ describe('The pages about writes', () => {
   }
 
   test('Show an undecided write by its reference, and two people decide it there', async () => {
-    const made = await api.journal.record(aWrite({ reference: 'order <b>7</b>' }));
+    const made = await api.operations.record(aWrite({ reference: 'order <b>7</b>' }));
     if (!('id' in made)) throw new Error('it was not taken');
     const { id } = made;
-    const at = api.doors.clock.now();
-    await api.journal.conclude(lost(id, at));
+    const at = api.deps.clock.now();
+    await api.operations.conclude(lost(id, at));
     await database.db.begin((tx) =>
-      api.journal.move(tx, [{ id, to: 'undecided', at, cause: 'looks', evidence: { look: 1 } }]),
+      api.operations.move(tx, [
+        { id, to: 'undecided', at, cause: 'observations', evidence: { observation: 1 } },
+      ]),
     );
     const ann = await pageOf('ann', '/operations?state=undecided&words=order+%3Cb%3E7%3C%2Fb%3E');
     await ann.locator('#rows', { hasText: 'order <b>7</b>' }).waitFor();

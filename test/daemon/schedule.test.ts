@@ -1,7 +1,7 @@
 /** The rhythm of workers: by themselves, when woken, after failures, and never after a stop. */
 import { describe, expect, it, test } from 'vitest';
-import { makeNotifier } from '../../src/daemon/workers/notifier.ts';
 import { startNudges } from '../../src/daemon/workers/cron.ts';
+import { makeNotifier } from '../../src/daemon/workers/notifier.ts';
 import { makeSchedule, type Worker } from '../../src/daemon/workers/schedule.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';

@@ -20,7 +20,7 @@ describe('What a stage is given', () => {
     const given = config({
       http: { body_bytes_max: 2_000, concurrency_max: 3 },
       upstream: { read_timeout_ms: 4, write_timeout_ms: 5, forwards_max: 6, steady_share: 0.5 },
-      observer: { steady_ms: 7, probe_ms: 8, look_timeout_ms: 9 },
+      observer: { steady_ms: 7, probe_ms: 8, poll_timeout_ms: 9 },
       reconciler: { read_lag_ms: 0, quiescence_ms: 11, undecided_after_ms: 12 },
     });
     expect(gatewaySettings(given)).toEqual({
@@ -40,7 +40,7 @@ describe('What a stage is given', () => {
     expect(observerSettings(given)).toMatchObject({
       steadyMs: 7,
       probeMs: 8,
-      lookTimeoutMs: 9,
+      pollTimeoutMs: 9,
       steadyShare: 0.5,
     });
     expect(reconcilerSettings(given)).toMatchObject({

@@ -6,8 +6,8 @@
 import { chown, cp, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { openEmbedded } from '../../src/db/embedded/embedded.ts';
 import { findPackage } from '../../src/db/embedded/binaries.ts';
+import { openEmbedded } from '../../src/db/embedded/embedded.ts';
 import { findUser, type ServerUser, troubleEntering } from '../../src/db/embedded/process.ts';
 import {
   ask,

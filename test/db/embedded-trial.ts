@@ -8,7 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
-import { type EmbeddedOptions, type EmbeddedServer, openEmbedded } from '../../src/db/embedded/embedded.ts';
+import {
+  type EmbeddedOptions,
+  type EmbeddedServer,
+  openEmbedded,
+} from '../../src/db/embedded/embedded.ts';
 import type { ServerUser } from '../../src/db/embedded/process.ts';
 
 export const RUNS_AS_ROOT = process.geteuid?.() === 0;

@@ -15,13 +15,13 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /** Changes something inside a transaction, looks, and takes it back. */
-async function meanwhile<T>(change: string, look: (db: Db) => Promise<T>): Promise<T> {
+async function meanwhile<T>(change: string, observation: (db: Db) => Promise<T>): Promise<T> {
   let seen: T | undefined;
   const undo = new Error('undo');
   await database.owner
     .begin(async (tx) => {
       await tx.sql.unsafe(change);
-      seen = await look(tx as unknown as Db);
+      seen = await observation(tx as unknown as Db);
       throw undo;
     })
     .catch((error: unknown) => {

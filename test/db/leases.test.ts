@@ -3,12 +3,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   type Daemon,
   daemonAlive,
-  enrolDaemon,
   findInstallationFact,
   fixInstallationFact,
   holdFence,
   holdLease,
   keepAlive,
+  registerDaemon,
   retireDaemon,
   setInstallationFact,
 } from '../../src/db/leases.ts';
@@ -32,8 +32,8 @@ beforeEach(async () => {
   round++;
   // Later than all that earlier tests left behind.
   clock = manualClock(Date.UTC(2026, round, 1));
-  a = await enrolDaemon(database.db, `dmn_a${round}`, clock.now(), ALIVE_MS);
-  b = await enrolDaemon(database.db, `dmn_b${round}`, clock.now(), ALIVE_MS);
+  a = await registerDaemon(database.db, `dmn_a${round}`, clock.now(), ALIVE_MS);
+  b = await registerDaemon(database.db, `dmn_b${round}`, clock.now(), ALIVE_MS);
 });
 
 const hold = (daemon: Daemon, name = `work${round}`) =>
@@ -45,7 +45,7 @@ const lost = { code: 'lease_lost' };
 describe('Daemons', () => {
   test('Have epochs that rise with every start', async () => {
     expect(b.epoch).toBeGreaterThan(a.epoch);
-    await expect(enrolDaemon(database.db, a.id, clock.now(), ALIVE_MS)).rejects.toThrow();
+    await expect(registerDaemon(database.db, a.id, clock.now(), ALIVE_MS)).rejects.toThrow();
   });
 
   test('Are counted while they give signs, and not after', async () => {
@@ -96,7 +96,7 @@ describe('A lease', () => {
   });
 
   test('Of a daemon that no longer counts as alive is free before it runs out', async () => {
-    const doomed = await enrolDaemon(database.db, `dmn_c${round}`, clock.now(), 1_000);
+    const doomed = await registerDaemon(database.db, `dmn_c${round}`, clock.now(), 1_000);
     expect(await hold(doomed)).toBe(1n);
     clock.advance(999);
     expect(await hold(a)).toBeUndefined();
@@ -121,7 +121,7 @@ describe('A lease', () => {
   test('Wanted by twenty at once goes to one', async () => {
     const daemons = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
-        enrolDaemon(database.db, `dmn_${round}_${i}`, clock.now(), ALIVE_MS),
+        registerDaemon(database.db, `dmn_${round}_${i}`, clock.now(), ALIVE_MS),
       ),
     );
     const fences = await Promise.all(daemons.map((daemon) => hold(daemon)));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
-const KEEP = { events: 400, looks: 90, deliveries: 90, attempts: 30 };
+const KEEP = { events: 400, observations: 90, deliveries: 90, attempts: 30 };
 const DAY_MS = 86_400_000;
 
 let database: TestDatabase;

@@ -36,7 +36,7 @@ const VIEWS: Record<string, string> = {
   wallet_positions:
     'addr text, status integer, opened boolean, ledger_balance numeric, unposted numeric, ' +
     'in_flight numeric, unknown numeric, best_case numeric, worst_case numeric, ' +
-    `observed_balance numeric, observed_at ${TIME}, ledger_at_look numeric, drift numeric`,
+    `observed_balance numeric, observed_at ${TIME}, ledger_at_observation numeric, drift numeric`,
   operations: OPERATIONS,
   operations_without_tx_number: OPERATIONS,
   drifts: DRIFTS,

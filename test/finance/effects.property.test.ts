@@ -4,8 +4,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { asJson } from '../../src/db/connect.ts';
-import type { Operation } from '../../src/operations/operations.ts';
 import { type Books, type Leg, legsOf } from '../../src/ledger/ledger.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { BOOKS_FACT, booksFact } from '../../src/reports/reports.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { addr } from '../reports/world.ts';

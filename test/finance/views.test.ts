@@ -104,7 +104,7 @@ test('Movements are counted on the day of the time zone', async () => {
 test('A position shows what is unposted, in flight, unknown and adrift', async () => {
   const lost = { answered_at: null, effective_at: null, operation_no: null };
   const pay = { kind: 'transfer', from_addr: addr(1), to_addr: addr(6), ...lost };
-  await world.operation({ amount: 10, posting_problem: 'kept back' });
+  await world.operation({ amount: 10, quarantine_reason: 'kept back' });
   await world.operation({ ...pay, state: 'sending', amount: 20, fee_amount: 1 });
   await world.operation({ ...pay, state: 'unknown', amount: 3 });
   await world.operation({ ...lost, operation_no: 7, state: 'undecided', amount: 4 });
@@ -125,7 +125,7 @@ test('A position shows what is unposted, in flight, unknown and adrift', async (
     worst_case: 136n,
     observed_balance: 150n,
     observed_at: START + 12 * HOUR + 1,
-    ledger_at_look: 150n,
+    ledger_at_observation: 150n,
     drift: -2n,
   });
   expect(rows.find((row) => row.addr === addr(6))).toMatchObject({

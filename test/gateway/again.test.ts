@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeRetryBudget } from '../../src/gateway/retry-budget.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, GIVE, type House, openHouse } from './gateway-house.ts';
+import { BODY, GIVE, openRig, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -36,10 +36,10 @@ async function closedPort() {
   };
 }
 
-const give = (house: House, key?: string) =>
-  house.call('POST', GIVE, {
+const give = (rig: Rig, key?: string) =>
+  rig.call('POST', GIVE, {
     headers: {
-      authorization: `Bearer ${house.secret}`,
+      authorization: `Bearer ${rig.secret}`,
       ...(key === undefined ? {} : { 'idempotency-key': key }),
     },
     body: BODY,
@@ -54,9 +54,9 @@ async function sendsOf(id: unknown) {
 describe('A write that nobody took', () => {
   test('Is tried three times, each a row, and its key is free again', async () => {
     const port = await closedPort();
-    const house = await openHouse(database.db, { txUrl: port.origin });
+    const rig = await openRig(database.db, { txUrl: port.origin });
     try {
-      const first = await give(house, 'refused');
+      const first = await give(rig, 'refused');
       expect(first).toMatchObject({
         status: 502,
         json: { code: 'upstream_not_reached', detail: 'connection_refused' },
@@ -67,18 +67,18 @@ describe('A write that nobody took', () => {
         [2, 'connection_refused'],
         [3, 'connection_refused'],
       ]);
-      const second = await give(house, 'refused');
+      const second = await give(rig, 'refused');
       expect(second.headers['tallyhook-operation']).not.toBe(first.headers['tallyhook-operation']);
     } finally {
-      await house.close();
+      await rig.close();
     }
   });
 
   test('Is accepted when the service comes back in time', async () => {
     const port = await closedPort();
-    const house = await openHouse(database.db, { txUrl: port.origin });
+    const rig = await openRig(database.db, { txUrl: port.origin });
     try {
-      const telling = give(house, 'comes back');
+      const telling = give(rig, 'comes back');
       await expect
         .poll(async () => {
           const rows = await database.owner.sql`
@@ -93,16 +93,16 @@ describe('A write that nobody took', () => {
       expect(told).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
       expect((await sendsOf(told.headers['tallyhook-operation'])).length).toBeGreaterThan(1);
     } finally {
-      await house.close();
+      await rig.close();
       await port.close();
     }
   });
 
   test('Is not tried again once the budget is spent', async () => {
     const port = await closedPort();
-    const house = await openHouse(database.db, { txUrl: port.origin });
+    const rig = await openRig(database.db, { txUrl: port.origin });
     try {
-      const told = await Promise.all(Array.from({ length: 12 }, () => give(house)));
+      const told = await Promise.all(Array.from({ length: 12 }, () => give(rig)));
       const counts = await Promise.all(
         told.map(async ({ headers }) => (await sendsOf(headers['tallyhook-operation'])).length),
       );
@@ -110,7 +110,7 @@ describe('A write that nobody took', () => {
       expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(12 + 11);
       expect(told.every(({ status }) => status === 502)).toBe(true);
     } finally {
-      await house.close();
+      await rig.close();
     }
   });
 });

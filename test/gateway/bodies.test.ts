@@ -5,26 +5,26 @@ import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { SETTINGS } from '../upstream/scripted-service.ts';
-import { BODY, DONE, GIVE, type House, openHouse } from './gateway-house.ts';
+import { BODY, DONE, GIVE, openRig, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db, { bodyBytesMax: 4_096 });
+  rig = await openRig(database.db, { bodyBytesMax: 4_096 });
 });
 beforeEach(() => {
-  house.answer(() => DONE);
-  house.asked.length = 0;
-  house.observed.length = 0;
+  rig.answer(() => DONE);
+  rig.asked.length = 0;
+  rig.observed.length = 0;
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await database.drop();
 });
 
-const key = () => `authorization: Bearer ${house.secret}\r\n`;
-const open = () => connectSocket(Number(new URL(house.url).port), '127.0.0.1');
+const key = () => `authorization: Bearer ${rig.secret}\r\n`;
+const open = () => connectSocket(Number(new URL(rig.url).port), '127.0.0.1');
 /** What came until the text is in it, or until the end. */
 async function until(socket: Socket, text: string): Promise<string> {
   let told = '';
@@ -49,29 +49,29 @@ describe('A large answer', () => {
         ['set-cookie', 'b=2'],
         ['x-internal', 'no'],
       ];
-      house.answer(() => ({ status: 206, headers, body: LARGE }));
-      const told = await house.call('GET', path);
+      rig.answer(() => ({ status: 206, headers, body: LARGE }));
+      const told = await rig.call('GET', path);
       expect(told.status).toBe(206);
       expect(told.bytes.equals(LARGE)).toBe(true);
       expect(told.headers).toMatchObject({ 'content-type': 'a/b', 'set-cookie': ['a=1', 'b=2'] });
       expect(told.headers['x-internal']).toBeUndefined();
-      expect(house.observed).toEqual([]);
+      expect(rig.observed).toEqual([]);
     },
   );
 
   test('Of a read does not keep the gateway, when its caller leaves', async () => {
-    house.answer(() => ({ status: 200, body: LARGE }));
+    rig.answer(() => ({ status: 200, body: LARGE }));
     const socket = open();
     socket.write(`GET /v1/chain/erc721/1/tokens HTTP/1.1\r\nhost: x\r\n${key()}\r\n`);
     await until(socket, 'HTTP/1.1 200');
     socket.destroy();
-    house.answer(() => DONE);
-    expect(await house.call('POST', GIVE, { body: BODY })).toMatchObject({ status: 200 });
+    rig.answer(() => DONE);
+    expect(await rig.call('POST', GIVE, { body: BODY })).toMatchObject({ status: 200 });
   });
 
   test('Of a write is an unknown outcome: it was not read to its end', async () => {
-    house.answer(() => ({ status: 200, body: LARGE }));
-    const told = await house.call('POST', GIVE, { body: BODY });
+    rig.answer(() => ({ status: 200, body: LARGE }));
+    const told = await rig.call('POST', GIVE, { body: BODY });
     expect(told).toMatchObject({ status: 504, json: { code: 'outcome_unknown' } });
   });
 });
@@ -89,8 +89,8 @@ describe('A caller that waits for 100 Continue', () => {
     socket.write(BODY);
     expect(await until(socket, 'tx_log_no')).toMatch(/^HTTP\/1\.1 200 /);
     socket.destroy();
-    expect(house.asked[0]?.body.toString()).toBe(BODY);
-    expect(house.asked[0]?.headers.expect).toBeUndefined();
+    expect(rig.asked[0]?.body.toString()).toBe(BODY);
+    expect(rig.asked[0]?.headers.expect).toBeUndefined();
   });
 
   it.each([
@@ -103,7 +103,7 @@ describe('A caller that waits for 100 Continue', () => {
     const told = (await socket.toArray()).join('');
     expect(told).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(told).not.toContain('100 Continue');
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 });
 
@@ -139,21 +139,21 @@ describe('A body', () => {
       socket.write(`${piece.length.toString(16)}\r\n${piece}\r\n`);
     expect(await until(socket, 'tx_log_no')).toMatch(/^HTTP\/1\.1 200 /);
     socket.destroy();
-    expect(house.asked[0]?.body.toString()).toBe(pieces.join(''));
-    const { te, 'keep-alive': kept, 'transfer-encoding': sent } = house.asked[0]?.headers ?? {};
+    expect(rig.asked[0]?.body.toString()).toBe(pieces.join(''));
+    const { te, 'keep-alive': kept, 'transfer-encoding': sent } = rig.asked[0]?.headers ?? {};
     expect([te, kept, sent]).toEqual([undefined, undefined, undefined]);
   });
 
   test('With an address of any length reaches the service, which judges it', async () => {
     const toAddr = randomBytes(1_500).toString('hex');
     const body = JSON.stringify({ toAddr, amount: 1, reasonType: 'r' });
-    expect(await house.call('POST', GIVE, { body })).toMatchObject({ status: 200 });
-    expect(house.asked[0]?.body.toString()).toBe(body);
+    expect(await rig.call('POST', GIVE, { body })).toMatchObject({ status: 200 });
+    expect(rig.asked[0]?.body.toString()).toBe(body);
   });
 
   test('That is encoded is sent on with the word that says how', async () => {
-    const headers = { authorization: `Bearer ${house.secret}`, 'content-encoding': 'gzip' };
-    await house.call('POST', GIVE, { headers, body: Buffer.from([31, 139, 8]) });
-    expect(house.asked[0]?.headers['content-encoding']).toBe('gzip');
+    const headers = { authorization: `Bearer ${rig.secret}`, 'content-encoding': 'gzip' };
+    await rig.call('POST', GIVE, { headers, body: Buffer.from([31, 139, 8]) });
+    expect(rig.asked[0]?.headers['content-encoding']).toBe('gzip');
   });
 });

@@ -5,20 +5,20 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+import { BODY, DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
 
 const LIMIT = 4_096;
 let database: TestDatabase;
-let house: House;
-const opened: House[] = [];
+let rig: Rig;
+const opened: Rig[] = [];
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db, { bodyBytesMax: LIMIT });
-  opened.push(house);
+  rig = await openRig(database.db, { bodyBytesMax: LIMIT });
+  opened.push(rig);
 });
 beforeEach(() => {
-  house.answer(() => DONE);
-  house.asked.length = 0;
+  rig.answer(() => DONE);
+  rig.asked.length = 0;
 });
 afterAll(async () => {
   for (const one of opened) await one.close();
@@ -44,63 +44,60 @@ describe('A caller', () => {
       {},
       { authorization: 'Bearer of-the-service' },
       { authorization: `Bearer ${UNKNOWN_KEY}` },
-      { authorization: `Basic ${house.secret}` },
+      { authorization: `Basic ${rig.secret}` },
       { 'tallyhook-key': UNKNOWN_KEY },
       { 'tallyhook-key': 'x', authorization: 'Bearer of-the-service' },
     ];
     for (const headers of wrong) {
-      const answered = await house.call(method, path, { headers });
+      const answered = await rig.call(method, path, { headers });
       expect([answered.status, answered.json]).toEqual([status, json]);
       expect(answered.headers['content-type']).toBe('application/json');
     }
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('Does not get our token out of an answer that repeats what was sent', async () => {
-    house.answer(({ headers }) => ({ status: 200, body: JSON.stringify(headers) }));
-    const answered = await house.call('TRACE', '/v1/anything');
+    rig.answer(({ headers }) => ({ status: 200, body: JSON.stringify(headers) }));
+    const answered = await rig.call('TRACE', '/v1/anything');
     expect(answered).toMatchObject({ status: 405, json: { code: 'method_not_allowed' } });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('With a key as its token uses the managed token; with its own beside it, that', async () => {
     const ways: [Record<string, string>, string][] = [
-      [{ authorization: `Bearer ${house.secret}` }, 'Bearer managed'],
-      [{ authorization: `bearer  ${house.secret}` }, 'Bearer managed'],
-      [{ 'tallyhook-key': house.secret }, 'Bearer managed'],
-      [{ 'tallyhook-key': house.secret, authorization: 'Bearer mine' }, 'Bearer mine'],
+      [{ authorization: `Bearer ${rig.secret}` }, 'Bearer managed'],
+      [{ authorization: `bearer  ${rig.secret}` }, 'Bearer managed'],
+      [{ 'tallyhook-key': rig.secret }, 'Bearer managed'],
+      [{ 'tallyhook-key': rig.secret, authorization: 'Bearer mine' }, 'Bearer mine'],
     ];
     for (const [headers, sent] of ways) {
-      await house.call('GET', '/v1/app/token/account', { headers });
-      await house.call('POST', GIVE, { headers, body: BODY });
-      expect(house.asked.slice(-2).map((asked) => asked.headers.authorization)).toEqual([
-        sent,
-        sent,
-      ]);
-      expect(JSON.stringify(house.asked.map((asked) => asked.headers))).not.toContain('thk_');
+      await rig.call('GET', '/v1/app/token/account', { headers });
+      await rig.call('POST', GIVE, { headers, body: BODY });
+      expect(rig.asked.slice(-2).map((asked) => asked.headers.authorization)).toEqual([sent, sent]);
+      expect(JSON.stringify(rig.asked.map((asked) => asked.headers))).not.toContain('thk_');
     }
   });
 
   test('Without the scope gateway is told so, and nothing is sent', async () => {
     const given = { name: 'reader', owner: 'team', scopes: ['read', 'manage'] as const };
-    const { secret } = await house.keys.create(given);
+    const { secret } = await rig.keys.create(given);
     const headers = { authorization: `Bearer ${secret}` };
     for (const [method, path] of [
       ['GET', '/v1/app/token/account'],
       ['POST', GIVE],
     ] as const) {
-      const answered = await house.call(method, path, { headers });
+      const answered = await rig.call(method, path, { headers });
       expect(answered).toMatchObject({ status: 403, json: { code: 'forbidden' } });
     }
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('Needs no key for authorization and maintenance, and a key of ours stays here', async () => {
-    for (const authorization of [undefined, 'Basic abc', 'Bearer user', `Bearer ${house.secret}`]) {
+    for (const authorization of [undefined, 'Basic abc', 'Bearer user', `Bearer ${rig.secret}`]) {
       const headers: Record<string, string> = authorization ? { authorization } : {};
-      await house.call('GET', '/v1/system/maintenance', { headers });
+      await rig.call('GET', '/v1/system/maintenance', { headers });
     }
-    expect(house.asked.map((asked) => asked.headers.authorization)).toEqual([
+    expect(rig.asked.map((asked) => asked.headers.authorization)).toEqual([
       undefined,
       'Basic abc',
       'Bearer user',
@@ -110,7 +107,7 @@ describe('A caller', () => {
 
   test('Hears 503 while the database is away, and the log shows nothing of its key', async () => {
     const keysDb = connect({ url: 'postgres://postgres@127.0.0.1:1/none', max: 1 });
-    const dark = await openHouse(database.db, { keysDb });
+    const dark = await openRig(database.db, { keysDb });
     opened.push(dark);
     const headers = { authorization: `Bearer ${UNKNOWN_KEY}` };
     const answered = await dark.call('GET', '/v1/app/token/account', { headers });
@@ -121,12 +118,12 @@ describe('A caller', () => {
 });
 
 describe('A body', () => {
-  const authorization = () => ({ authorization: `Bearer ${house.secret}` });
+  const authorization = () => ({ authorization: `Bearer ${rig.secret}` });
 
   test('Of exactly the limit goes through', async () => {
     const body = Buffer.alloc(LIMIT, 0x20);
-    await house.call('POST', GIVE, { headers: authorization(), body });
-    expect(house.asked[0]?.body).toEqual(body);
+    await rig.call('POST', GIVE, { headers: authorization(), body });
+    expect(rig.asked[0]?.body).toEqual(body);
   });
 
   it.each([
@@ -144,23 +141,23 @@ describe('A body', () => {
       };
       const body = how === 'declared' ? Buffer.alloc(LIMIT + by) : Readable.from(pieces());
       const options = { dispatcher: agent, headers: authorization() };
-      const first = await request(`${house.url}${GIVE}`, { ...options, method: 'POST', body });
+      const first = await request(`${rig.url}${GIVE}`, { ...options, method: 'POST', body });
       expect([first.statusCode, await first.body.json()]).toMatchObject([
         413,
         { code: 'body_too_large', status: 413 },
       ]);
       expect(first.headers.connection).toBe('keep-alive');
-      const next = await request(`${house.url}/v1/app/token/account`, options);
+      const next = await request(`${rig.url}/v1/app/token/account`, options);
       await next.body.dump();
       expect(next.statusCode).toBe(200);
       await agent.close();
-      expect(house.asked.map(({ method }) => method)).toEqual(['GET']);
+      expect(rig.asked.map(({ method }) => method)).toEqual(['GET']);
     },
   );
 
   test('Announced beyond all measure is refused unread, and the connection ends', async () => {
-    const socket = connectSocket(Number(new URL(house.url).port), '127.0.0.1');
-    const key = `authorization: Bearer ${house.secret}`;
+    const socket = connectSocket(Number(new URL(rig.url).port), '127.0.0.1');
+    const key = `authorization: Bearer ${rig.secret}`;
     socket.write(`POST ${GIVE} HTTP/1.1\r\nhost: x\r\n${key}\r\ncontent-length: 999999999\r\n\r\n`);
     const told = (await socket.toArray()).join('');
     expect(told).toMatch(/^HTTP\/1\.1 413 /);
@@ -169,12 +166,12 @@ describe('A body', () => {
 
   test('That was cut off is neither recorded nor sent', async () => {
     const before = await count();
-    const socket = connectSocket(Number(new URL(house.url).port), '127.0.0.1');
-    const key = `authorization: Bearer ${house.secret}`;
+    const socket = connectSocket(Number(new URL(rig.url).port), '127.0.0.1');
+    const key = `authorization: Bearer ${rig.secret}`;
     socket.end(`POST ${GIVE} HTTP/1.1\r\nhost: x\r\n${key}\r\ncontent-length: 99\r\n\r\n{"am`);
     await socket.toArray().catch(() => []);
-    expect(await house.call('POST', GIVE, { body: BODY })).toMatchObject({ status: 200 });
-    expect([await count(), house.asked.length]).toEqual([before + 1, 1]);
+    expect(await rig.call('POST', GIVE, { body: BODY })).toMatchObject({ status: 200 });
+    expect([await count(), rig.asked.length]).toEqual([before + 1, 1]);
   });
 
   const count = async () => {
@@ -199,7 +196,7 @@ describe('Requests under way', () => {
   }
 
   test('Beyond the bound are refused with 429', async () => {
-    const small = await openHouse(database.db, { concurrencyMax: 2 });
+    const small = await openRig(database.db, { concurrencyMax: 2 });
     opened.push(small);
     const { open, answer } = held();
     small.answer(answer);
@@ -213,7 +210,7 @@ describe('Requests under way', () => {
   });
 
   test('Are answered before a drain ends, and new ones are refused meanwhile', async () => {
-    const leaving = await openHouse(database.db);
+    const leaving = await openRig(database.db);
     opened.push(leaving);
     const { open, answer } = held();
     leaving.answer(answer);

@@ -5,7 +5,7 @@ import { asJson } from '../../src/db/connect.ts';
 import type { WriteDescription } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeLog } from '../../src/kernel/log.ts';
-import type { ObjectRef, Observer } from '../../src/observer/observer.ts';
+import type { Observer, TargetRef } from '../../src/observer/observer.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -35,9 +35,9 @@ const burn = (tokenId: bigint | null): WriteDescription => ({
 });
 
 /** A service whose looks are answered when the test says so. */
-function looking(wanted: { free?: number; firstLookMs?: number; own?: string[] } = {}) {
+function polling(wanted: { free?: number; firstPollMs?: number; own?: string[] } = {}) {
   const asked: string[] = [];
-  const added: ObjectRef[] = [];
+  const added: TargetRef[] = [];
   let answer: (addr: string) => Promise<unknown> = async (addr) => ({
     startedAt: AT,
     endedAt: AT + 1,
@@ -45,17 +45,17 @@ function looking(wanted: { free?: number; firstLookMs?: number; own?: string[] }
     raw: null,
     record: { addr, balance: 7n, status: 1 },
   });
-  const look = (name: string) => {
+  const observation = (name: string) => {
     asked.push(name);
     return answer(name);
   };
   const upstream = {
-    account: (addr: string) => look(addr),
-    token: (contract: bigint, token: bigint) => look(`${contract}:${token}`),
+    account: (addr: string) => observation(addr),
+    token: (contract: bigint, token: bigint) => observation(`${contract}:${token}`),
     budget: { free: () => wanted.free ?? 2 },
   } as unknown as Upstream;
   const observer = {
-    add: async (_db: unknown, refs: readonly ObjectRef[]) => void added.push(...refs),
+    add: async (_db: unknown, refs: readonly TargetRef[]) => void added.push(...refs),
     noteRead: async () => {},
   } as unknown as Observer;
   const preImage = preImageFrom({
@@ -64,7 +64,7 @@ function looking(wanted: { free?: number; firstLookMs?: number; own?: string[] }
     upstream,
     log: makeLog('silent'),
     ownWallets: new Set((wanted.own ?? []).map(addressKey)),
-    firstLookMs: wanted.firstLookMs ?? 5_000,
+    firstPollMs: wanted.firstPollMs ?? 5_000,
   });
   return {
     asked,
@@ -78,7 +78,7 @@ function looking(wanted: { free?: number; firstLookMs?: number; own?: string[] }
 
 async function seenBefore(name: string, record: Record<string, string>) {
   await database.owner.sql`
-    insert into tallyhook.objects (name, kind, weight, next_look_at, added_at, last_seen,
+    insert into tallyhook.targets (name, kind, weight, next_poll_at, added_at, last_seen,
       last_started_at)
     values (${name}, ${name.split(':')[0] ?? ''}, 1, now(), now(), ${asJson(record)}::jsonb,
       ${new Date(AT).toISOString()})`;
@@ -88,7 +88,7 @@ describe('A pre-image', () => {
   test('Is what was last seen, in any spelling, without another look', async () => {
     const addr = freshAddr();
     await seenBefore(`wallet:${addressKey(addr)}`, { addr, balance: '5' });
-    const { preImage, asked } = looking();
+    const { preImage, asked } = polling();
     const seen = { name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr, balance: '5' } };
     expect(await preImage(give(addr.toUpperCase().replace('X', 'x')))).toEqual({ wallets: [seen] });
     expect(asked).toEqual([]);
@@ -97,7 +97,7 @@ describe('A pre-image', () => {
   test('Of many writes at once is asked for together, each gets its own', async () => {
     const addrs = Array.from({ length: 50 }, freshAddr);
     for (const addr of addrs) await seenBefore(`wallet:${addressKey(addr)}`, { addr });
-    const { preImage } = looking();
+    const { preImage } = polling();
     const told = await Promise.all(addrs.map((addr) => preImage(give(addr))));
     expect(told).toEqual(
       addrs.map((addr) => ({
@@ -108,7 +108,7 @@ describe('A pre-image', () => {
 
   test('Of a wallet that nobody saw is one look, shared by all first writes', async () => {
     const addr = freshAddr();
-    const { preImage, asked, added } = looking();
+    const { preImage, asked, added } = polling();
     const told = await Promise.all([
       preImage(give(addr)),
       preImage(give(addr)),
@@ -126,14 +126,14 @@ describe('A pre-image', () => {
   test('Of two wallets of which one was seen is the one, and a look at the other', async () => {
     const [from, to] = [freshAddr(), freshAddr()];
     await seenBefore(`wallet:${addressKey(from)}`, { addr: from });
-    const { preImage, asked } = looking();
+    const { preImage, asked } = polling();
     const told = await preImage(give(to, from));
     expect(told).toMatchObject({ wallets: [{ seen: { addr: from } }, { seen: { addr: to } }] });
     expect(asked).toEqual([to]);
   });
 
   test('Of a token that nobody saw is one look at it', async () => {
-    const { preImage, asked } = looking();
+    const { preImage, asked } = polling();
     expect(await preImage(burn(4n))).toMatchObject({ token: { balance: 7n }, at: AT });
     expect(asked).toEqual(['1:4']);
     expect(await preImage(burn(null))).toBeNull();
@@ -141,22 +141,22 @@ describe('A pre-image', () => {
 
   it.each([
     ['without a free look in the budget', { free: 0 }],
-    ['when no look is wanted', { firstLookMs: 0 }],
+    ['when no look is wanted', { firstPollMs: 0 }],
   ])('Is nothing, and nobody waits, %s', async (_what, wanted) => {
-    const { preImage, asked } = looking(wanted);
+    const { preImage, asked } = polling(wanted);
     expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
     expect(asked).toEqual([]);
   });
 
   test('Of a wallet of our own books needs no look', async () => {
     const addr = freshAddr();
-    const { preImage, asked } = looking({ own: [addr] });
+    const { preImage, asked } = polling({ own: [addr] });
     expect(await preImage(give(addr))).toEqual({ wallets: [] });
     expect(asked).toEqual([]);
   });
 
   test('Does not wait longer than it may', async () => {
-    const { preImage, answers, asked } = looking({ firstLookMs: 20 });
+    const { preImage, answers, asked } = polling({ firstPollMs: 20 });
     answers(() => new Promise(() => {}));
     expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
     expect(asked).toHaveLength(1);
@@ -167,10 +167,10 @@ describe('A pre-image', () => {
     ['says nothing', { result: 'inconclusive', cause: 'error' }],
   ])(
     'Of a wallet whose look %s is nothing, and it is not asked again at once',
-    async (_what, look) => {
+    async (_what, observation) => {
       const addr = freshAddr();
-      const { preImage, answers, asked } = looking();
-      answers(async () => ({ startedAt: AT, endedAt: AT, ...look }));
+      const { preImage, answers, asked } = polling();
+      answers(async () => ({ startedAt: AT, endedAt: AT, ...observation }));
       expect(await preImage(give(addr))).toEqual({ wallets: [] });
       expect(await preImage(give(addr))).toEqual({ wallets: [] });
       expect(asked).toHaveLength(1);
@@ -178,7 +178,7 @@ describe('A pre-image', () => {
   );
 
   test('Of an address that is none, or of no party, is nothing', async () => {
-    const { preImage, asked } = looking();
+    const { preImage, asked } = polling();
     expect(await preImage(give('x'))).toBeNull();
     expect(asked).toEqual([]);
   });

@@ -6,27 +6,27 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { type Dispatcher, request } from 'undici';
 import { serverOf } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
 import {
   type Gateway,
-  type GatewayParts,
+  type GatewayDeps,
   makeGateway,
   type ObservedRead,
 } from '../../src/gateway/gateway.ts';
-import {
-  findByIdempotencyKey,
-  type Journal,
-  type JournalSettings,
-  journalDefaults,
-  makeJournal,
-} from '../../src/operations/operations.ts';
-import { systemChance } from '../../src/kernel/random.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import { type Keys, makeKeys } from '../../src/keys/keys.ts';
+import {
+  findByIdempotencyKey,
+  makeOperations,
+  type Operations,
+  type OperationsSettings,
+  operationsDefaults,
+} from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { memoryKeeper, SETTINGS } from '../upstream/scripted-service.ts';
@@ -51,7 +51,7 @@ export interface Answered {
   json: any;
 }
 
-export interface House {
+export interface Rig {
   url: string;
   /** Everything that the service was asked, tokens left out. */
   asked: Asked[];
@@ -65,7 +65,7 @@ export interface House {
   /** The secret of a key with the scope `gateway`. */
   secret: string;
   keys: Keys;
-  journal: Journal;
+  operations: Operations;
   gateway: Gateway;
   observed: ObservedRead[];
   logged(): string;
@@ -90,7 +90,7 @@ async function listen(server: Server): Promise<number> {
 async function startService(): Promise<{
   origin: string;
   asked: Asked[];
-  answer: House['answer'];
+  answer: Rig['answer'];
   close(): Promise<void>;
 }> {
   const asked: Asked[] = [];
@@ -132,7 +132,8 @@ async function startService(): Promise<{
 const NOTHING = { status: 404, headers: { 'content-type': 'application/problem+json' } };
 
 /** What a case may want otherwise. */
-export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'concurrencyMax'>> {
+export interface PostingRequest
+  extends Partial<Pick<GatewayDeps, 'bodyBytesMax' | 'concurrencyMax'>> {
   writeTimeoutMs?: number;
   /** Where transactions go instead, such as a port where nobody listens. */
   txUrl?: string;
@@ -143,10 +144,10 @@ export interface Wanted extends Partial<Pick<GatewayParts, 'bodyBytesMax' | 'con
   serviceDown?: () => boolean;
   openPathsPerS?: number;
   /** What the journal knows of wallets; left out: nothing, so that no write waits for another. */
-  journal?: JournalSettings;
+  operations?: OperationsSettings;
 }
 
-export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
+export async function openRig(db: Db, wanted: PostingRequest = {}): Promise<Rig> {
   const service = await startService();
   const parts = await buildGateway(db, wanted, wanted.origin ?? service.origin);
   const { gateway, keys, upstream, url, server } = parts;
@@ -161,7 +162,7 @@ export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
     answer: service.answer,
     secret,
     keys,
-    journal: parts.journal,
+    operations: parts.operations,
     gateway,
     observed: parts.observed,
     logged: parts.logged,
@@ -191,7 +192,7 @@ export async function openHouse(db: Db, wanted: Wanted = {}): Promise<House> {
 }
 
 /** Every part behind the gateway, made as `daemon/` makes them. */
-async function buildGateway(db: Db, wanted: Wanted, origin: string) {
+async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
   const clock = systemClock;
   const ids = makeIds(clock, systemChance);
   const metrics = makeMetrics();
@@ -215,14 +216,14 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
     quota: memoryKeeper(),
     settings: { ...SETTINGS, writeTimeoutMs },
   });
-  const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const settings = wanted.journal ?? journalDefaults;
-  const journal = makeJournal({ db, clock, ids, daemon, outbox, settings });
+  const settings = wanted.operations ?? operationsDefaults;
+  const operations = makeOperations({ db, clock, ids, daemon, outbox, settings });
   const keys = makeKeys({ db: wanted.keysDb ?? db, clock, chance: systemChance, ids });
   const observed: ObservedRead[] = [];
   const gateway = makeGateway({
-    journal,
+    operations,
     upstream,
     keys,
     clock,
@@ -244,5 +245,5 @@ async function buildGateway(db: Db, wanted: Wanted, origin: string) {
   const api = { fetch: () => Response.json({ code: 'not_found', status: 404 }, NOTHING) };
   const server = serverOf({ gateway, api });
   const url = `http://127.0.0.1:${await listen(server)}`;
-  return { gateway, keys, journal, upstream, observed, server, url, logged: () => text };
+  return { gateway, keys, operations, upstream, observed, server, url, logged: () => text };
 }

@@ -4,20 +4,20 @@ import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import type { KeyLimits } from '../../src/keys/keys.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { DONE, GIVE, type House, openHouse } from './gateway-house.ts';
+import { DONE, GIVE, openRig, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db);
+  rig = await openRig(database.db);
 });
 beforeEach(() => {
-  house.answer(() => DONE);
-  house.asked.length = 0;
+  rig.answer(() => DONE);
+  rig.asked.length = 0;
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await database.drop();
 });
 
@@ -25,11 +25,11 @@ const TO = '0xA11CE'.padEnd(42, '0');
 let owners = 0;
 async function keyWith(limits: KeyLimits | undefined, owner = `owner-${owners++}`) {
   const scopes = ['gateway'] as const;
-  const { secret } = await house.keys.create({ name: 'app', owner, scopes, limits });
+  const { secret } = await rig.keys.create({ name: 'app', owner, scopes, limits });
   return { secret, owner };
 }
 const call = (secret: string, path: string, body: string, more: Record<string, string> = {}) =>
-  house.call('POST', path, { headers: { authorization: `Bearer ${secret}`, ...more }, body });
+  rig.call('POST', path, { headers: { authorization: `Bearer ${secret}`, ...more }, body });
 const gift = (amount: number | string) => `{"toAddr":"${TO}","amount":${amount},"reasonType":"r"}`;
 const TRANSFER = '/v1/app/token/accounts/transfer';
 const move = (amount: number, fee: number) =>
@@ -53,7 +53,7 @@ describe('A write beyond a limit of its key', () => {
     expect(answered.headers['content-type']).toBe('application/problem+json');
     const rows = await database.owner.sql`
       select id from tallyhook.operations where owner = ${owner}`;
-    expect([rows.length, house.asked.length]).toEqual([0, 0]);
+    expect([rows.length, rig.asked.length]).toEqual([0, 0]);
   });
 
   it.each<[string, string, string, Record<string, string>]>([
@@ -64,14 +64,14 @@ describe('A write beyond a limit of its key', () => {
     const { secret } = await keyWith({ amount_per_call: '9' });
     const answered = await call(secret, path, body, more);
     expect(answered).toMatchObject({ status: 403, json: { code: 'key_limit' } });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('Is no write within it, which passes', async () => {
     const limits: KeyLimits = { kinds: ['give'], operators: ['1'], amount_per_call: '10' };
     const { secret } = await keyWith(limits);
     expect(await call(secret, GIVE, gift(10))).toMatchObject({ status: 200 });
-    expect(await house.call('GET', '/v1/app/token/account?addr=x')).toMatchObject({ status: 200 });
+    expect(await rig.call('GET', '/v1/app/token/account?addr=x')).toMatchObject({ status: 200 });
   });
 });
 
@@ -88,11 +88,11 @@ describe('A repeat', () => {
     expect(other).toMatchObject({ status: 422, json: { code: 'idempotency_mismatch' } });
     const fresh = await call(limited.secret, GIVE, gift(10), { 'idempotency-key': 'after it' });
     expect(fresh).toMatchObject({ status: 403, json: { code: 'key_limit' } });
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   test('Is answered as before while the service wants no writes', async () => {
-    const slow = await openHouse(database.db);
+    const slow = await openRig(database.db);
     try {
       const send = (key: string) =>
         slow.call('POST', GIVE, {
@@ -118,7 +118,7 @@ describe('A repeat', () => {
 
 describe('What needs no key', () => {
   test('Leaves room to those who have one, however slowly it asks', async () => {
-    const small = await openHouse(database.db, { concurrencyMax: 4 });
+    const small = await openRig(database.db, { concurrencyMax: 4 });
     const slow: Socket[] = [];
     try {
       const head = 'POST /v1/oauth/token HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n';
@@ -138,7 +138,7 @@ describe('What needs no key', () => {
   });
 
   test('Is answered only so often to one address', async () => {
-    const small = await openHouse(database.db, { openPathsPerS: 0.5 });
+    const small = await openRig(database.db, { openPathsPerS: 0.5 });
     try {
       small.answer(() => ({ status: 200, body: '{}' }));
       const ask = () => small.call('GET', '/v1/system/maintenance', { headers: {} });

@@ -13,23 +13,23 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { anyBytes, anyRequest, documented, exchanged } from '../harness/nonsense.ts';
 import { userTokenOf } from '../harness/user-token.ts';
-import { type House, openHouse } from './gateway-house.ts';
+import { openRig, type Rig } from './gateway-house.ts';
 
 const CLIENT = { clientId: 'client', clientSecret: 'hush-client-secret' };
 
 let database: TestDatabase;
 let sandbox: Sandbox;
-let house: House;
+let rig: Rig;
 let user: string;
 
 beforeAll(async () => {
   database = await createDatabase();
   sandbox = await startSandbox({ seed: 5, clock: systemClock, ...CLIENT });
-  house = await openHouse(database.db, { origin: sandbox.url });
+  rig = await openRig(database.db, { origin: sandbox.url });
   user = await userTokenOf(sandbox, 1, CLIENT);
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await sandbox.close();
   await database.drop();
 });
@@ -58,18 +58,18 @@ async function expectAgreement(): Promise<void> {
 }
 
 test('Any request of HTTP gets an answer of the interface or a problem document', async () => {
-  const key = { 'tallyhook-key': house.secret };
+  const key = { 'tallyhook-key': rig.secret };
   const basic = Buffer.from('client:hush-client-secret').toString('base64');
   await fc.assert(
     fc.asyncProperty(anyRequest, async ({ method, path, query, body, who, type }) => {
       const authorization: Record<string, Record<string, string>> = {
-        client: { authorization: `Bearer ${house.secret}` },
+        client: { authorization: `Bearer ${rig.secret}` },
         user: { authorization: `Bearer ${user}`, ...key },
         basic: { authorization: `Basic ${basic}` },
         nobody: {},
         noise: { authorization: 'Bearer ~~~', ...key },
       };
-      const answer = await request(`${house.url}${path}${query}`, {
+      const answer = await request(`${rig.url}${path}${query}`, {
         method: method as 'GET',
         headers: { ...authorization[who], ...(type ? { 'content-type': type } : {}) },
         body: method === 'GET' ? null : body,
@@ -87,7 +87,7 @@ test('Bytes that are no HTTP are refused, and nothing is recorded', async () => 
   const before = await count();
   await fc.assert(
     fc.asyncProperty(anyBytes, async (each) => {
-      const text = await exchanged(Number(new URL(house.url).port), each);
+      const text = await exchanged(Number(new URL(rig.url).port), each);
       if (text === '') return;
       expect(text).toMatch(/^HTTP\/1\.1 [234]/);
       const [head = '', body = ''] = text.split('\r\n\r\n');
@@ -108,8 +108,8 @@ test('Writes that are refused, oversized and well-formed ones in turns: all agre
   });
   await fc.assert(
     fc.asyncProperty(payment, async (json) => {
-      const answer = await house.call('POST', '/v1/app/token/operations/1/give', {
-        headers: { authorization: `Bearer ${house.secret}`, 'content-type': 'application/json' },
+      const answer = await rig.call('POST', '/v1/app/token/operations/1/give', {
+        headers: { authorization: `Bearer ${rig.secret}`, 'content-type': 'application/json' },
         body: JSON.stringify(json),
       });
       const said = String(answer.headers['content-type']);

@@ -7,7 +7,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type House, openHouse } from './gateway-house.ts';
+import { openRig, type Rig } from './gateway-house.ts';
 
 const CLIENT = { clientId: 'client', clientSecret: 'hush-client-secret' };
 const BASIC = `Basic ${Buffer.from('client:hush-client-secret').toString('base64')}`;
@@ -17,7 +17,7 @@ const FORM = 'application/x-www-form-urlencoded';
 let database: TestDatabase;
 let direct: Sandbox;
 let behind: Sandbox;
-let house: House;
+let rig: Rig;
 /** What stands for `{…}` in a row: the same on both sides, or each side's own token. */
 const named: Record<string, string> = {};
 const own = { direct: { client: '', user: '' }, gateway: { user: '' } };
@@ -27,12 +27,12 @@ beforeAll(async () => {
   const options = { ...CLIENT, seed: 5, clock: { now: () => Date.UTC(2026, 10, 21) } };
   direct = await startSandbox(options);
   behind = await startSandbox(options);
-  house = await openHouse(database.db, { origin: behind.url });
+  rig = await openRig(database.db, { origin: behind.url });
   const [ada, ben, , , , frank] = direct.control.state().members.map(({ addr }) => addr ?? '');
   Object.assign(named, { ada, ben, frank, nobody: '0x'.padEnd(42, '9') });
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await direct.close();
   await behind.close();
   await database.drop();
@@ -57,7 +57,7 @@ async function ask(side: 'direct' | 'gateway', row: Row) {
     );
   const headers: Record<string, string> = credentials(side, row.as);
   if (row.body !== undefined) headers['content-type'] = row.type ?? 'application/json';
-  const origin = side === 'direct' ? direct.url : house.url;
+  const origin = side === 'direct' ? direct.url : rig.url;
   const answer = await request(`${origin}${fill(row.path)}`, {
     method: row.method as 'GET',
     headers,
@@ -80,11 +80,11 @@ async function ask(side: 'direct' | 'gateway', row: Row) {
 function credentials(side: 'direct' | 'gateway', as: As): Record<string, string> {
   if (as === 'basic') return { authorization: BASIC };
   if (as === 'nobody') return {};
-  const key = side === 'gateway' ? { 'tallyhook-key': house.secret } : undefined;
+  const key = side === 'gateway' ? { 'tallyhook-key': rig.secret } : undefined;
   if (as === 'client')
     return side === 'direct'
       ? { authorization: `Bearer ${own.direct.client}` }
-      : { authorization: `Bearer ${house.secret}` };
+      : { authorization: `Bearer ${rig.secret}` };
   const token = as === 'user' ? own[side].user : 'of-nobody';
   return { authorization: `Bearer ${token}`, ...key };
 }
@@ -246,7 +246,7 @@ describe('Through the gateway', () => {
     );
     own.direct.client = JSON.parse(grant.text).access_token;
     // The gateway fetches its own with its first call, so that both were asked for one.
-    await house.call('GET', `${NFT}/tokens`);
+    await rig.call('GET', `${NFT}/tokens`);
     await ask('direct', get('', `${NFT}/tokens`));
     const query = `response_type=code&client_id=client&redirect_uri=${BACK}`;
     const login = `${query}&state=s%261&member_no=1`;
@@ -285,8 +285,8 @@ describe('Through the gateway', () => {
     const rows = await database.owner.sql<{ row: string }[]>`
       select o::text || encode(request_body, 'escape') as row from tallyhook.operations o`;
     expect(rows).toHaveLength(WRITES.length + 2);
-    const kept = `${rows.map(({ row }) => row).join('\n')}\n${house.logged()}`;
-    for (const secret of [own.direct.client, own.direct.user, 'hush-client-secret', house.secret])
+    const kept = `${rows.map(({ row }) => row).join('\n')}\n${rig.logged()}`;
+    for (const secret of [own.direct.client, own.direct.user, 'hush-client-secret', rig.secret])
       expect(kept).not.toContain(secret);
   });
 });

@@ -2,28 +2,28 @@
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+import { BODY, DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db);
+  rig = await openRig(database.db);
 });
 beforeEach(() => {
-  house.asked.length = 0;
+  rig.asked.length = 0;
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await database.drop();
 });
 
 const JSON_TYPE: [string, string] = ['content-type', 'application/json'];
 const BYTES = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
-type Parts = Exclude<Reply, string>;
+type Deps = Exclude<Reply, string>;
 let tokens = 1;
 
-const REPLIES: [string, Parts][] = [
+const REPLIES: [string, Deps][] = [
   ['success', { status: 200, headers: [JSON_TYPE], body: '{"status":200, "data":{"a":1.0}}' }],
   ['an error under 200', { status: 200, headers: [JSON_TYPE], body: '{"status":404,"error":[]}' }],
   ['a complaint', { status: 406, headers: [JSON_TYPE], body: '{"status":"406","error":{}}' }],
@@ -68,10 +68,7 @@ const REPLIES: [string, Parts][] = [
 /** The names of an answer's headers that are not of the connection. */
 const OWN = new Set(['connection', 'keep-alive', 'date', 'content-length', 'transfer-encoding']);
 
-function expectPassed(
-  answered: Awaited<ReturnType<House['call']>>,
-  { status, headers, body }: Parts,
-) {
+function expectPassed(answered: Awaited<ReturnType<Rig['call']>>, { status, headers, body }: Deps) {
   expect(answered.status).toBe(status);
   expect(answered.bytes).toEqual(Buffer.from(body ?? ''));
   const told = Object.entries(answered.headers)
@@ -83,42 +80,42 @@ function expectPassed(
 
 describe('An answer', () => {
   it.each(REPLIES)('Of a read passes: %s', async (_what, reply) => {
-    house.answer(() => ({ ...reply, headers: [...(reply.headers ?? []), ['x-internal', 'no']] }));
-    expectPassed(await house.call('GET', '/v1/chain/erc721/1/tokens'), reply);
+    rig.answer(() => ({ ...reply, headers: [...(reply.headers ?? []), ['x-internal', 'no']] }));
+    expectPassed(await rig.call('GET', '/v1/chain/erc721/1/tokens'), reply);
   });
 
   it.each(REPLIES)('Of authorization passes: %s', async (_what, reply) => {
-    house.answer(() => reply);
-    expectPassed(await house.call('GET', '/v1/oauth/authorize?a=1', { headers: {} }), reply);
+    rig.answer(() => reply);
+    expectPassed(await rig.call('GET', '/v1/oauth/authorize?a=1', { headers: {} }), reply);
   });
 
   it.each(REPLIES)('Of a write passes, and its operation is named: %s', async (_what, reply) => {
-    house.answer(() => reply);
+    rig.answer(() => reply);
     // Each its own token: a second write on one whose outcome is open would wait.
     const body = `tokenId=${tokens++}`;
-    const answered = await house.call('POST', '/v1/chain/erc721/1/burn', { body });
+    const answered = await rig.call('POST', '/v1/chain/erc721/1/burn', { body });
     expectPassed(answered, reply);
     expect(answered.headers['tallyhook-operation']).toMatch(/^op_/);
     expect(answered.headers['tallyhook-outcome']).toMatch(/^(accepted|rejected|unknown)$/);
   });
 
   test('Of HEAD has the headers and no length that nobody said', async () => {
-    house.answer(() => ({ status: 200, headers: [JSON_TYPE, ['set-cookie', 'a=1']] }));
-    const answered = await house.call('HEAD', '/v1/chain/erc721/1/tokens');
+    rig.answer(() => ({ status: 200, headers: [JSON_TYPE, ['set-cookie', 'a=1']] }));
+    const answered = await rig.call('HEAD', '/v1/chain/erc721/1/tokens');
     expect(answered.status).toBe(200);
     expect(answered.headers).toMatchObject({ 'content-type': 'application/json' });
     expect(answered.headers['content-length']).toBeUndefined();
-    expect(house.asked[0]?.method).toBe('HEAD');
+    expect(rig.asked[0]?.method).toBe('HEAD');
   });
 });
 
 describe('A request', () => {
   test('Reaches the service as it was, with the managed token', async () => {
-    house.answer(() => DONE);
+    rig.answer(() => DONE);
     const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|`;
     const body = Buffer.concat([Buffer.from(BODY), BYTES]);
     const headers = {
-      authorization: `Bearer ${house.secret}`,
+      authorization: `Bearer ${rig.secret}`,
       'content-type': 'application/json;charset=weird',
       accept: 'text/x',
       'accept-encoding': 'gzip, br',
@@ -126,33 +123,33 @@ describe('A request', () => {
       'tallyhook-reference': 'order 7',
       'idempotency-key': 'once',
     };
-    await house.call('POST', path, { headers, body });
-    expect(house.asked).toHaveLength(1);
-    expect(house.asked[0]).toMatchObject({ method: 'POST', url: path, body });
-    expect(house.asked[0]?.headers).toMatchObject({
+    await rig.call('POST', path, { headers, body });
+    expect(rig.asked).toHaveLength(1);
+    expect(rig.asked[0]).toMatchObject({ method: 'POST', url: path, body });
+    expect(rig.asked[0]?.headers).toMatchObject({
       authorization: 'Bearer managed',
       'content-type': 'application/json;charset=weird',
       accept: 'text/x',
       'accept-encoding': 'identity',
     });
-    const sent = JSON.stringify(house.asked[0]?.headers);
+    const sent = JSON.stringify(rig.asked[0]?.headers);
     expect(sent).not.toMatch(/thk_|idempotency|tallyhook|forwarded/i);
   });
 
   test('Of a read is a look; of authorization it is not, and is never logged', async () => {
-    house.answer(() => ({ status: 200, headers: [JSON_TYPE], body: '{"status":200}' }));
-    house.observed.length = 0;
-    await house.call('GET', '/v1/app/token/account?addr=x');
-    await house.call('GET', '/v1/oauth/check_token?token=hush-token-1', { headers: {} });
-    await house.call('POST', '/v1/oauth/token', {
+    rig.answer(() => ({ status: 200, headers: [JSON_TYPE], body: '{"status":200}' }));
+    rig.observed.length = 0;
+    await rig.call('GET', '/v1/app/token/account?addr=x');
+    await rig.call('GET', '/v1/oauth/check_token?token=hush-token-1', { headers: {} });
+    await rig.call('POST', '/v1/oauth/token', {
       headers: { authorization: 'Basic aHVzaDpodXNo' },
       body: 'grant_type=refresh_token&refresh_token=hush-token-2',
     });
-    expect(house.observed).toMatchObject([
+    expect(rig.observed).toMatchObject([
       { path: '/v1/app/token/account', query: '?addr=x', status: 200 },
     ]);
-    expect(house.asked.at(-1)?.headers.authorization).toBe('Basic aHVzaDpodXNo');
-    expect(house.logged()).not.toMatch(/hush|aHVzaDpodXNo/);
+    expect(rig.asked.at(-1)?.headers.authorization).toBe('Basic aHVzaDpodXNo');
+    expect(rig.logged()).not.toMatch(/hush|aHVzaDpodXNo/);
     const rows = await database.owner.sql`
       select id from tallyhook.operations where path like '/v1/oauth%'`;
     expect(rows).toEqual([]);
@@ -161,13 +158,13 @@ describe('A request', () => {
   test('With a path that two readers would read differently goes nowhere', async () => {
     const paths = ['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/give'];
     for (const path of paths) {
-      const socket = connectSocket(Number(new URL(house.url).port), '127.0.0.1');
-      const key = `authorization: Bearer ${house.secret}`;
+      const socket = connectSocket(Number(new URL(rig.url).port), '127.0.0.1');
+      const key = `authorization: Bearer ${rig.secret}`;
       socket.end(`POST ${path} HTTP/1.1\r\nhost: x\r\n${key}\r\nconnection: close\r\n\r\n`);
       const told = (await socket.toArray()).join('');
       expect(told).toMatch(/^HTTP\/1\.1 404 /);
       expect(told).toContain('"code":"not_found"');
     }
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 });

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vit
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
-import { journalDefaults } from '../../src/operations/operations.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
+import { operationsDefaults } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+import { DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
 
 const BOOKS = {
   feeMode: 'on_top' as const,
@@ -15,27 +15,27 @@ const BOOKS = {
   collectionAddr: undefined,
 };
 /** Whose wallets are whose, as the daemon tells the journal. */
-const JOURNAL = { ...journalDefaults, admissionWaitMs: 50, touchedBy: touchedBy(BOOKS) };
+const JOURNAL = { ...operationsDefaults, admissionWaitMs: 50, touchedBy: touchedBy(BOOKS) };
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 let down = false;
 /** Each test has a wallet of its own: what one leaves open must not stop the next. */
 let body = '';
 let wallets = 0;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db, { serviceDown: () => down, journal: JOURNAL });
+  rig = await openRig(database.db, { serviceDown: () => down, operations: JOURNAL });
 });
 beforeEach(() => {
   down = false;
   const wallet = `0x${String(++wallets).padStart(40, '0')}`;
   body = `{"toAddr":"${wallet}", "amount":10, "reasonType":"gift"}`;
-  house.answer(() => DONE);
-  house.asked.length = 0;
+  rig.answer(() => DONE);
+  rig.asked.length = 0;
 });
 afterAll(async () => {
-  await house.close();
+  await rig.close();
   await database.drop();
 });
 
@@ -45,7 +45,7 @@ const DOWN: Reply = {
   body: '{"status":503,"message":"the service is under maintenance"}',
 };
 let keys = 0;
-const give = (more: Record<string, string> = {}, at: House = house) =>
+const give = (more: Record<string, string> = {}, at: Rig = rig) =>
   at.call('POST', GIVE, {
     headers: {
       authorization: `Bearer ${at.secret}`,
@@ -55,7 +55,7 @@ const give = (more: Record<string, string> = {}, at: House = house) =>
     },
     body,
   });
-const pass = () => house.gateway.runQueue(systemClock.now());
+const pass = () => rig.gateway.runQueue(systemClock.now());
 async function stateOf(id: unknown) {
   const rows = await database.owner.sql<{ state: string; code: string | null; sends: number }[]>`
     select state, error_code as code,
@@ -90,14 +90,14 @@ describe('A write whose caller chose to wait', () => {
     down = true;
     const id = expectQueued(await give());
     expect(await pass()).toMatchObject({ sent: 0 });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
     down = false;
     expect(await pass()).toMatchObject({ sent: 1 });
     expect(await pass()).toMatchObject({ sent: 0 });
-    expect(house.asked).toHaveLength(1);
-    expect(house.asked[0]).toMatchObject({ method: 'POST', url: GIVE });
-    expect(house.asked[0]?.body.toString()).toBe(body);
-    expect(house.asked[0]?.headers).toMatchObject({
+    expect(rig.asked).toHaveLength(1);
+    expect(rig.asked[0]).toMatchObject({ method: 'POST', url: GIVE });
+    expect(rig.asked[0]?.body.toString()).toBe(body);
+    expect(rig.asked[0]?.headers).toMatchObject({
       authorization: 'Bearer managed',
       'content-type': 'application/json',
     });
@@ -105,11 +105,11 @@ describe('A write whose caller chose to wait', () => {
   });
 
   test('Is queued when maintenance refuses it, and goes back as long as it lasts', async () => {
-    house.answer(() => DOWN);
+    rig.answer(() => DOWN);
     const id = expectQueued(await give());
     expect(await pass()).toMatchObject({ sent: 1 });
     expect(await stateOf(id)).toMatchObject({ state: 'queued' });
-    house.answer(() => DONE);
+    rig.answer(() => DONE);
     await pass();
     expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 3 });
   });
@@ -133,14 +133,14 @@ describe('A write whose caller chose to wait', () => {
         throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
       },
     };
-    const cut = await openHouse(losing, { journal: JOURNAL });
+    const cut = await openRig(losing, { operations: JOURNAL });
     try {
       cut.answer(() => DOWN);
       lose = pass;
       const told = await give({}, cut);
       const id = String(told.headers['tallyhook-operation']);
       expect(told).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
-      expect([cut.asked.length, house.asked.length]).toEqual([1, 1]);
+      expect([cut.asked.length, rig.asked.length]).toEqual([1, 1]);
       expect(await stateOf(id)).toMatchObject({ state: 'accepted', sends: 2 });
     } finally {
       await cut.close();
@@ -151,11 +151,11 @@ describe('A write whose caller chose to wait', () => {
     down = true;
     const id = expectQueued(await give());
     down = false;
-    house.answer(() => 'reset');
+    rig.answer(() => 'reset');
     await pass();
     expect(await stateOf(id)).toMatchObject({ state: 'unknown', sends: 1 });
     expect(await pass()).toMatchObject({ sent: 0 });
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   test('Is told again to a repeat, and its answer once it has one', async () => {
@@ -170,19 +170,19 @@ describe('A write whose caller chose to wait', () => {
     const answered = await give(once);
     expect(answered).toMatchObject({ status: 200, headers: { 'tallyhook-operation': id } });
     expect(answered.bytes.toString()).toBe((DONE as { body: string }).body);
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   test('Is refused with a token of its own, which is never kept', async () => {
-    const headers = { authorization: 'Bearer mine', 'tallyhook-key': house.secret };
+    const headers = { authorization: 'Bearer mine', 'tallyhook-key': rig.secret };
     expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('Is refused with a packed body: how it is packed is not kept', async () => {
     const told = await give({ 'content-encoding': 'gzip' });
     expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   it.each(['yesterday', '2020-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])(
@@ -194,7 +194,7 @@ describe('A write whose caller chose to wait', () => {
   );
 
   test('Is queued while the service wants no writes, and waits until it does', async () => {
-    const slow = await openHouse(database.db);
+    const slow = await openRig(database.db);
     try {
       slow.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
       expectQueued(await give({}, slow));

@@ -2,23 +2,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { type Move, type State, statesBefore } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, DONE, GIVE, type House, openHouse, type Reply } from './gateway-house.ts';
+import { BODY, DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;
-let house: House;
-const opened: House[] = [];
-const also = async (...given: Parameters<typeof openHouse>) => {
-  const one = await openHouse(...given);
+let rig: Rig;
+const opened: Rig[] = [];
+const also = async (...given: Parameters<typeof openRig>) => {
+  const one = await openRig(...given);
   opened.push(one);
   return one;
 };
 beforeAll(async () => {
   database = await createDatabase();
-  house = await also(database.db);
+  rig = await also(database.db);
 });
 beforeEach(() => {
-  house.answer(() => DONE);
-  house.asked.length = 0;
+  rig.answer(() => DONE);
+  rig.asked.length = 0;
 });
 afterAll(async () => {
   for (const one of opened) await one.close();
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 let keys = 0;
 const freshKey = () => `write-${keys++}`;
-const give = (at: House, headers: Record<string, string> = {}, body = BODY) =>
+const give = (at: Rig, headers: Record<string, string> = {}, body = BODY) =>
   at.call('POST', GIVE, { headers: { authorization: `Bearer ${at.secret}`, ...headers }, body });
 const operationOf = ({ headers }: Awaited<ReturnType<typeof give>>) =>
   String(headers['tallyhook-operation']);
@@ -50,12 +50,12 @@ async function rowOf(id: string): Promise<Row | undefined> {
 describe('A write', () => {
   test('Is durable before it leaves, and its number before the caller hears it', async () => {
     let meanwhile: unknown;
-    house.answer(async () => {
+    rig.answer(async () => {
       [meanwhile] = await database.owner.sql`
         select state, amount, reference from tallyhook.operations order by id desc limit 1`;
       return DONE;
     });
-    const answered = await give(house, { 'tallyhook-reference': 'order 7' });
+    const answered = await give(rig, { 'tallyhook-reference': 'order 7' });
     expect(meanwhile).toEqual({ state: 'sending', amount: 10n, reference: 'order 7' });
     expect(answered.headers['tallyhook-outcome']).toBe('accepted');
     expect(await rowOf(operationOf(answered))).toEqual({
@@ -94,8 +94,8 @@ describe('A write', () => {
     ],
     ['no number', { status: 200, body: '{"status":200,"data":{}}' }],
   ])('Whose answer says nothing (%s) passes it on, and is unknown', async (_what, reply) => {
-    house.answer(() => reply);
-    const answered = await give(house);
+    rig.answer(() => reply);
+    const answered = await give(rig);
     expect(answered.headers['tallyhook-outcome']).toBe('unknown');
     expect(answered.bytes.toString()).toBe(typeof reply === 'string' ? '' : reply.body);
     expect(await rowOf(operationOf(answered))).toMatchObject({ state: 'unknown' });
@@ -147,8 +147,8 @@ describe('A write', () => {
 describe('An idempotency key', () => {
   test('Quoted or bare is the same, and the repeat is the same bytes', async () => {
     const key = freshKey();
-    const first = await give(house, { 'idempotency-key': key });
-    const again = await give(house, { 'idempotency-key': `"${key}"` });
+    const first = await give(rig, { 'idempotency-key': key });
+    const again = await give(rig, { 'idempotency-key': `"${key}"` });
     expect([again.status, again.bytes]).toEqual([first.status, first.bytes]);
     expect(again.headers).toMatchObject({
       'content-type': 'application/json',
@@ -156,37 +156,37 @@ describe('An idempotency key', () => {
       'tallyhook-operation': operationOf(first),
     });
     expect(first.headers['idempotency-replayed']).toBeUndefined();
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   it.each(['""', 'x'.repeat(256), 'caf\u00e9'])('Written %j is refused', async (key) => {
-    const answered = await give(house, { 'idempotency-key': key });
+    const answered = await give(rig, { 'idempotency-key': key });
     expect(answered).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(house.asked).toEqual([]);
+    expect(rig.asked).toEqual([]);
   });
 
   test('With another body, path or query is a mismatch; another spelling is not', async () => {
     const header = { 'idempotency-key': freshKey() };
-    const first = await give(house, header);
-    const same = await give(house, header, JSON.stringify(JSON.parse(BODY), null, 2));
+    const first = await give(rig, header);
+    const same = await give(rig, header, JSON.stringify(JSON.parse(BODY), null, 2));
     expect(operationOf(same)).toBe(operationOf(first));
-    const other = await give(house, header, BODY.replace('10', '11'));
+    const other = await give(rig, header, BODY.replace('10', '11'));
     expect(other).toMatchObject({
       status: 422,
       json: { code: 'idempotency_mismatch', operation_id: operationOf(first) },
     });
-    const headers = { authorization: `Bearer ${house.secret}`, ...header };
+    const headers = { authorization: `Bearer ${rig.secret}`, ...header };
     for (const path of [`${GIVE}?x=1`, GIVE.replace('operations/1', 'operations/2')])
-      expect(await house.call('POST', path, { headers, body: BODY })).toMatchObject({
+      expect(await rig.call('POST', path, { headers, body: BODY })).toMatchObject({
         status: 422,
       });
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   test('Of 30 requests at once lets one through', async () => {
     const header = { 'idempotency-key': freshKey() };
-    const told = await Promise.all(Array.from({ length: 30 }, () => give(house, header)));
-    expect(house.asked).toHaveLength(1);
+    const told = await Promise.all(Array.from({ length: 30 }, () => give(rig, header)));
+    expect(rig.asked).toHaveLength(1);
     for (const { status, json } of told)
       expect(status === 200 || (status === 409 && json.code === 'idempotency_in_flight')).toBe(
         true,
@@ -219,7 +219,7 @@ describe('A repeat', () => {
     async (_what, path, more, status, code) => {
       const { id, header } = await recordedOnly();
       for (const to of path) await moved(id, to, to === 'executed' ? more : {});
-      const again = await give(house, header);
+      const again = await give(rig, header);
       expect(again.status).toBe(status);
       expect(again.headers).toMatchObject({
         'tallyhook-operation': id,
@@ -232,7 +232,7 @@ describe('A repeat', () => {
           state: path.at(-1) ?? 'sending',
         });
       else expect(again.json).toEqual({ status: 200, data: { tx_app_no: 1, tx_log_no: 4 } });
-      expect(house.asked).toHaveLength(1);
+      expect(rig.asked).toHaveLength(1);
     },
   );
 
@@ -240,9 +240,9 @@ describe('A repeat', () => {
     "Of one that was accepted and has %s gets the service's own answer again",
     async (state) => {
       const header = { 'idempotency-key': freshKey() };
-      const first = await give(house, header);
+      const first = await give(rig, header);
       await moved(operationOf(first), state);
-      const again = await give(house, header);
+      const again = await give(rig, header);
       expect([again.status, again.bytes]).toEqual([first.status, first.bytes]);
       expect(again.headers['tallyhook-outcome']).toBe(state);
     },
@@ -250,23 +250,23 @@ describe('A repeat', () => {
 
   test("Of one that the service refused gets the service's own refusal again", async () => {
     const body = '{"status":"406","error":{"code":"198","message":"balance too low"}}';
-    house.answer(() => ({ status: 406, headers: [['content-type', 'a/b']], body }));
+    rig.answer(() => ({ status: 406, headers: [['content-type', 'a/b']], body }));
     const header = { 'idempotency-key': freshKey() };
-    const first = await give(house, header);
-    const again = await give(house, header);
+    const first = await give(rig, header);
+    const again = await give(rig, header);
     for (const { status, bytes, headers } of [first, again])
       expect([status, bytes.toString(), headers['content-type']]).toEqual([406, body, 'a/b']);
-    expect(house.asked).toHaveLength(1);
+    expect(rig.asked).toHaveLength(1);
   });
 
   test('Of a mint whose token is not known is not made up', async () => {
     const header = { 'idempotency-key': freshKey() };
     const mint = () =>
-      house.call('POST', '/v1/chain/erc721/1/mint-sequential', {
-        headers: { authorization: `Bearer ${house.secret}`, ...header },
+      rig.call('POST', '/v1/chain/erc721/1/mint-sequential', {
+        headers: { authorization: `Bearer ${rig.secret}`, ...header },
         body: 'toAddr=x&tokenURI=u',
       });
-    house.answer(() => 'reset');
+    rig.answer(() => 'reset');
     const id = operationOf(await mint());
     await moved(id, 'executed', { txHash: '0x'.padEnd(66, 'a') });
     expect(await mint()).toMatchObject({ status: 409, json: { code: 'executed_without_number' } });
@@ -276,8 +276,8 @@ describe('A repeat', () => {
   async function recordedOnly() {
     const key = freshKey();
     const header = { 'idempotency-key': key };
-    house.answer(() => 'reset');
-    const id = operationOf(await give(house, header));
+    rig.answer(() => 'reset');
+    const id = operationOf(await give(rig, header));
     await database.owner.sql`
       update tallyhook.operations set state = 'sending', answered_at = null where id = ${id}`;
     return { id, header };
@@ -286,7 +286,7 @@ describe('A repeat', () => {
   async function moved(id: string, to: State, more: Partial<Move> = {}) {
     expect(statesBefore(to).length).toBeGreaterThan(0);
     const move: Move = { id, to, at: Date.UTC(2026, 0, 1), cause: 'test', ...more };
-    const done = await database.db.begin((tx) => house.journal.move(tx, [move]));
+    const done = await database.db.begin((tx) => rig.operations.move(tx, [move]));
     expect(done).toHaveLength(1);
   }
 });

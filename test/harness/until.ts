@@ -7,12 +7,12 @@ import { pause } from '../../src/kernel/clock.ts';
  * @returns undefined when the deadline passed first
  */
 export async function until<T>(
-  look: () => Promise<T | undefined>,
+  observation: () => Promise<T | undefined>,
   { deadlineMs = 8_000, everyMs = 20 } = {},
 ): Promise<T | undefined> {
   const started = performance.now();
   for (let gapMs = everyMs; ; gapMs = Math.min(gapMs * 1.3, 1_000)) {
-    const seen = await look();
+    const seen = await observation();
     if (seen !== undefined || performance.now() - started + gapMs > deadlineMs) return seen;
     await pause(gapMs);
   }

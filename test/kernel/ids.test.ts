@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
 import { backoffMs } from '../../src/kernel/backoff.ts';
-import { seededChance, systemChance } from '../../src/kernel/random.ts';
 import { isId, makeIds } from '../../src/kernel/ids.ts';
+import { seededChance, systemChance } from '../../src/kernel/random.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -86,7 +86,7 @@ describe('Backoff', () => {
   });
 });
 
-describe('Chance', () => {
+describe('Random', () => {
   test('Of one seed gives the same stream, of another a different one', () => {
     const stream = (seed: number) => {
       const chance = seededChance(seed);

@@ -1,7 +1,7 @@
 /** Who may call: secrets are shown once and kept as hashes, and end when they are revoked. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { systemChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import {
   type Caller,
   insistOnScope,

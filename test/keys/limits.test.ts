@@ -1,9 +1,8 @@
 /** What a key may do at most: every limit, and what cannot be read is refused. */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { KINDS } from '../../src/operations/operations.ts';
-import { systemChance } from '../../src/kernel/random.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import {
   insistOnLimits,
   type KeyLimits,
@@ -11,6 +10,7 @@ import {
   type LimitedWrite,
   makeKeys,
 } from '../../src/keys/keys.ts';
+import { KINDS } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
 const GIVE: LimitedWrite = { kind: 'give', operationNo: 1n, amount: 10n, feeAmount: null };

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Operation } from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { type Books, balancesOf, type Wanted, want } from '../../src/ledger/ledger.ts';
+import { type Books, balancesOf, type PostingRequest, want } from '../../src/ledger/ledger.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import {
@@ -32,7 +32,11 @@ const booksOf = (run: number, feeMode: Books['feeMode'], mapped: boolean): Books
 });
 
 /** The ledger in thirty lines: what each account must hold in the end. */
-function model(operations: readonly Partial<Operation>[], wanted: readonly Wanted[], books: Books) {
+function model(
+  operations: readonly Partial<Operation>[],
+  wanted: readonly PostingRequest[],
+  books: Books,
+) {
   const held = new Map<string, bigint>();
   const add = (name: string, amount: bigint) => {
     const key = name.toLowerCase();
@@ -101,7 +105,7 @@ test('Any writes in any batches leave books that are whole and equal a small mod
         feeAmount: kind === 'give' ? 0n : fee % (amount + 1n),
       }));
       const wanted = wishes.map(
-        ({ account, amount }, n): Wanted => ({
+        ({ account, amount }, n): PostingRequest => ({
           id: `wanted_${run}_${n}`,
           kind: 'opening',
           account: `wallet:${wallet(account)}`,
@@ -132,7 +136,7 @@ test('Any writes in any batches leave books that are whole and equal a small mod
           operation.state = state;
           await setState(database.owner, [operation.id], state);
         }
-        expect((await runDry(ledger, clock)).setAside).toBe(0);
+        expect((await runDry(ledger, clock)).quarantine).toBe(0);
         const expected = model(operations, wanted, books);
         const found = await balancesOf(database.db, [...expected.keys()]);
         for (const [name, balance] of expected) {
@@ -158,7 +162,7 @@ test('Three writers on one database post everything once, whoever holds the leas
   }));
   await putOperations(own.owner, many);
   const wanted = many.slice(0, 150).map(
-    ({ id }, n): Wanted => ({
+    ({ id }, n): PostingRequest => ({
       id: `booking_${id}`,
       kind: 'booking',
       account: `wallet:${addr(n % 13)}`,
@@ -176,19 +180,19 @@ test('Three writers on one database post everything once, whoever holds the leas
   const ledgers = await Promise.all(
     ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7, books: PLAIN })),
   );
-  const done = { posted: 0, setAside: 0 };
+  const done = { posted: 0, quarantine: 0 };
   for (let round = 0; done.posted < 450 && round < 500; round++) {
     // Each believes in another time, so a lease runs out while its holder still counts on it.
     const passes = ledgers.map((ledger, n) =>
       ledger.runOnce(clock.now() + ((n + round) % 3) * 11_000),
     );
-    for (const { posted, setAside } of await Promise.all(passes)) {
+    for (const { posted, quarantine } of await Promise.all(passes)) {
       done.posted += posted;
-      done.setAside += setAside;
+      done.quarantine += quarantine;
     }
     clock.advance(11_000);
   }
-  expect(done).toEqual({ posted: 450, setAside: 0 });
+  expect(done).toEqual({ posted: 450, quarantine: 0 });
   const rows = await own.owner.sql<{ postings: number; found: number }[]>`
     select o.postings, count(t.id)::int as found from tallyhook.operations o
     left join tallyhook.transactions t on t.operation_id = o.id group by o.id`;

@@ -1,7 +1,6 @@
 /** Operations as the journal leaves them, the wallets they name, and a ledger over a clone. */
 import { asJson, type Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
-import type { Operation } from '../../src/operations/operations.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
@@ -12,6 +11,7 @@ import {
   makeLedger,
   type Pass,
 } from '../../src/ledger/ledger.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import type { ManualClock } from '../harness/manual-clock.ts';
 
 export const START = Date.UTC(2026, 0, 1);
@@ -114,19 +114,19 @@ export async function openLedger(given: {
   batchMax?: number;
 }): Promise<Ledger> {
   const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = given;
-  const daemon = await enrolDaemon(db, daemonId, clock.now(), 15_000);
+  const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
   return makeLedger({ db, clock, daemon, books, batchMax, ...silent });
 }
 
 /** Runs passes until there is nothing to do; answers what they did together. */
 export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<Pass, 'more'>> {
-  const sum = { posted: 0, setAside: 0 };
+  const sum = { posted: 0, quarantine: 0 };
   for (;;) {
     const pass = await ledger.runOnce(clock.now());
     sum.posted += pass.posted;
-    sum.setAside += pass.setAside;
-    if (pass.posted + pass.setAside === 0) return sum;
+    sum.quarantine += pass.quarantine;
+    if (pass.posted + pass.quarantine === 0) return sum;
   }
 }
 
@@ -144,10 +144,10 @@ export async function balancesIn(db: Db, ...names: string[]): Promise<Record<str
 /** What was set aside, with its cause. */
 export async function problemsIn(owner: Db): Promise<Record<string, string>> {
   const rows = await owner.sql<{ id: string; problem: string }[]>`
-    select id, posting_problem as problem from tallyhook.operations
-    where posting_problem is not null
+    select id, quarantine_reason as problem from tallyhook.operations
+    where quarantine_reason is not null
     union all
-    select id, problem from tallyhook.wanted_postings where problem is not null`;
+    select id, problem from tallyhook.posting_requests where problem is not null`;
   return Object.fromEntries(rows.map(({ id, problem }) => [id, problem]));
 }
 

@@ -216,7 +216,7 @@ describe('Postgres refuses to change what was recorded', () => {
       `insert into tallyhook.accounts (name, kind, balance, version, opened_at)
       values ('external', 'external', 1, 0, now())`,
     ],
-    ['TH001', `update tallyhook.wanted_postings set amount = 1`],
+    ['TH001', `update tallyhook.posting_requests set amount = 1`],
   ])('%s for %s', async (code, statement) => {
     expect(await refusalOf(database.owner, (tx) => tx.sql.unsafe(statement))).toBe(code);
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe(code);

@@ -3,7 +3,7 @@ import {
   accountOfWallet,
   listAccounts,
   listTransactions,
-  type Wanted,
+  type PostingRequest,
   want,
 } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -37,7 +37,11 @@ afterEach(async () => {
   await database.drop();
 });
 
-const opening = (id: string, amount: bigint, given: Partial<Wanted> = {}): Wanted => ({
+const opening = (
+  id: string,
+  amount: bigint,
+  given: Partial<PostingRequest> = {},
+): PostingRequest => ({
   id,
   kind: 'opening',
   account: accountOfWallet(A),
@@ -48,7 +52,7 @@ const opening = (id: string, amount: bigint, given: Partial<Wanted> = {}): Wante
   requestedBy: 'reconciler',
   ...given,
 });
-const wanting = (...all: Wanted[]) =>
+const wanting = (...all: PostingRequest[]) =>
   database.db.begin(async (tx) => {
     for (const [n, one] of all.entries()) await want(tx, one, START + n);
   });
@@ -62,8 +66,8 @@ describe('The writer posts', () => {
       give('op_2', { state: 'unknown' }),
       give('op_3', { state: 'rejected' }),
     ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, setAside: 0, more: false });
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 0, setAside: 0, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantine: 0, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 0, quarantine: 0, more: false });
     expect(await listTransactions(database.db, { limit: 10 })).toEqual([
       {
         ...told,
@@ -71,7 +75,7 @@ describe('The writer posts', () => {
         batchId: 1n,
         kind: 'give',
         operationId: 'op_1',
-        wantedId: null,
+        postingRequestId: null,
         reverses: null,
         requestedBy: 'app',
         effectiveAt: START + 7,
@@ -170,7 +174,7 @@ describe('The writer posts', () => {
       { id: 'op_3', kind: 'burn', ...token, state: 'accepted' },
       { id: 'op_4', kind: 'other', state: 'settled' },
     ]);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, setAside: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 0 });
     await setState(database.owner, ['op_2'], 'failed');
     await runDry(ledger, clock);
     const rows = await database.db.sql`
@@ -197,7 +201,7 @@ describe('Wanted postings', () => {
       throw undone;
     });
     await expect(run).rejects.toBe(undone);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, setAside: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantine: 0 });
     expect(await balancesIn(database.db, `wallet:${A}`, 'opening')).toEqual({
       [`wallet:${A}`]: '40',
       opening: '-40',
@@ -207,7 +211,7 @@ describe('Wanted postings', () => {
   test('An opening of zero opens the account without an entry', async () => {
     const ledger = await openLedger({ db: database.db, clock });
     await wanting(opening('opening:a', 0n));
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, setAside: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantine: 0 });
     expect(await balancesIn(database.db, `wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
     expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
   });
@@ -221,9 +225,11 @@ describe('Wanted postings', () => {
       opening('drift:2:back', -5n, { ...back, reverses: 'drift:2' }),
       opening('drift:1:again', -5n, back),
     );
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, setAside: 2 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 2 });
     const all = await listTransactions(database.db, { account: 'external', limit: 10 });
-    expect(all.map(({ kind, wantedId, reverses }) => [kind, wantedId, reverses])).toEqual([
+    expect(
+      all.map(({ kind, postingRequestId, reverses }) => [kind, postingRequestId, reverses]),
+    ).toEqual([
       ['reversal', 'drift:1:back', 1n],
       ['booking', 'drift:1', null],
     ]);

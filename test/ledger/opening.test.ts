@@ -3,7 +3,6 @@
  * the opening, so that the wallet's balance does not move, whoever was first.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/operations/operations.ts';
 import {
   accountOfWallet,
   isHeldByOpening,
@@ -12,6 +11,7 @@ import {
   openingId,
   want,
 } from '../../src/ledger/ledger.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Operation } from '../../src/operations/operations.ts';
 import { sumOf } from '../../src/kernel/amounts.ts';
 import { type Books, effectOn, legsOf } from '../../src/ledger/ledger.ts';
 import { tokenMoveOf } from '../../src/ledger/posting.ts';
+import type { Operation } from '../../src/operations/operations.ts';
 import { addr, operation, PLAIN } from './fixture.ts';
 
 const [A, B, OPERATOR, FEES, POT] = [addr(1), addr(2), addr(7), addr(8), addr(9)];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { enrolDaemon, holdLease } from '../../src/db/leases.ts';
+import { holdLease, registerDaemon } from '../../src/db/leases.ts';
 import { listAccounts, listTransactions } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -31,7 +31,7 @@ describe('The one writer', () => {
     const ledger = await openLedger({ db: database.db, clock });
     await putOperations(database.owner, [give('op_1')]);
     expect((await ledger.runOnce(clock.now())).posted).toBe(1);
-    const other = await enrolDaemon(database.db, 'dmn_2', clock.now(), 15_000);
+    const other = await registerDaemon(database.db, 'dmn_2', clock.now(), 15_000);
     await holdLease(database.db, 'ledger', other, clock.now() + 11_000, 10_000);
     await putOperations(database.owner, [give('op_2')]);
     clock.advance(1_000);
@@ -49,7 +49,7 @@ describe('What cannot be posted', () => {
       give('op_2'),
       { id: 'op_3', kind: 'mint_sequential', contractId: 1n, state: 'settled' },
     ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, setAside: 2, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantine: 2, more: false });
     expect(await problemsIn(database.owner)).toEqual({
       op_1: 'the amount is not known',
       op_3: 'the token is not known',
@@ -67,7 +67,7 @@ describe('What cannot be posted', () => {
       }),
     );
     await putOperations(database.owner, many);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 46, setAside: 4 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 46, quarantine: 4 });
     const refused = 'database refused: 23514 (no_poison)';
     expect(await problemsIn(database.owner)).toEqual({
       op_0: refused,
@@ -88,7 +88,7 @@ describe('What cannot be posted', () => {
       expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
       expect(await listAccounts(database.db, { limit: 10 })).toEqual([]);
       await database.owner.sql.unsafe(`grant ${right} to tallyhook_writer`);
-      expect(await runDry(ledger, clock)).toEqual({ posted: 2, setAside: 0 });
+      expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 0 });
       expect(await problemsIn(database.owner)).toEqual({});
     },
   );

@@ -11,8 +11,8 @@ describe('The gap of steady looks', () => {
     ['It is as long as going round takes', 600, 1, 600_000],
     ['It is the setting when nothing is observed', 0, 1, 60_000],
     ['It is the setting when the share is nothing', 600, 0, 60_000],
-  ])('%s', (_title, objects, perS, gap) => {
-    expect(steadyGapMs(RHYTHM, objects, perS)).toBe(gap);
+  ])('%s', (_title, targets, perS, gap) => {
+    expect(steadyGapMs(RHYTHM, targets, perS)).toBe(gap);
   });
 
   test('Jitter stays within a twentieth', () => {

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import {
   availableSince,
   lastSeen,
-  listLooks,
+  listObservations,
   makeObserver,
-  type ObjectRef,
-  objectName,
+  type TargetRef,
+  targetName,
 } from '../../src/observer/observer.ts';
 import * as store from '../../src/observer/store.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
@@ -20,14 +20,14 @@ import { closeAll, upstreamTo } from '../upstream/scripted-service.ts';
 
 const SETTINGS = {
   ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
-  ...{ probeMs: 30_000, probeDownMs: 5_000, lookTimeoutMs: 5_000 },
+  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
 
 let database: TestDatabase;
 let sandbox: Sandbox;
 let clock: ManualClock;
 let addr: string;
-let wallet: ObjectRef;
+let wallet: TargetRef;
 beforeEach(async () => {
   database = await createDatabase();
   clock = manualClock();
@@ -53,10 +53,10 @@ async function openObserver(seed = 1) {
   return makeObserver(parts);
 }
 
-const looksAt = (ref: ObjectRef) => listLooks(database.db, objectName(ref), 100);
-async function nextInMs(ref: ObjectRef): Promise<number> {
+const looksAt = (ref: TargetRef) => listObservations(database.db, targetName(ref), 100);
+async function nextInMs(ref: TargetRef): Promise<number> {
   const rows = await database.db.sql<{ at: number }[]>`
-    select next_look_at as at from tallyhook.objects where name = ${objectName(ref)}`;
+    select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
   return (rows[0]?.at ?? Number.NaN) - clock.now();
 }
 async function eventTypes(): Promise<string[]> {
@@ -69,23 +69,23 @@ describe('Looking', () => {
   it('What is added is looked at, recorded, and due again after the steady gap', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
-    const [look] = await looksAt(wallet);
-    expect(look).toMatchObject({ result: 'seen', record: { addr, balance: 1_000 } });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
+    const [observation] = await looksAt(wallet);
+    expect(observation).toMatchObject({ result: 'seen', record: { addr, balance: 1_000 } });
     const gap = await nextInMs(wallet);
     expect(Math.abs(gap - 60_000)).toBeLessThanOrEqual(3_000);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 0 });
-    const [seen] = await lastSeen(database.db, [objectName(wallet)]);
-    expect(seen?.last_started_at).toBe(look?.started_at);
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
+    const [seen] = await lastSeen(database.db, [targetName(wallet)]);
+    expect(seen?.last_started_at).toBe(observation?.started_at);
   });
 
   it('A wallet that is not there is absent, and no pre-image', async () => {
     const observer = await openObserver();
-    const nobody: ObjectRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
+    const nobody: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
     await observer.add(database.db, [nobody]);
     await observer.runOnce(clock.now());
     expect(await looksAt(nobody)).toMatchObject([{ result: 'absent', record: null }]);
-    expect(await lastSeen(database.db, [objectName(nobody)])).toEqual([]);
+    expect(await lastSeen(database.db, [targetName(nobody)])).toEqual([]);
   });
 
   it('A look that fails is due again later each time, until one succeeds', async () => {
@@ -104,7 +104,7 @@ describe('Looking', () => {
     expect(gaps[0]).toBeLessThanOrEqual(1_000);
     expect(gaps[3]).toBeGreaterThanOrEqual(4_000);
     await observer.runOnce(clock.now());
-    const rows = await database.db.sql`select failures from tallyhook.objects`;
+    const rows = await database.db.sql`select failures from tallyhook.targets`;
     expect(rows).toMatchObject([{ failures: 0 }]);
   });
 
@@ -112,7 +112,7 @@ describe('Looking', () => {
     const observers = [await openObserver(1), await openObserver(2)];
     await observers[0]?.add(database.db, [wallet]);
     const passes = await Promise.all(observers.map((observer) => observer.runOnce(clock.now())));
-    expect(passes.map(({ looks }) => looks).sort()).toEqual([0, 1]);
+    expect(passes.map(({ observations }) => observations).sort()).toEqual([0, 1]);
     expect(await looksAt(wallet)).toHaveLength(1);
   });
 
@@ -138,7 +138,7 @@ describe('Looking', () => {
     const now = clock.now();
     await observer.noteRead(wallet, seen(now + 200, 7n));
     await observer.noteRead(wallet, seen(now + 100, 5n));
-    const [last] = await lastSeen(database.db, [objectName(wallet)]);
+    const [last] = await lastSeen(database.db, [targetName(wallet)]);
     expect(last).toMatchObject({ last_started_at: now + 200, last_seen: { balance: 7 } });
     expect(await looksAt(wallet)).toHaveLength(3);
   });
@@ -162,7 +162,7 @@ describe('What operations touch', () => {
   it('Is put under observation at once', async () => {
     const observer = await openObserver();
     await putOperations(database.owner, [give('accepted', -5)]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
   it('Is looked at once after news, and not again and again', async () => {
@@ -171,9 +171,9 @@ describe('What operations touch', () => {
     await observer.runOnce(clock.now());
     clock.advance(5_000);
     await putOperations(database.owner, [give('accepted', -5)]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
     clock.advance(5_000);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 0 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
   });
 
   it('Is left to the steady gap while people decide', async () => {
@@ -182,7 +182,7 @@ describe('What operations touch', () => {
     await observer.runOnce(clock.now());
     clock.advance(5_000);
     await putOperations(database.owner, [give('undecided', -5)]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 0 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
   });
 });
 
@@ -213,7 +213,7 @@ describe('Probing', () => {
     sandbox.control.maintenance({ state: 'off' });
     clock.advance(5_000);
     await observer.runOnce(clock.now());
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
   it('Maintenance is told once, stops all looks, and its end is told', async () => {
@@ -228,7 +228,7 @@ describe('Probing', () => {
     for (let i = 0; i < 3; i++) {
       clock.advance(5_000);
       await observer.probeOnce(clock.now());
-      expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 0 });
+      expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
     }
     sandbox.control.maintenance({ state: 'off' });
     clock.advance(5_000);
@@ -238,7 +238,7 @@ describe('Probing', () => {
       'service.maintenance_ended',
     ]);
     expect(await availableSince(database.db)).toBeGreaterThan(since);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
     const [row] = await database.db.sql<{ frozen: bigint }[]>`
       select frozen_ms as frozen from tallyhook.service_state`;
     expect(row?.frozen).toBe(20_000n);
@@ -254,7 +254,7 @@ describe('Probing', () => {
       await observer.probeOnce(clock.now());
     }
     expect(await eventTypes()).toEqual(['service.maintenance_announced']);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ looks: 1 });
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
   it('Probes of two daemons at once tell each change once, and count one failure', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type Announced,
   afterSign,
-  mayLook,
+  mayPoll,
   type Service,
   type Sign,
 } from '../../src/observer/service/state.ts';
@@ -132,6 +132,6 @@ describe('The state of the service', () => {
     ['maintenance', false],
     ['unreachable', false],
   ] as const)('Looking makes sense while it is %s: %s', (state, may) => {
-    expect(mayLook(state)).toBe(may);
+    expect(mayPoll(state)).toBe(may);
   });
 });

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import {
-  type LookToJudge,
-  listLooks,
+  listObservations,
   makeObserver,
   type Observer,
-  sweepSoon,
+  type StoredObservation,
+  scanSoon,
 } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -18,7 +18,7 @@ import { closeAll, upstreamTo } from '../upstream/scripted-service.ts';
 
 const SETTINGS = {
   ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
-  ...{ probeMs: 30_000, probeDownMs: 5_000, lookTimeoutMs: 5_000 },
+  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
 const NAME = 'sweep:1:*';
 
@@ -75,14 +75,14 @@ const lost = (id: string, tokenUri: string) =>
   ]);
 
 /** Wants a sweep and takes turns until it has ended. */
-async function sweepOnce(): Promise<LookToJudge | undefined> {
-  await sweepSoon(database.db, 1n, clock.now(), clock.now());
-  const before = new Set((await listLooks(database.db, NAME, 100)).map(({ id }) => id));
+async function scanOnce(): Promise<StoredObservation | undefined> {
+  await scanSoon(database.db, 1n, clock.now(), clock.now());
+  const before = new Set((await listObservations(database.db, NAME, 100)).map(({ id }) => id));
   for (let turn = 0; turn < 30; turn++) {
     clock.advance(1_000);
     await observer.runOnce(clock.now());
-    const looks = await listLooks(database.db, NAME, 100);
-    const made = looks.find(({ id }) => !before.has(id));
+    const observations = await listObservations(database.db, NAME, 100);
+    const made = observations.find(({ id }) => !before.has(id));
     if (made) return made;
   }
   return undefined;
@@ -93,8 +93,8 @@ const pagesAsked = () =>
     .requests(0, 1_000)
     .filter(({ endpoint }) => endpoint === 'tokens')
     .map(({ query }) => Number(new URLSearchParams(query).get('page')));
-async function uris(look: LookToJudge | undefined) {
-  const record = look?.record as { tokens: { uri: string }[] } | null | undefined;
+async function uris(observation: StoredObservation | undefined) {
+  const record = observation?.record as { tokens: { uri: string }[] } | null | undefined;
   return record?.tokens.map(({ uri }) => uri);
 }
 
@@ -102,9 +102,13 @@ describe('A sweep over a contract', () => {
   it('Reads every page, and keeps only what may be meant', async () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://11');
-    const look = await sweepOnce();
-    expect(look).toMatchObject({ result: 'seen', kind: 'sweep', record: { wanted: ['op_a'] } });
-    expect(await uris(look)).toEqual(['ipfs://11']);
+    const observation = await scanOnce();
+    expect(observation).toMatchObject({
+      result: 'seen',
+      kind: 'scan',
+      record: { wanted: ['op_a'] },
+    });
+    expect(await uris(observation)).toEqual(['ipfs://11']);
     expect(pagesAsked()).toEqual([1, 2, 3]);
   });
 
@@ -113,15 +117,15 @@ describe('A sweep over a contract', () => {
     await putUri('op_a', 'ipfs://11');
     const answered = { kind: 'mint_sequential', state: 'accepted', contractId: 1n } as const;
     await putOperations(database.owner, [{ ...answered, id: 'op_b', tokenId: 11n }]);
-    expect(await uris(await sweepOnce())).toEqual([]);
+    expect(await uris(await scanOnce())).toEqual([]);
   });
 
   it('Goes backwards the next time', async () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://3');
-    await sweepOnce();
-    const look = await sweepOnce();
-    expect(await uris(look)).toEqual(['ipfs://3']);
+    await scanOnce();
+    const observation = await scanOnce();
+    expect(await uris(observation)).toEqual(['ipfs://3']);
     expect(pagesAsked()).toEqual([1, 2, 3, 3, 2, 1]);
   });
 
@@ -129,8 +133,8 @@ describe('A sweep over a contract', () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'shifting_pages', skip: 1, count: 1, endpoint: 'tokens' });
-    const look = await sweepOnce();
-    expect(await uris(look)).toEqual(['ipfs://12']);
+    const observation = await scanOnce();
+    expect(await uris(observation)).toEqual(['ipfs://12']);
     expect(pagesAsked()).toEqual([1, 2, 3, 1, 2, 3]);
   });
 
@@ -138,30 +142,30 @@ describe('A sweep over a contract', () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'shifting_pages', count: 100, endpoint: 'tokens' });
-    expect(await sweepOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
+    expect(await scanOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
     // It waits its time, whoever wants it.
-    await sweepSoon(database.db, 1n, clock.now(), clock.now());
-    const [object] = await database.db.sql<{ at: number }[]>`
-      select next_look_at as at from tallyhook.objects where name = ${NAME}`;
-    expect(object?.at).toBeGreaterThan(clock.now());
+    await scanSoon(database.db, 1n, clock.now(), clock.now());
+    const [target] = await database.db.sql<{ at: number }[]>`
+      select next_poll_at as at from tallyhook.targets where name = ${NAME}`;
+    expect(target?.at).toBeGreaterThan(clock.now());
   });
 
   it('Goes on where it stood after a page that did not come', async () => {
     await mintElsewhere(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'dropped', skip: 1, count: 1, endpoint: 'tokens' });
-    expect(await sweepOnce()).toMatchObject({ result: 'inconclusive' });
-    const look = await sweepOnce();
-    expect(look).toMatchObject({ result: 'seen', cause: null });
-    expect(await uris(look)).toEqual(['ipfs://12']);
+    expect(await scanOnce()).toMatchObject({ result: 'inconclusive' });
+    const observation = await scanOnce();
+    expect(observation).toMatchObject({ result: 'seen', cause: null });
+    expect(await uris(observation)).toEqual(['ipfs://12']);
     expect(pagesAsked()).toEqual([1, 2, 2, 3]);
   });
 
   it('Leaves the due list when nobody waits for it', async () => {
-    await sweepSoon(database.db, 1n, clock.now(), clock.now());
+    await scanSoon(database.db, 1n, clock.now(), clock.now());
     clock.advance(1_000);
     await observer.runOnce(clock.now());
-    const rows = await database.db.sql`select 1 as one from tallyhook.objects where name = ${NAME}`;
+    const rows = await database.db.sql`select 1 as one from tallyhook.targets where name = ${NAME}`;
     expect(rows).toEqual([]);
   });
 });

@@ -1,24 +1,24 @@
 /** Sends that nobody ends, and numbers that came before: kept, told, and never guessed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { findOperation, type Move } from '../../src/operations/operations.ts';
 import { isoText } from '../../src/kernel/clock.ts';
+import { findOperation, type Move } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   ALIVE_MS,
   conclusion,
-  type JournalParts,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   readBack,
   recorded,
 } from './journal-parts.ts';
 
 let database: TestDatabase;
-let parts: JournalParts;
+let parts: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
 });
 beforeEach(async () => {
-  parts = await openJournal(database.db);
+  parts = await openOperations(database.db);
 });
 afterAll(() => database.drop());
 
@@ -30,10 +30,10 @@ describe('A send that nobody ends', () => {
   const DEADLINE_MS = 30_000;
 
   test('Is unknown only when its deadline and its daemon are both gone', async () => {
-    const id = await recorded(parts.journal);
+    const id = await recorded(parts.operations);
     const start = parts.clock.now();
-    const other = await openJournal(database.db, { clock: parts.clock });
-    const pass = (at: number) => other.journal.runOnce(at);
+    const other = await openOperations(database.db, { clock: parts.clock });
+    const pass = (at: number) => other.operations.runOnce(at);
     const alive = (until: number) => database.db.sql`
       update tallyhook.daemons set alive_until = ${isoText(until)}
       where id = ${parts.daemonId}`;
@@ -50,26 +50,26 @@ describe('A send that nobody ends', () => {
     expect(await eventsOf(id)).toMatchObject([
       { type: 'operation.unknown', error: { class: 'abandoned' } },
     ]);
-    const late = await parts.journal.conclude(conclusion(id, 'accepted', start));
+    const late = await parts.operations.conclude(conclusion(id, 'accepted', start));
     expect(late).toMatchObject({ state: 'accepted', errorClass: null });
   });
 
   test('Of a daemon that lives but forgot it is unknown a minute after its deadline', async () => {
-    const id = await recorded(parts.journal);
+    const id = await recorded(parts.operations);
     const deadline = parts.clock.now() + DEADLINE_MS;
     await database.db.sql`
       update tallyhook.daemons set alive_until = '2100-01-01' where id = ${parts.daemonId}`;
-    await parts.journal.runOnce(deadline + 60_000);
+    await parts.operations.runOnce(deadline + 60_000);
     expect(await stateOf(id)).toBe('sending');
-    await parts.journal.runOnce(deadline + 60_001);
+    await parts.operations.runOnce(deadline + 60_001);
     expect(await stateOf(id)).toBe('unknown');
   });
 
   test('Is called unknown once, by two daemons at once', async () => {
-    const id = await recorded(parts.journal);
-    const other = await openJournal(database.db, { clock: parts.clock });
+    const id = await recorded(parts.operations);
+    const other = await openOperations(database.db, { clock: parts.clock });
     const at = parts.clock.now() + 200_000;
-    await Promise.all([parts.journal.runOnce(at), other.journal.runOnce(at)]);
+    await Promise.all([parts.operations.runOnce(at), other.operations.runOnce(at)]);
     expect((await eventsOf(id)).map(({ type }) => type)).toEqual(['operation.unknown']);
   });
 });
@@ -77,13 +77,13 @@ describe('A send that nobody ends', () => {
 describe('A tx_log_no that came before', () => {
   const numbers = { txAppNo: 8n, txLogNo: 4711n };
   const problem = async (id: string) => {
-    const rows = await database.owner.sql<{ posting_problem: string | null }[]>`
-      select posting_problem from tallyhook.operations where id = ${id}`;
-    return rows[0]?.posting_problem;
+    const rows = await database.owner.sql<{ quarantine_reason: string | null }[]>`
+      select quarantine_reason from tallyhook.operations where id = ${id}`;
+    return rows[0]?.quarantine_reason;
   };
   const accepted = async (more: object) => {
-    const id = await recorded(parts.journal);
-    await parts.journal.conclude(conclusion(id, 'accepted', parts.clock.now(), more));
+    const id = await recorded(parts.operations);
+    await parts.operations.conclude(conclusion(id, 'accepted', parts.clock.now(), more));
     return id;
   };
 
@@ -98,11 +98,11 @@ describe('A tx_log_no that came before', () => {
   });
 
   test('In one commit with another is not posted either', async () => {
-    const ids = await Promise.all([recorded(parts.journal), recorded(parts.journal)]);
+    const ids = await Promise.all([recorded(parts.operations), recorded(parts.operations)]);
     const same = { txAppNo: 8n, txLogNo: 4712n, effectiveAt: 1, effectiveBasis: 'answer' };
     const at = parts.clock.now();
     const moves = ids.map((id): Move => ({ id, to: 'accepted', at, cause: 'test', ...same }));
-    await database.db.begin((tx) => parts.journal.move(tx, moves));
+    await database.db.begin((tx) => parts.operations.move(tx, moves));
     expect(await Promise.all(ids.map(problem))).toEqual([
       'repeated_tx_log_no',
       'repeated_tx_log_no',

@@ -11,10 +11,10 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,
   freshWallet,
-  type JournalParts,
   losing,
   OPERATOR,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   readBack,
   recorded,
   withBooks,
@@ -27,7 +27,7 @@ const LOOK_MS = 75;
 let database: TestDatabase;
 let pool: Db;
 let park: Parking;
-let parts: JournalParts;
+let parts: OperationsDeps;
 let toAddr: string;
 beforeAll(async () => {
   database = await createDatabase();
@@ -45,21 +45,21 @@ afterAll(async () => {
 
 function open(db: Db, settings: object = {}) {
   const { clock, pause } = park;
-  return openJournal(db, { clock, pause, settings: { ...withBooks, ...settings } });
+  return openOperations(db, { clock, pause, settings: { ...withBooks, ...settings } });
 }
 const give = (amount: bigint, more: Partial<NewWrite> = {}): Partial<NewWrite> => ({
   fields: { toAddr, operationNo: 1n, amount, reasonType: 'gift' },
   ...more,
 });
 const answer = (id: string) =>
-  parts.journal.conclude(conclusion(id, 'accepted', park.clock.now(), { txLogNo: unique() }));
+  parts.operations.conclude(conclusion(id, 'accepted', park.clock.now(), { txLogNo: unique() }));
 let numbers = 0n;
 const unique = () => ++numbers;
 
 describe('A second equal amount on the wallet of a user', () => {
   test("Waits until the first's answer, and then goes unmarked", async () => {
-    const first = await recorded(parts.journal, give(10n));
-    const second = parts.journal.record(write(give(10n)));
+    const first = await recorded(parts.operations, give(10n));
+    const second = parts.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     await answer(first);
     expect(await second).toMatchObject({ ambiguous: false });
@@ -67,8 +67,8 @@ describe('A second equal amount on the wallet of a user', () => {
 
   test('Waits for an answer that another daemon has', async () => {
     const other = await open(pool);
-    const first = await recorded(parts.journal, give(10n));
-    const second = other.journal.record(write(give(10n)));
+    const first = await recorded(parts.operations, give(10n));
+    const second = other.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     await answer(first);
     park.advance(LOOK_MS);
@@ -76,8 +76,8 @@ describe('A second equal amount on the wallet of a user', () => {
   });
 
   test('Goes out marked when the wait is over', async () => {
-    await recorded(parts.journal, give(10n));
-    const second = parts.journal.record(write(give(10n)));
+    await recorded(parts.operations, give(10n));
+    const second = parts.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     park.advance(WAIT_MS);
     expect(await second).toMatchObject({ ambiguous: true });
@@ -85,8 +85,8 @@ describe('A second equal amount on the wallet of a user', () => {
 
   test('Is refused when the wait is over, where that is set, with what is open', async () => {
     const strict = await open(database.db, { refuseAmbiguous: true });
-    const first = await recorded(strict.journal, give(10n));
-    const second = strict.journal.record(write(give(10n)));
+    const first = await recorded(strict.operations, give(10n));
+    const second = strict.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     park.advance(WAIT_MS);
     await expect(second).rejects.toMatchObject({
@@ -97,34 +97,34 @@ describe('A second equal amount on the wallet of a user', () => {
 
   test('Does not wait where too many wait', async () => {
     const full = await open(database.db, { waitingMax: 0 });
-    await recorded(full.journal, give(10n));
-    expect(await full.journal.record(write(give(10n)))).toMatchObject({ ambiguous: true });
+    await recorded(full.operations, give(10n));
+    expect(await full.operations.record(write(give(10n)))).toMatchObject({ ambiguous: true });
   });
 
   test('Is released as shutting down at the end', async () => {
-    await recorded(parts.journal, give(10n));
-    const second = parts.journal.record(write(give(10n)));
+    await recorded(parts.operations, give(10n));
+    const second = parts.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
-    parts.journal.close();
+    parts.operations.close();
     await expect(second).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
   test('Waits for one whose outcome is unknown, and not for an undecided one', async () => {
-    const first = await recorded(parts.journal, give(10n));
-    const { journal } = parts;
-    await journal.conclude(conclusion(first, 'unknown', park.clock.now()));
-    const second = journal.record(write(give(10n)));
+    const first = await recorded(parts.operations, give(10n));
+    const { operations } = parts;
+    await operations.conclude(conclusion(first, 'unknown', park.clock.now()));
+    const second = operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     const to = { id: first, to: 'undecided', at: park.clock.now(), cause: 'test' } as const;
-    await database.db.begin((tx) => journal.move(tx, [to]));
+    await database.db.begin((tx) => operations.move(tx, [to]));
     park.advance(LOOK_MS);
     expect(await second).toMatchObject({ ambiguous: false });
   });
 
   test('Waits beside two that come to its amount together', async () => {
-    await recorded(parts.journal, give(3n));
-    const seven = await recorded(parts.journal, give(7n));
-    const third = parts.journal.record(write(give(10n)));
+    await recorded(parts.operations, give(3n));
+    const seven = await recorded(parts.operations, give(7n));
+    const third = parts.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);
     await answer(seven);
     expect(await third).toMatchObject({ ambiguous: false });
@@ -133,7 +133,7 @@ describe('A second equal amount on the wallet of a user', () => {
   test('Asked for ten times at once goes one at a time, in the order of asking', async () => {
     const order: number[] = [];
     const all = Array.from({ length: 10 }, async (_, i) => {
-      const id = await recorded(parts.journal, give(10n));
+      const id = await recorded(parts.operations, give(10n));
       order.push(i);
       return id;
     });
@@ -151,15 +151,15 @@ describe('What does not wait', () => {
   test('Different amounts, of two daemons too', async () => {
     const other = await open(pool);
     for (const [i, amount] of [10n, 11n, 22n, 44n].entries()) {
-      const { journal } = i % 2 ? other : parts;
-      expect(await journal.record(write(give(amount)))).toMatchObject({ ambiguous: false });
+      const { operations } = i % 2 ? other : parts;
+      expect(await operations.record(write(give(amount)))).toMatchObject({ ambiguous: false });
     }
   });
 
   test('Equal amounts of one operator to many', async () => {
     const ids = await Promise.all(
       Array.from({ length: 20 }, () =>
-        recorded(parts.journal, give(10n, { fields: fieldsTo(freshWallet()) })),
+        recorded(parts.operations, give(10n, { fields: fieldsTo(freshWallet()) })),
       ),
     );
     expect(new Set(ids).size).toBe(20);
@@ -167,11 +167,11 @@ describe('What does not wait', () => {
 
   test('A write that may go costs one call, and 40 at once cost few', async () => {
     const before = parts.begun();
-    await recorded(parts.journal, give(10n));
+    await recorded(parts.operations, give(10n));
     expect(parts.begun() - before).toBe(1);
     await Promise.all(
       Array.from({ length: 40 }, () =>
-        recorded(parts.journal, give(10n, { fields: fieldsTo(freshWallet()) })),
+        recorded(parts.operations, give(10n, { fields: fieldsTo(freshWallet()) })),
       ),
     );
     expect(parts.begun() - before).toBeLessThanOrEqual(4);
@@ -189,8 +189,8 @@ describe('NFT writes', () => {
     ['Changes of one token', 'set_extra_data', token],
   ] as const)('%s go one at a time', async (_, kind: Kind, make) => {
     const fields = make();
-    const first = await recorded(parts.journal, { kind, fields });
-    const second = parts.journal.record(write({ kind, fields: { ...fields } }));
+    const first = await recorded(parts.operations, { kind, fields });
+    const second = parts.operations.record(write({ kind, fields: { ...fields } }));
     await park.parked(1, WAIT_MS);
     await answer(first);
     expect(await second).toMatchObject({ ambiguous: false });
@@ -199,19 +199,19 @@ describe('NFT writes', () => {
   test('Sequential mints that differ in one field go together', async () => {
     const fields = minted();
     for (const more of [{}, { tokenUri: 'v' }, { metaData: null }, { extraData: '' }])
-      await recorded(parts.journal, { kind: 'mint_sequential', fields: { ...fields, ...more } });
+      await recorded(parts.operations, { kind: 'mint_sequential', fields: { ...fields, ...more } });
   });
 });
 
 describe('A held wallet', () => {
   const hold = (key: string, ms: number) =>
-    database.db.begin((tx) => parts.journal.hold(tx, key.toLowerCase(), park.clock.now() + ms));
+    database.db.begin((tx) => parts.operations.hold(tx, key.toLowerCase(), park.clock.now() + ms));
   const unhold = (key: string) =>
-    database.db.begin((tx) => parts.journal.unhold(tx, key.toLowerCase()));
+    database.db.begin((tx) => parts.operations.unhold(tx, key.toLowerCase()));
 
   test('Lets no write through until it is released', async () => {
     await hold(toAddr, 1_000);
-    const held = parts.journal.record(write(give(10n)));
+    const held = parts.operations.record(write(give(10n)));
     await park.parked(1, 1_000);
     await unhold(toAddr);
     park.advance(LOOK_MS);
@@ -225,7 +225,7 @@ describe('A held wallet', () => {
     ] as const) {
       toAddr = freshWallet();
       await hold(toAddr, ms);
-      const held = parts.journal.record(write(give(10n)));
+      const held = parts.operations.record(write(give(10n)));
       await park.parked(1, atMost);
       park.advance(atMost);
       expect(await held).toMatchObject({ ambiguous: false });
@@ -236,15 +236,15 @@ describe('A held wallet', () => {
     const full = await open(database.db, { waitingMax: 0 });
     await hold(toAddr, 1_000);
     const before = full.begun();
-    await recorded(full.journal, give(10n));
+    await recorded(full.operations, give(10n));
     expect(full.begun() - before).toBe(2);
   });
 
   test('May be one of ours, and then holds what others do with it', async () => {
     await hold(OPERATOR, 1_000);
-    const held = parts.journal.record(write(give(10n)));
+    const held = parts.operations.record(write(give(10n)));
     await park.parked(1, 1_000);
-    await recorded(parts.journal, { kind: 'burn', fields: token() });
+    await recorded(parts.operations, { kind: 'burn', fields: token() });
     await unhold(OPERATOR);
     park.advance(LOOK_MS);
     expect(await held).toMatchObject({ ambiguous: false });
@@ -253,29 +253,29 @@ describe('A held wallet', () => {
 
 describe('A commit that nobody confirms', () => {
   test('Leaves a write that is ended as not sent, and its key free', async () => {
-    const { journal } = await open(losing(database.db));
+    const { operations } = await open(losing(database.db));
     const idempotencyKey = 'lost-1';
-    await expect(recorded(journal, give(10n, { idempotencyKey }))).rejects.toMatchObject({
+    await expect(recorded(operations, give(10n, { idempotencyKey }))).rejects.toMatchObject({
       code: 'CONNECTION_CLOSED',
     });
     const held = await findByIdempotencyKey(database.db, 'app', idempotencyKey);
     expect(held?.operation.state).toBe('sending');
     const id = held?.operation.id ?? '';
-    expect(await journal.runOnce(park.clock.now())).toBe(1);
+    expect(await operations.runOnce(park.clock.now())).toBe(1);
     expect(await readBack.eventsOf(database.owner, id)).toMatchObject([
       { type: 'operation.rejected', error: { class: 'not_sent', code: 'unconfirmed' } },
     ]);
-    await recorded(journal, give(10n, { idempotencyKey }));
+    await recorded(operations, give(10n, { idempotencyKey }));
   });
 
   test('Is told as unknown where the write may be sent from the queue', async () => {
-    const { journal } = await open(losing(database.db));
+    const { operations } = await open(losing(database.db));
     const expiresAt = park.clock.now() + 60_000;
-    const lost = journal.record(write(give(10n, { expiresAt, queue: true })));
+    const lost = operations.record(write(give(10n, { expiresAt, queue: true })));
     await expect(lost).rejects.toMatchObject({
       code: 'outcome_unknown',
       members: { operation_id: expect.stringMatching(/^op_/) },
     });
-    expect(await journal.runOnce(park.clock.now())).toBe(0);
+    expect(await operations.runOnce(park.clock.now())).toBe(0);
   });
 });

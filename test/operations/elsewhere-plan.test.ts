@@ -1,9 +1,9 @@
 /** The rule for reports from elsewhere: any reports in any order and any batches. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Operation, State } from '../../src/operations/operations.ts';
 import { planReports } from '../../src/operations/reported/plan.ts';
 import { nameOf, type Report } from '../../src/operations/reported/rule.ts';
-import type { Operation, State } from '../../src/operations/operations.ts';
 
 const AT = Date.UTC(2026, 0, 31);
 const [A, B] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`];

@@ -2,28 +2,28 @@
 
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db, Tx } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
+import type { pause } from '../../src/kernel/clock.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import {
   type Conclusion,
   findOperation,
-  type Journal,
-  type JournalSettings,
-  journalDefaults,
-  makeJournal,
+  makeOperations,
   type NewWrite,
+  type Operations,
+  type OperationsSettings,
+  operationsDefaults,
 } from '../../src/operations/operations.ts';
-import { systemChance } from '../../src/kernel/random.ts';
-import type { pause } from '../../src/kernel/clock.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
 export const ALIVE_MS = 15_000;
 export const ALICE = '0xA11CE'.padEnd(42, '0');
 
-export interface JournalParts {
-  journal: Journal;
+export interface OperationsDeps {
+  operations: Operations;
   clock: ManualClock;
   daemonId: string;
   /** Commits begun so far. */
@@ -43,19 +43,19 @@ export const freshWallet = () => `0xAb${String(++wallets).padStart(38, '0')}`;
 let daemons = 0;
 
 /** The journal of one more daemon. `fanOut` runs inside each commit that emits. */
-export async function openJournal(
+export async function openOperations(
   db: Db,
   given: {
     clock?: ManualClock;
     fanOut?: (tx: Tx) => Promise<void>;
-    settings?: Partial<JournalSettings>;
+    settings?: Partial<OperationsSettings>;
     pause?: typeof pause;
   } = {},
-): Promise<JournalParts> {
+): Promise<OperationsDeps> {
   const { clock = manualClock(), fanOut = async () => {} } = given;
   const ids = makeIds(clock, systemChance);
   daemons++;
-  const daemon = await enrolDaemon(db, `dmn_${daemons}`, clock.now(), ALIVE_MS);
+  const daemon = await registerDaemon(db, `dmn_${daemons}`, clock.now(), ALIVE_MS);
   let count = 0;
   const counted: Db = {
     ...db,
@@ -75,10 +75,18 @@ export async function openJournal(
     },
   };
   const outbox = makeOutbox({ clock, ids, fanOut });
-  const settings = { ...journalDefaults, ...given.settings };
+  const settings = { ...operationsDefaults, ...given.settings };
   const waits = given.pause ? { pause: given.pause } : {};
-  const journal = makeJournal({ db: counted, clock, ids, daemon, outbox, settings, ...waits });
-  return { journal, clock, daemonId: daemon.id, begun: () => count };
+  const operations = makeOperations({
+    db: counted,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    settings,
+    ...waits,
+  });
+  return { operations, clock, daemonId: daemon.id, begun: () => count };
 }
 
 /** Loses the answer of the next commit of an intent, after it happened. */
@@ -122,8 +130,11 @@ export function write(more: Partial<NewWrite> = {}): NewWrite {
 }
 
 /** Records a write that nothing holds. */
-export async function recorded(journal: Journal, more: Partial<NewWrite> = {}): Promise<string> {
-  const result = await journal.record(write(more));
+export async function recorded(
+  operations: Operations,
+  more: Partial<NewWrite> = {},
+): Promise<string> {
+  const result = await operations.record(write(more));
   if ('held' in result) throw new Error(`held by ${result.held.operation.id}`);
   if ('queued' in result) return result.queued.id;
   return result.id;

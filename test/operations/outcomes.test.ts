@@ -13,15 +13,21 @@ import {
   statesBefore,
 } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { conclusion, type JournalParts, openJournal, readBack, recorded } from './journal-parts.ts';
+import {
+  conclusion,
+  type OperationsDeps,
+  openOperations,
+  readBack,
+  recorded,
+} from './journal-parts.ts';
 
 let database: TestDatabase;
-let parts: JournalParts;
+let parts: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
 });
 beforeEach(async () => {
-  parts = await openJournal(database.db);
+  parts = await openOperations(database.db);
 });
 afterAll(() => database.drop());
 
@@ -35,7 +41,8 @@ const move = (id: string, to: State, more: Partial<Move> = {}): Move => ({
   cause: 'test',
   ...more,
 });
-const moved = (moves: readonly Move[]) => database.db.begin((tx) => parts.journal.move(tx, moves));
+const moved = (moves: readonly Move[]) =>
+  database.db.begin((tx) => parts.operations.move(tx, moves));
 
 /** The shortest way to each state, from `sending`. */
 const WAYS: Record<State, State[] | undefined> = {
@@ -55,7 +62,7 @@ const WAYS: Record<State, State[] | undefined> = {
 const REACHED = (Object.keys(WAYS) as State[]).filter((state) => WAYS[state]);
 
 async function reached(state: State): Promise<string> {
-  const id = await recorded(parts.journal);
+  const id = await recorded(parts.operations);
   for (const to of WAYS[state] ?? []) await moved([move(id, to)]);
   return id;
 }
@@ -68,13 +75,13 @@ describe('A conclusion', () => {
     ['not_sent', 'rejected', 'not_executed', { class: 'not_sent', code: 'connection_refused' }],
     ['unknown', 'unknown', 'open', { class: 'unknown', code: 'reset' }],
   ] as const)('Of class %s makes it %s and says so, once', async (cls, state, outcome, error) => {
-    const { journal, clock } = parts;
-    const id = await recorded(journal);
+    const { operations, clock } = parts;
+    const id = await recorded(operations);
     clock.advance(20);
-    const said = await journal.conclude(conclusion(id, cls, clock.now()));
+    const said = await operations.conclude(conclusion(id, cls, clock.now()));
     expect(said).toMatchObject({ id, state, outcome, answeredAt: clock.now() });
     expect(await findOperation(database.db, id)).toEqual(said);
-    const again = await journal.conclude(conclusion(id, cls, clock.now()));
+    const again = await operations.conclude(conclusion(id, cls, clock.now()));
     expect(again).toEqual(said);
     const [event, ...more] = await eventsOf(id);
     expect(more).toEqual([]);
@@ -92,12 +99,12 @@ describe('A conclusion', () => {
   });
 
   test('Of 200 at once shares commits, and one that fails hurts only itself', async () => {
-    const { journal, clock, begun } = parts;
-    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(journal)));
+    const { operations, clock, begun } = parts;
+    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(operations)));
     const before = begun();
     const done = await Promise.all(
       ids.map((id, i) =>
-        journal.conclude(conclusion(id, 'accepted', clock.now(), { txLogNo: BigInt(i) })),
+        operations.conclude(conclusion(id, 'accepted', clock.now(), { txLogNo: BigInt(i) })),
       ),
     );
     expect(done.map(({ id, txLogNo }) => [id, txLogNo])).toEqual(
@@ -107,10 +114,10 @@ describe('A conclusion', () => {
   });
 
   test('Whose words no database takes is recorded all the same', async () => {
-    const { journal, clock } = parts;
-    const id = await recorded(journal);
+    const { operations, clock } = parts;
+    const id = await recorded(operations);
     const odd = { code: '1\0', message: 'bad \0 \ud800' };
-    const said = await journal.conclude(conclusion(id, 'rejected', clock.now(), odd));
+    const said = await operations.conclude(conclusion(id, 'rejected', clock.now(), odd));
     expect(said).toMatchObject({ errorCode: '1\ufffd', errorMessage: 'bad \ufffd \ufffd' });
   });
 
@@ -120,18 +127,18 @@ describe('A conclusion', () => {
     const fanOut = async () => {
       if (broken) throw boom;
     };
-    const { journal, clock } = await openJournal(database.db, { fanOut });
-    const id = await recorded(journal);
-    await expect(journal.conclude(conclusion(id, 'accepted', clock.now()))).rejects.toBe(boom);
+    const { operations, clock } = await openOperations(database.db, { fanOut });
+    const id = await recorded(operations);
+    await expect(operations.conclude(conclusion(id, 'accepted', clock.now()))).rejects.toBe(boom);
     expect([await stateOf(id), await eventsOf(id)]).toEqual(['sending', []]);
     broken = false;
-    await journal.conclude(conclusion(id, 'accepted', clock.now()));
+    await operations.conclude(conclusion(id, 'accepted', clock.now()));
     expect([await stateOf(id), (await eventsOf(id)).length]).toEqual(['accepted', 1]);
   });
 
   test('Of an operation that is not there is a failure', async () => {
     const late = conclusion('op_none', 'accepted', parts.clock.now());
-    await expect(parts.journal.conclude(late)).rejects.toMatchObject({ code: 'internal' });
+    await expect(parts.operations.conclude(late)).rejects.toMatchObject({ code: 'internal' });
   });
 });
 
@@ -155,7 +162,7 @@ describe('A move', () => {
     });
     await fc.assert(
       fc.asyncProperty(steps, async (path) => {
-        const id = await recorded(parts.journal);
+        const id = await recorded(parts.operations);
         for (const to of path) await moved([move(id, to)]);
         const rows = await listTransitions(database.db, id);
         let state: string | null = null;
@@ -189,9 +196,9 @@ describe('A move', () => {
   });
 
   test('Keeps what it does not name', async () => {
-    const { journal, clock } = parts;
-    const id = await recorded(journal);
-    await journal.conclude(conclusion(id, 'accepted', clock.now()));
+    const { operations, clock } = parts;
+    const id = await recorded(operations);
+    await operations.conclude(conclusion(id, 'accepted', clock.now()));
     clock.advance(9);
     const [settled] = await moved([move(id, 'settled', { settledAt: clock.now() })]);
     expect(settled).toMatchObject({
@@ -207,10 +214,10 @@ describe("The service's own answer", () => {
   it.each(['unknown', 'undecided', 'executed', 'not_executed'] as const)(
     'Wins over %s, however late',
     async (state) => {
-      const { journal, clock } = parts;
+      const { operations, clock } = parts;
       for (const cls of ['accepted', 'rejected'] as const) {
         const id = await reached(state);
-        const said = await journal.conclude(conclusion(id, cls, clock.now()));
+        const said = await operations.conclude(conclusion(id, cls, clock.now()));
         expect(said.state).toBe(cls);
         expect((await eventsOf(id)).at(-1)?.type).toBe(`operation.${cls}`);
       }
@@ -220,6 +227,6 @@ describe("The service's own answer", () => {
   it.each(['settled', 'failed', 'accepted'] as const)('Changes nothing after %s', async (state) => {
     const id = await reached(state);
     const late = conclusion(id, 'rejected', parts.clock.now());
-    expect((await parts.journal.conclude(late)).state).toBe(state);
+    expect((await parts.operations.conclude(late)).state).toBe(state);
   });
 });

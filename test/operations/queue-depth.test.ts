@@ -4,26 +4,26 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,
   freshWallet,
-  type JournalParts,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   withBooks,
   write,
 } from './journal-parts.ts';
 
 let database: TestDatabase;
-let parts: JournalParts;
+let parts: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
-  parts = await openJournal(database.db, { settings: withBooks });
+  parts = await openOperations(database.db, { settings: withBooks });
 });
 afterAll(() => database.drop());
 
 async function queued(toAddr: string): Promise<string> {
-  const { clock, journal } = parts;
+  const { clock, operations } = parts;
   clock.advance(1);
   const fields = { toAddr, operationNo: 1n, amount: 10n, reasonType: 'gift' };
   const expiresAt = clock.now() + 3_600_000;
-  const said = await journal.record(write({ fields, expiresAt, queue: true }));
+  const said = await operations.record(write({ fields, expiresAt, queue: true }));
   if (!('queued' in said)) throw new Error('not queued');
   return said.queued.id;
 }
@@ -40,15 +40,15 @@ async function multiply(id: string, count: number): Promise<void> {
 }
 
 test('A wallet with thousands in the queue is one among others, and keeps its order', async () => {
-  const { journal, clock } = parts;
+  const { operations, clock } = parts;
   const first = await queued(freshWallet());
   await multiply(first, 3_000);
   const other = await queued(freshWallet());
-  const claimed = async () => (await journal.claimQueued(clock.now(), 10)).map(({ id }) => id);
+  const claimed = async () => (await operations.claimQueued(clock.now(), 10)).map(({ id }) => id);
   expect(await claimed()).toEqual([first, other]);
   expect(await claimed()).toEqual([]);
   for (let i = 1, last = first; i <= 12; i++) {
-    await journal.conclude(conclusion(last, 'rejected', clock.now()));
+    await operations.conclude(conclusion(last, 'rejected', clock.now()));
     last = `${first}-${String(i).padStart(6, '0')}`;
     expect(await claimed()).toEqual([last]);
   }

@@ -3,13 +3,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vit
 import { connect, type Db } from '../../src/db/connect.ts';
 import { retireDaemon } from '../../src/db/leases.ts';
 import { WRITER } from '../../src/db/roles.ts';
-import { findByIdempotencyKey, findOperation, type NewWrite } from '../../src/operations/operations.ts';
+import {
+  findByIdempotencyKey,
+  findOperation,
+  type NewWrite,
+} from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,
   freshWallet,
-  type JournalParts,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   readBack,
   withBooks,
   write,
@@ -20,8 +24,8 @@ const TTL_MS = 3_600_000;
 let database: TestDatabase;
 let pool: Db;
 let park: Parking;
-let parts: JournalParts;
-let other: JournalParts;
+let parts: OperationsDeps;
+let other: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
   pool = connect({ url: database.url, role: WRITER, max: 6 });
@@ -41,7 +45,7 @@ afterAll(async () => {
 
 function open(db: Db, settings: object = {}) {
   const { clock, pause } = park;
-  return openJournal(db, { clock, pause, settings: { ...withBooks, ...settings } });
+  return openOperations(db, { clock, pause, settings: { ...withBooks, ...settings } });
 }
 const now = () => park.clock.now();
 const stateOf = (id: string) => readBack.stateOf(database.db, id);
@@ -51,15 +55,15 @@ async function queued(toAddr: string, more: Partial<NewWrite> = {}): Promise<str
   park.clock.advance(1);
   const fields = { toAddr, operationNo: 1n, amount: 10n, reasonType: 'gift' };
   const asked = { fields, expiresAt: now() + TTL_MS, queue: true, ...more };
-  const said = await parts.journal.record(write(asked));
+  const said = await parts.operations.record(write(asked));
   if (!('queued' in said)) throw new Error('not queued');
   return said.queued.id;
 }
 async function claimed(limit = 100, by = parts): Promise<string[]> {
-  return (await by.journal.claimQueued(now(), limit)).map(({ id }) => id);
+  return (await by.operations.claimQueued(now(), limit)).map(({ id }) => id);
 }
 const conclude = (id: string, cls: Parameters<typeof conclusion>[1], at = now()) =>
-  parts.journal.conclude(conclusion(id, cls, at, cls === 'accepted' ? { txLogNo: next() } : {}));
+  parts.operations.conclude(conclusion(id, cls, at, cls === 'accepted' ? { txLogNo: next() } : {}));
 let numbers = 0n;
 const next = () => ++numbers;
 
@@ -75,12 +79,12 @@ describe('A write whose caller chose to wait', () => {
       },
       ...{ expiresAt, queue: true, idempotencyKey: 'asked' },
     });
-    const said = await parts.journal.record(asked);
+    const said = await parts.operations.record(asked);
     if (!('queued' in said)) throw new Error('not queued');
     const { id } = said.queued;
     expect(await findOperation(database.db, id)).toEqual(said.queued);
     park.clock.advance(5);
-    const [send, ...more] = await parts.journal.claimQueued(now(), 10);
+    const [send, ...more] = await parts.operations.claimQueued(now(), 10);
     expect(more).toEqual([]);
     expect(send).toMatchObject({
       ...{ id, kind: 'give', owner: 'app', keyId: 'key_1', idempotencyKey: 'asked' },
@@ -94,7 +98,7 @@ describe('A write whose caller chose to wait', () => {
 
   test('Sent at once may not leave later than it may wait', async () => {
     const expiresAt = now() + 700;
-    const said = await parts.journal.record(write({ expiresAt }));
+    const said = await parts.operations.record(write({ expiresAt }));
     expect(said).toMatchObject({ sendDeadlineAt: expiresAt });
   });
 
@@ -104,7 +108,7 @@ describe('A write whose caller chose to wait', () => {
       const idempotencyKey = `back-${cls}`;
       const fields = { toAddr: freshWallet(), operationNo: 1n, amount: 10n };
       const asked = write({ fields, idempotencyKey, expiresAt: now() + TTL_MS });
-      const said = await parts.journal.record(asked);
+      const said = await parts.operations.record(asked);
       const id = 'id' in said ? said.id : '';
       expect((await conclude(id, cls)).state).toBe('queued');
       const held = await findByIdempotencyKey(database.db, 'app', idempotencyKey);
@@ -200,11 +204,11 @@ describe('The queue', () => {
     const order = { by: 'ops', reason: 'test' };
     const waiting = await queued(held);
     const going = await queued(free);
-    await parts.journal.freeze(order);
+    await parts.operations.freeze(order);
     expect(await claimed()).toEqual([]);
-    await parts.journal.unfreeze(order);
+    await parts.operations.unfreeze(order);
     const hold = held.toLowerCase();
-    await database.db.begin((tx) => parts.journal.hold(tx, hold, now() + 1_000));
+    await database.db.begin((tx) => parts.operations.hold(tx, hold, now() + 1_000));
     expect(await claimed()).toEqual([going]);
     park.clock.advance(1_000);
     expect(await claimed()).toEqual([waiting]);
@@ -215,7 +219,7 @@ describe('The queue', () => {
     for (let i = 0; i < 3; i++) {
       const wallet = freshWallet();
       const fields = { toAddr: wallet, operationNo: 1n, amount: 10n };
-      const lost = await strict.journal.record(write({ fields }));
+      const lost = await strict.operations.record(write({ fields }));
       await conclude('id' in lost ? lost.id : '', 'unknown');
       await queued(wallet);
     }
@@ -235,8 +239,8 @@ describe('The queue', () => {
         fields: { toAddr: freshWallet(), operationNo: 1n, amount: 1n },
         ...{ expiresAt: now() + TTL_MS, queue: true },
       });
-    expect(await small.journal.record(asked())).toHaveProperty('queued');
-    const refused = small.journal.record(asked());
+    expect(await small.operations.record(asked())).toHaveProperty('queued');
+    const refused = small.operations.record(asked());
     await expect(refused).rejects.toMatchObject({ code: 'too_many_requests' });
   });
 });
@@ -246,10 +250,12 @@ describe('What leaves the queue unsent', () => {
     const idempotencyKey = 'expired';
     const id = await queued(freshWallet(), { idempotencyKey, expiresAt: now() + 100 });
     park.clock.advance(98);
-    expect(await parts.journal.runOnce(now())).toBe(0);
+    expect(await parts.operations.runOnce(now())).toBe(0);
     park.clock.advance(2);
     expect(await claimed()).toEqual([]);
-    const ended = await Promise.all([parts, other].map(({ journal }) => journal.runOnce(now())));
+    const ended = await Promise.all(
+      [parts, other].map(({ operations }) => operations.runOnce(now())),
+    );
     expect(ended.toSorted()).toEqual([0, 1]);
     expect(await readBack.eventsOf(database.owner, id)).toMatchObject([
       { type: 'operation.rejected', error: { class: 'not_sent', code: 'expired' } },
@@ -261,16 +267,16 @@ describe('What leaves the queue unsent', () => {
     const expiresAt = now() + 1_000;
     for (let round = 0; round < 15; round++) {
       const id = await queued(freshWallet(), { expiresAt });
-      const [got] = await Promise.all([claimed(), other.journal.runOnce(expiresAt)]);
+      const [got] = await Promise.all([claimed(), other.operations.runOnce(expiresAt)]);
       expect(await stateOf(id)).toBe(got.includes(id) ? 'sending' : 'rejected');
     }
   });
 
   test('Is cancelled by its owner or an admin, once, and not while it is on its way', async () => {
-    const { journal } = parts;
+    const { operations } = parts;
     const id = await queued(freshWallet(), { idempotencyKey: 'cancelled' });
-    const by = (owner: string, admin = false) => journal.cancel(id, { owner, admin });
-    const none = journal.cancel('op_none', { owner: 'app', admin: true });
+    const by = (owner: string, admin = false) => operations.cancel(id, { owner, admin });
+    const none = operations.cancel('op_none', { owner: 'app', admin: true });
     await expect(none).rejects.toMatchObject({ code: 'not_found' });
     await expect(by('else')).rejects.toMatchObject({ code: 'forbidden' });
     const told = await Promise.allSettled([by('app'), by('ops', true)]);
@@ -282,7 +288,7 @@ describe('What leaves the queue unsent', () => {
     expect(held?.operation.id).toBe(id);
     await queued(freshWallet());
     const [sending = ''] = await claimed();
-    const late = journal.cancel(sending, { owner: 'app', admin: false });
+    const late = operations.cancel(sending, { owner: 'app', admin: false });
     await expect(late).rejects.toMatchObject({ code: 'conflict' });
   });
 
@@ -294,7 +300,7 @@ describe('What leaves the queue unsent', () => {
       update tallyhook.daemons set alive_until = '2100-01-01' where id = ${parts.daemonId}`;
     park.clock.advance(30_001);
     expect(await claimed()).toEqual([]);
-    expect([await parts.journal.runOnce(now()), await stateOf(id)]).toEqual([1, 'unknown']);
+    expect([await parts.operations.runOnce(now()), await stateOf(id)]).toEqual([1, 'unknown']);
     expect(await claimed()).toEqual([]);
   });
 });

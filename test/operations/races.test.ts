@@ -8,8 +8,8 @@ import { until } from '../harness/until.ts';
 import {
   conclusion,
   freshWallet,
-  type JournalParts,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   recorded,
   withBooks,
   write,
@@ -20,7 +20,7 @@ let database: TestDatabase;
 let pool: Db;
 let park: Parking;
 /** Two daemons. */
-let both: [JournalParts, JournalParts];
+let both: [OperationsDeps, OperationsDeps];
 beforeAll(async () => {
   database = await createDatabase();
   pool = connect({ url: database.url, role: WRITER, max: 6 });
@@ -28,14 +28,14 @@ beforeAll(async () => {
 beforeEach(async () => {
   park = parking();
   const given = { clock: park.clock, pause: park.pause, settings: withBooks };
-  both = [await openJournal(database.db, given), await openJournal(pool, given)];
+  both = [await openOperations(database.db, given), await openOperations(pool, given)];
 });
 afterAll(async () => {
   await pool.end();
   await database.drop();
 });
 
-const of = (i: number) => (i % 2 ? both[0] : both[1]).journal;
+const of = (i: number) => (i % 2 ? both[0] : both[1]).operations;
 const give = (toAddr: string, amount = 10n) => ({
   fields: { toAddr, operationNo: 1n, amount, reasonType: 'gift' },
 });
@@ -75,7 +75,7 @@ test('Of two equal amounts on one wallet, one at each daemon, one waits', async 
     await park.parked(1, 2_000);
     expect(told).toEqual([first]);
     const said = conclusion(first, 'rejected', park.clock.now());
-    await both[0].journal.conclude(said);
+    await both[0].operations.conclude(said);
     park.advance(75);
     await Promise.all(writes);
     expect(told).toHaveLength(2);
@@ -219,10 +219,10 @@ test('Of two answers with one number at once, one goes in the books', async () =
     const same = { txAppNo: 3n, txLogNo: BigInt(9_000 + round) };
     const said = (id: string) => conclusion(id, 'accepted', park.clock.now(), same);
     await Promise.all(ids.map((id, i) => of(i).conclude(said(id))));
-    const rows = await database.owner.sql<{ posting_problem: string | null }[]>`
-      select posting_problem from tallyhook.operations where id = any(${ids})
-      order by posting_problem`;
-    expect(rows.map((row) => row.posting_problem)).toEqual(['repeated_tx_log_no', null]);
+    const rows = await database.owner.sql<{ quarantine_reason: string | null }[]>`
+      select quarantine_reason from tallyhook.operations where id = any(${ids})
+      order by quarantine_reason`;
+    expect(rows.map((row) => row.quarantine_reason)).toEqual(['repeated_tx_log_no', null]);
   }
 });
 
@@ -232,8 +232,8 @@ test('A number of another app is kept and stays out of the books', async () => {
   const concluded = await of(0).conclude({ ...said, expectedAppNo: 3n });
   expect(concluded).toMatchObject({ state: 'accepted', txAppNo: 4n, txLogNo: 77n });
   const [row] = await database.owner.sql`
-    select posting_problem from tallyhook.operations where id = ${id}`;
-  expect(row).toEqual({ posting_problem: 'foreign_tx_app_no' });
+    select quarantine_reason from tallyhook.operations where id = ${id}`;
+  expect(row).toEqual({ quarantine_reason: 'foreign_tx_app_no' });
 });
 
 test('One outcome said by many at once is one move and one event', async () => {

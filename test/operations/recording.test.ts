@@ -15,19 +15,19 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   ALIVE_MS,
   conclusion,
-  type JournalParts,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   recorded,
   write,
 } from './journal-parts.ts';
 
 let database: TestDatabase;
-let parts: JournalParts;
+let parts: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
 });
 beforeEach(async () => {
-  parts = await openJournal(database.db);
+  parts = await openOperations(database.db);
 });
 afterAll(() => database.drop());
 
@@ -36,10 +36,10 @@ const freshKey = () => `key-${keys++}`;
 
 describe('Recording', () => {
   test('Keeps everything that was asked, exactly, in state sending', async () => {
-    const { journal, clock, daemonId } = parts;
+    const { operations, clock, daemonId } = parts;
     const body = Uint8Array.from({ length: 256 }, (_, i) => i);
     const huge = 10n ** 60n + 7n;
-    const id = await recorded(journal, {
+    const id = await recorded(operations, {
       kind: 'mint',
       reference: 'order 7',
       body,
@@ -80,8 +80,8 @@ describe('Recording', () => {
   });
 
   test('Of 200 at once takes few commits, and each is there', async () => {
-    const { journal, begun } = parts;
-    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(journal)));
+    const { operations, begun } = parts;
+    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(operations)));
     expect(new Set(ids).size).toBe(200);
     expect(begun()).toBeLessThanOrEqual(8);
     const [row] = await database.owner.sql<{ n: number }[]>`
@@ -90,10 +90,12 @@ describe('Recording', () => {
   });
 
   test('Of a row that cannot be recorded hurts only that row', async () => {
-    const { journal } = parts;
+    const { operations } = parts;
     const nonsense = 'nonsense' as Kind;
     const told = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, i) => recorded(journal, i === 11 ? { kind: nonsense } : {})),
+      Array.from({ length: 20 }, (_, i) =>
+        recorded(operations, i === 11 ? { kind: nonsense } : {}),
+      ),
     );
     expect(told.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([11]);
     expect(told[11]).toMatchObject({ reason: { code: '23514' } });
@@ -102,10 +104,12 @@ describe('Recording', () => {
   test('That takes too long is not tried again one by one', async () => {
     const pool = connect({ url: database.url, role: WRITER, max: 2, statementTimeoutMs: 200 });
     try {
-      const { journal, begun } = await openJournal(pool);
+      const { operations, begun } = await openOperations(pool);
       await database.owner.begin(async (tx) => {
         await tx.sql`select pg_advisory_xact_lock(7240201, 0)`;
-        const told = await Promise.allSettled(Array.from({ length: 9 }, () => recorded(journal)));
+        const told = await Promise.allSettled(
+          Array.from({ length: 9 }, () => recorded(operations)),
+        );
         for (const one of told) expect(one).toMatchObject({ reason: { code: '57014' } });
       });
       expect(begun()).toBe(2);
@@ -115,21 +119,21 @@ describe('Recording', () => {
   });
 
   test('Is refused once this daemon no longer counts as alive', async () => {
-    const { journal, clock } = parts;
+    const { operations, clock } = parts;
     clock.advance(ALIVE_MS);
-    await expect(recorded(journal)).rejects.toMatchObject({ code: 'lease_lost' });
-    const fresh = await openJournal(database.db);
-    await recorded(fresh.journal);
+    await expect(recorded(operations)).rejects.toMatchObject({ code: 'lease_lost' });
+    const fresh = await openOperations(database.db);
+    await recorded(fresh.operations);
     const daemon = { id: fresh.daemonId, epoch: 0n };
     await retireDaemon(database.db, daemon, fresh.clock.now());
-    await expect(recorded(fresh.journal)).rejects.toMatchObject({ code: 'lease_lost' });
+    await expect(recorded(fresh.operations)).rejects.toMatchObject({ code: 'lease_lost' });
   });
 
   test('Of one more send is a row, with the proof that allows it', async () => {
-    const { journal, clock } = parts;
-    const id = await recorded(journal);
-    await journal.recordResend(id, 'unauthorized', clock.now() + 5);
-    await journal.recordResend(id, 'unauthorized', clock.now() + 6);
+    const { operations, clock } = parts;
+    const id = await recorded(operations);
+    await operations.recordResend(id, 'unauthorized', clock.now() + 5);
+    await operations.recordResend(id, 'unauthorized', clock.now() + 6);
     const rows = await database.owner.sql`
       select n, after from tallyhook.sends where operation_id = ${id} order by n`;
     expect(rows).toEqual([
@@ -142,11 +146,11 @@ describe('Recording', () => {
 
 describe('An idempotency key', () => {
   test('Of 100 identical requests, at two daemons, lets one through', async () => {
-    const other = await openJournal(database.db);
+    const other = await openOperations(database.db);
     const idempotencyKey = freshKey();
     const told = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
-        (i % 2 ? parts : other).journal.record(write({ idempotencyKey, fingerprint: 'same' })),
+        (i % 2 ? parts : other).operations.record(write({ idempotencyKey, fingerprint: 'same' })),
       ),
     );
     const ids = told.flatMap((result) => ('id' in result ? [result.id] : []));
@@ -162,9 +166,11 @@ describe('An idempotency key', () => {
 
   test('Belongs to its owner', async () => {
     const idempotencyKey = freshKey();
-    await recorded(parts.journal, { idempotencyKey, owner: 'one' });
-    await recorded(parts.journal, { idempotencyKey, owner: 'two' });
-    await expect(recorded(parts.journal, { idempotencyKey, owner: 'one' })).rejects.toThrow('held');
+    await recorded(parts.operations, { idempotencyKey, owner: 'one' });
+    await recorded(parts.operations, { idempotencyKey, owner: 'two' });
+    await expect(recorded(parts.operations, { idempotencyKey, owner: 'one' })).rejects.toThrow(
+      'held',
+    );
     expect(await findByIdempotencyKey(database.db, 'three', idempotencyKey)).toBeUndefined();
   });
 
@@ -175,11 +181,11 @@ describe('An idempotency key', () => {
     ['unavailable', false],
     ['not_sent', false],
   ] as const)('After %s is held: %s', async (cls, stillHeld) => {
-    const { journal, clock } = parts;
+    const { operations, clock } = parts;
     const idempotencyKey = freshKey();
-    const id = await recorded(journal, { idempotencyKey });
-    await journal.conclude(conclusion(id, cls, clock.now()));
-    const again = await journal.record(write({ idempotencyKey }));
+    const id = await recorded(operations, { idempotencyKey });
+    await operations.conclude(conclusion(id, cls, clock.now()));
+    const again = await operations.record(write({ idempotencyKey }));
     expect('held' in again).toBe(stillHeld);
     if (!stillHeld) return;
     expect(again).toMatchObject({ held: { operation: { id }, fingerprint: 'f' } });
@@ -190,12 +196,12 @@ describe('An idempotency key', () => {
   });
 
   test('Once released is never held again by a late answer', async () => {
-    const { journal, clock } = parts;
+    const { operations, clock } = parts;
     const idempotencyKey = freshKey();
-    const first = await recorded(journal, { idempotencyKey });
-    await journal.conclude(conclusion(first, 'not_sent', clock.now()));
-    const second = await recorded(journal, { idempotencyKey });
-    await journal.conclude(conclusion(first, 'accepted', clock.now()));
+    const first = await recorded(operations, { idempotencyKey });
+    await operations.conclude(conclusion(first, 'not_sent', clock.now()));
+    const second = await recorded(operations, { idempotencyKey });
+    await operations.conclude(conclusion(first, 'accepted', clock.now()));
     const held = await findByIdempotencyKey(database.db, 'app', idempotencyKey);
     expect(held?.operation.id).toBe(second);
   });

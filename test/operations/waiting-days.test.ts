@@ -6,9 +6,9 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,
   freshWallet,
-  type JournalParts,
   losing,
-  openJournal,
+  type OperationsDeps,
+  openOperations,
   readBack,
   withBooks,
   write,
@@ -19,8 +19,8 @@ const DAY_MS = 24 * 3_600_000;
 let database: TestDatabase;
 let pool: Db;
 let park: Parking;
-let parts: JournalParts;
-let other: JournalParts;
+let parts: OperationsDeps;
+let other: OperationsDeps;
 beforeAll(async () => {
   database = await createDatabase();
   pool = connect({ url: database.url, role: WRITER, max: 6 });
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 const open = (db: Db) => {
   const { clock, pause } = park;
-  return openJournal(db, { clock, pause, settings: withBooks });
+  return openOperations(db, { clock, pause, settings: withBooks });
 };
 const now = () => park.clock.now();
 /** A give of 10 to a wallet of its own, that may wait for a week. */
@@ -49,21 +49,21 @@ const asked = (more: object = {}) => {
   return write({ fields, queue: true, expiresAt: now() + 7 * DAY_MS, ...more });
 };
 async function queued(more: object = {}): Promise<string> {
-  const said = await parts.journal.record(asked(more));
+  const said = await parts.operations.record(asked(more));
   if (!('queued' in said)) throw new Error('not queued');
   return said.queued.id;
 }
-const claimed = async (by: JournalParts) =>
-  (await by.journal.claimQueued(now(), 10)).map(({ id }) => id);
+const claimed = async (by: OperationsDeps) =>
+  (await by.operations.claimQueued(now(), 10)).map(({ id }) => id);
 
 test('A repeated word about a send is known as late, though the next sender is behind', async () => {
   const id = await queued();
   await claimed(parts);
   // The other daemon's clock shows less than what the first one's showed.
   const neverLeft = conclusion(id, 'not_sent', now() + 5);
-  expect((await parts.journal.conclude(neverLeft)).state).toBe('queued');
+  expect((await parts.operations.conclude(neverLeft)).state).toBe('queued');
   expect(await claimed(other)).toEqual([id]);
-  expect((await parts.journal.conclude(neverLeft)).state).toBe('sending');
+  expect((await parts.operations.conclude(neverLeft)).state).toBe('sending');
   expect(await claimed(parts)).toEqual([]);
 });
 
@@ -76,13 +76,13 @@ test('What was tried ever so often is handed out again', async () => {
 });
 
 test('What was queued unseen stands as its repeat was told', async () => {
-  const { journal } = await open(losing(database.db));
+  const { operations } = await open(losing(database.db));
   const one = asked({ idempotencyKey: 'unseen' });
-  await expect(journal.record(one)).rejects.toMatchObject({ code: 'outcome_unknown' });
+  await expect(operations.record(one)).rejects.toMatchObject({ code: 'outcome_unknown' });
   const standing = { held: { operation: { state: 'queued' } } };
-  expect(await journal.record(one)).toMatchObject(standing);
-  expect(await journal.runOnce(now())).toBe(0);
-  expect(await journal.record(one)).toMatchObject(standing);
+  expect(await operations.record(one)).toMatchObject(standing);
+  expect(await operations.runOnce(now())).toBe(0);
+  expect(await operations.record(one)).toMatchObject(standing);
 });
 
 test('What waits is of every day until it left, and of the day after that', async () => {
@@ -91,7 +91,7 @@ test('What waits is of every day until it left, and of the day after that', asyn
   park.advance(2 * DAY_MS);
   await expect(queued(late)).rejects.toMatchObject({ code: 'key_limit' });
   expect(await claimed(parts)).toEqual([id]);
-  await parts.journal.conclude(conclusion(id, 'accepted', now()));
+  await parts.operations.conclude(conclusion(id, 'accepted', now()));
   park.advance(DAY_MS - 1);
   await expect(queued(late)).rejects.toMatchObject({ code: 'key_limit' });
   park.advance(1);
@@ -106,7 +106,7 @@ test('What waits under a key that is revoked leaves no more, and ends', async ()
   const [id, kept] = [await queued({ keyId }), await queued()];
   await database.owner.sql`update tallyhook.keys set revoked_at = now() where id = ${keyId}`;
   expect(await claimed(parts)).toEqual([kept]);
-  expect(await parts.journal.runOnce(now())).toBe(1);
+  expect(await parts.operations.runOnce(now())).toBe(1);
   expect(await readBack.stateOf(database.db, id)).toBe('rejected');
   expect(await readBack.eventsOf(database.db, id)).toMatchObject([
     { type: 'operation.rejected', error: { class: 'not_sent', code: 'key_revoked' } },

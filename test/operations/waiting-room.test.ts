@@ -1,22 +1,22 @@
 /** Where writes wait: bounded in number and in time, woken in order, released at the end. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { makeWaitingRoom, type WaitingRoom } from '../../src/operations/intake/wait-queue.ts';
+import { makeWaitQueue, type WaitQueue } from '../../src/operations/intake/wait-queue.ts';
 import { type Parking, parking } from './parking.ts';
 
 const LOOK_MS = 75;
 let park: Parking;
 /** What other daemons have not ended. */
 let there: Set<string>;
-let looks: number;
+let observations: number;
 let failing: boolean;
-let room: WaitingRoom;
+let room: WaitQueue;
 
 function open(max = 100) {
-  return makeWaitingRoom({
+  return makeWaitQueue({
     max,
     pause: park.pause,
     async stillThere(names) {
-      looks++;
+      observations++;
       if (failing) throw new Error('away');
       return new Set(names.filter((name) => there.has(name)));
     },
@@ -25,7 +25,7 @@ function open(max = 100) {
 beforeEach(() => {
   park = parking();
   there = new Set(['a', 'b', 'c']);
-  looks = 0;
+  observations = 0;
   failing = false;
   room = open();
 });
@@ -59,7 +59,7 @@ describe('A wait', () => {
     there.delete('b');
     park.advance(LOOK_MS);
     expect(await Promise.all(waits)).toEqual(['left', 'left']);
-    expect(looks).toBeLessThanOrEqual(2);
+    expect(observations).toBeLessThanOrEqual(2);
   });
 
   test('Outlives a database that does not answer', async () => {

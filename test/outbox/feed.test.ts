@@ -14,7 +14,7 @@ const read = (cursor: string, limit = 100, types: string[] = []) =>
   readFeed(database.db, { cursor, types, limit });
 const subjects = (bodies: string[]) => bodies.map((body) => JSON.parse(body).data.endpoint_id);
 const DAY_MS = 86_400_000;
-const keep = { events: 30, looks: 30, deliveries: 30, attempts: 30 };
+const keep = { events: 30, observations: 30, deliveries: 30, attempts: 30 };
 
 beforeAll(async () => {
   database = await createDatabase();

@@ -1,8 +1,8 @@
 /** An outbox over a clone of the database, and events that say nothing but where they belong. */
 import type { Db } from '../../src/db/connect.ts';
-import { systemChance } from '../../src/kernel/random.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
+import { systemChance } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
 

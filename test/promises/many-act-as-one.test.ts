@@ -3,8 +3,8 @@
  * at once, a hundred times over, is sent once, and one of them may die on the way.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
 import { jsonText } from '../../src/kernel/json.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import { type Answered, type App, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';

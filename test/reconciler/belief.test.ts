@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { beliefExecuted, isUnlikely, type Lesson, oddsOf } from '../../src/reconciler/unknown/probability.ts';
+import {
+  beliefExecuted,
+  isUnlikely,
+  type Lesson,
+  oddsOf,
+} from '../../src/reconciler/unknown/probability.ts';
 
 const HIDDEN = 31_000;
 const lesson = (given: Partial<Lesson>): Lesson => ({

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { driftStep } from '../../src/reconciler/wallets/drift-rule.ts';
 import { at, sight } from './parts.ts';
 
-const look = sight(0n, 10_000);
+const observation = sight(0n, 10_000);
 const before = { amount: 5n, at: at(9_000) };
 const drift = (id: string, amount: bigint) => ({ id, amount });
 
@@ -73,6 +73,6 @@ describe('A residual that nothing explains', () => {
       { step: 'open', amount: 5n, suspectedAt: at(9_000) },
     ],
   ] as const)('%s', (_title, residual, suspicion, open, step) => {
-    expect(driftStep(residual, suspicion, [...open], look)).toEqual(step);
+    expect(driftStep(residual, suspicion, [...open], observation)).toEqual(step);
   });
 });

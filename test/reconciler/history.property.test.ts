@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { driftStep, type OpenDrift, type Suspicion } from '../../src/reconciler/wallets/drift-rule.ts';
 import { solveJointly, type WalletEvidence } from '../../src/reconciler/unknown/rule.ts';
+import {
+  driftStep,
+  type OpenDrift,
+  type Suspicion,
+} from '../../src/reconciler/wallets/drift-rule.ts';
 import { expectationOf, judgeBalance } from '../../src/reconciler/wallets/rule.ts';
 import {
   CALM,
@@ -17,7 +21,8 @@ import {
 import { at } from './parts.ts';
 
 const RUNS = { numRuns: 1_500 };
-const inOrder = (looks: readonly Glance[]) => looks.toSorted((a, b) => a.from - b.from);
+const inOrder = (observations: readonly Glance[]) =>
+  observations.toSorted((a, b) => a.from - b.from);
 /** Posted or not yet, by a number drawn for the history. */
 const poster = (bits: number) => (id: string) => (bits >> Number(id.slice(3))) % 2 === 1;
 
@@ -29,11 +34,11 @@ describe('Whatever happens on a wallet', () => {
       fc.nat(),
     );
     fc.assert(
-      fc.property(given, ([history, looks, bits]) => {
-        for (const look of looks) {
-          const judgedAt = look.from + look.takes + look.judgedAfter;
-          const standing = standingAt(history, 0, judgedAt, 0n, poster(bits));
-          const sight = sightOf(history, 0, look);
+      fc.property(given, ([history, observations, bits]) => {
+        for (const observation of observations) {
+          const processedAt = observation.from + observation.takes + observation.processedAfter;
+          const standing = standingAt(history, 0, processedAt, 0n, poster(bits));
+          const sight = sightOf(history, 0, observation);
           const { verdict } = judgeBalance(sight.balance, expectationOf(sight, standing, LAG));
           expect(verdict).toBe('explained');
         }
@@ -51,9 +56,9 @@ describe('Whatever happens on a wallet', () => {
       fc.nat(),
     );
     fc.assert(
-      fc.property(given, ([history, looks, last, bits]) => {
+      fc.property(given, ([history, observations, last, bits]) => {
         const calm = withoutUnknown(history);
-        const drifts = follow(calm, [...inOrder(looks), ...last], poster(bits));
+        const drifts = follow(calm, [...inOrder(observations), ...last], poster(bits));
         const outside = history.outside.reduce((sum, { amount }) => sum + amount, 0n);
         expect(drifts.reduce((sum, { amount }) => sum + amount, 0n)).toBe(outside);
       }),
@@ -81,16 +86,16 @@ function withoutUnknown(history: History): History {
  */
 function follow(
   history: History,
-  looks: readonly Glance[],
+  observations: readonly Glance[],
   posted: (id: string) => boolean,
 ): OpenDrift[] {
   let drifts: OpenDrift[] = [];
   let suspicion: Suspicion | undefined;
-  for (const [i, look] of looks.entries()) {
-    const sight = sightOf(history, 0, look);
-    const judgedAt = look.from + look.takes + look.judgedAfter;
+  for (const [i, observation] of observations.entries()) {
+    const sight = sightOf(history, 0, observation);
+    const processedAt = observation.from + observation.takes + observation.processedAfter;
     const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
-    const expected = expectationOf(sight, standingAt(history, 0, judgedAt, drift, posted), LAG);
+    const expected = expectationOf(sight, standingAt(history, 0, processedAt, drift, posted), LAG);
     const verdict = judgeBalance(sight.balance, expected);
     if (verdict.verdict === 'explained') {
       const shown = verdict.shown.reduce((sum, { effect }) => sum + effect, 0n);
@@ -120,10 +125,12 @@ describe('Whatever happens to lost answers', () => {
     );
     let spoken = 0;
     fc.assert(
-      fc.property(given, ([history, looks, bits]) => {
-        const judgedAt = Math.max(...looks.map((l) => l.from + l.takes + l.judgedAfter));
-        const evidence = looks.map((look, i) =>
-          evidenceOf(history, i, look, judgedAt, poster(bits)),
+      fc.property(given, ([history, observations, bits]) => {
+        const processedAt = Math.max(
+          ...observations.map((l) => l.from + l.takes + l.processedAfter),
+        );
+        const evidence = observations.map((observation, i) =>
+          evidenceOf(history, i, observation, processedAt, poster(bits)),
         );
         const solved = solveJointly(evidence);
         if (typeof solved === 'string') {
@@ -132,10 +139,10 @@ describe('Whatever happens to lost answers', () => {
         }
         for (const truth of history.writes.filter(({ end }) => end === 'unknown')) {
           const shown = solved.shown.get(truth.id);
-          const quiet = solved.startedAt >= at(truth.sent + 3_000 + QUIESCENCE + LAG);
+          const quiescent = solved.startedAt >= at(truth.sent + 3_000 + QUIESCENCE + LAG);
           if (shown === 'all') expect(truth.applied).toBeDefined();
-          if (shown === 'none' && quiet) expect(truth.applied).toBeUndefined();
-          if (shown === 'all' || (shown === 'none' && quiet)) spoken++;
+          if (shown === 'none' && quiescent) expect(truth.applied).toBeUndefined();
+          if (shown === 'all' || (shown === 'none' && quiescent)) spoken++;
         }
       }),
       RUNS,
@@ -147,12 +154,12 @@ describe('Whatever happens to lost answers', () => {
 function evidenceOf(
   history: History,
   wallet: number,
-  look: Glance,
-  judgedAt: number,
+  observation: Glance,
+  processedAt: number,
   posted: (id: string) => boolean,
 ): WalletEvidence {
-  const sight = sightOf(history, wallet, look);
-  const standing = standingAt(history, wallet, judgedAt, 0n, posted);
+  const sight = sightOf(history, wallet, observation);
+  const standing = standingAt(history, wallet, processedAt, 0n, posted);
   const { base, optional } = expectationOf(sight, standing, LAG);
   return {
     key: `w${wallet}`,
@@ -164,7 +171,7 @@ function evidenceOf(
         operation.outcome === 'open' &&
         sight.startedAt >= (operation.sendDeadlineAt ?? 0) + QUIESCENCE + LAG,
     })),
-    lookId: `look_${wallet}`,
+    observationId: `look_${wallet}`,
     startedAt: sight.startedAt,
     endedAt: sight.endedAt,
   };

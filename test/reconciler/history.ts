@@ -124,7 +124,7 @@ export interface Glance {
   from: number;
   takes: number;
   stale: number;
-  judgedAfter: number;
+  processedAfter: number;
 }
 
 export const glances = (from: number, to: number): fc.Arbitrary<Glance> =>
@@ -132,7 +132,7 @@ export const glances = (from: number, to: number): fc.Arbitrary<Glance> =>
     from: fc.integer({ min: from, max: to }),
     takes: fc.nat(300),
     stale: fc.integer({ min: -300, max: LAG }),
-    judgedAfter: fc.nat(2_000),
+    processedAfter: fc.nat(2_000),
   });
 
 /** What such a look sees. */

@@ -4,21 +4,21 @@
  * nothing.
  */
 import type { Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { type Json, parseJson } from '../../src/kernel/json.ts';
+import { seededChance } from '../../src/kernel/random.ts';
+import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
+import { addObjects, recordObservation } from '../../src/observer/store.ts';
+import { type TargetRef, targetName, toObject } from '../../src/observer/targets.ts';
 import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import {
   type Conclusion,
   findOperation,
-  type Journal,
-  makeJournal,
+  makeOperations,
+  type Operations,
 } from '../../src/operations/operations.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { seededChance } from '../../src/kernel/random.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
-import { type Json, parseJson } from '../../src/kernel/json.ts';
-import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
-import { type ObjectRef, objectName, toObject } from '../../src/observer/targets.ts';
-import { addObjects, recordLook } from '../../src/observer/store.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
@@ -34,7 +34,7 @@ export const SETTINGS: ReconcilerSettings = {
   undecidedAfterMs: 600_000,
 };
 
-export type House = Awaited<ReturnType<typeof openHouse>>;
+export type Rig = Awaited<ReturnType<typeof openRig>>;
 
 interface EventRow {
   type: string;
@@ -43,50 +43,50 @@ interface EventRow {
   data: Record<string, Json>;
 }
 
-let houses = 0;
+let rigs = 0;
 
-export async function openHouse(db: Db, given: { books?: Books; name?: string } = {}) {
-  const { books = PLAIN, name = `dmn_${++houses}` } = given;
+export async function openRig(db: Db, given: { books?: Books; name?: string } = {}) {
+  const { books = PLAIN, name = `dmn_${++rigs}` } = given;
   const clock = manualClock(START);
-  const ids = makeIds(clock, seededChance(houses * 7_919 + 1));
+  const ids = makeIds(clock, seededChance(rigs * 7_919 + 1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const daemon = await enrolDaemon(db, name, clock.now(), 1e12);
-  const journal = makeJournal({ db, clock, ids, daemon, outbox });
+  const daemon = await registerDaemon(db, name, clock.now(), 1e12);
+  const operations = makeOperations({ db, clock, ids, daemon, outbox });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
   const reconcilerOf = async (id: string, told = outbox) =>
     makeReconciler({
-      ...{ db, ids, journal, books, outbox: told, settings: SETTINGS },
-      daemon: id === name ? daemon : await enrolDaemon(db, id, clock.now(), 1e12),
+      ...{ db, ids, operations, books, outbox: told, settings: SETTINGS },
+      daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
-  const watch = (ref: ObjectRef) => addObjects(db, [toObject(ref)], clock.now());
+  const watch = (ref: TargetRef) => addObjects(db, [toObject(ref)], clock.now());
 
   /** Records what a look at an object brought; it begins now and ends 10 ms later. */
-  async function put(ref: ObjectRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {
+  async function put(ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {
     await watch(ref);
     const startedAt = clock.now();
     clock.advance(10);
     const row = {
-      ...{ id: ids.next('look'), object: objectName(ref), kind: ref.kind, result, record },
+      ...{ id: ids.next('observation'), target: targetName(ref), kind: ref.kind, result, record },
       ...{ startedAt, endedAt: clock.now(), cause: null },
     };
-    await db.begin((tx) => recordLook(tx, row, clock.now() + SETTINGS.steadyMs));
+    await db.begin((tx) => recordObservation(tx, row, clock.now() + SETTINGS.steadyMs));
     return row;
   }
 
-  const house = {
+  const rig = {
     name,
     db,
     books,
     clock,
     ids,
-    journal,
+    operations,
     ledger,
     reconciler,
     reconcilerOf,
     watch,
     /** A look at a wallet that is not judged yet. */
-    putLook: (addr: string, balance: bigint, status = 1) =>
+    putObservation: (addr: string, balance: bigint, status = 1) =>
       put({ kind: 'wallet', addr }, 'seen', { addr, balance, status }),
     put,
     async judge() {
@@ -97,19 +97,19 @@ export async function openHouse(db: Db, given: { books?: Books; name?: string } 
         if (!pass.more) return judged;
       }
     },
-    wait: (ms: number) => waitFor(clock, house.judge, ms),
+    wait: (ms: number) => waitFor(clock, rig.judge, ms),
     post: () => runDry(ledger, clock),
     /** A second passes, a look is made and judged, and what it wants is posted. */
-    async look(addr: string, balance: bigint, afterMs = 2_000) {
+    async observation(addr: string, balance: bigint, afterMs = 2_000) {
       clock.advance(afterMs);
-      const row = await house.putLook(addr, balance);
-      await house.judge();
+      const row = await rig.putObservation(addr, balance);
+      await rig.judge();
       return row;
     },
-    ...writesOf(journal, clock),
+    ...writesOf(operations, clock),
     ...readsOf(db, clock),
   };
-  return house;
+  return rig;
 }
 
 /** Time passes while somebody judges, whether or not there is something to judge. */
@@ -121,12 +121,12 @@ async function waitFor(clock: ManualClock, judge: () => Promise<number>, ms: num
 }
 
 /** What a gateway would write down, by hand. */
-function writesOf(journal: Journal, clock: ManualClock) {
+function writesOf(operations: Operations, clock: ManualClock) {
   const writes = {
     /** Records a write as the gateway does; it is on its way then. */
     async send(kind: Kind, fields: WriteFields, preImage: Json = null) {
       clock.advance(10);
-      const recorded = await journal.record({
+      const recorded = await operations.record({
         ...{ kind, fields, preImage, owner: 'app', keyId: 'key_1', idempotencyKey: null },
         ...{ fingerprint: 'f', reference: null, method: 'POST', path: '/v1', contentType: null },
         body: new Uint8Array(),
@@ -136,7 +136,7 @@ function writesOf(journal: Journal, clock: ManualClock) {
       return 'id' in recorded ? recorded.id : '';
     },
     conclude: (operationId: string, outcome: Conclusion['outcome']) =>
-      journal.conclude({ operationId, outcome, answer: undefined, endedAt: clock.now() }),
+      operations.conclude({ operationId, outcome, answer: undefined, endedAt: clock.now() }),
     accept: (id: string, txLogNo = BigInt(++numbers)) =>
       writes.conclude(id, { class: 'accepted', txAppNo: 1n, txLogNo }),
     acceptHash: (id: string, txHash: string) => writes.conclude(id, { class: 'accepted', txHash }),
@@ -157,9 +157,9 @@ function readsOf(db: Db, clock: ManualClock) {
       return (await balancesOf(db, [account])).get(account)?.balance;
     },
     /** When the next look at an object is due, from now. */
-    async dueInMs(ref: ObjectRef) {
+    async dueInMs(ref: TargetRef) {
       const rows = await db.sql<{ at: number }[]>`
-        select next_look_at as at from tallyhook.objects where name = ${objectName(ref)}`;
+        select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
       return (rows[0]?.at ?? 0) - clock.now();
     },
     async events(subject: string): Promise<EventRow[]> {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../../src/kernel/json.ts';
-import { recordLook } from '../../src/observer/store.ts';
+import { recordObservation } from '../../src/observer/store.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, type House, openHouse } from './house.ts';
+import { freshAddr, openRig, type Rig } from './house.ts';
 import { freshHash } from './token-story.ts';
 
 const CONTRACT = 9n;
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db);
+  rig = await openRig(database.db);
 });
 afterAll(() => database.drop());
 
@@ -37,28 +37,28 @@ function made(fields: Wish) {
 }
 
 async function lose(fields: Wish): Promise<string> {
-  const id = await house.send('mint_sequential', fields);
-  await house.lose(id);
+  const id = await rig.send('mint_sequential', fields);
+  await rig.lose(id);
   return id;
 }
 
 /** A complete sweep that looked for these writes and found these tokens. */
-async function sweep(wanted: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
-  house.clock.advance(2_000);
-  const startedAt = house.clock.now();
-  house.clock.advance(10);
+async function scan(wanted: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
+  rig.clock.advance(2_000);
+  const startedAt = rig.clock.now();
+  rig.clock.advance(10);
   const record = {
     ...{ contractId: CONTRACT, creator: null, total: String(tokens.length), lastPage: 1 },
     ...{ wanted, tokens, truncated: false, ...given },
   };
-  const look = {
-    ...{ id: house.ids.next('look'), object: `sweep:${CONTRACT}:*`, kind: 'sweep' },
-    ...{ startedAt, endedAt: house.clock.now(), result: 'seen' as const, cause: null, record },
+  const observation = {
+    ...{ id: rig.ids.next('observation'), target: `sweep:${CONTRACT}:*`, kind: 'scan' },
+    ...{ startedAt, endedAt: rig.clock.now(), result: 'seen' as const, cause: null, record },
   };
-  await database.db.begin((tx) => recordLook(tx, look, house.clock.now() + 60_000));
-  await house.judge();
+  await database.db.begin((tx) => recordObservation(tx, observation, rig.clock.now() + 60_000));
+  await rig.judge();
 }
-const calm = () => house.clock.advance(110_000);
+const calm = () => rig.clock.advance(110_000);
 
 describe('A lost mint whose number the service chose', () => {
   it('Is executed with its number and hash when two sweeps show the one token', async () => {
@@ -66,31 +66,31 @@ describe('A lost mint whose number the service chose', () => {
     const id = await lose(fields);
     calm();
     const token = made(fields);
-    await sweep([id], [token]);
-    expect(await house.stateOf(id)).toBe('unknown');
-    await sweep([id], [token]);
-    expect(await house.operation(id)).toMatchObject({
+    await scan([id], [token]);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await scan([id], [token]);
+    expect(await rig.operation(id)).toMatchObject({
       ...{ state: 'executed', tokenId: token.tokenId, txHash: token.lastTxHash },
-      evidence: { basis: 'sweep' },
+      evidence: { basis: 'scan' },
     });
   });
 
   it('Is not executed when two sweeps after quiescence show none', async () => {
     const fields = wish();
     const id = await lose(fields);
-    for (let i = 0; i < 3; i++) await sweep([id], []);
-    expect(await house.stateOf(id)).toBe('unknown');
+    for (let i = 0; i < 3; i++) await scan([id], []);
+    expect(await rig.stateOf(id)).toBe('unknown');
     calm();
-    for (let i = 0; i < 2; i++) await sweep([id], []);
-    expect(await house.operation(id)).toMatchObject({ state: 'not_executed' });
+    for (let i = 0; i < 2; i++) await scan([id], []);
+    expect(await rig.operation(id)).toMatchObject({ state: 'not_executed' });
   });
 
   it('Is wanted on the due list once it is quiet, and not before', async () => {
     const id = await lose(wish());
-    await house.judge();
+    await rig.judge();
     const rows = await database.db.sql<{ at: number }[]>`
-      select next_look_at as at from tallyhook.objects where name = ${`sweep:${CONTRACT}:*`}`;
-    const sent = await house.operation(id);
+      select next_poll_at as at from tallyhook.targets where name = ${`sweep:${CONTRACT}:*`}`;
+    const sent = await rig.operation(id);
     expect(rows[0]?.at).toBeLessThanOrEqual((sent?.sendDeadlineAt ?? 0) + 31_000);
   });
 
@@ -98,9 +98,9 @@ describe('A lost mint whose number the service chose', () => {
     const fields = wish();
     const id = await lose(fields);
     calm();
-    for (let i = 0; i < 3; i++) await sweep([], []);
-    for (let i = 0; i < 3; i++) await sweep([id], [], { truncated: true });
-    expect(await house.stateOf(id)).toBe('unknown');
+    for (let i = 0; i < 3; i++) await scan([], []);
+    for (let i = 0; i < 3; i++) await scan([id], [], { truncated: true });
+    expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('Two equal ones with one token go to people, who are told of the token', async () => {
@@ -108,11 +108,11 @@ describe('A lost mint whose number the service chose', () => {
     const ids = [await lose(fields), await lose(fields)];
     calm();
     const token = made(fields);
-    for (let i = 0; i < 3; i++) await sweep(ids, [token]);
-    for (const id of ids) expect(await house.stateOf(id)).toBe('unknown');
-    await house.wait(700_000);
+    for (let i = 0; i < 3; i++) await scan(ids, [token]);
+    for (const id of ids) expect(await rig.stateOf(id)).toBe('unknown');
+    await rig.wait(700_000);
     for (const id of ids)
-      expect(await house.operation(id)).toMatchObject({
+      expect(await rig.operation(id)).toMatchObject({
         state: 'undecided',
         evidence: { candidates: [{ token_id: token.tokenId.toString() }] },
       });
@@ -120,26 +120,26 @@ describe('A lost mint whose number the service chose', () => {
 
   it('A token that an answered mint made is not its result', async () => {
     const fields = wish();
-    const answered = await house.send('mint_sequential', fields);
+    const answered = await rig.send('mint_sequential', fields);
     const token = made(fields);
-    await house.conclude(answered, {
+    await rig.conclude(answered, {
       ...{ class: 'accepted', txHash: token.lastTxHash, tokenId: token.tokenId },
     });
     const id = await lose(fields);
     calm();
-    for (let i = 0; i < 2; i++) await sweep([id, answered], [token]);
-    expect(await house.stateOf(id)).toBe('not_executed');
+    for (let i = 0; i < 2; i++) await scan([id, answered], [token]);
+    expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A token that was seen before it was sent is not its result', async () => {
     const fields = wish();
     const token = made(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
-    await house.put(ref, 'seen', { ...token });
+    await rig.put(ref, 'seen', { ...token });
     const id = await lose(fields);
     calm();
-    for (let i = 0; i < 2; i++) await sweep([id], [token]);
-    expect(await house.stateOf(id)).toBe('not_executed');
+    for (let i = 0; i < 2; i++) await scan([id], [token]);
+    expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A token that was seen and burned since is its result', async () => {
@@ -147,17 +147,17 @@ describe('A lost mint whose number the service chose', () => {
     const id = await lose(fields);
     const token = made(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
-    house.clock.advance(3_000);
-    await house.put(ref, 'seen', { ...token });
-    await house.judge();
+    rig.clock.advance(3_000);
+    await rig.put(ref, 'seen', { ...token });
+    await rig.judge();
     for (let i = 0; i < 2; i++) {
-      house.clock.advance(3_000);
-      await house.put(ref, 'absent', null);
+      rig.clock.advance(3_000);
+      await rig.put(ref, 'absent', null);
     }
-    await house.judge();
+    await rig.judge();
     calm();
-    for (let i = 0; i < 2; i++) await sweep([id], []);
-    expect(await house.operation(id)).toMatchObject({ state: 'executed', txHash: null });
+    for (let i = 0; i < 2; i++) await scan([id], []);
+    expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
   });
 
   it('A token that a look saw and the sweeps miss is not forgotten', async () => {
@@ -165,20 +165,20 @@ describe('A lost mint whose number the service chose', () => {
     const id = await lose(fields);
     const token = made(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
-    house.clock.advance(3_000);
-    await house.put(ref, 'seen', { ...token, status: 2 });
-    await house.judge();
+    rig.clock.advance(3_000);
+    await rig.put(ref, 'seen', { ...token, status: 2 });
+    await rig.judge();
     calm();
-    for (let i = 0; i < 2; i++) await sweep([id], []);
-    expect(await house.stateOf(id)).toBe('executed');
+    for (let i = 0; i < 2; i++) await scan([id], []);
+    expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('A burn of a token that nobody ever saw leaves it to people', async () => {
     const id = await lose(wish());
-    const burn = await house.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
-    await house.acceptHash(burn, freshHash());
+    const burn = await rig.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
+    await rig.acceptHash(burn, freshHash());
     calm();
-    for (let i = 0; i < 3; i++) await sweep([id], []);
-    expect(await house.stateOf(id)).toBe('unknown');
+    for (let i = 0; i < 3; i++) await scan([id], []);
+    expect(await rig.stateOf(id)).toBe('unknown');
   });
 });

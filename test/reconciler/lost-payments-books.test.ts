@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Books } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, type House, openHouse } from './house.ts';
+import { freshAddr, openRig, type Rig } from './house.ts';
 
 const OPERATOR = freshAddr();
 const FEES = freshAddr();
@@ -15,98 +15,98 @@ const BOOKS: Books = {
 const DAY_MS = 86_400_000;
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 /** What the service holds for the operator, as the stories change it. */
 let operator = 1_000_000n;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db, { books: BOOKS });
-  await house.look(OPERATOR, operator);
-  await house.look(FEES, 0n);
-  await house.post();
+  rig = await openRig(database.db, { books: BOOKS });
+  await rig.observation(OPERATOR, operator);
+  await rig.observation(FEES, 0n);
+  await rig.post();
 });
 afterAll(() => database.drop());
 
 async function opened(balance: bigint): Promise<string> {
   const addr = freshAddr();
-  await house.look(addr, balance);
-  await house.post();
+  await rig.observation(addr, balance);
+  await rig.post();
   return addr;
 }
 
 const transfer = (fromAddr: string, toAddr: string, amount: bigint) =>
-  house.send('transfer', { fromAddr, toAddr, amount, feeAmount: 0n });
+  rig.send('transfer', { fromAddr, toAddr, amount, feeAmount: 0n });
 const give = (toAddr: string, amount: bigint, operationNo = 7n) =>
-  house.send('give', { operationNo, toAddr, amount });
+  rig.send('give', { operationNo, toAddr, amount });
 
 /** Looks at several wallets, one after the other, and judges them. */
-async function lookAtAll(...seen: [string, bigint][]) {
-  for (const [addr, balance] of seen) await house.look(addr, balance);
+async function pollAll(...seen: [string, bigint][]) {
+  for (const [addr, balance] of seen) await rig.observation(addr, balance);
 }
 
 /** Passes the deadline of sending, the quiescence and the read lag. */
-const calm = () => house.clock.advance(5_000 + 30_000 + 1_000);
+const calm = () => rig.clock.advance(5_000 + 30_000 + 1_000);
 
 async function endOf(id: string) {
-  const events = await house.events(`operation:${id}`);
+  const events = await rig.events(`operation:${id}`);
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
-  return { state: await house.stateOf(id), types: events.map(({ type }) => type.split('.')[1]) };
+  return { state: await rig.stateOf(id), types: events.map(({ type }) => type.split('.')[1]) };
 }
 
 describe('Books that live in wallets', () => {
   it('Are put under observation without a watch', async () => {
-    expect(await house.dueInMs({ kind: 'wallet', addr: FEES })).toBeTypeOf('number');
+    expect(await rig.dueInMs({ kind: 'wallet', addr: FEES })).toBeTypeOf('number');
     const rows = await database.db.sql`
-      select name from tallyhook.objects where name = ${`wallet:${OPERATOR.toLowerCase()}`}`;
+      select name from tallyhook.targets where name = ${`wallet:${OPERATOR.toLowerCase()}`}`;
     expect(rows).toHaveLength(1);
   });
 
   it('A lost transfer with a fee is told by sender, receiver and fees together', async () => {
     const [a, b] = [await opened(100n), await opened(0n)];
-    const id = await house.send('transfer', { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 2n });
-    await house.lose(id);
+    const id = await rig.send('transfer', { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 2n });
+    await rig.lose(id);
     const seen: [string, bigint][] = [
       [a, 88n],
       [b, 10n],
       [FEES, 2n],
     ];
-    await lookAtAll(...seen, ...seen);
-    expect(await house.stateOf(id)).toBe('executed');
-    await house.post();
-    expect(await house.balance(FEES)).toBe(2n);
+    await pollAll(...seen, ...seen);
+    expect(await rig.stateOf(id)).toBe('executed');
+    await rig.post();
+    expect(await rig.balance(FEES)).toBe(2n);
   });
 
   it('A lost deduction is told by the user and the collection', async () => {
     const a = await opened(100n);
-    const id = await house.send('receive_from', { fromAddr: a, amount: 10n, feeAmount: 0n });
-    await house.lose(id);
+    const id = await rig.send('receive_from', { fromAddr: a, amount: 10n, feeAmount: 0n });
+    await rig.lose(id);
     operator += 10n;
-    await lookAtAll([a, 90n], [OPERATOR, operator], [a, 90n], [OPERATOR, operator]);
-    expect(await house.stateOf(id)).toBe('executed');
+    await pollAll([a, 90n], [OPERATOR, operator], [a, 90n], [OPERATOR, operator]);
+    expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('When the fee is deducted from the amount, the receiver shows what is left', async () => {
     const [own, fees] = [freshAddr(), freshAddr()];
     const books = { feeMode: 'deducted', operators: new Map(), feesAddr: fees } as const;
-    const other = await openHouse(database.db, { books, name: 'dmn_deducted' });
-    other.clock.set(house.clock.now() + 60_000);
+    const other = await openRig(database.db, { books, name: 'dmn_deducted' });
+    other.clock.set(rig.clock.now() + 60_000);
     const [a, b] = [own, freshAddr()];
     for (const [addr, balance] of [
       [a, 100n],
       [b, 0n],
       [fees, 0n],
     ] as const)
-      await other.look(addr, balance);
+      await other.observation(addr, balance);
     await other.post();
     const id = await other.send('transfer', { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 2n });
     await other.lose(id);
     for (let i = 0; i < 2; i++) {
-      await other.look(a, 90n);
-      await other.look(b, 8n);
-      await other.look(fees, 2n);
+      await other.observation(a, 90n);
+      await other.observation(b, 8n);
+      await other.observation(fees, 2n);
     }
     expect(await other.stateOf(id)).toBe('executed');
-    house.clock.set(other.clock.now() + 60_000);
+    rig.clock.set(other.clock.now() + 60_000);
   });
 });
 
@@ -116,44 +116,44 @@ describe('A lost give whose operator cannot be seen', () => {
   it('Is given to people, with what was seen, while the wallet is not known well', async () => {
     const a = await opened(0n);
     const id = await give(a, 5n, OTHER_OPERATOR);
-    await house.lose(id);
-    await lookAtAll([a, 5n], [a, 5n]);
+    await rig.lose(id);
+    await pollAll([a, 5n], [a, 5n]);
     expect(await endOf(id)).toEqual({ state: 'undecided', types: ['unknown', 'undecided'] });
-    expect(await house.operation(id)).toMatchObject({
+    expect(await rig.operation(id)).toMatchObject({
       evidence: { basis: 'one_sided', belief: 'executed' },
     });
   });
 
   it('Is executed on a wallet that stood still for long', async () => {
     const a = await opened(0n);
-    house.clock.advance(30 * DAY_MS);
-    await house.look(a, 0n);
+    rig.clock.advance(30 * DAY_MS);
+    await rig.observation(a, 0n);
     const id = await give(a, 5n, OTHER_OPERATOR);
-    await house.lose(id);
-    await lookAtAll([a, 5n], [a, 5n]);
-    expect(await house.stateOf(id)).toBe('executed');
+    await rig.lose(id);
+    await pollAll([a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('Is given to people when nobody had looked for a day before it was sent', async () => {
     const a = await opened(0n);
-    house.clock.advance(30 * DAY_MS);
-    await house.look(a, 0n);
-    house.clock.advance(DAY_MS);
+    rig.clock.advance(30 * DAY_MS);
+    await rig.observation(a, 0n);
+    rig.clock.advance(DAY_MS);
     const id = await give(a, 5n, OTHER_OPERATOR);
-    await house.lose(id);
-    await lookAtAll([a, 5n], [a, 5n]);
-    expect(await house.stateOf(id)).toBe('undecided');
+    await rig.lose(id);
+    await pollAll([a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('undecided');
   });
 
   it('On a wallet that was never opened it waits, and then people are asked', async () => {
     const a = freshAddr();
     const id = await give(a, 5n, OTHER_OPERATOR);
-    await house.lose(id);
-    await lookAtAll([a, 5n], [a, 5n], [a, 5n]);
-    expect(await house.stateOf(id)).toBe('unknown');
-    await house.wait(700_000);
-    await house.judge();
-    expect(await house.stateOf(id)).toBe('undecided');
+    await rig.lose(id);
+    await pollAll([a, 5n], [a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await rig.wait(700_000);
+    await rig.judge();
+    expect(await rig.stateOf(id)).toBe('undecided');
   });
 });
 
@@ -161,23 +161,23 @@ describe('While the service is down', () => {
   const setState = (state: string) => database.owner.sql`
     insert into tallyhook.service_state
       (name, state, since, next_probe_at, frozen_ms, checked_at, failures)
-    values ('upstream', ${state}, ${house.clock.now()}, ${house.clock.now()}, 0,
-      ${house.clock.now()}, 0)
+    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()}, 0,
+      ${rig.clock.now()}, 0)
     on conflict (name) do update set state = excluded.state, since = excluded.since`;
 
   it('Nothing is called not executed or overdue, and quiescence begins anew after it', async () => {
     const [a, b] = [await opened(100n), await opened(0n)];
     const id = await transfer(a, b, 10n);
-    await house.lose(id);
+    await rig.lose(id);
     await setState('maintenance');
-    house.clock.advance(DAY_MS);
-    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
-    expect(await house.stateOf(id)).toBe('unknown');
+    rig.clock.advance(DAY_MS);
+    await pollAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
     await setState('active');
-    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
-    expect(await house.stateOf(id)).toBe('unknown');
+    await pollAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
     calm();
-    await lookAtAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
-    expect(await house.stateOf(id)).toBe('not_executed');
+    await pollAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('not_executed');
   });
 });

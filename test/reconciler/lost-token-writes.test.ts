@@ -1,120 +1,120 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type House, openHouse } from './house.ts';
+import { openRig, type Rig } from './house.ts';
 import { CONTRACT, freshHash, storyIn } from './token-story.ts';
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db);
+  rig = await openRig(database.db);
 });
 afterAll(() => database.drop());
 
-const story = () => storyIn(house);
-const calm = () => house.clock.advance(36_000);
+const story = () => storyIn(rig);
+const calm = () => rig.clock.advance(36_000);
 
 describe('A lost write on a token', () => {
   it('A mint is executed when two looks see the token as asked, and takes its hash', async () => {
     const token = story();
     const id = await token.mint();
-    await house.lose(id);
+    await rig.lose(id);
     const hash = freshHash();
     await token.sees({ status: 0, lastTxHash: hash });
     await token.sees({ status: 2 });
-    expect(await house.operation(id)).toMatchObject({ state: 'executed', txHash: hash });
+    expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: hash });
     await token.sees({ status: 1 });
-    expect(await house.stateOf(id)).toBe('settled');
+    expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('A mint is not executed when there is no token after quiescence', async () => {
     const token = story();
     const id = await token.mint();
-    await house.lose(id);
+    await rig.lose(id);
     for (let i = 0; i < 4; i++) await token.misses();
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(id)).toBe('unknown');
     calm();
     await token.misses();
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(id)).toBe('unknown');
     await token.misses();
-    expect(await house.stateOf(id)).toBe('not_executed');
+    expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A mint of a token that was seen meanwhile is not called not executed', async () => {
     const token = story();
     const id = await token.mint();
-    await house.lose(id);
+    await rig.lose(id);
     calm();
     await token.sees({ owner: token.other, lastTxHash: freshHash() });
     for (let i = 0; i < 3; i++) await token.misses();
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A mint of a token that a later burn found is not called not executed', async () => {
     const token = story();
     const id = await token.mint();
-    await house.lose(id);
+    await rig.lose(id);
     calm();
     const burn = await token.burn();
-    await house.acceptHash(burn, freshHash());
+    await rig.acceptHash(burn, freshHash());
     for (let i = 0; i < 3; i++) await token.misses();
-    expect(await house.stateOf(burn)).toBe('settled');
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(burn)).toBe('settled');
+    expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A mint that was seen as asked and is gone when all is quiet is given to people', async () => {
     const token = story();
     const id = await token.mint();
-    await house.lose(id);
+    await rig.lose(id);
     await token.sees({ status: 2 });
     calm();
     for (let i = 0; i < 3; i++) await token.misses();
-    expect(['unknown', 'undecided']).toContain(await house.stateOf(id));
+    expect(['unknown', 'undecided']).toContain(await rig.stateOf(id));
   });
 
   it('A burn beside one that was answered is not called executed', async () => {
     const token = story();
     await token.sees();
     const answered = await token.burn(token.image());
-    await house.acceptHash(answered, freshHash());
+    await rig.acceptHash(answered, freshHash());
     const lost = await token.burn(token.image());
-    await house.lose(lost);
+    await rig.lose(lost);
     for (let i = 0; i < 4; i++) await token.misses();
-    expect(await house.stateOf(answered)).toBe('settled');
-    expect(await house.stateOf(lost)).toBe('unknown');
+    expect(await rig.stateOf(answered)).toBe('settled');
+    expect(await rig.stateOf(lost)).toBe('unknown');
   });
 
   it('A mint is executed where a failed mint had left the number', async () => {
     const token = story();
     await token.sees({ status: 3 });
     const id = await token.mint(token.image());
-    await house.lose(id);
+    await rig.lose(id);
     calm();
     await token.sees({ status: 1, lastTxHash: freshHash() });
     await token.sees();
-    expect(await house.stateOf(id)).toBe('executed');
+    expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('A transfer is executed when the new owner shows under a new hash', async () => {
     const token = story();
     await token.sees();
     const id = await token.transfer(token.image());
-    await house.lose(id);
+    await rig.lose(id);
     await token.sees({ status: 0, lastTxHash: freshHash() });
     await token.sees({ status: 1, owner: token.other });
     await token.sees();
-    expect(['executed', 'settled']).toContain(await house.stateOf(id));
+    expect(['executed', 'settled']).toContain(await rig.stateOf(id));
   });
 
   it('A transfer to its owner, sent before the first look came back, is left open', async () => {
     const token = story();
     const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
-    await house.acceptHash(await token.mint(), freshHash());
-    const id = await house.send('transfer_from', { ...fields, toAddr: token.owner });
-    await house.lose(id);
+    await rig.acceptHash(await token.mint(), freshHash());
+    const id = await rig.send('transfer_from', { ...fields, toAddr: token.owner });
+    await rig.lose(id);
     await token.sees({ lastTxHash: freshHash() });
     await token.sees();
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A transfer to its owner is executed when the service says that it came anew', async () => {
@@ -124,42 +124,42 @@ describe('A lost write on a token', () => {
       await token.sees();
       const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
       const to = { ...fields, toAddr: token.owner };
-      ids.push(await house.send('transfer_from', to, token.image()));
+      ids.push(await rig.send('transfer_from', to, token.image()));
     }
-    for (const id of ids) await house.lose(id);
+    for (const id of ids) await rig.lose(id);
     calm();
     await anew.sees({ lastTxHash: freshHash(), ownedAtText: '2026-01-01 00:10:00' });
     await same.sees({ lastTxHash: freshHash() });
     for (const token of [anew, same]) await token.sees();
-    expect(['executed', 'settled']).toContain(await house.stateOf(ids[0] ?? ''));
-    expect(await house.stateOf(ids[1] ?? '')).toBe('unknown');
+    expect(['executed', 'settled']).toContain(await rig.stateOf(ids[0] ?? ''));
+    expect(await rig.stateOf(ids[1] ?? '')).toBe('unknown');
   });
 
   it('A transfer that left without an image has the newest look before it', async () => {
     const [moves, stays] = [story(), story()];
     for (const token of [moves, stays]) await token.sees();
     const ids = [await moves.transfer(), await stays.transfer()];
-    for (const id of ids) await house.lose(id);
+    for (const id of ids) await rig.lose(id);
     calm();
     await moves.sees({ owner: moves.other, lastTxHash: freshHash() });
     await stays.sees();
     for (const token of [moves, stays]) await token.sees();
-    expect(['executed', 'settled']).toContain(await house.stateOf(ids[0] ?? ''));
-    expect(await house.stateOf(ids[1] ?? '')).toBe('not_executed');
+    expect(['executed', 'settled']).toContain(await rig.stateOf(ids[0] ?? ''));
+    expect(await rig.stateOf(ids[1] ?? '')).toBe('not_executed');
   });
 
   it('A transfer is not executed when the token did not change', async () => {
     const token = story();
     await token.sees();
     const id = await token.transfer(token.image());
-    await house.lose(id);
+    await rig.lose(id);
     await token.sees();
     await token.sees();
-    expect(await house.stateOf(id)).toBe('unknown');
+    expect(await rig.stateOf(id)).toBe('unknown');
     calm();
     await token.sees();
     await token.sees();
-    expect(await house.stateOf(id)).toBe('not_executed');
+    expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A transfer after another write of ours that shows is not executed', async () => {
@@ -168,28 +168,28 @@ describe('A lost write on a token', () => {
     const image = token.image();
     const data = await token.setData('{}', image);
     const hash = freshHash();
-    await house.acceptHash(data, hash);
+    await rig.acceptHash(data, hash);
     const id = await token.transfer(image);
-    await house.lose(id);
+    await rig.lose(id);
     calm();
     await token.sees({ extraData: '{}', lastTxHash: hash });
     await token.sees();
-    expect(await house.stateOf(id)).toBe('not_executed');
-    expect(await house.stateOf(data)).toBe('settled');
+    expect(await rig.stateOf(id)).toBe('not_executed');
+    expect(await rig.stateOf(data)).toBe('settled');
   });
 
   it('A look that began before it was sent says nothing of it', async () => {
     const token = story();
     await token.sees();
     const image = token.image();
-    house.clock.advance(1_000);
-    await house.put(token.ref, 'seen', {
+    rig.clock.advance(1_000);
+    await rig.put(token.ref, 'seen', {
       ...{ contractId: CONTRACT, tokenId: token.ref.tokenId, owner: token.other, status: 1 },
       ...{ uri: 'ipfs://one', lastTxHash: freshHash(), locked: false },
     });
     const id = await token.transfer(image);
-    await house.lose(id);
-    await house.judge();
+    await rig.lose(id);
+    await rig.judge();
     const rows = await database.db.sql`
       select outcome from tallyhook.candidates where operation_id = ${id}`;
     expect(rows).toEqual([]);
@@ -200,22 +200,22 @@ describe('A lost write on a token', () => {
     await there.sees();
     const burnt = await there.burn(there.image());
     const unseen = await never.burn();
-    for (const id of [burnt, unseen]) await house.lose(id);
+    for (const id of [burnt, unseen]) await rig.lose(id);
     for (const token of [there, never]) for (let i = 0; i < 3; i++) await token.misses();
-    expect(['executed', 'settled']).toContain(await house.stateOf(burnt));
-    expect(await house.stateOf(unseen)).toBe('unknown');
+    expect(['executed', 'settled']).toContain(await rig.stateOf(burnt));
+    expect(await rig.stateOf(unseen)).toBe('unknown');
   });
 
   it('Two of one kind on one token are given to people', async () => {
     const token = story();
     await token.sees();
     const ids = [await token.transfer(token.image()), await token.transfer(token.image())];
-    for (const id of ids) await house.lose(id);
+    for (const id of ids) await rig.lose(id);
     await token.sees({ owner: token.other, lastTxHash: freshHash() });
     await token.sees();
-    await house.wait(700_000);
-    await house.judge();
-    for (const id of ids) expect(await house.stateOf(id)).toBe('undecided');
+    await rig.wait(700_000);
+    await rig.judge();
+    for (const id of ids) expect(await rig.stateOf(id)).toBe('undecided');
     // People are waited for at the usual pace.
     await token.sees();
     expect(await token.dueInMs()).toBeGreaterThan(50_000);
@@ -225,22 +225,22 @@ describe('A lost write on a token', () => {
     const token = story();
     await token.sees();
     const ids = [await token.setData('{}', token.image()), await token.transfer(token.image())];
-    for (const id of ids) await house.lose(id);
+    for (const id of ids) await rig.lose(id);
     await token.sees({ owner: token.other, extraData: '{}', lastTxHash: freshHash() });
     await token.sees();
     for (const id of ids)
-      expect(await house.operation(id)).toMatchObject({ state: 'executed', txHash: null });
+      expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
     await token.sees();
-    for (const id of ids) expect(await house.stateOf(id)).toBe('settled');
+    for (const id of ids) expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('One of another kind goes to people after quiescence', async () => {
-    const id = await house.send('other', {});
-    await house.lose(id);
-    await house.judge();
-    expect(await house.stateOf(id)).toBe('unknown');
+    const id = await rig.send('other', {});
+    await rig.lose(id);
+    await rig.judge();
+    expect(await rig.stateOf(id)).toBe('unknown');
     calm();
-    await house.judge();
-    expect(await house.stateOf(id)).toBe('undecided');
+    await rig.judge();
+    expect(await rig.stateOf(id)).toBe('undecided');
   });
 });

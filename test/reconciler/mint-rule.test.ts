@@ -3,7 +3,7 @@ import {
   matchOf,
   mintEvidence,
   mintHashOf,
-  type SweptToken,
+  type ScannedToken,
 } from '../../src/reconciler/unknown/mint-rule.ts';
 import { addr, HASH_A, token, write } from './parts.ts';
 
@@ -12,7 +12,7 @@ const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', metaData: '{"a":1}', ex
 const lost = write('unknown', { kind: 'mint_sequential', contractId: 5n, ...asked });
 
 /** A token as the lost mint would have made it, changed as named. */
-const swept = (given: Partial<SweptToken> = {}): SweptToken => ({
+const scanned = (given: Partial<ScannedToken> = {}): ScannedToken => ({
   ...token({ metadata: '{"a":1}' }),
   ...{ tokenId: 7n, createdText: MADE, ownedText: MADE, claimed: false, knownBefore: false },
   ...{ hashFree: true, ownerExplained: false, dataExplained: false },
@@ -33,7 +33,7 @@ describe('How a token stands to a lost mint', () => {
     ['Other data by a write of ours', { extraData: '{}', dataExplained: true }, 'equal'],
     ['Failed by the chain', { status: 3 }, 'equal'],
   ] as const)('%s', (_title, given, match) => {
-    expect(matchOf(lost, swept(given))).toBe(match);
+    expect(matchOf(lost, scanned(given))).toBe(match);
   });
 });
 
@@ -42,42 +42,42 @@ describe('What a complete sweep says of a lost mint', () => {
   const cousin = write('unknown', { ...twin, toAddr: addr(3) });
   it.each([
     ['No token: not executed', [], [], false, 'not_executed'],
-    ['One as asked: executed', [swept()], [], false, 'executed'],
-    ['Only tokens of others: not executed', [swept({ uri: 'x' })], [], false, 'not_executed'],
+    ['One as asked: executed', [scanned()], [], false, 'executed'],
+    ['Only tokens of others: not executed', [scanned({ uri: 'x' })], [], false, 'not_executed'],
     [
       'One that another write made: not executed',
-      [swept({ claimed: true })],
+      [scanned({ claimed: true })],
       [],
       false,
       'not_executed',
     ],
     [
       'One that was there before: not executed',
-      [swept({ knownBefore: true })],
+      [scanned({ knownBefore: true })],
       [],
       false,
       'not_executed',
     ],
     [
       'One of its own beside a claimed one: executed',
-      [swept(), swept({ tokenId: 8n, claimed: true })],
+      [scanned(), scanned({ tokenId: 8n, claimed: true })],
       [],
       false,
       'executed',
     ],
-    ['Two as asked: people', [swept(), swept({ tokenId: 8n })], [], false, 'unclear'],
+    ['Two as asked: people', [scanned(), scanned({ tokenId: 8n })], [], false, 'unclear'],
     [
       'One as asked and one that may be: people',
-      [swept(), swept({ tokenId: 8n, ...moved })],
+      [scanned(), scanned({ tokenId: 8n, ...moved })],
       [],
       false,
       'unclear',
     ],
-    ['One that only may be: people', [swept(moved)], [], false, 'unclear'],
-    ['One as asked beside an equal lost mint: people', [swept()], [twin], false, 'unclear'],
+    ['One that only may be: people', [scanned(moved)], [], false, 'unclear'],
+    ['One as asked beside an equal lost mint: people', [scanned()], [twin], false, 'unclear'],
     [
       'One as asked beside a lost mint for somebody else: executed',
-      [swept()],
+      [scanned()],
       [cousin],
       false,
       'executed',
@@ -94,6 +94,6 @@ describe('What a complete sweep says of a lost mint', () => {
     ['One that moved has none', { ...moved, ownerExplained: true }, null],
     ['One whose data changed has none', { extraData: '{}', dataExplained: true }, null],
   ] as const)('%s', (_title, given, hash) => {
-    expect(mintHashOf(lost, swept(given))).toBe(hash);
+    expect(mintHashOf(lost, scanned(given))).toBe(hash);
   });
 });

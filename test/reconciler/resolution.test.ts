@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOverdue, isQuiet, quietAfter } from '../../src/reconciler/resolution.ts';
+import { isOverdue, isQuiescent, quietAfter } from '../../src/reconciler/resolution.ts';
 import { SETTINGS } from './house.ts';
 import { at, write } from './parts.ts';
 
@@ -14,10 +14,10 @@ describe('When looks prove that nothing was executed (quiescence 30,000, lag 1,0
     ['While the service is down they prove nothing', lost, down, down],
   ] as const)('%s', (_title, operation, availableSince, after) => {
     const context = { settings: SETTINGS, availableSince };
-    const quiet = quietAfter(operation, context);
-    expect(quiet).toBe(after === down ? down : at(after));
-    expect(isQuiet(operation, Math.min(quiet - 1, at(1e12)), context)).toBe(false);
-    expect(isQuiet(operation, quiet, context)).toBe(true);
+    const quiescent = quietAfter(operation, context);
+    expect(quiescent).toBe(after === down ? down : at(after));
+    expect(isQuiescent(operation, Math.min(quiescent - 1, at(1e12)), context)).toBe(false);
+    expect(isQuiescent(operation, quiescent, context)).toBe(true);
   });
 });
 
@@ -29,8 +29,8 @@ describe('When people are asked (600,000 after it was quiet)', () => {
     ['Time in which the service was down does not count', at(50_000), 0, 681_000],
     ['Time in which nobody judged does not count', 0, at(500_000), 1_100_000],
     ['While the service is down nobody is asked', down, 0, down],
-  ] as const)('%s', (_title, availableSince, judgingSince, after) => {
-    const context = { settings: SETTINGS, availableSince, judgingSince };
+  ] as const)('%s', (_title, availableSince, processingSince, after) => {
+    const context = { settings: SETTINGS, availableSince, processingSince };
     const from = after === down ? at(1e12) : at(after);
     expect(isOverdue(lost, context, from - 1)).toBe(false);
     expect(isOverdue(lost, context, from)).toBe(after !== down);

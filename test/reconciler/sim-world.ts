@@ -1,17 +1,22 @@
 /** The world of a simulated story: the real service over HTTP, and daemons before it. */
-import { preImageFrom } from '../../src/daemon/first-poll.ts';
+
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
+import { preImageFrom } from '../../src/daemon/first-poll.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { type Daemon, enrolDaemon } from '../../src/db/leases.ts';
-import type { WriteParts } from '../../src/gateway/gateway.ts';
-import { findByIdempotencyKey, journalDefaults, makeJournal } from '../../src/operations/operations.ts';
+import { type Daemon, registerDaemon } from '../../src/db/leases.ts';
+import type { WriteDeps } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { type Chance, seededChance } from '../../src/kernel/random.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { type Random, seededChance } from '../../src/kernel/random.ts';
 import { type Books, walletsOfBooks } from '../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaKeeper, type Observer } from '../../src/observer/observer.ts';
+import {
+  findByIdempotencyKey,
+  makeOperations,
+  operationsDefaults,
+} from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -50,7 +55,7 @@ const SETTINGS = { ...HOUSE, steadyMs: 120_000 };
  * Draws of its own for each step and for each write: one that draws more often than in another run
  * does not shift those of the others.
  */
-export function drawsOf({ seed }: Plan, what: 'step' | 'write' | 'pace', n: number): Chance {
+export function drawsOf({ seed }: Plan, what: 'step' | 'write' | 'pace', n: number): Random {
   const stream = { step: 0, write: 1, pace: 2 }[what];
   return seededChance(Math.imul(seed, 0x01000193) + (stream << 28) + n);
 }
@@ -61,7 +66,7 @@ export interface SimDaemon {
   observer: Observer;
   reconciler: Reconciler;
   ledger: Awaited<ReturnType<typeof openLedger>>;
-  write: WriteParts;
+  write: WriteDeps;
 }
 
 export interface World {
@@ -70,9 +75,9 @@ export interface World {
   clock: ManualClock;
   time: VirtualTime;
   /** The draws of the story's present step. */
-  chance: Chance;
+  chance: Random;
   /** Draws of the daemons' pace, whose number depends on how looks come back. */
-  pace: Chance;
+  pace: Random;
   /** How many writes were wished for. */
   wishes: number;
   sandbox: Sandbox;
@@ -150,11 +155,11 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     settings: { budgetPerS: 100, startRatePerS: 100, waitMs: 1 },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const daemon = await enrolDaemon(db, id, clock.now(), ALIVE_MS);
-  const journal = makeJournal({
+  const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
+  const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, pause: time.pause },
     settings: {
-      ...journalDefaults,
+      ...operationsDefaults,
       ...{ admissionWaitMs: 2_000, refuseAmbiguous: false, waitingMax: 100 },
       ...{ queuedSendWithinMs: 5_000, touchedBy: touchedBy(books) },
     },
@@ -163,7 +168,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ...{ db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() },
     settings: {
       ...SETTINGS,
-      ...{ steadyShare: 0.2, probeMs: 5_000, probeDownMs: 2_000, lookTimeoutMs: 5_000 },
+      ...{ steadyShare: 0.2, probeMs: 5_000, probeDownMs: 2_000, pollTimeoutMs: 5_000 },
     },
   });
   const log = makeLog('silent');
@@ -173,11 +178,11 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     upstream,
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
-    reconciler: makeReconciler({ db, daemon, ids, journal, books, outbox, settings: SETTINGS }),
+    reconciler: makeReconciler({ db, daemon, ids, operations, books, outbox, settings: SETTINGS }),
     write: {
-      ...{ journal, upstream, clock, log, isAlive: () => true, concluded: () => {} },
+      ...{ operations, upstream, clock, log, isAlive: () => true, concluded: () => {} },
       ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
-      preImage: preImageFrom({ db, observer, upstream, log, ownWallets, firstLookMs: 1_000 }),
+      preImage: preImageFrom({ db, observer, upstream, log, ownWallets, firstPollMs: 1_000 }),
       heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
     },
   };

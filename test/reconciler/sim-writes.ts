@@ -1,9 +1,9 @@
 /** What the apps of a simulated story ask for, and what happens to it on the way. */
 import { describe } from '../../src/gateway/routes.ts';
 import { type IncomingWrite, runWrite } from '../../src/gateway/writes.ts';
-import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
+import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import type { ForwardRequest } from '../../src/upstream/upstream.ts';
 import { CONTRACT, drawsOf, type SimDaemon, type World } from './sim-world.ts';

@@ -157,13 +157,13 @@ async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<nu
   const { clock, pace } = world;
   const { observer, ledger, reconciler, write } = daemon;
   await observer.probeOnce(clock.now());
-  const { looks, nextAt } = await observer.runOnce(clock.now());
-  if (looks === 0 && !first) return nextAt;
+  const { observations, nextAt } = await observer.runOnce(clock.now());
+  if (observations === 0 && !first) return nextAt;
   clock.advance(1);
   if (pace.unit() < 0.7) await runDry(ledger, clock);
   for (let more = true; more; ) more = (await reconciler.runOnce(clock.now())).more;
-  await write.journal.runOnce(clock.now());
-  return looks > 0 ? clock.now() : nextAt;
+  await write.operations.runOnce(clock.now());
+  return observations > 0 ? clock.now() : nextAt;
 }
 
 /** Nothing is asked for, so that what is open comes to its end, as far as it can. */
@@ -190,8 +190,8 @@ async function decide(world: World, { received }: Story): Promise<void> {
       ? { ...decided, to: 'executed', ...effective }
       : { ...decided, to: 'not_executed' };
   });
-  const journal = daemons[0]?.write.journal;
-  if (journal && moves.length > 0) await db.begin((tx) => journal.move(tx, moves));
+  const operations = daemons[0]?.write.operations;
+  if (operations && moves.length > 0) await db.begin((tx) => operations.move(tx, moves));
 }
 
 /**
@@ -202,7 +202,7 @@ async function rest(world: World): Promise<void> {
   const { clock, db } = world;
   clock.advance(2 * 3_600_000 + Math.floor(world.chance.unit() * 4 * 3_600_000));
   await db.sql`
-    update tallyhook.objects set next_look_at = next_look_at + interval '6 hours'
+    update tallyhook.targets set next_poll_at = next_poll_at + interval '6 hours'
       + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0
     where kind = 'token' and not exists (select from tallyhook.operations o
       where o.state = 'unknown' and o.contract_id = objects.contract_id

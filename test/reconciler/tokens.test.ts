@@ -1,32 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type House, openHouse } from './house.ts';
+import { openRig, type Rig } from './house.ts';
 import { freshHash, storyIn } from './token-story.ts';
 
 let database: TestDatabase;
-let house: House;
+let rig: Rig;
 beforeAll(async () => {
   database = await createDatabase();
-  house = await openHouse(database.db);
+  rig = await openRig(database.db);
 });
 afterAll(() => database.drop());
 
-const story = () => storyIn(house);
-const typesOf = async (subject: string) => (await house.events(subject)).map(({ type }) => type);
+const story = () => storyIn(rig);
+const typesOf = async (subject: string) => (await rig.events(subject)).map(({ type }) => type);
 
 describe('A mint', () => {
   it('Is minted at first sight, changes its status, and settles when it is complete', async () => {
     const token = story();
     const id = await token.mint();
     const hash = freshHash();
-    await house.acceptHash(id, hash);
+    await rig.acceptHash(id, hash);
     await token.sees({ status: 0, lastTxHash: hash }, 100);
-    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await rig.stateOf(id)).toBe('accepted');
     expect(await token.dueInMs()).toBeLessThanOrEqual(1_000);
     await token.sees({ status: 2 });
     await token.sees({ status: 1 });
-    expect(await house.stateOf(id)).toBe('settled');
-    const events = await house.events(token.subject);
+    expect(await rig.stateOf(id)).toBe('settled');
+    const events = await rig.events(token.subject);
     expect(events.map(({ type }) => type)).toEqual([
       'token.minted',
       'token.status_changed',
@@ -34,7 +34,7 @@ describe('A mint', () => {
     ]);
     expect(events.map(({ data }) => data.cause)).toEqual([id, id, id]);
     expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3]);
-    await house.post();
+    await rig.post();
     const moves = await database.db.sql`
       select kind from tallyhook.nft_movements where operation_id = ${id}`;
     expect(moves).toMatchObject([{ kind: 'mint' }]);
@@ -43,27 +43,27 @@ describe('A mint', () => {
   it('That the chain fails is failed', async () => {
     const token = story();
     const id = await token.mint();
-    await house.acceptHash(id, freshHash());
-    await token.sees({ status: 3, lastTxHash: (await house.operation(id))?.txHash ?? '' });
-    expect(await house.stateOf(id)).toBe('failed');
+    await rig.acceptHash(id, freshHash());
+    await token.sees({ status: 3, lastTxHash: (await rig.operation(id))?.txHash ?? '' });
+    expect(await rig.stateOf(id)).toBe('failed');
   });
 
   it('That is not there yet after its answer is not failed, and settles later', async () => {
     const token = story();
     const id = await token.mint();
     const hash = freshHash();
-    await house.acceptHash(id, hash);
+    await rig.acceptHash(id, hash);
     for (let i = 0; i < 3; i++) await token.misses(100);
-    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await rig.stateOf(id)).toBe('accepted');
     await token.sees({ lastTxHash: hash });
-    expect(await house.stateOf(id)).toBe('settled');
+    expect(await rig.stateOf(id)).toBe('settled');
     expect(await typesOf(token.subject)).toEqual(['token.minted']);
   });
 
   it('That was refused does not make a foreign token ours', async () => {
     const token = story();
     const id = await token.mint();
-    await house.conclude(id, { class: 'rejected', status: 422, code: '422', message: 'taken' });
+    await rig.conclude(id, { class: 'rejected', status: 422, code: '422', message: 'taken' });
     await token.sees();
     expect(await typesOf(token.subject)).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe('A token', () => {
     await token.sees({ owner: token.other, lastTxHash: freshHash() });
     await token.sees({ locked: true });
     await token.sees({ locked: false, extraData: '{"a":1}', lastTxHash: freshHash() });
-    const events = await house.events(token.subject);
+    const events = await rig.events(token.subject);
     expect(events.map(({ type, data }) => [type, data.cause])).toEqual([
       ['token.transferred', 'external'],
       ['token.locked', 'external'],
@@ -123,11 +123,11 @@ describe('A token', () => {
     await token.sees();
     await token.sees({ owner: token.other });
     const [row] = await database.db.sql<{ id: string }[]>`
-      select id from tallyhook.looks where object = ${token.subject} order by started_at limit 1`;
+      select id from tallyhook.observations where target = ${token.subject} order by started_at limit 1`;
     const before = await typesOf(token.subject);
     await database.owner
-      .sql`update tallyhook.looks set judged_at = null where id = ${row?.id ?? ''}`;
-    await house.judge();
+      .sql`update tallyhook.observations set processed_at = null where id = ${row?.id ?? ''}`;
+    await rig.judge();
     expect(await typesOf(token.subject)).toEqual(before);
   });
 });
@@ -140,14 +140,14 @@ describe('A burn', () => {
       await token.sees();
       const ids = [await token.burn(token.image()), await token.burn(token.image())];
       const hashes = [freshHash(), freshHash()];
-      for (const [i, id] of ids.entries()) await house.acceptHash(id, hashes[i] ?? '');
+      for (const [i, id] of ids.entries()) await rig.acceptHash(id, hashes[i] ?? '');
       if (token === seen) await token.sees({ status: 2, lastTxHash: hashes[1] ?? '' }, 100);
       burns.push(ids);
     }
     for (const token of [seen, unseen]) for (let i = 0; i < 3; i++) await token.misses();
     for (const [first, second] of burns) {
-      expect(await house.stateOf(first ?? '')).toBe('failed');
-      expect(await house.stateOf(second ?? '')).toBe('settled');
+      expect(await rig.stateOf(first ?? '')).toBe('failed');
+      expect(await rig.stateOf(second ?? '')).toBe('settled');
     }
   });
 
@@ -155,32 +155,32 @@ describe('A burn', () => {
     const token = story();
     await token.sees();
     const id = await token.burn(token.image());
-    await house.acceptHash(id, freshHash());
+    await rig.acceptHash(id, freshHash());
     await token.misses();
-    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await rig.stateOf(id)).toBe('accepted');
     await token.misses();
-    expect(await house.stateOf(id)).toBe('settled');
-    expect((await house.events(token.subject)).at(-1)?.data.cause).toBe(id);
+    expect(await rig.stateOf(id)).toBe('settled');
+    expect((await rig.events(token.subject)).at(-1)?.data.cause).toBe(id);
   });
 
   it('Of a token that cannot be read yet does not settle within the read lag', async () => {
     const token = story();
     await token.misses(100);
     const id = await token.burn();
-    await house.acceptHash(id, freshHash());
+    await rig.acceptHash(id, freshHash());
     await token.misses(100);
     await token.misses(100);
-    expect(await house.stateOf(id)).toBe('accepted');
+    expect(await rig.stateOf(id)).toBe('accepted');
     await token.misses();
-    expect(await house.stateOf(id)).toBe('settled');
+    expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('That the token outlives is failed', async () => {
     const token = story();
     await token.sees();
     const id = await token.burn(token.image());
-    await house.acceptHash(id, freshHash());
+    await rig.acceptHash(id, freshHash());
     await token.sees({ lastTxHash: freshHash(), owner: token.other });
-    expect(await house.stateOf(id)).toBe('failed');
+    expect(await rig.stateOf(id)).toBe('failed');
   });
 });

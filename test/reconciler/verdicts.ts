@@ -1,14 +1,14 @@
 /** Holds the end of a simulated story against what the service really did. */
 import { createHash } from 'node:crypto';
+import { addressKey } from '../../src/kernel/addresses.ts';
+import { jsonText } from '../../src/kernel/json.ts';
+import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
 import {
   findOperation,
   listTransitions,
   NFT_KINDS,
   type Operation,
 } from '../../src/operations/operations.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { jsonText } from '../../src/kernel/json.ts';
-import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
 import type { Outside } from './sim-outside.ts';
 import type { World } from './sim-world.ts';

@@ -5,7 +5,7 @@ import { at, part, sight, standing, write } from './parts.ts';
 const LAG = 1_000;
 
 describe('What a look shows of a write (look from 10,000 to 10,010, read lag 1,000)', () => {
-  const look = sight(0n, 10_000);
+  const observation = sight(0n, 10_000);
   it.each([
     ['An answered write from long before must be in it', 'accepted', 0, 8_999, 'must'],
     ['One answered just a read lag before may be in it', 'accepted', 0, 9_000, 'may'],
@@ -22,18 +22,18 @@ describe('What a look shows of a write (look from 10,000 to 10,010, read lag 1,0
     ['A settled one from before must be in it', 'settled', 0, 100, 'must'],
   ] as const)('%s', (_title, state, sent, answered, need) => {
     const times = answered === undefined ? { sent } : { sent, answered };
-    expect(needOf(write(state, times), look, LAG)).toBe(need);
+    expect(needOf(write(state, times), observation, LAG)).toBe(need);
   });
 
   it('A write found executed must be in it only a read lag after the look that found it', () => {
     const found = (ms: number) => write('executed', { sent: 0, answered: 50, effectiveAt: at(ms) });
-    expect(needOf(found(8_999), look, LAG)).toBe('must');
-    expect(needOf(found(9_500), look, LAG)).toBe('may');
+    expect(needOf(found(8_999), observation, LAG)).toBe('must');
+    expect(needOf(found(9_500), observation, LAG)).toBe('may');
   });
 
   it('A write reported later counts from when it happened, not from when it was told', () => {
     const told = write('accepted', { sent: 20_000, sentAt: null, effectiveAt: at(2_000) });
-    expect(needOf(told, look, LAG)).toBe('must');
+    expect(needOf(told, observation, LAG)).toBe('must');
   });
 });
 
@@ -80,18 +80,18 @@ describe('The verdict on a balance of 100 expected', () => {
   const unknown = (effect: bigint) => part(effect, 'unknown');
   const undecided = (effect: bigint) => part(effect, 'undecided');
   const moving = (effect: bigint) => part(effect, 'sending');
-  const clean = { verdict: 'explained', clean: true, unique: true };
-  const unclean = { verdict: 'explained', clean: false, unique: true };
+  const quiet = { verdict: 'explained', quiet: true, unique: true };
+  const unquiet = { verdict: 'explained', quiet: false, unique: true };
   it.each([
-    ['Nothing optional and nothing off is clean', 100n, [], clean],
+    ['Nothing optional and nothing off is clean', 100n, [], quiet],
     ['Nothing optional and 5 more is off by 5', 105n, [], { verdict: 'off', residual: 5n }],
-    ['A lost write that shows explains', 105n, [unknown(5n)], unclean],
-    ['A lost write that does not show explains', 100n, [unknown(5n)], unclean],
+    ['A lost write that shows explains', 105n, [unknown(5n)], unquiet],
+    ['A lost write that does not show explains', 100n, [unknown(5n)], unquiet],
     [
       'Two equal lost writes of which one shows have two explanations',
       105n,
       [unknown(5n), unknown(5n)],
-      { verdict: 'explained', clean: false, unique: false },
+      { verdict: 'explained', quiet: false, unique: false },
     ],
     [
       'What no subset explains waits while something is under way',
@@ -99,7 +99,7 @@ describe('The verdict on a balance of 100 expected', () => {
       [unknown(5n), moving(-1n)],
       { verdict: 'inconclusive', cause: 'no_subset_explains' },
     ],
-    ['What people have to decide explains where it can', 105n, [undecided(5n)], clean],
+    ['What people have to decide explains where it can', 105n, [undecided(5n)], quiet],
     [
       'What people have to decide never hides a drift',
       103n,
@@ -116,7 +116,7 @@ describe('The verdict on a balance of 100 expected', () => {
       'Two equal ones that people have to decide leave it open which one shows',
       105n,
       [undecided(5n), undecided(5n)],
-      { verdict: 'explained', clean: false, unique: false },
+      { verdict: 'explained', quiet: false, unique: false },
     ],
     [
       'Beside a lost write, what people have to decide does not make it off',
@@ -128,7 +128,7 @@ describe('The verdict on a balance of 100 expected', () => {
       'Amounts that cancel have two explanations of nothing',
       100n,
       [moving(5n), moving(-5n)],
-      { verdict: 'explained', clean: false, unique: false },
+      { verdict: 'explained', quiet: false, unique: false },
     ],
   ] as const)('%s', (_title, balance, optional, verdict) => {
     const parts = [...optional];

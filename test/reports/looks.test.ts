@@ -11,15 +11,15 @@ afterEach(async () => {
 
 describe('What lies between the ledger and a look has a name', () => {
   /** A world with one wallet of 100 that was looked at in an hour of its own. */
-  async function looked(balance: bigint) {
+  async function polled(balance: bigint) {
     world = await makeWorld();
     await world.open(addr(1), 100n);
     await world.post();
     await world.wallet(addr(1), balance);
     const at = world.clock.now();
-    await world.insert('looks', {
+    await world.insert('observations', {
       id: 'look_1',
-      object: `wallet:${addr(1)}`,
+      target: `wallet:${addr(1)}`,
       kind: 'wallet',
       started_at: isoText(at),
       ended_at: isoText(at + 500),
@@ -33,19 +33,22 @@ describe('What lies between the ledger and a look has a name', () => {
   };
 
   test('A write that was posted after the look is taken out again', async () => {
-    const { world: w, at } = await looked(100n);
+    const { world: w, at } = await polled(100n);
     await w.operation(later(at + 1_000));
     w.clock.advance(2_000);
     await w.post();
     const { content } = await w.report();
     expect(content.headline).toBe('balanced');
-    expect(content.wallets.statement).toMatchObject({ ledger: '107', posted_after_look: '-7' });
+    expect(content.wallets.statement).toMatchObject({
+      ledger: '107',
+      posted_after_observation: '-7',
+    });
   });
 
   test.each([100n, 107n])(
     'A write that overlapped the look may show or not: %s',
     async (balance) => {
-      const { world: w, at } = await looked(balance);
+      const { world: w, at } = await polled(balance);
       const id = await w.operation(later(at + 100));
       w.clock.advance(2_000);
       await w.post();
@@ -58,15 +61,15 @@ describe('What lies between the ledger and a look has a name', () => {
   );
 
   test('A write that is executed and not yet posted is counted', async () => {
-    const { world: w, at } = await looked(107n);
-    await w.operation({ ...later(at - HOUR), posting_problem: 'kept back' });
+    const { world: w, at } = await polled(107n);
+    await w.operation({ ...later(at - HOUR), quarantine_reason: 'kept back' });
     const { content } = await w.report();
     expect(content.wallets.statement).toMatchObject({ ledger: '100', not_yet_posted: '7' });
-    expect(content.breaks.by_kind).toEqual([{ kind: 'posting_set_aside', count: 1 }]);
+    expect(content.breaks.by_kind).toEqual([{ kind: 'posting_quarantined', count: 1 }]);
   });
 
   test('A write made elsewhere and reported after the look may be in it', async () => {
-    const { world: w, at } = await looked(107n);
+    const { world: w, at } = await polled(107n);
     const reported = { source: 'report', sent_at: null, recorded_at: isoText(at + HOUR) };
     await w.operation({ ...later(at - 1_000), ...reported });
     await w.post();
@@ -74,7 +77,7 @@ describe('What lies between the ledger and a look has a name', () => {
   });
 
   test('Lost answers explain a balance only as a named subset', async () => {
-    const { world: w, at } = await looked(111n);
+    const { world: w, at } = await polled(111n);
     const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
     const own = await Promise.all(
       [7, 4, 90].map((amount) =>
@@ -93,7 +96,7 @@ describe('What lies between the ledger and a look has a name', () => {
   });
 
   test('A write that was reversed explains nothing and breaks nothing', async () => {
-    const { world: w, at } = await looked(100n);
+    const { world: w, at } = await polled(100n);
     const id = await w.operation(later(at - HOUR));
     await w.post();
     await w.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);

@@ -143,8 +143,8 @@ const CASES: Case[] = [
   },
   {
     title: 'A posting that was set aside is a break',
-    fault: (w) => w.operation({ posting_problem: 'repeated_tx_log_no', to_addr: addr(3) }),
-    breaks: ['posting_set_aside 1'],
+    fault: (w) => w.operation({ quarantine_reason: 'repeated_tx_log_no', to_addr: addr(3) }),
+    breaks: ['posting_quarantined 1'],
   },
   {
     title: 'A write that the ledger cannot post is set aside, and a break',
@@ -152,7 +152,7 @@ const CASES: Case[] = [
       await w.operation({ amount: -1, to_addr: addr(3) });
       await w.post();
     },
-    breaks: ['posting_set_aside 1'],
+    breaks: ['posting_quarantined 1'],
   },
   {
     title: 'A posting that is due for long is a break',
@@ -179,10 +179,10 @@ const CASES: Case[] = [
     title: 'A write that counts a posting too few is a break',
     fault: (w) =>
       w.sql(
-        "update tallyhook.operations set postings = 0, posting_problem = 'x' " +
+        "update tallyhook.operations set postings = 0, quarantine_reason = 'x' " +
           "where kind = 'give'",
       ),
-    breaks: ['posted_too_often 1', 'posting_set_aside 1', 'observed_not_explained 1'],
+    breaks: ['posted_too_often 1', 'posting_quarantined 1', 'observed_not_explained 1'],
   },
   {
     title: 'A write that counts a posting too many is a break',
@@ -199,7 +199,7 @@ const CASES: Case[] = [
   {
     title: 'A wallet that is inconclusive for long is an open item',
     fault: (w) =>
-      w.sql(`update tallyhook.wallets set verdict = 'inconclusive', clean_at = '2025-12-01',
+      w.sql(`update tallyhook.wallets set verdict = 'inconclusive', quiet_at = '2025-12-01',
       cause = 'no_subset_explains' where addr = '${addr(2)}'`),
     items: ['wallet_inconclusive 1'],
   },

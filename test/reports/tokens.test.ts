@@ -21,8 +21,8 @@ function write(kind: string, token: number, columns: Columns = {}) {
 /** A token of contract 5 as the reconciler saw it last. */
 function seen(token: number, columns: Columns = {}) {
   const id = { contract_id: 5, token_id: token, owner: addr(1), status: 1, locked: 0 };
-  const look = { observed_at: isoText(world.clock.now()), presence: 'present' };
-  return world.insert('tokens', { ...id, ...look, ...columns });
+  const observation = { observed_at: isoText(world.clock.now()), presence: 'present' };
+  return world.insert('tokens', { ...id, ...observation, ...columns });
 }
 
 async function report() {

@@ -2,12 +2,12 @@
  * A small world for reports: writes as rows, posted by the real ledger; wallets and drifts by hand.
  */
 import type { Db } from '../../src/db/connect.ts';
-import { enrolDaemon } from '../../src/db/leases.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { accountOfWallet, type Books, makeLedger, want } from '../../src/ledger/ledger.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
@@ -69,9 +69,14 @@ function makeRows(insert: Insert, ids: Ids, clock: Clock) {
     async wallet(address: string, balance: bigint, columns: Columns = {}): Promise<void> {
       const at = isoText(clock.now());
       const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
-      const seen = { observed_balance: balance, ledger_at_look: balance };
-      const look = { look_id: 'look_1', observed_at: at, clean_at: at, opened_at: at };
-      await insert('wallets', { ...base, ...seen, ...look, ...columns });
+      const seen = { observed_balance: balance, ledger_at_observation: balance };
+      const observation = {
+        observation_id: 'look_1',
+        observed_at: at,
+        quiet_at: at,
+        opened_at: at,
+      };
+      await insert('wallets', { ...base, ...seen, ...observation, ...columns });
     },
     async drift(address: string, amount: bigint, columns: Columns = {}): Promise<string> {
       const id = ids.next('drf');
@@ -105,7 +110,7 @@ export async function makeWorld(given: { books?: Books; settings?: Partial<Repor
   const books = given.books ?? ON_TOP;
   const clock = manualClock(START + 12 * HOUR);
   const ids = makeIds(clock, seededChance(7));
-  const daemon = await enrolDaemon(db, ids.next('dmn'), clock.now(), DAY);
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), DAY);
   const log = makeLog('silent');
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics: makeMetrics() });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });

@@ -22,7 +22,7 @@ const give = (amount = 5) =>
     as: client,
     json: { toAddr: ada, amount, reasonType: 'x' },
   });
-const look = () => caller.send('GET', `/v1/app/token/account?addr=${ada}`, { as: client });
+const observation = () => caller.send('GET', `/v1/app/token/account?addr=${ada}`, { as: client });
 const balance = () => caller.balanceOf(ada);
 const logged = () => caller.sandbox.control.requests().at(-1);
 
@@ -52,9 +52,9 @@ describe('A connection is cut', () => {
     await scripted({ kind: 'late', endpoint: 'give', delay_ms: 30_000 });
     await expect(give()).rejects.toThrow();
     caller.clock.advance(29_999);
-    expect((await look()).at('data.amt_token')).toBe(1_000);
+    expect((await observation()).at('data.amt_token')).toBe(1_000);
     caller.clock.advance(1);
-    expect((await look()).at('data.amt_token')).toBe(1_005);
+    expect((await observation()).at('data.amt_token')).toBe(1_005);
     expect(caller.sandbox.control.effects()).toHaveLength(1);
   });
 
@@ -185,11 +185,11 @@ test('The service throttles by itself when that is switched on', async () => {
   caller.sandbox.control.setSwitches({ rate_per_s: 2, rate_burst: 3 });
   const statuses = async (n: number) => {
     const all = [];
-    for (let i = 0; i < n; i += 1) all.push((await look()).status);
+    for (let i = 0; i < n; i += 1) all.push((await observation()).status);
     return all;
   };
   expect(await statuses(4)).toEqual([200, 200, 200, 429]);
-  expect((await look()).headers.get('retry-after')).toBe('1');
+  expect((await observation()).headers.get('retry-after')).toBe('1');
   caller.clock.advance(1_000);
   expect(await statuses(3)).toEqual([200, 200, 429]);
 });

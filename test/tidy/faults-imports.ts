@@ -112,7 +112,7 @@ export const direction: Fault[] = [
   },
 ];
 
-export const doors: Fault[] = [
+export const deps: Fault[] = [
   {
     fault: 'an import past a door',
     path: 'src/ledger/ledger.ts',

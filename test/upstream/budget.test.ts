@@ -1,7 +1,7 @@
 /** The gate that looks pass, and what the service taught it. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/log.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import { type Budget, makeBudget } from '../../src/upstream/rate/budget.ts';
 import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
 import type { Priority, QuotaState } from '../../src/upstream/types.ts';
@@ -145,22 +145,22 @@ describe('a throttling', () => {
     const leave = await gate.budget.take('steady');
     const waiting = gate.budget.take('unknown');
     const asked = gate.clock.now() + 3_600_000;
-    await gate.budget.throttled('looks', asked);
+    await gate.budget.throttled('polls', asked);
     expect(await waiting).toBeUndefined();
     leave?.();
     gate.clock.set(asked - 1);
     expect(gate.budget.free()).toBe(0);
     expect(await gate.budget.take('unknown')).toBeUndefined();
-    expect(gate.quota.blockedUntil('looks')).toBeLessThanOrEqual(asked + 360_000);
-    gate.clock.set(gate.quota.blockedUntil('looks') ?? 0);
+    expect(gate.quota.blockedUntil('polls')).toBeLessThanOrEqual(asked + 360_000);
+    gate.clock.set(gate.quota.blockedUntil('polls') ?? 0);
     expect(gate.budget.free()).toBeGreaterThan(0);
   });
 
   it('without a deadline silences for 30 s, then longer, until a look succeeds', async () => {
     const gate = await gateWith();
     const silence = async () => {
-      await gate.budget.throttled('looks', undefined);
-      const until = gate.quota.blockedUntil('looks') ?? 0;
+      await gate.budget.throttled('polls', undefined);
+      const until = gate.quota.blockedUntil('polls') ?? 0;
       const ms = until - gate.clock.now();
       gate.clock.set(until);
       return ms;
@@ -182,14 +182,14 @@ describe('a throttling', () => {
       await gate.budget.throttled(cls, until);
       const other = cls === 'app-read' ? 'app-write' : 'app-read';
       expect(gate.quota.blockedUntil(cls)).toBe(until);
-      expect(gate.quota.blockedUntil('looks')).toBeGreaterThanOrEqual(until);
+      expect(gate.quota.blockedUntil('polls')).toBeGreaterThanOrEqual(until);
       expect(gate.quota.blockedUntil(other)).toBeUndefined();
     },
   );
 
   it('of looks leaves apps alone, and so does one of apps without a deadline', async () => {
     const gate = await gateWith();
-    await gate.budget.throttled('looks', gate.clock.now() + 60_000);
+    await gate.budget.throttled('polls', gate.clock.now() + 60_000);
     await gate.budget.throttled('app-write', undefined);
     expect(gate.quota.blockedUntil('app-read')).toBeUndefined();
     expect(gate.quota.blockedUntil('app-write')).toBeUndefined();
@@ -207,10 +207,10 @@ describe('a throttling', () => {
     const gate = await gateWith({ rate: 5 });
     await drain(gate);
     const until = gate.clock.now() + 1000;
-    await gate.budget.throttled('looks', until);
+    await gate.budget.throttled('polls', until);
     const rate = gate.quota.rate();
     expect(rate).toBeLessThan(5);
-    await gate.budget.throttled('looks', until);
+    await gate.budget.throttled('polls', until);
     expect(gate.quota.rate()).toBe(rate);
     expect(gate.rates.at(-1)).toBe(rate);
   });
@@ -223,7 +223,7 @@ describe('what is kept', () => {
     const before = await gateWith({}, clock, keeper);
     await before.budget.throttled('app-write', clock.now() + 3_600_000);
     const after = await gateWith({}, clock, keeper);
-    for (const cls of ['looks', 'app-write'] as const)
+    for (const cls of ['polls', 'app-write'] as const)
       expect(after.quota.blockedUntil(cls)).toBe(before.quota.blockedUntil(cls));
     expect(after.quota.blockedUntil('app-read')).toBeUndefined();
     expect(after.quota.rate()).toBe(before.quota.rate());
@@ -235,7 +235,7 @@ describe('what is kept', () => {
     const keeper = memoryKeeper();
     const one = await gateWith({}, clock, keeper);
     const other = await gateWith({}, clock, keeper);
-    await one.budget.throttled('looks', clock.now() + 60_000);
+    await one.budget.throttled('polls', clock.now() + 60_000);
     expect(other.budget.free()).toBeGreaterThan(0);
     await other.quota.sync();
     expect(other.budget.free()).toBe(0);
@@ -249,15 +249,15 @@ describe('what is kept', () => {
       gate.budget.succeeded();
     }
     expect(gate.budget.learnedPerS()).toBe(4);
-    expect(gate.kept).toMatchObject([{ name: 'looks', rate: 4, blockedUntil: null }]);
+    expect(gate.kept).toMatchObject([{ name: 'polls', rate: 4, blockedUntil: null }]);
   });
 
   it('that cannot be kept stops nobody, and that cannot be read stops the start', async () => {
     const broken = memoryKeeper();
     broken.save = () => Promise.reject(new Error('gone'));
     const gate = await gateWith({}, manualClock(), broken);
-    await gate.budget.throttled('looks', gate.clock.now() + 1000);
-    expect(gate.quota.blockedUntil('looks')).toBeDefined();
+    await gate.budget.throttled('polls', gate.clock.now() + 1000);
+    expect(gate.quota.blockedUntil('polls')).toBeDefined();
     broken.load = () => Promise.reject(new Error('gone'));
     await expect(gateWith({}, manualClock(), broken)).rejects.toThrow('gone');
   });

@@ -1,7 +1,7 @@
 /** The managed client token: shared, renewed, replaced once, never told. */
 import { describe, expect, it } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
 import { makeLog } from '../../src/kernel/log.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import {
   type ClientToken,
   lifetimeOf,

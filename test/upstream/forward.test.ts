@@ -119,12 +119,12 @@ describe('a write', () => {
       await opened;
       return [429, '', { 'retry-after': '60' }];
     });
-    const looks = Array.from({ length: 8 }, () => upstream.token(1n, 1n, 'steady'));
+    const observations = Array.from({ length: 8 }, () => upstream.token(1n, 1n, 'steady'));
     await expect.poll(() => service.count('/v1/chain/erc721/1/tokens/1')).toBeGreaterThan(0);
     expect(await forward()).toMatchObject({ outcome: { class: 'accepted' } });
     open();
-    await Promise.all(looks);
-    expect(upstream.blockedUntil('looks')).toBeDefined();
+    await Promise.all(observations);
+    expect(upstream.blockedUntil('polls')).toBeDefined();
     expect(await forward()).toMatchObject({ outcome: { class: 'accepted' } });
   });
 });
@@ -160,7 +160,7 @@ describe('a throttling of app traffic', () => {
     await forward();
     await forward();
     expect(service.count(GIVE)).toBe(2);
-    expect(upstream.blockedUntil('looks')).toBeDefined();
+    expect(upstream.blockedUntil('polls')).toBeDefined();
   });
 
   it('of reads leaves writes alone', async () => {

@@ -16,7 +16,7 @@ function transport(): Transport {
   const made = makeTransport(systemClock, {
     connectTimeoutMs: 5000,
     bodyBytesMax: 1000,
-    connections: { looks: 1, 'app-read': 1 },
+    connections: { polls: 1, 'app-read': 1 },
   });
   open.push(made);
   return made;
@@ -121,7 +121,7 @@ describe('the lanes', () => {
     expect(service.received).toHaveLength(2);
   });
 
-  it.each(['looks', 'app-read'] as const)('keep the connection of %s', async (lane) => {
+  it.each(['polls', 'app-read'] as const)('keep the connection of %s', async (lane) => {
     const service = await startRaw(send(http(200, '{}')));
     const lanes = transport();
     await lanes.exchange(lane, write(service.origin()));
@@ -135,12 +135,12 @@ describe('the lanes', () => {
     });
     const lanes = transport();
     const stop = new AbortController();
-    const look = lanes.exchange('looks', write(service.origin(), { signal: stop.signal }));
+    const observation = lanes.exchange('polls', write(service.origin(), { signal: stop.signal }));
     await expect.poll(() => service.received[0]).toContain('{"amount":1}');
     const written = await lanes.exchange('app-write', write(service.origin()));
     expect(written).toMatchObject({ end: 'answered' });
     stop.abort();
-    expect(await look).toMatchObject({ end: 'broken', cause: 'aborted' });
+    expect(await observation).toMatchObject({ end: 'broken', cause: 'aborted' });
   });
 
   it('do not send a look again when its kept connection was closed under it', async () => {
@@ -149,8 +149,8 @@ describe('the lanes', () => {
       else socket.resetAndDestroy();
     });
     const lanes = transport();
-    await lanes.exchange('looks', write(service.origin()));
-    const second = await lanes.exchange('looks', write(service.origin()));
+    await lanes.exchange('polls', write(service.origin()));
+    const second = await lanes.exchange('polls', write(service.origin()));
     expect(second).toMatchObject({ end: 'broken', cause: 'reset' });
     expect(service.received).toHaveLength(1);
   });

@@ -11,7 +11,7 @@ import {
   TOKEN_PATH,
   upstreamTo,
 } from './scripted-service.ts';
-import { ADDR, account, lookAt, nft, ok, wallet, wallets } from './service-records.ts';
+import { ADDR, account, nft, ok, poll, wallet, wallets } from './service-records.ts';
 
 afterEach(async () => {
   await closeAll();
@@ -20,7 +20,7 @@ afterEach(async () => {
 
 describe('the client token of looks', () => {
   it('is fetched once for looks that begin together', async () => {
-    const { upstream, service } = await lookAt(() => ok(wallet));
+    const { upstream, service } = await poll(() => ok(wallet));
     await Promise.all([wallets(upstream), wallets(upstream)]);
     expect(service.count(TOKEN_PATH)).toBe(1);
   });
@@ -30,7 +30,7 @@ describe('the client token of looks', () => {
     ['body 401', nft(401, 'Unauthorized')],
     ['406/401', account(406, 401)],
   ])('that is refused with %s is replaced once', async (_what, refusal) => {
-    const { upstream, service } = await lookAt(({ headers }) =>
+    const { upstream, service } = await poll(({ headers }) =>
       headers.authorization === 'Bearer token-1' ? refusal : ok(wallet),
     );
     expect(await wallets(upstream)).toMatchObject({ result: 'seen' });
@@ -52,7 +52,7 @@ describe('the client token of looks', () => {
 
   it('and the secret appear in no line of the log', async () => {
     let calls = 0;
-    const { upstream, logged } = await lookAt(() => {
+    const { upstream, logged } = await poll(() => {
       calls += 1;
       return calls === 1 ? [401, ''] : [429, '', { 'retry-after': '5' }];
     });
@@ -80,10 +80,10 @@ describe('Retry-After', () => {
     for (const { upstream } of [first, second]) {
       expect(await wallets(upstream)).toMatchObject({ cause: 'throttled' });
       expect(upstream.budget.free()).toBe(0);
-      expect(upstream.blockedUntil('looks')).toBeGreaterThanOrEqual(retryAt);
+      expect(upstream.blockedUntil('polls')).toBeGreaterThanOrEqual(retryAt);
     }
     expect(service.count('/v1/app/token/account')).toBe(1);
-    clock.set(second.upstream.blockedUntil('looks') ?? 0);
+    clock.set(second.upstream.blockedUntil('polls') ?? 0);
     expect(await wallets(second.upstream)).toMatchObject({ result: 'seen' });
   });
 
@@ -93,10 +93,10 @@ describe('Retry-After', () => {
       { message: 'x', status: 503, note: 'maintenance' },
       { 'retry-after': '60' },
     ];
-    const { upstream, clock } = await lookAt(() => down);
+    const { upstream, clock } = await poll(() => down);
     const before = upstream.budget.learnedPerS();
     expect(await wallets(upstream)).toMatchObject({ cause: 'maintenance' });
-    expect(upstream.blockedUntil('looks')).toBe(clock.now() + 60_000);
+    expect(upstream.blockedUntil('polls')).toBe(clock.now() + 60_000);
     expect(upstream.blockedUntil('app-write')).toBeUndefined();
     expect(upstream.budget.learnedPerS()).toBe(before);
   });
@@ -105,17 +105,17 @@ describe('Retry-After', () => {
 describe('closing', () => {
   it('lets an open look finish and begins none', async () => {
     const { opened, open } = gate();
-    const { upstream, service } = await lookAt(async () => {
+    const { upstream, service } = await poll(async () => {
       await opened;
       return ok(wallet);
     });
-    const looking = wallets(upstream);
+    const polling = wallets(upstream);
     await expect.poll(() => service.count('/v1/app/token/account')).toBe(1);
     const closing = upstream.close();
     expect(await wallets(upstream)).toMatchObject({ result: 'inconclusive', cause: 'budget' });
     open();
     await closing;
-    expect(await looking).toMatchObject({ result: 'seen' });
+    expect(await polling).toMatchObject({ result: 'seen' });
   });
 });
 

@@ -6,17 +6,7 @@ import { readToken, readWallet } from '../../src/upstream/upstream.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { closeRaw, http, startRaw } from './raw-service.ts';
 import { closeAll, type Reply, startScripted, TOKEN_PATH, upstreamTo } from './scripted-service.ts';
-import {
-  ADDR,
-  account,
-  lookAt,
-  nft,
-  OTHER,
-  ok,
-  token,
-  wallet,
-  wallets,
-} from './service-records.ts';
+import { ADDR, account, nft, OTHER, ok, poll, token, wallet, wallets } from './service-records.ts';
 
 afterEach(async () => {
   await closeAll();
@@ -25,9 +15,9 @@ afterEach(async () => {
 
 describe('a record', () => {
   it('of a wallet is seen with every digit, by the client token, as identity', async () => {
-    const { upstream, service, clock } = await lookAt(() => ok(wallet));
-    const looked = await wallets(upstream);
-    expect(looked).toEqual({
+    const { upstream, service, clock } = await poll(() => ok(wallet));
+    const polled = await wallets(upstream);
+    expect(polled).toEqual({
       startedAt: clock.now(),
       endedAt: clock.now(),
       result: 'seen',
@@ -52,7 +42,7 @@ describe('a record', () => {
 
   it('of a token and of a page of them is seen', async () => {
     const id = 10n ** 40n;
-    const { upstream, service } = await lookAt(({ url }) =>
+    const { upstream, service } = await poll(({ url }) =>
       url.includes('?')
         ? ok({ total: 1, perPage: 2, page: 3, lastPage: 4, data: [token] })
         : ok({ ...token, token_id: id }),
@@ -73,7 +63,7 @@ describe('a record', () => {
 
   it('of maintenance is asked for without credentials', async () => {
     const data = { status: 'READY', start: '2026-01-01 00:00:00', end: null, message: 'soon' };
-    const { upstream, service } = await lookAt(() => ok(data));
+    const { upstream, service } = await poll(() => ok(data));
     expect(await upstream.maintenance()).toMatchObject({
       result: 'seen',
       record: { status: 'READY', startText: '2026-01-01 00:00:00', message: 'soon' },
@@ -83,7 +73,7 @@ describe('a record', () => {
   });
 
   it('of our own token is read bare', async () => {
-    const { upstream, service } = await lookAt(() => [200, { active: true, exp: 1767312000 }]);
+    const { upstream, service } = await poll(() => [200, { active: true, exp: 1767312000 }]);
     const checked = await upstream.checkToken();
     expect(checked).toMatchObject({ record: { active: true, exp: 1767312000n } });
     expect(service.asked.at(-1)?.url).toBe('/v1/oauth/check_token?token=token-1');
@@ -112,7 +102,7 @@ describe('absence', () => {
     ['422', nft(422, 'cannot be processed')],
     ['400 in words', nft(400, 'The token does not exist')],
   ])('of a token reads as %s', async (_what, reply) => {
-    const { upstream } = await lookAt(() => reply);
+    const { upstream } = await poll(() => reply);
     expect(await upstream.token(3n, 9n, 'steady')).toMatchObject({ result: 'absent' });
   });
 
@@ -121,12 +111,12 @@ describe('absence', () => {
     ['another code', account(406, 396)],
     ['a proxy with 404', [404, '<html>does not exist</html>']],
   ])('of a token is not what %s says', async (_what, reply) => {
-    const { upstream } = await lookAt(() => reply);
+    const { upstream } = await poll(() => reply);
     expect(await upstream.token(3n, 9n, 'steady')).toMatchObject({ cause: 'refused' });
   });
 
   it('of a wallet reads as 406/398', async () => {
-    const { upstream } = await lookAt(() => account(406, 398));
+    const { upstream } = await poll(() => account(406, 398));
     expect(await wallets(upstream)).toMatchObject({ result: 'absent', status: 406 });
   });
 
@@ -136,7 +126,7 @@ describe('absence', () => {
     ['a validation error', nft(400, 'addr is too long')],
     ['500/997', account(500, 997)],
   ])('is not what %s says', async (_what, reply) => {
-    const { upstream } = await lookAt(() => reply);
+    const { upstream } = await poll(() => reply);
     expect(await wallets(upstream)).toMatchObject({ result: 'inconclusive', cause: 'refused' });
   });
 });
@@ -160,19 +150,19 @@ describe('a look that says nothing has its cause', () => {
     ['429', [429, ''], 'throttled'],
     ['503 with Retry-After', [503, '', { 'retry-after': '60' }], 'throttled'],
   ])('%s', async (_what, reply, cause) => {
-    const { upstream } = await lookAt(() => reply);
+    const { upstream } = await poll(() => reply);
     expect(await wallets(upstream)).toMatchObject({ result: 'inconclusive', cause });
   });
 
   it('a page with a token of another contract is unreadable', async () => {
     const page = { total: 1, perPage: 1, page: 1, lastPage: 1, data: [token] };
-    const { upstream } = await lookAt(() => ok(page));
-    const looked = await upstream.tokens(4n, {}, 'steady');
-    expect(looked).toMatchObject({ result: 'inconclusive', cause: 'unreadable' });
+    const { upstream } = await poll(() => ok(page));
+    const polled = await upstream.tokens(4n, {}, 'steady');
+    expect(polled).toMatchObject({ result: 'inconclusive', cause: 'unreadable' });
   });
 
   it('a wallet in another spelling is the one that was asked for', async () => {
-    const { upstream } = await lookAt(() => ok({ ...wallet, token_addr: ADDR.toLowerCase() }));
+    const { upstream } = await poll(() => ok({ ...wallet, token_addr: ADDR.toLowerCase() }));
     expect(await wallets(upstream)).toMatchObject({ result: 'seen' });
   });
 
@@ -204,7 +194,7 @@ describe('a look that says nothing has its cause', () => {
   });
 
   it('nothing is asked again by itself', async () => {
-    const { upstream, service } = await lookAt(() => account(500, 999));
+    const { upstream, service } = await poll(() => account(500, 999));
     await wallets(upstream);
     expect(service.count('/v1/app/token/account')).toBe(1);
   });

@@ -1,8 +1,8 @@
 /** The bucket and the turns: what may go, and who goes first. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BURST, makePace } from '../../src/upstream/rate/token-bucket.ts';
 import { makeTurns } from '../../src/upstream/rate/priority-queue.ts';
+import { BURST, makePace } from '../../src/upstream/rate/token-bucket.ts';
 import type { Priority } from '../../src/upstream/types.ts';
 
 const T0 = Date.UTC(2026, 0, 1);
@@ -10,23 +10,23 @@ const T0 = Date.UTC(2026, 0, 1);
 /** Asks every millisecond, takes whatever is free, and answers the instants of looks. */
 function run(perS: number, seconds: number, appEveryMs = Number.POSITIVE_INFINITY): number[] {
   const pace = makePace(perS, 0.2, T0);
-  const looks: number[] = [];
+  const observations: number[] = [];
   for (let ms = 0; ms < seconds * 1000; ms += 1) {
     if (ms > 0 && ms % appEveryMs === 0) pace.charge(T0 + ms);
     for (let free = pace.free(T0 + ms); free > 0; free -= 1) {
       pace.take(T0 + ms);
-      looks.push(ms);
+      observations.push(ms);
     }
   }
-  return looks;
+  return observations;
 }
 
 describe('the bucket', () => {
   it.each([1, 3, 5, 40])('lets %i per second through, two at once at most', (perS) => {
-    const looks = run(perS, 20);
-    expect(looks.length).toBeGreaterThanOrEqual(perS * 20 + BURST - 1);
-    for (const [i, at] of looks.entries()) {
-      const within = looks.slice(i).filter((other) => other < at + 1000).length;
+    const observations = run(perS, 20);
+    expect(observations.length).toBeGreaterThanOrEqual(perS * 20 + BURST - 1);
+    for (const [i, at] of observations.entries()) {
+      const within = observations.slice(i).filter((other) => other < at + 1000).length;
       expect(within).toBeLessThanOrEqual(perS + BURST);
     }
   });
@@ -38,15 +38,15 @@ describe('the bucket', () => {
 
   it('subtracts app traffic', () => {
     // 5 a second, of which apps take 2.
-    const looks = run(5, 60, 500);
-    expect(looks.length).toBeGreaterThanOrEqual(178);
-    expect(looks.length).toBeLessThanOrEqual(184);
+    const observations = run(5, 60, 500);
+    expect(observations.length).toBeGreaterThanOrEqual(178);
+    expect(observations.length).toBeLessThanOrEqual(184);
   });
 
   it('keeps a fifth for looks under any app traffic', () => {
-    const looks = run(5, 60, 1);
-    expect(looks.length).toBeGreaterThanOrEqual(58);
-    expect(looks.length).toBeLessThanOrEqual(62);
+    const observations = run(5, 60, 1);
+    expect(observations.length).toBeGreaterThanOrEqual(58);
+    expect(observations.length).toBeLessThanOrEqual(62);
   });
 
   it('forgets a burst of app traffic after ten seconds', () => {

@@ -65,7 +65,7 @@ function read(origin: string, sink: Sink, onHead: (stop: () => void, begun: Uint
   const made = makeTransport(systemClock, {
     connectTimeoutMs: 5_000,
     bodyBytesMax: KEPT,
-    connections: { looks: 1, 'app-read': 1 },
+    connections: { polls: 1, 'app-read': 1 },
   });
   lanes.push(made);
   return made.exchange('app-read', {

@@ -79,12 +79,12 @@ describe('the service', () => {
 
   it.each(['s', 'ms', 'min', 'h'] as const)('may write expires_in in %s', async (unit) => {
     const { upstream, clock, sandbox, addr } = await begin({ expires_in_unit: unit });
-    const look = () => upstream.account(addr, 'steady');
-    await look();
+    const observation = () => upstream.account(addr, 'steady');
+    await observation();
     clock.advance(20 * 3_600_000);
-    await look();
+    await observation();
     clock.advance(4 * 3_600_000);
-    expect(await look()).toMatchObject({ result: 'seen' });
+    expect(await observation()).toMatchObject({ result: 'seen' });
     const fetches = sandbox.control.requests().filter(({ path }) => path === '/v1/oauth/token');
     expect(fetches).toHaveLength(2);
   });

@@ -1,10 +1,10 @@
 /** The service as a script over real HTTP, and an upstream that speaks to it. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import { seededChance } from '../../src/kernel/random.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import {
   openUpstream,
   type QuotaKeeper,

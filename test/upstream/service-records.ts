@@ -31,7 +31,7 @@ export const account = (status: number, code: number, http = 200): Reply => [
 ];
 
 /** An upstream on a manual clock that looks at a script. */
-export async function lookAt(script: Script, clock = manualClock()) {
+export async function poll(script: Script, clock = manualClock()) {
   const service = await startScripted(script);
   return { service, clock, ...(await upstreamTo(service.origin, clock)) };
 }

@@ -17,7 +17,7 @@ function transport(settings: { connectTimeoutMs?: number } = {}, clock = systemC
   const made = makeTransport(clock, {
     connectTimeoutMs: 5000,
     bodyBytesMax: 1000,
-    connections: { looks: 1, 'app-read': 1 },
+    connections: { polls: 1, 'app-read': 1 },
     ...settings,
   });
   open.push(made);
@@ -78,7 +78,7 @@ describe('nothing left', () => {
     expect(exchanged).toMatchObject({ end: 'not_sent', cause: 'deadline' });
   });
 
-  it.each(['looks', 'app-read', 'app-write'] as const)(
+  it.each(['polls', 'app-read', 'app-write'] as const)(
     'on lane %s when the process slept past the deadline while it connected',
     async (lane) => {
       const service = await startRaw(silent);

@@ -5,58 +5,58 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { verifyingKey } from '../../src/webhooks/endpoints/keys.ts';
 import { type EndpointInput, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
-import { type House, openHouse, walletEvent } from './house.ts';
+import { openRig, type Rig, walletEvent } from './house.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const QUICK = { send: { ...webhookDefaults.send, deadlineMs: 300 } };
 
-let house: House;
+let rig: Rig;
 let receiver: Receiver;
 beforeAll(async () => {
-  house = await openHouse(QUICK);
+  rig = await openRig(QUICK);
 });
-afterAll(() => house.close());
+afterAll(() => rig.close());
 beforeEach(async () => {
   receiver = await startReceiver();
 });
 afterEach(async () => {
-  const { data } = await house.webhooks.listEndpoints({ cursor: '', limit: 100 });
-  for (const { id } of data) await house.webhooks.deleteEndpoint(id);
-  await house.deliver();
+  const { data } = await rig.webhooks.listEndpoints({ cursor: '', limit: 100 });
+  for (const { id } of data) await rig.webhooks.deleteEndpoint(id);
+  await rig.deliver();
   await receiver.close();
 });
 
 const subscribe = (input: Partial<EndpointInput> = {}) =>
-  house.webhooks.createEndpoint({ url: `${receiver.url}/hook`, ...input }, 'ann');
+  rig.webhooks.createEndpoint({ url: `${receiver.url}/hook`, ...input }, 'ann');
 
 const only = async (endpointId: string) => {
-  const page = await house.webhooks.listDeliveries({ endpointId }, { cursor: '', limit: 10 });
+  const page = await rig.webhooks.listDeliveries({ endpointId }, { cursor: '', limit: 10 });
   const [delivery] = page.data;
   if (!delivery || page.data.length > 1) throw new Error(`${page.data.length} deliveries`);
-  return { ...delivery, log: await house.webhooks.listAttempts(delivery.id) };
+  return { ...delivery, log: await rig.webhooks.listAttempts(delivery.id) };
 };
 
 describe('a delivery', () => {
   test('is a POST of the body as it was recorded, signed with every scheme', async () => {
     const made = await subscribe({ headers: { Authorization: 'Bearer receivers-own' } });
-    const [id = ''] = await house.emit(walletEvent());
-    await house.deliver();
+    const [id = ''] = await rig.emit(walletEvent());
+    await rig.deliver();
     const { method, path, headers, rawBody, body } = await receiver.next();
     expect([method, path]).toEqual(['POST', '/hook']);
     expect(headers).toMatchObject({
       'content-type': 'application/json',
       authorization: 'Bearer receivers-own',
       'webhook-id': id,
-      'webhook-timestamp': String(house.clock.now() / 1000),
+      'webhook-timestamp': String(rig.clock.now() / 1000),
     });
-    const [row] = await house.database.db.sql`select body from tallyhook.events where id = ${id}`;
+    const [row] = await rig.database.db.sql`select body from tallyhook.events where id = ${id}`;
     expect(body).toBe(row?.body);
     const [v1 = '', v1a = ''] = (headers['webhook-signature'] ?? '').split(' ');
     // That verifier believes the machine's clock only, so it signs anew instead.
     const verifier = new Webhook(made.secret ?? '');
-    expect(verifier.sign(id, new Date(house.clock.now()), body)).toBe(v1);
+    expect(verifier.sign(id, new Date(rig.clock.now()), body)).toBe(v1);
     const content = Buffer.concat([Buffer.from(`${id}.${headers['webhook-timestamp']}.`), rawBody]);
     const key = verifyingKey(made.publicKey ?? '');
     expect(v1a.startsWith('v1a,')).toBe(true);
@@ -71,11 +71,11 @@ describe('a delivery', () => {
   test('keeps its id on every attempt and gets the timestamp of each', async () => {
     await subscribe();
     receiver.answer(500);
-    const [id] = await house.emit(walletEvent());
-    await house.deliver();
-    house.clock.advance(6 * SECOND);
+    const [id] = await rig.emit(walletEvent());
+    await rig.deliver();
+    rig.clock.advance(6 * SECOND);
     receiver.answer(200);
-    await house.deliver();
+    await rig.deliver();
     const [first, second] = await receiver.count(2);
     expect([first?.headers['webhook-id'], second?.headers['webhook-id']]).toEqual([id, id]);
     const [t1, t2] = [first, second].map((r) => Number(r?.headers['webhook-timestamp']));
@@ -86,8 +86,8 @@ describe('a delivery', () => {
   test.each([200, 201, 202, 204, 299])('is delivered by status %i', async (status) => {
     const { endpoint } = await subscribe();
     receiver.answer(status);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect((await only(endpoint.id)).state).toBe('delivered');
   });
 
@@ -96,8 +96,8 @@ describe('a delivery', () => {
     async (status) => {
       const { endpoint } = await subscribe();
       receiver.answer(status, { location: `${receiver.url}/elsewhere` });
-      await house.emit(walletEvent());
-      await house.deliver();
+      await rig.emit(walletEvent());
+      await rig.deliver();
       expect(await only(endpoint.id)).toMatchObject({
         state: 'pending',
         log: [{ verdict: 'retry', status, error: null }],
@@ -110,24 +110,24 @@ describe('a delivery', () => {
     const { endpoint } = await subscribe();
     const told = await subscribe({ url: `${receiver.url}/told`, eventTypes: ['delivery.*'] });
     receiver.answer(500, {}, '/hook');
-    const [eventId] = await house.emit(walletEvent());
+    const [eventId] = await rig.emit(walletEvent());
     const steps = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR].concat(
       [10, 14, 20, 24].map((hours) => hours * HOUR),
     );
     for (const step of steps) {
-      await house.deliver();
+      await rig.deliver();
       const before = receiver.requests.length;
-      house.clock.advance(step - 1);
-      await house.deliver();
+      rig.clock.advance(step - 1);
+      await rig.deliver();
       expect(receiver.requests.length).toBe(before);
-      house.clock.advance(step * 0.1 + 1);
+      rig.clock.advance(step * 0.1 + 1);
     }
-    await house.deliver();
+    await rig.deliver();
     const delivery = await only(endpoint.id);
     expect(delivery).toMatchObject({ state: 'exhausted', attempts: 10 });
     expect(delivery.log.map((attempt) => attempt.n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(delivery.log.at(-1)).toMatchObject({ verdict: 'exhausted', status: 500 });
-    expect(await house.events('delivery.exhausted')).toEqual([
+    expect(await rig.events('delivery.exhausted')).toEqual([
       expect.objectContaining({
         endpoint_id: endpoint.id,
         delivery_id: delivery.id,
@@ -145,20 +145,20 @@ describe('a delivery', () => {
   ])('deferred by Retry-After in %s waits for it and uses up no try', async (_, text, wait) => {
     const { endpoint } = await subscribe();
     // A date has whole seconds.
-    house.clock.set(Math.ceil(house.clock.now() / SECOND) * SECOND);
-    receiver.answer(429, { 'retry-after': text(house.clock.now()) });
-    await house.emit(walletEvent());
-    await house.deliver();
-    expect((await house.webhooks.getEndpoint(endpoint.id)).health.holdUntil).toBe(
-      house.clock.now() + wait,
+    rig.clock.set(Math.ceil(rig.clock.now() / SECOND) * SECOND);
+    receiver.answer(429, { 'retry-after': text(rig.clock.now()) });
+    await rig.emit(walletEvent());
+    await rig.deliver();
+    expect((await rig.webhooks.getEndpoint(endpoint.id)).health.holdUntil).toBe(
+      rig.clock.now() + wait,
     );
-    house.clock.advance(wait - 1);
-    await house.deliver();
+    rig.clock.advance(wait - 1);
+    await rig.deliver();
     expect(receiver.requests.length).toBe(1);
     receiver.answer(200);
-    house.clock.advance(2);
-    await house.deliver();
-    const { sql } = house.database.db;
+    rig.clock.advance(2);
+    await rig.deliver();
+    const { sql } = rig.database.db;
     const [row] = await sql`
       select attempts, tries, state from tallyhook.deliveries where endpoint_id = ${endpoint.id}`;
     expect(row).toEqual({ attempts: 2, tries: 1, state: 'delivered' });
@@ -167,38 +167,38 @@ describe('a delivery', () => {
   test('holds back the other deliveries of an endpoint that asked to wait', async () => {
     await subscribe();
     receiver.answer(503, { 'retry-after': '120' });
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     receiver.answer(200);
-    await house.emit(walletEvent());
-    house.clock.advance(119 * SECOND);
-    await house.deliver();
+    await rig.emit(walletEvent());
+    rig.clock.advance(119 * SECOND);
+    await rig.deliver();
     expect(receiver.requests.length).toBe(1);
-    house.clock.advance(SECOND);
-    await house.deliver();
+    rig.clock.advance(SECOND);
+    await rig.deliver();
     expect(receiver.requests.length).toBe(3);
   });
 
   test('answered 410 disables its endpoint at once', async () => {
     const { endpoint } = await subscribe();
     receiver.answer(410);
-    await house.emit(walletEvent());
-    await house.deliver();
-    expect(await house.webhooks.getEndpoint(endpoint.id)).toMatchObject({
+    await rig.emit(walletEvent());
+    await rig.deliver();
+    expect(await rig.webhooks.getEndpoint(endpoint.id)).toMatchObject({
       state: 'disabled',
       stateReason: 'gone',
     });
-    expect((await house.events('endpoint.disabled')).at(-1)).toMatchObject({
+    expect((await rig.events('endpoint.disabled')).at(-1)).toMatchObject({
       endpoint_id: endpoint.id,
       reason: 'gone',
     });
-    await house.emit(walletEvent());
-    house.clock.advance(48 * HOUR);
-    await house.deliver();
+    await rig.emit(walletEvent());
+    rig.clock.advance(48 * HOUR);
+    await rig.deliver();
     expect(receiver.requests.length).toBe(1);
     receiver.answer(200);
-    await house.webhooks.enable(endpoint.id);
-    await house.deliver();
+    await rig.webhooks.enable(endpoint.id);
+    await rig.deliver();
     expect(await only(endpoint.id)).toMatchObject({ state: 'delivered', attempts: 2 });
   });
 });
@@ -212,8 +212,8 @@ describe('an answer', () => {
   ] as const)('%s is a failure', async (_, behaviour, status, error) => {
     const { endpoint } = await subscribe();
     receiver.behave(behaviour);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect(await only(endpoint.id)).toMatchObject({
       state: 'pending',
       log: [{ verdict: 'retry', status, error }],
@@ -223,8 +223,8 @@ describe('an answer', () => {
   test('without an end is read to 64 KiB, kept to 16 KiB, and then cut off', async () => {
     const { endpoint } = await subscribe();
     receiver.behave({ do: 'flood', status: 200 });
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     const { state, log } = await only(endpoint.id);
     expect(state).toBe('delivered');
     expect(log[0]?.responseBody?.length).toBe(16 * 1024);
@@ -234,8 +234,8 @@ describe('an answer', () => {
   test('with bytes that Postgres does not take is kept without them', async () => {
     const { endpoint } = await subscribe();
     receiver.behave({ do: 'answer', status: 200, body: Buffer.from([0x61, 0, 0xff, 0x62]) });
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect((await only(endpoint.id)).log[0]?.responseBody).toBe('a\ufffd\ufffdb');
   });
 
@@ -243,8 +243,8 @@ describe('an answer', () => {
     const made = await subscribe({ headers: { 'X-Api-Key': 'planted-header-secret' } });
     const echo = `${made.secret} and planted-header-secret`;
     receiver.behave({ do: 'answer', status: 500, body: echo });
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     const { log } = await only(made.endpoint.id);
     expect(log[0]?.responseBody).toBe('[secret] and [secret]');
   });
@@ -252,8 +252,8 @@ describe('an answer', () => {
   test('cannot come from where nobody listens', async () => {
     const { endpoint } = await subscribe();
     await receiver.close();
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect((await only(endpoint.id)).log[0]).toMatchObject({ status: null, error: 'refused' });
     receiver = await startReceiver();
   });
@@ -262,9 +262,9 @@ describe('an answer', () => {
 describe('nothing is sent', () => {
   test('to an address whose range is no longer allowed', async () => {
     const { endpoint } = await subscribe();
-    const strict = house.another({ ...QUICK, allowCidrs: [] });
-    await house.emit(walletEvent());
-    await house.deliver(strict);
+    const strict = rig.another({ ...QUICK, allowCidrs: [] });
+    await rig.emit(walletEvent());
+    await rig.deliver(strict);
     expect(receiver.requests).toEqual([]);
     const { log } = await only(endpoint.id);
     expect(log[0]).toMatchObject({ status: null, error: 'blocked_address' });

@@ -10,7 +10,7 @@ beforeEach(reset);
 const NOW = Date.UTC(2026, 0, 1);
 const row = (id: string, changed: Partial<store.EndpointRow> = {}): store.EndpointRow => ({
   ...{ id, url: 'https://example.com/hook', description: null, eventTypes: ['*'] },
-  ...{ ordering: 'none', signing: ['v1', 'v1a'], sealedSecrets: 's1.x', sealedHeaders: null },
+  ...{ ordering: 'none', signing: ['v1', 'v1a'], encryptedSecrets: 's1.x', encryptedHeaders: null },
   ...{ publicKey: null, ratePerS: null, state: 'enabled', stateReason: null, stateAt: NOW },
   ...{ createdBy: 'ann', createdAt: NOW },
   ...changed,
@@ -24,8 +24,8 @@ const anyRow = fc
     eventTypes: fc.array(word, { minLength: 1, maxLength: 5 }),
     ordering: fc.constantFrom('none', 'subject'),
     signing: fc.subarray(['v1', 'v1a'], { minLength: 1 }),
-    sealedSecrets: fc.base64String().map((text) => `s1.${text}`),
-    sealedHeaders: fc.option(fc.base64String().map((text) => `s1.${text}`)),
+    encryptedSecrets: fc.base64String().map((text) => `s1.${text}`),
+    encryptedHeaders: fc.option(fc.base64String().map((text) => `s1.${text}`)),
     publicKey: fc.option(fc.base64String().map((text) => `whpk_${text}`)),
     ratePerS: fc.option(fc.integer({ min: 1, max: 1000 })),
     stateAt: fc.integer({ min: 0, max: NOW }),
@@ -50,7 +50,7 @@ describe('the store of endpoints', () => {
       fc.asyncProperty(
         anyRow,
         anyRow,
-        fc.subarray(['url', 'eventTypes', 'sealedHeaders', 'stateAt', 'ratePerS'] as const),
+        fc.subarray(['url', 'eventTypes', 'encryptedHeaders', 'stateAt', 'ratePerS'] as const),
         async (given, other, names) => {
           reset();
           await store.insertEndpoint(orm, given);
@@ -92,7 +92,7 @@ describe('the store of endpoints', () => {
   });
 
   test('forgets the seals of a deleted endpoint, and deletes it once', async () => {
-    await store.insertEndpoint(orm, row('ep_1', { sealedHeaders: 's1.y', publicKey: 'whpk_1' }));
+    await store.insertEndpoint(orm, row('ep_1', { encryptedHeaders: 's1.y', publicKey: 'whpk_1' }));
     expect(await store.deleteEndpoint(orm, 'ep_1', NOW)).toBe(true);
     expect(await store.deleteEndpoint(orm, 'ep_1', NOW)).toBe(false);
     expect(await store.findEndpoint(orm, 'ep_1')).toBeUndefined();

@@ -7,28 +7,28 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { must } from '../../src/kernel/assert.ts';
 import { type EndpointInput, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
-import { type House, openHouse, walletEvent } from './house.ts';
+import { openRig, type Rig, walletEvent } from './house.ts';
 
 const HOUR = 3_600_000;
 
-let house: House;
+let rig: Rig;
 let receiver: Receiver;
 beforeAll(async () => {
-  house = await openHouse();
+  rig = await openRig();
 });
-afterAll(() => house.close());
+afterAll(() => rig.close());
 beforeEach(async () => {
   receiver = await startReceiver();
 });
 afterEach(async () => {
-  const { data } = await house.webhooks.listEndpoints({ cursor: '', limit: 100 });
-  for (const { id } of data) await house.webhooks.deleteEndpoint(id);
-  await house.deliver();
+  const { data } = await rig.webhooks.listEndpoints({ cursor: '', limit: 100 });
+  for (const { id } of data) await rig.webhooks.deleteEndpoint(id);
+  await rig.deliver();
   await receiver.close();
 });
 
 const create = (input: Partial<EndpointInput> = {}) =>
-  house.webhooks.createEndpoint({ url: `${receiver.url}/hook`, ...input }, 'ann');
+  rig.webhooks.createEndpoint({ url: `${receiver.url}/hook`, ...input }, 'ann');
 const attempted = () => receiver.requests.length;
 
 describe('creating', () => {
@@ -36,20 +36,20 @@ describe('creating', () => {
     const made = await create({ headers: { 'X-Key': 'value-of-a-header' } });
     expect(made.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(made.publicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
-    const shown = await house.webhooks.getEndpoint(made.endpoint.id);
+    const shown = await rig.webhooks.getEndpoint(made.endpoint.id);
     expect(shown).toMatchObject({ publicKey: made.publicKey, headerNames: ['X-Key'] });
     expect(JSON.stringify(shown)).not.toMatch(/whsec_|whsk_|value-of-a-header/);
-    expect(await house.webhooks.publicKeys()).toEqual([
+    expect(await rig.webhooks.publicKeys()).toEqual([
       { endpointId: made.endpoint.id, publicKey: made.publicKey },
     ]);
   });
 
   test('leaves no secret readable in the database or the log', async () => {
     const made = await create({ headers: { 'X-Key': 'value-of-a-header' } });
-    await house.emit(walletEvent());
+    await rig.emit(walletEvent());
     receiver.behave({ do: 'answer', status: 500, body: made.secret ?? '' });
-    await house.deliver();
-    const { sql } = house.database.owner;
+    await rig.deliver();
+    const { sql } = rig.database.owner;
     const tables = await sql<{ name: string }[]>`
       select tablename as name from pg_tables where schemaname = 'tallyhook'`;
     for (const { name } of tables) {
@@ -58,7 +58,7 @@ describe('creating', () => {
       expect(text).not.toContain((made.secret ?? '').slice('whsec_'.length));
       expect(text).not.toContain('value-of-a-header');
     }
-    expect(house.logged.join('')).not.toContain((made.secret ?? '').slice('whsec_'.length));
+    expect(rig.logged.join('')).not.toContain((made.secret ?? '').slice('whsec_'.length));
   });
 
   test.each<[string, Partial<EndpointInput>, string]>([
@@ -91,23 +91,23 @@ describe('an event', () => {
     [['operation.*', 'service.*'], false],
   ])('of type wallet.observed for %j is delivered: %s', async (eventTypes, wanted) => {
     await create({ eventTypes });
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect(attempted()).toBe(wanted ? 1 : 0);
   });
 
   test('has one delivery per endpoint, with the same id for every event and endpoint', async () => {
     const wanting = [(await create()).endpoint.id, (await create()).endpoint.id];
     await create({ eventTypes: ['token.*'] });
-    const [eventId = ''] = await house.emit(walletEvent(), walletEvent());
-    const page = await house.webhooks.listDeliveries({ eventId }, { cursor: '', limit: 10 });
+    const [eventId = ''] = await rig.emit(walletEvent(), walletEvent());
+    const page = await rig.webhooks.listDeliveries({ eventId }, { cursor: '', limit: 10 });
     expect(page.data.map((d) => d.endpointId).sort()).toEqual(wanting.sort());
     expect(page.data[0]?.id).toMatch(/^dlv_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-/);
   });
 
   test('rolled back leaves no delivery', async () => {
     const { endpoint } = await create();
-    const { db } = house.database;
+    const { db } = rig.database;
     await expect(
       db.begin(async (tx) => {
         await tx.sql`insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id,
@@ -117,7 +117,7 @@ describe('an event', () => {
         throw new Error('the producer fails');
       }),
     ).rejects.toThrow('the producer fails');
-    const page = await house.webhooks.listDeliveries({}, { cursor: '', limit: 10 });
+    const page = await rig.webhooks.listDeliveries({}, { cursor: '', limit: 10 });
     expect(page.data.some((d) => d.id === 'dlv_x')).toBe(false);
   });
 });
@@ -126,39 +126,39 @@ describe('changing', () => {
   test('applies to the next attempt: where, what and with which headers', async () => {
     const { endpoint } = await create();
     receiver.answer(500);
-    await house.emit(walletEvent());
-    await house.deliver();
-    await house.webhooks.updateEndpoint(endpoint.id, {
+    await rig.emit(walletEvent());
+    await rig.deliver();
+    await rig.webhooks.updateEndpoint(endpoint.id, {
       url: `${receiver.url}/moved`,
       headers: { 'X-New': 'yes' },
       eventTypes: ['token.*'],
     });
     receiver.answer(200);
-    await house.emit(walletEvent());
-    house.clock.advance(6_000);
-    await house.deliver();
+    await rig.emit(walletEvent());
+    rig.clock.advance(6_000);
+    await rig.deliver();
     expect(receiver.requests.map((r) => r.path)).toEqual(['/hook', '/moved']);
     expect(receiver.requests[1]?.headers['x-new']).toBe('yes');
   });
 
   test('adds a scheme with its key, and takes one away', async () => {
     const { endpoint } = await create({ signing: ['v1'] });
-    const added = await house.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
+    const added = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
     expect([added.secret, added.publicKey]).toEqual([null, expect.stringMatching(/^whpk_/)]);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect(receiver.requests.at(-1)?.headers['webhook-signature']).toMatch(/^v1\S+ v1a|^v1a\S+ v1/);
-    const less = await house.webhooks.updateEndpoint(endpoint.id, { signing: ['v1a'] });
+    const less = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1a'] });
     expect(less.endpoint.keys.map((key) => key.scheme)).toEqual(['v1a']);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect(receiver.requests.at(-1)?.headers['webhook-signature']).toMatch(/^v1a,\S+$/);
   });
 
   test.each(['updateEndpoint', 'enable', 'disable', 'rotateSecret', 'sendTest'] as const)(
     'by %s needs an endpoint that is there',
     async (method) => {
-      const call = house.webhooks[method] as (id: string, input: object) => Promise<unknown>;
+      const call = rig.webhooks[method] as (id: string, input: object) => Promise<unknown>;
       const argument = method === 'rotateSecret' ? undefined : {};
       await expect(call('ep_none', argument as object)).rejects.toMatchObject({
         code: 'not_found',
@@ -170,13 +170,13 @@ describe('changing', () => {
 describe('rotating', () => {
   test('signs with the old and the new key until the overlap ends', async () => {
     const made = await create({ signing: ['v1'] });
-    const rotated = await house.webhooks.rotateSecret(made.endpoint.id, HOUR);
+    const rotated = await rig.webhooks.rotateSecret(made.endpoint.id, HOUR);
     expect(rotated.secret).not.toBe(made.secret);
-    await house.emit(walletEvent());
-    await house.deliver();
-    house.clock.advance(HOUR);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.deliver();
+    rig.clock.advance(HOUR);
+    await rig.emit(walletEvent());
+    await rig.deliver();
     const signs = (secret: string | null, n: number) => {
       const { headers, body } = must(receiver.requests[n], 'request');
       const at = new Date(Number(headers['webhook-timestamp']) * 1000);
@@ -192,17 +192,17 @@ describe('switching off and on', () => {
   test('a disabled endpoint gets nothing, and goes on with what waited when enabled', async () => {
     const { endpoint } = await create();
     const watcher = await create({ url: `${receiver.url}/told`, eventTypes: ['endpoint.*'] });
-    await house.emit(walletEvent());
-    await house.webhooks.disable(endpoint.id);
-    await house.webhooks.disable(endpoint.id);
-    await house.emit(walletEvent());
-    await house.deliver();
+    await rig.emit(walletEvent());
+    await rig.webhooks.disable(endpoint.id);
+    await rig.webhooks.disable(endpoint.id);
+    await rig.emit(walletEvent());
+    await rig.deliver();
     expect(receiver.requests.map((r) => [r.path, JSON.parse(r.body).data.reason])).toEqual([
       ['/told', 'requested'],
     ]);
-    await house.webhooks.disable(watcher.endpoint.id);
-    await house.webhooks.enable(endpoint.id);
-    await house.deliver();
+    await rig.webhooks.disable(watcher.endpoint.id);
+    await rig.webhooks.enable(endpoint.id);
+    await rig.deliver();
     // The event of the time when it was off is not among them: a replay brings that.
     expect(receiver.requests.filter((r) => r.path === '/hook').length).toBe(1);
   });
@@ -211,31 +211,31 @@ describe('switching off and on', () => {
     const { endpoint } = await create();
     await create({ url: `${receiver.url}/told`, eventTypes: ['endpoint.*'] });
     receiver.answer(500, {}, '/hook');
-    await house.emit(...Array.from({ length: 30 }, () => walletEvent()));
+    await rig.emit(...Array.from({ length: 30 }, () => walletEvent()));
     for (let i = 0; i < 12; i++) {
-      await house.deliver();
-      house.clock.advance(HOUR);
+      await rig.deliver();
+      rig.clock.advance(HOUR);
     }
-    const failing = await house.webhooks.getEndpoint(endpoint.id);
+    const failing = await rig.webhooks.getEndpoint(endpoint.id);
     expect(failing.health.consecutiveFailures).toBeGreaterThanOrEqual(
       webhookDefaults.health.openAfter,
     );
     receiver.answer(200, {}, '/hook');
-    await house.deliver();
-    expect((await house.events('endpoint.recovered')).at(-1)).toMatchObject({
+    await rig.deliver();
+    expect((await rig.events('endpoint.recovered')).at(-1)).toMatchObject({
       endpoint_id: endpoint.id,
     });
     receiver.answer(500, {}, '/hook');
-    await house.emit(...Array.from({ length: 100 }, () => walletEvent()));
+    await rig.emit(...Array.from({ length: 100 }, () => walletEvent()));
     for (let i = 0; i < 6 * 24; i++) {
-      await house.deliver();
-      house.clock.advance(HOUR);
+      await rig.deliver();
+      rig.clock.advance(HOUR);
     }
-    expect(await house.webhooks.getEndpoint(endpoint.id)).toMatchObject({
+    expect(await rig.webhooks.getEndpoint(endpoint.id)).toMatchObject({
       state: 'disabled',
       stateReason: 'failing',
     });
-    expect((await house.events('endpoint.disabled')).at(-1)).toMatchObject({
+    expect((await rig.events('endpoint.disabled')).at(-1)).toMatchObject({
       endpoint_id: endpoint.id,
       reason: 'failing',
     });
@@ -246,44 +246,44 @@ describe('a test', () => {
   test('goes to its endpoint alone, whatever that subscribed to', async () => {
     const { endpoint } = await create({ eventTypes: ['token.*'] });
     await create({ url: `${receiver.url}/other` });
-    const { eventId } = await house.webhooks.sendTest(endpoint.id);
-    await house.deliver();
+    const { eventId } = await rig.webhooks.sendTest(endpoint.id);
+    await rig.deliver();
     expect(receiver.requests.map((r) => [r.path, r.headers['webhook-id']])).toEqual([
       ['/hook', eventId],
     ]);
-    await house.webhooks.disable(endpoint.id);
-    await expect(house.webhooks.sendTest(endpoint.id)).rejects.toMatchObject({ code: 'conflict' });
+    await rig.webhooks.disable(endpoint.id);
+    await expect(rig.webhooks.sendTest(endpoint.id)).rejects.toMatchObject({ code: 'conflict' });
   });
 });
 
 describe('once more', () => {
   test('sends a finished delivery again with the same id, and counts on', async () => {
     const { endpoint } = await create();
-    const [eventId] = await house.emit(walletEvent());
-    await house.deliver();
-    const page = await house.webhooks.listDeliveries(
+    const [eventId] = await rig.emit(walletEvent());
+    await rig.deliver();
+    const page = await rig.webhooks.listDeliveries(
       { endpointId: endpoint.id },
       { cursor: '', limit: 10 },
     );
     const id = page.data[0]?.id ?? '';
-    expect((await house.webhooks.retryDelivery(id)).state).toBe('pending');
-    await house.deliver();
+    expect((await rig.webhooks.retryDelivery(id)).state).toBe('pending');
+    await rig.deliver();
     expect(receiver.requests.map((r) => r.headers['webhook-id'])).toEqual([eventId, eventId]);
-    expect((await house.webhooks.listAttempts(id)).map((a) => a.n)).toEqual([1, 2]);
-    await house.webhooks.disable(endpoint.id);
-    await expect(house.webhooks.retryDelivery(id)).rejects.toMatchObject({ code: 'conflict' });
-    await expect(house.webhooks.retryDelivery('dlv_none')).rejects.toMatchObject({
+    expect((await rig.webhooks.listAttempts(id)).map((a) => a.n)).toEqual([1, 2]);
+    await rig.webhooks.disable(endpoint.id);
+    await expect(rig.webhooks.retryDelivery(id)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(rig.webhooks.retryDelivery('dlv_none')).rejects.toMatchObject({
       code: 'not_found',
     });
   });
 
   test('lists pages of deliveries, newest first, by state', async () => {
     const { endpoint } = await create();
-    await house.emit(...Array.from({ length: 25 }, () => walletEvent()));
+    await rig.emit(...Array.from({ length: 25 }, () => walletEvent()));
     const seen: string[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {
       const page: { data: { id: string }[]; nextCursor: string | null } =
-        await house.webhooks.listDeliveries(
+        await rig.webhooks.listDeliveries(
           { endpointId: endpoint.id, state: 'pending' },
           { cursor, limit: 10 },
         );

@@ -3,12 +3,12 @@
  * loopback.
  */
 import { connect, type Db } from '../../src/db/connect.ts';
-import { seededChance } from '../../src/kernel/random.ts';
 import { after } from '../../src/kernel/clock.ts';
+import { makeEncryption } from '../../src/kernel/encryption.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { makeSeal } from '../../src/kernel/encryption.ts';
+import { seededChance } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
@@ -25,7 +25,7 @@ export const loopback: WebhookSettings = {
   allowCidrs: ['127.0.0.0/8', '::1/128'],
 };
 
-export interface House {
+export interface Rig {
   database: TestDatabase;
   clock: ManualClock;
   webhooks: Webhooks;
@@ -44,7 +44,7 @@ export interface House {
   close(): Promise<void>;
 }
 
-export async function openHouse(settings: Partial<WebhookSettings> = {}): Promise<House> {
+export async function openRig(settings: Partial<WebhookSettings> = {}): Promise<Rig> {
   const database = await createDatabase();
   const clock = manualClock();
   const logged: string[] = [];
@@ -56,7 +56,7 @@ export async function openHouse(settings: Partial<WebhookSettings> = {}): Promis
     const ids = makeIds(clock, chance);
     const webhooks = makeWebhooks({
       ...{ db, clock, chance, ids, log, metrics: makeMetrics() },
-      seal: makeSeal(new Uint8Array(32).fill(7), chance),
+      seal: makeEncryption(new Uint8Array(32).fill(7), chance),
       settings: { ...loopback, ...changed },
       emit: (tx, drafts) => outbox.emit(tx, drafts),
       wake: bell.ring,

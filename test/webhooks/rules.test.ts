@@ -2,7 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { seededChance } from '../../src/kernel/random.ts';
-import { foldHealth, HEALTHY, type Health, isOpen, type Sign } from '../../src/webhooks/delivery/health.ts';
+import {
+  foldHealth,
+  HEALTHY,
+  type Health,
+  isOpen,
+  type Sign,
+} from '../../src/webhooks/delivery/health.ts';
 import {
   fromRing,
   inFlightMax,

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { seededChance } from '../../src/kernel/random.ts';
+import { signatures, signedHeaders } from '../../src/webhooks/delivery/sign.ts';
 import {
   liveKeys,
   makeKey,
@@ -12,7 +13,6 @@ import {
   rotateKeys,
   verifyingKey,
 } from '../../src/webhooks/endpoints/keys.ts';
-import { signatures, signedHeaders } from '../../src/webhooks/delivery/sign.ts';
 
 const A = {
   secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',

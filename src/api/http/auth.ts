@@ -11,27 +11,27 @@ import { must } from '../../kernel/assert.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { insistOnScope, type Keys, SCOPES, type Scope } from '../../keys/keys.ts';
+import type { ApiDeps, ApiEnv } from '../deps.ts';
 import { boundedBody } from './body.ts';
-import type { ApiDoors, ApiEnv } from '../deps.ts';
 
 /** The name of our one security scheme in the document. */
 export const KEY_SCHEME = 'key';
 
 /** For a route: which scope its key needs. */
-export function needs(scope: Scope) {
+export function deps(scope: Scope) {
   return { security: [{ [KEY_SCHEME]: [scope] }] };
 }
 
 /** The route behind its key, its body bounded. */
-export function guarded<R extends RouteConfig>(doors: ApiDoors, route: R): R {
+export function guarded<R extends RouteConfig>(deps: ApiDeps, route: R): R {
   const named = route.security?.[0]?.[KEY_SCHEME]?.[0];
   const scope = must(
     SCOPES.find((s) => s === named),
     `scope of ${route.path}`,
   );
   const { body } = route.request ?? {};
-  const reading = body ? [boundedBody(doors.bodyBytesMax)] : [];
-  return { ...route, middleware: [behindKey(doors, scope), ...reading] };
+  const reading = body ? [boundedBody(deps.bodyBytesMax)] : [];
+  return { ...route, middleware: [behindKey(deps, scope), ...reading] };
 }
 
 /** Lets only callers with the scope pass, before anything else of the request is read. */

@@ -1,7 +1,8 @@
 /** The steps of the walk-through. Each answers what was seen, or throws with what was not. */
-import { systemChance } from '../../kernel/random.ts';
+
 import { isoText, monotonicMs, pause, systemClock } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
+import { systemChance } from '../../kernel/random.ts';
 import { about, call, insist, PATIENCE_MS, type Stage, same, webhook } from './stage.ts';
 
 export async function subscribe(stage: Stage): Promise<string> {

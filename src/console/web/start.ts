@@ -47,7 +47,7 @@ const showStatus = (status) => {
     ...(announced ? [['Announced', announced]] : []),
     ['Looks allowed', budget.rate_per_s.toFixed(2) + ' per second'],
     ['Looks waiting', String(budget.waiting)],
-    ['Looked at at least every', age(status.look_age_max_ms)],
+    ['Looked at at least every', age(status.observation_age_max_ms)],
   ]);
   fill('stages', stages.map((s) => row(s.stage, String(s.waiting), age(s.lag_ms))), 3, 'Nothing.');
   const rows = states.map(([state, count]) => row(stateLink(state), String(count)));

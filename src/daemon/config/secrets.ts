@@ -1,14 +1,14 @@
 /** The two secrets of an installation: the master key that seals, and the first admin key. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Chance } from '../../kernel/random.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { Random } from '../../kernel/random.ts';
 import type { Keys } from '../../keys/keys.ts';
 import { SCOPES } from '../../keys/keys.ts';
 import type { Config } from './config.ts';
 
 /** The master key: the environment's, or with the embedded database one generated beside it. */
-export async function masterKeyOf(config: Config, chance: Chance): Promise<Uint8Array> {
+export async function masterKeyOf(config: Config, chance: Random): Promise<Uint8Array> {
   if (config.masterKey) return Buffer.from(config.masterKey, 'base64');
   const path = join(config.dataDir, 'master.key');
   const fresh = Buffer.from(chance.bytes(32)).toString('base64');

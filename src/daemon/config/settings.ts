@@ -31,7 +31,12 @@ export const settingsSchema = z.strictObject({
     connections_max: count.min(4).max(500),
     // Postgres keeps it in 32 bits.
     statement_timeout_ms: ms.max(2_147_483_647),
-    retention_days: z.strictObject({ events: days, looks: days, deliveries: days, attempts: days }),
+    retention_days: z.strictObject({
+      events: days,
+      observations: days,
+      deliveries: days,
+      attempts: days,
+    }),
   }),
   upstream: z.strictObject({
     budget_per_s: perS,
@@ -47,13 +52,13 @@ export const settingsSchema = z.strictObject({
     body_bytes_max: bytes,
   }),
   gateway: z.strictObject({
-    first_look_ms: z.number().int().min(0).max(60_000),
+    first_poll_ms: z.number().int().min(0).max(60_000),
     queue_ttl_ms: ms.max(7 * 86_400_000),
     open_paths_per_s: perS,
   }),
-  journal: z.strictObject({
-    admission_wait_ms: z.number().int().min(0).max(60_000),
-    refuse_ambiguous: z.boolean(),
+  operations: z.strictObject({
+    conflict_wait_ms: z.number().int().min(0).max(60_000),
+    refuse_conflicts: z.boolean(),
     waiting_max: count,
     queue_max: count,
   }),
@@ -63,7 +68,7 @@ export const settingsSchema = z.strictObject({
     pending_max_ms: ms,
     probe_ms: ms,
     probe_down_ms: ms,
-    look_timeout_ms: ms,
+    poll_timeout_ms: ms,
   }),
   reconciler: z.strictObject({
     read_lag_ms: z.number().int().min(0).max(3_600_000),

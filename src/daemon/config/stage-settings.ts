@@ -2,16 +2,16 @@
  * From the configuration file's names to each stage's own settings. Pure; one function per stage.
  */
 
-import type { JournalSettings } from '../../operations/operations.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Books, walletEffectsOf, walletsOfBooks } from '../../ledger/ledger.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
+import type { OperationsSettings } from '../../operations/operations.ts';
 import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
 import type { UpstreamSettings } from '../../upstream/upstream.ts';
 import { type WebhookSettings, webhookDefaults } from '../../webhooks/webhooks.ts';
-import type { Config } from './config.ts';
 import type { Nudge } from '../workers/cron.ts';
+import type { Config } from './config.ts';
 
 export function upstreamSettings({ upstream }: Config): UpstreamSettings {
   return {
@@ -39,18 +39,21 @@ export function booksOf({ ledger }: Config): Books {
 }
 
 /** Writes are told apart by the wallets of users; those of our own books are always under way. */
-export function journalSettings({ journal, upstream }: Config, books: Books): JournalSettings {
+export function operationsSettings(
+  { operations, upstream }: Config,
+  books: Books,
+): OperationsSettings {
   return {
-    admissionWaitMs: journal.admission_wait_ms,
-    refuseAmbiguous: journal.refuse_ambiguous,
-    waitingMax: journal.waiting_max,
-    queueMax: journal.queue_max,
+    admissionWaitMs: operations.conflict_wait_ms,
+    refuseAmbiguous: operations.refuse_conflicts,
+    waitingMax: operations.waiting_max,
+    queueMax: operations.queue_max,
     queuedSendWithinMs: upstream.write_timeout_ms,
     touchedBy: touchedBy(books),
   };
 }
 
-export function touchedBy(books: Books): JournalSettings['touchedBy'] {
+export function touchedBy(books: Books): OperationsSettings['touchedBy'] {
   const ours = new Set(walletsOfBooks(books).map(addressKey));
   const nothing = {
     ...{ fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null },
@@ -77,7 +80,7 @@ export function observerSettings(config: Config): ObserverSettings {
     steadyShare: upstream.steady_share,
     probeMs: observer.probe_ms,
     probeDownMs: observer.probe_down_ms,
-    lookTimeoutMs: observer.look_timeout_ms,
+    pollTimeoutMs: observer.poll_timeout_ms,
   };
 }
 
@@ -105,12 +108,12 @@ export function webhookSettings({ webhooks }: Config, sandbox: boolean): Webhook
 }
 
 /** The first look before a wallet's first write; our own books' wallets need none. */
-export function firstLookSettings(config: Config) {
+export function firstPollSettings(config: Config) {
   const { operators, feesAddr, collectionAddr } = booksOf(config);
   const own = [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr != null);
   return {
     ownWallets: new Set(own.map(addressKey)),
-    firstLookMs: config.gateway.first_look_ms,
+    firstPollMs: config.gateway.first_poll_ms,
   };
 }
 

@@ -5,9 +5,9 @@
 import type { Db } from '../../db/connect.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { Journal } from '../../operations/operations.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
+import type { Operations } from '../../operations/operations.ts';
 import { SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
@@ -20,7 +20,7 @@ import type { Worker } from './schedule.ts';
 interface Given {
   config: Config;
   db: Db;
-  journal: Journal;
+  operations: Operations;
   gateway: Gateway;
   ledger: Ledger;
   observer: Observer;
@@ -38,7 +38,7 @@ export function workersOf(given: Given): Worker[] {
 }
 
 /** Who keeps this daemon alive, and what was asked on its way. */
-function asking({ config, heartbeat, journal, gateway, wake }: Given): Worker[] {
+function asking({ config, heartbeat, operations, gateway, wake }: Given): Worker[] {
   return [
     {
       name: 'heartbeat',
@@ -49,10 +49,10 @@ function asking({ config, heartbeat, journal, gateway, wake }: Given): Worker[] 
       },
     },
     {
-      name: 'journal',
+      name: 'operations',
       pollMs: 1_000,
       pass: async (now) => {
-        if ((await journal.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
+        if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
         return undefined;
       },
     },
@@ -79,8 +79,8 @@ function knowing({ config, ledger, observer, reconciler, wake }: Given): Worker[
       name: 'observer',
       pollMs,
       pass: async (now) => {
-        const { looks, nextAt } = await observer.runOnce(now);
-        if (looks > 0) wake('reconciler');
+        const { observations, nextAt } = await observer.runOnce(now);
+        if (observations > 0) wake('reconciler');
         return nextAt;
       },
     },

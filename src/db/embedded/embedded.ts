@@ -10,12 +10,13 @@
  */
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Chance, systemChance } from '../../kernel/random.ts';
 import { monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
+import { type Random, systemChance } from '../../kernel/random.ts';
 import { findPackage, type PostgresPackage, usableBinaries } from './binaries.ts';
 import { createCluster } from './cluster.ts';
+import { withFolderLock } from './folder-lock.ts';
 import {
   chooseUser,
   dataFolder,
@@ -38,7 +39,6 @@ import {
 } from './postmaster.ts';
 import type { ServerUser } from './process.ts';
 import { startPostmaster } from './start.ts';
-import { withFolderLock } from './folder-lock.ts';
 
 /** Recovery after a kill replays up to a gigabyte of log. */
 const START_LIMIT_MS = 180_000;
@@ -69,7 +69,7 @@ export interface EmbeddedOptions {
   binariesFrom?: string;
   /** Where root puts what the server's user cannot reach. */
   sharedFolder?: string;
-  chance?: Chance;
+  chance?: Random;
 }
 
 /**

@@ -13,8 +13,8 @@
  */
 import { chmod, mkdir, mkdtemp, open, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Chance } from '../../kernel/random.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { Random } from '../../kernel/random.ts';
 import { findUser, type ServerUser, troubleEntering } from './process.ts';
 
 /** Where root puts what the server's user cannot reach where it is. */
@@ -170,7 +170,7 @@ export async function readPassword(directory: string): Promise<string | undefine
 }
 
 /** The password kept in `directory`, or a new one of 192 bits, kept from now on. */
-export async function keepPassword(directory: string, chance: Chance): Promise<string> {
+export async function keepPassword(directory: string, chance: Random): Promise<string> {
   const kept = await readPassword(directory);
   if (kept) return kept;
   const password = Buffer.from(chance.bytes(24)).toString('base64url');

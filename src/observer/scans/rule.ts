@@ -9,14 +9,14 @@ import { type Json, sameJsonText } from '../../kernel/json.ts';
 import type { TokenPage, TokenRecord } from '../../upstream/upstream.ts';
 
 /** A lost mint whose number we do not know, as far as a sweep looks for it. */
-export interface Wanted {
+export interface PostingRequest {
   id: string;
   tokenUri: string | null;
   metaData: string | null;
 }
 
 /** Where a sweep stands between two pages; kept as JSON. */
-export interface SweepProgress {
+export interface ScanProgress {
   /** When the first request started, and when the newest answer ended. */
   startedAt: Instant;
   endedAt: Instant;
@@ -44,12 +44,12 @@ export const REPEATS_MAX = 5;
 const STANDSTILL_MS = 600_000;
 
 /** @param lastPage of the sweep before, when this one shall go backwards */
-export function beginSweep(
-  wanted: readonly Wanted[],
+export function beginScan(
+  wanted: readonly PostingRequest[],
   at: Instant,
   repeats: number,
   lastPage: number | undefined,
-): SweepProgress {
+): ScanProgress {
   const down = lastPage !== undefined;
   return {
     startedAt: at,
@@ -66,18 +66,18 @@ export function beginSweep(
 }
 
 /** True when what was read so far is too old to be joined with what would be read now. */
-export function isStale({ endedAt }: SweepProgress, now: Instant): boolean {
+export function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
   return now - endedAt > STANDSTILL_MS;
 }
 
-export type SweepStep =
-  | { step: 'next'; progress: SweepProgress }
-  | { step: 'complete'; progress: SweepProgress }
+export type ScanStep =
+  | { step: 'next'; progress: ScanProgress }
+  | { step: 'complete'; progress: ScanProgress }
   /** The list moved; `lastPage` is what it has now. */
   | { step: 'moved'; lastPage: number };
 
 /** The tokens of a page that may be the result of a wanted mint. */
-export function matching(page: TokenPage, wanted: readonly Wanted[]): TokenRecord[] {
+export function matching(page: TokenPage, wanted: readonly PostingRequest[]): TokenRecord[] {
   return page.tokens.filter((token) => wanted.some((mint) => mayBe(token, mint)));
 }
 
@@ -86,11 +86,11 @@ export function matching(page: TokenPage, wanted: readonly Wanted[]): TokenRecor
  * @param kept the tokens of the page that are kept
  */
 export function afterPage(
-  progress: SweepProgress,
+  progress: ScanProgress,
   page: TokenPage,
-  look: { startedAt: Instant; endedAt: Instant },
+  observation: { startedAt: Instant; endedAt: Instant },
   kept: readonly TokenRecord[],
-): SweepStep {
+): ScanStep {
   const { total, perPage, lastPage } = page;
   const list = progress.list ?? { total: total.toString(), perPage, lastPage };
   const numbers = page.tokens.map(({ tokenId }) => tokenId.toString());
@@ -103,10 +103,10 @@ export function afterPage(
   const begun = progress.list !== null || !progress.down || progress.page === lastPage;
   if (!stood || !whole || !right || !begun) return { step: 'moved', lastPage };
   const tokens = [...progress.tokens, ...kept.map((token) => ({ ...token }))];
-  const next: SweepProgress = {
+  const next: ScanProgress = {
     ...progress,
-    startedAt: progress.list === null ? look.startedAt : progress.startedAt,
-    endedAt: look.endedAt,
+    startedAt: progress.list === null ? observation.startedAt : progress.startedAt,
+    endedAt: observation.endedAt,
     page: progress.page + (progress.down ? -1 : 1),
     list,
     edge: numbers,
@@ -124,6 +124,6 @@ function rowsOf(list: { total: string; perPage: number; lastPage: number }, page
 }
 
 /** True when what cannot change of a token is what the mint asked for. */
-function mayBe(token: TokenRecord, { tokenUri, metaData }: Wanted): boolean {
+function mayBe(token: TokenRecord, { tokenUri, metaData }: PostingRequest): boolean {
   return token.uri === (tokenUri ?? '') && sameJsonText(token.metaData, metaData);
 }

@@ -1,14 +1,17 @@
 /** SQL of sweeps: what they look for, where they stand, and who creates our tokens. */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { SweepProgress, Wanted } from './rule.ts';
+import type { PostingRequest, ScanProgress } from './rule.ts';
 
 /** Lost mints that one sweep looks for at most. */
 const WANTED_MAX = 500;
 
 /** Mints of a contract whose outcome is open and whose number nobody knows, oldest first. */
-export async function listWanted(db: Queryable, contractId: bigint): Promise<Wanted[]> {
-  return db.sql<Wanted[]>`
+export async function listPostingRequests(
+  db: Queryable,
+  contractId: bigint,
+): Promise<PostingRequest[]> {
+  return db.sql<PostingRequest[]>`
     select id, token_uri as "tokenUri", meta_data as "metaData" from tallyhook.operations
     where kind = 'mint_sequential' and state in ('sending', 'unknown') and settled_at is null
       and contract_id = ${contractId.toString()}::numeric and token_id is null
@@ -51,29 +54,26 @@ export async function creatorOf(db: Queryable, contractId: bigint): Promise<stri
  * Puts a sweep on the due list, or brings it forward; never puts it off. One that failed keeps its
  * own time.
  */
-export async function wantSweep(
+export async function requestScan(
   db: Queryable,
-  sweep: { name: string; contractId: bigint; creator: string | undefined },
+  scan: { name: string; contractId: bigint; creator: string | undefined },
   at: Instant,
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.objects as x (name, kind, addr, contract_id, weight, next_look_at,
+    insert into tallyhook.targets as x (name, kind, addr, contract_id, weight, next_poll_at,
       pending, added_at)
-    values (${sweep.name}, 'sweep', ${sweep.creator ?? null},
-      ${sweep.contractId.toString()}::numeric, 1, ${isoText(at)}, true, ${isoText(now)})
+    values (${scan.name}, 'sweep', ${scan.creator ?? null},
+      ${scan.contractId.toString()}::numeric, 1, ${isoText(at)}, true, ${isoText(now)})
     on conflict (name) do update set pending = true,
-      next_look_at = least(x.next_look_at, excluded.next_look_at)
+      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
     where x.failures = 0`;
 }
 
 /** Where the sweep stands; undefined when none is under way. */
-export async function findProgress(
-  db: Queryable,
-  name: string,
-): Promise<SweepProgress | undefined> {
-  const rows = await db.sql<{ progress: SweepProgress | null }[]>`
-    select progress from tallyhook.objects where name = ${name}`;
+export async function findProgress(db: Queryable, name: string): Promise<ScanProgress | undefined> {
+  const rows = await db.sql<{ progress: ScanProgress | null }[]>`
+    select progress from tallyhook.targets where name = ${name}`;
   return rows[0]?.progress ?? undefined;
 }
 
@@ -81,17 +81,17 @@ export async function findProgress(
 export async function saveProgress(
   db: Queryable,
   name: string,
-  progress: SweepProgress | null,
+  progress: ScanProgress | null,
   nextAt: Instant | undefined,
 ): Promise<void> {
   await db.sql`
-    update tallyhook.objects set progress = ${asJson(progress)}::jsonb,
+    update tallyhook.targets set progress = ${asJson(progress)}::jsonb,
       lease_until = case when ${nextAt === undefined} then lease_until end,
-      next_look_at = coalesce(${nextAt === undefined ? null : isoText(nextAt)}, next_look_at)
+      next_poll_at = coalesce(${nextAt === undefined ? null : isoText(nextAt)}, next_poll_at)
     where name = ${name}`;
 }
 
 /** Takes a sweep off the due list that nobody waits for. */
-export async function dropSweep(db: Queryable, name: string): Promise<void> {
-  await db.sql`delete from tallyhook.objects where name = ${name} and kind = 'sweep'`;
+export async function dropScan(db: Queryable, name: string): Promise<void> {
+  await db.sql`delete from tallyhook.targets where name = ${name} and kind = 'sweep'`;
 }

@@ -8,10 +8,10 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
-import { afterSign, mayLook, type Service, type Sign } from './state.ts';
+import { afterSign, mayPoll, type Service, type Sign } from './state.ts';
 import * as store from './store.ts';
 
-interface Parts {
+interface Deps {
   db: Db;
   clock: Clock;
   upstream: Upstream;
@@ -22,15 +22,15 @@ interface Parts {
 interface ProbeSettings {
   probeMs: number;
   probeDownMs: number;
-  lookTimeoutMs: number;
+  pollTimeoutMs: number;
 }
 
 /** One probe, when it is due. Answers when the next one is. */
-export async function probeOnce(parts: Parts, now: Instant): Promise<Instant> {
+export async function probeOnce(parts: Deps, now: Instant): Promise<Instant> {
   const { db, clock, upstream, outbox, settings } = parts;
   const before = await store.findService(db);
   if (before && before.nextProbeAt > now) return before.nextProbeAt;
-  const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.lookTimeoutMs)));
+  const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)));
   return db.begin(async (tx) => {
     const dueAt = await store.lockService(tx);
     // Another daemon's probe was taken meanwhile: this turn is over.
@@ -50,10 +50,10 @@ async function takeSign(
   const found = await store.findService(tx);
   const before: Service = found ?? { state: 'active', since: now, announced: null, failures: 0 };
   const { service, events } = afterSign(before, sign, now);
-  const down = !mayLook(service.state);
+  const down = !mayPoll(service.state);
   const nextProbeAt =
     now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
-  const wasDown = found !== undefined && !mayLook(found.state);
+  const wasDown = found !== undefined && !mayPoll(found.state);
   const frozenMs = wasDown ? Math.max(0, now - found.nextProbeAt + settings.probeDownMs) : 0;
   await store.saveService(tx, service, now, nextProbeAt, frozenMs);
   const told = sign.says === 'nothing' ? before.announced : sign.announced;
@@ -82,13 +82,13 @@ function serviceEvent(
   return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
 }
 
-function signOf(look: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
-  if (look.result === 'seen') {
-    const { status, startText, endText, message } = look.record;
+function signOf(observation: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
+  if (observation.result === 'seen') {
+    const { status, startText, endText, message } = observation.record;
     const announced = { start: startText ?? null, end: endText ?? null, message: message ?? null };
     return { says: status, announced };
   }
-  if (look.result === 'inconclusive' && look.cause === 'maintenance') {
+  if (observation.result === 'inconclusive' && observation.cause === 'maintenance') {
     return { says: 'INACTIVE', announced: { start: null, end: null, message: null } };
   }
   return { says: 'nothing' };

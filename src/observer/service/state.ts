@@ -72,7 +72,7 @@ export function afterSign(
 }
 
 /** True while looking makes sense. */
-export function mayLook(state: ServiceState): boolean {
+export function mayPoll(state: ServiceState): boolean {
   return state === 'active' || state === 'announced';
 }
 

@@ -92,7 +92,7 @@ export async function saveService(
 }
 
 /** Brings the next probe forward to now, unless the service is known to be down. */
-export async function hurryProbe(db: Queryable, now: Instant): Promise<void> {
+export async function expediteProbe(db: Queryable, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.service_state set next_probe_at = ${isoText(now)}
     where name = 'upstream' and next_probe_at > ${isoText(now)}

@@ -5,16 +5,16 @@
  */
 import { and, asc, eq, gt, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../../db/connect.ts';
-import { operations } from '../../operations/tables.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { objects, watches } from '../tables.ts';
+import { operations } from '../../operations/tables.ts';
+import { targets, watches } from '../tables.ts';
 
 /** One watch. */
 export interface Watch {
   id: string;
   kind: string;
   /** The name of the object, such as `wallet:<addr, lower case>`. */
-  object: string;
+  target: string;
   addr: string | null;
   contractId: bigint | null;
   tokenId: bigint | null;
@@ -26,7 +26,7 @@ export interface Watch {
 const COLUMNS = {
   id: watches.id,
   kind: watches.kind,
-  object: watches.object,
+  target: watches.target,
   addr: watches.addr,
   contractId: watches.contractId,
   tokenId: watches.tokenId,
@@ -41,11 +41,11 @@ const COLUMNS = {
  */
 export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Watch[]> {
   if (rows.length === 0) return [];
-  const ordered = rows.toSorted((a, b) => (a.object < b.object ? -1 : 1));
+  const ordered = rows.toSorted((a, b) => (a.target < b.target ? -1 : 1));
   return tx.orm
     .insert(watches)
     .values(ordered)
-    .onConflictDoUpdate({ target: watches.object, set: { weight: sql`excluded.weight` } })
+    .onConflictDoUpdate({ target: watches.target, set: { weight: sql`excluded.weight` } })
     .returning(COLUMNS);
 }
 
@@ -71,15 +71,15 @@ export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined
 /** Takes the weights of these objects from their watches. */
 export async function weighObjects(tx: Tx, names: readonly string[]): Promise<void> {
   await tx.sql`
-    update tallyhook.objects o set weight = w.weight from tallyhook.watches w
-    where w.object = o.name and o.weight <> w.weight
+    update tallyhook.targets o set weight = w.weight from tallyhook.watches w
+    where w.target = o.name and o.weight <> w.weight
       and o.name = any(${names as string[]}::text[])`;
 }
 
 /** Takes an object off the due list, unless an operation of ours touches it. */
 export async function deleteUntouched(tx: Tx, watch: Watch): Promise<void> {
   const touching = tx.orm.select({ id: operations.id }).from(operations).where(touches(watch));
-  await tx.orm.delete(objects).where(and(eq(objects.name, watch.object), notExists(touching)));
+  await tx.orm.delete(targets).where(and(eq(targets.name, watch.target), notExists(touching)));
 }
 
 function touches({ kind, addr, contractId, tokenId }: Watch): SQL | undefined {

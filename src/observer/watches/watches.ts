@@ -6,13 +6,13 @@ import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import { type ObjectRef, toObject } from '../targets.ts';
 import { addObjects } from '../store.ts';
+import { type TargetRef, toObject } from '../targets.ts';
 import * as store from './store.ts';
 
 /** What somebody asks us to watch. */
 export interface WatchWish {
-  ref: ObjectRef;
+  ref: TargetRef;
   /** How much its changes matter beside others; 1 is usual. */
   weight: number;
 }
@@ -39,15 +39,15 @@ export function makeWatching(given: { db: Db; clock: Clock; ids: Ids }): Watchin
       const rows = new Map<string, store.Watch>();
       for (const { ref, weight } of wishes) {
         const {
-          name: object,
+          name: target,
           kind,
           addr,
           contract_id: contractId,
           token_id: tokenId,
         } = toObject(ref);
-        const id = rows.get(object)?.id ?? ids.next('wat');
+        const id = rows.get(target)?.id ?? ids.next('wat');
         const made = { createdAt: now, createdBy: owner };
-        rows.set(object, { id, kind, object, addr, contractId, tokenId, weight, ...made });
+        rows.set(target, { id, kind, target, addr, contractId, tokenId, weight, ...made });
       }
       const names = [...rows.keys()];
       return db.begin(async (tx) => {
@@ -55,7 +55,7 @@ export function makeWatching(given: { db: Db; clock: Clock; ids: Ids }): Watchin
         const refs = wishes.map(({ ref }) => toObject(ref));
         await addObjects(tx, refs, now);
         await store.weighObjects(tx, names);
-        return watches.sort((a, b) => names.indexOf(a.object) - names.indexOf(b.object));
+        return watches.sort((a, b) => names.indexOf(a.target) - names.indexOf(b.target));
       });
     },
     unwatch: (id) =>

@@ -9,6 +9,9 @@ import { type Clock, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
+import type { Operation } from '../operation.ts';
+import { resolvedEvent } from '../resolved-event.ts';
+import { type Move, moveStates } from '../transition-store.ts';
 import { type DecidedOutcome, insistOnDecidable } from './rule.ts';
 import {
   approveDecision,
@@ -17,9 +20,6 @@ import {
   listDecisions,
   lockOperation,
 } from './store.ts';
-import type { Operation } from '../operation.ts';
-import { resolvedEvent } from '../resolved-event.ts';
-import { type Move, moveStates } from '../transition-store.ts';
 
 export type { DecidedOutcome } from './rule.ts';
 export { type Decision, listDecisions } from './store.ts';

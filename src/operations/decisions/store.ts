@@ -1,9 +1,9 @@
 /** SQL of decisions: what people propose about an operation, and who approves it. */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { DecidedOutcome } from './rule.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../row-store.ts';
+import type { DecidedOutcome } from './rule.ts';
 
 /** What one person proposed, and who approved it; without approval it changes nothing. */
 export interface Decision {

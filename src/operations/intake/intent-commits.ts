@@ -10,13 +10,13 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { Kind, WriteFields } from '../operation.ts';
+import type { OperationsSettings } from '../settings.ts';
 import { conflictsOf, type Marks, type OpenWrite, targetOf } from './conflicts.ts';
-import { makeDaySums } from './usage.ts';
-import type { Doubts } from './unconfirmed.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
 import { type Attempt, type Intent, recordIntents, type VerdictRow } from './store.ts';
-import type { Kind, WriteFields } from '../operation.ts';
-import type { JournalSettings } from '../settings.ts';
+import type { UnconfirmedIntents } from './unconfirmed.ts';
+import { makeDaySums } from './usage.ts';
 
 /** What an attempt came to. */
 export type Verdict =
@@ -37,7 +37,7 @@ export interface Candidate {
   state: 'sending' | 'queued';
   sendWithinMs: number;
   /** How often something new was open, each time harmless. */
-  looks: number;
+  observations: number;
   /** When it was last tried. */
   at: Instant;
   sendDeadlineAt: Instant;
@@ -52,7 +52,7 @@ export interface Candidate {
 const COMMIT_WITHIN_MS = 15_000;
 
 /** What a write changes, as admission needs it, and every wallet that it touches. */
-export function marksOf({ touchedBy }: JournalSettings, kind: Kind, fields: WriteFields) {
+export function marksOf({ touchedBy }: OperationsSettings, kind: Kind, fields: WriteFields) {
   const { users, all } = touchedBy(kind, fields);
   return { marks: { effects: users, target: targetOf(kind, fields) }, all };
 }
@@ -62,10 +62,10 @@ export function intentCommits(given: {
   db: Db;
   clock: Clock;
   daemon: Daemon;
-  settings: JournalSettings;
-  doubts: Doubts;
+  settings: OperationsSettings;
+  unconfirmed: UnconfirmedIntents;
 }) {
-  const { db, daemon, clock, settings, doubts } = given;
+  const { db, daemon, clock, settings, unconfirmed } = given;
   const daySumsOf = makeDaySums(db);
   return groupCommit<Candidate, Verdict>(
     async (group) => {
@@ -86,7 +86,7 @@ export function intentCommits(given: {
         )
         .catch((error) => {
           // The commit may have happened, or may still happen.
-          if (isAway(error)) doubts.add(attempts, at);
+          if (isAway(error)) unconfirmed.add(attempts, at);
           throw error;
         });
       if (rows[0]?.verdict === 'lease_lost')
@@ -106,7 +106,7 @@ export function intentCommits(given: {
   );
 }
 
-function verdictOf(row: VerdictRow, attempt: Attempt, settings: JournalSettings): Verdict {
+function verdictOf(row: VerdictRow, attempt: Attempt, settings: OperationsSettings): Verdict {
   switch (row.verdict) {
     case 'lease_lost':
       return { verdict: 'again' };
@@ -182,7 +182,7 @@ function movedBy({ amount, feeAmount }: WriteFields): bigint {
   return counted(amount) + counted(feeAmount);
 }
 
-function openOf(seen: Json, settings: JournalSettings): OpenWrite[] {
+function openOf(seen: Json, settings: OperationsSettings): OpenWrite[] {
   if (!Array.isArray(seen)) return [];
   return seen.map((row) => {
     const { id, kind, ...named } = row as Record<string, Json>;

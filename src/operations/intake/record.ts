@@ -10,15 +10,15 @@ import { must } from '../../kernel/assert.ts';
 import { type Clock, type Instant, pause as kernelPause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import { conflictsOf, namesOf, type OpenWrite } from './conflicts.ts';
-import type { Doubts } from './unconfirmed.ts';
-import { type Candidate, intentCommits, marksOf } from './intent-commits.ts';
-import type { Intent } from './store.ts';
 import type { Operation } from '../operation.ts';
 import { queuedOperation } from '../queue/queued-operation.ts';
+import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
-import type { JournalSettings } from '../settings.ts';
-import { makeWaitingRoom, type WaitingRoom } from './wait-queue.ts';
+import { conflictsOf, namesOf, type OpenWrite } from './conflicts.ts';
+import { type Candidate, intentCommits, marksOf } from './intent-commits.ts';
+import type { Intent } from './store.ts';
+import type { UnconfirmedIntents } from './unconfirmed.ts';
+import { makeWaitQueue, type WaitQueue } from './wait-queue.ts';
 
 /** What the gateway wants recorded before it sends. */
 export interface NewWrite extends Omit<Intent, 'id'> {
@@ -37,29 +37,29 @@ export type Recorded =
   /** Nothing was recorded: this operation holds the idempotency key. */
   | { held: reads.KeyedOperation };
 
-interface Parts {
+interface Deps {
   db: Db;
   clock: Clock;
   ids: Ids;
   daemon: Daemon;
-  settings: JournalSettings;
-  doubts: Doubts;
+  settings: OperationsSettings;
+  unconfirmed: UnconfirmedIntents;
   pause?: typeof kernelPause;
 }
 
 interface Waits {
   clock: Clock;
-  settings: JournalSettings;
-  room: WaitingRoom;
+  settings: OperationsSettings;
+  room: WaitQueue;
 }
 
 /** Looks that find something new, each time harmless, before a write stops looking. */
 const LOOKS_MAX = 50;
 
 /** The recording of one daemon. */
-export function makeRecording(parts: Parts) {
+export function makeRecording(parts: Deps) {
   const { db, clock, ids, settings, pause = kernelPause } = parts;
-  const room = makeWaitingRoom({
+  const room = makeWaitQueue({
     max: settings.waitingMax,
     pause,
     stillThere: (names) => db.single((q) => reads.stillInTheWay(q, names, clock.now())),
@@ -89,7 +89,7 @@ export function makeRecording(parts: Parts) {
         case 'full':
           throw new Failure('too_many_requests', 'too many writes wait in the queue');
         case 'hold':
-          await waitForLook(waits, candidate, said, endAt);
+          await waitForHold(waits, candidate, said, endAt);
           break;
         case 'seen':
           await waitForOpen(waits, candidate, said.open, endAt);
@@ -116,7 +116,7 @@ export function makeRecording(parts: Parts) {
       const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
       const names = namesOf(write.kind, write.fields, marks);
       turn++;
-      const untried = { known: [], looks: 0, at: 0, sendDeadlineAt: 0, turn };
+      const untried = { known: [], observations: 0, at: 0, sendDeadlineAt: 0, turn };
       return take({ intent, marks, wallets: all, names, state, sendWithinMs, ...untried });
     },
     /** Tells that these are no longer open. */
@@ -143,7 +143,7 @@ async function waitForOpen(
   endAt: Instant,
 ): Promise<void> {
   const conflicts = conflictsOf(candidate.marks, open);
-  if (conflicts.length === 0 && candidate.looks++ < LOOKS_MAX) {
+  if (conflicts.length === 0 && candidate.observations++ < LOOKS_MAX) {
     candidate.known = open;
     return;
   }
@@ -164,7 +164,7 @@ async function waitForOpen(
  * Waits for one look at the held wallets; when it was not told that they are free, it does not wait
  * again. @throws Failure `shutting_down`
  */
-async function waitForLook(
+async function waitForHold(
   { clock, room }: Waits,
   candidate: Candidate,
   { until, wallets }: { until: Instant; wallets: string[] },

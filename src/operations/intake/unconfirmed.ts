@@ -11,7 +11,7 @@
 import type { Instant } from '../../kernel/clock.ts';
 import type { Attempt } from './store.ts';
 
-export interface Doubts {
+export interface UnconfirmedIntents {
   add(attempts: readonly Attempt[], at: Instant): void;
   /** Those that may still turn up. */
   ids(now: Instant): string[];
@@ -23,7 +23,7 @@ export interface Doubts {
 const KEPT_MS = 120_000;
 const KEPT_MAX = 10_000;
 
-export function makeDoubts(): Doubts {
+export function makeUnconfirmedIntents(): UnconfirmedIntents {
   const until = new Map<string, Instant>();
   return {
     add(attempts, at) {

@@ -11,7 +11,7 @@ import type { pause } from '../../kernel/clock.ts';
 /** How a wait ended: something left, its time was over, or nothing waits any more. */
 export type Woken = 'left' | 'ended' | 'closed';
 
-export interface WaitingRoom {
+export interface WaitQueue {
   /**
    * Waits until one of these is gone, at most `ms`; `ended` at once when the room is full. Of those
    * that may go on, the lowest `turn` goes first.
@@ -37,14 +37,14 @@ const WOKEN_AT_ONCE = 32;
 const LOOKED_AT_MAX = 2_000;
 
 /** @param stillThere which of these are not gone; what it throws is tried again at the next look */
-export function makeWaitingRoom(given: {
+export function makeWaitQueue(given: {
   max: number;
   pause: typeof pause;
   stillThere: (names: string[]) => Promise<ReadonlySet<string>>;
-}): WaitingRoom {
+}): WaitQueue {
   const waiters = new Set<Waiter>();
   const closing = new AbortController();
-  let looking = false;
+  let polling = false;
 
   function wakeDue(): void {
     const due = [...waiters].filter((waiter) => waiter.due);
@@ -62,8 +62,8 @@ export function makeWaitingRoom(given: {
     wakeDue();
   }
 
-  async function look(): Promise<void> {
-    looking = true;
+  async function observation(): Promise<void> {
+    polling = true;
     while (waiters.size > 0 && !closing.signal.aborted) {
       await given.pause(LOOK_MS, closing.signal);
       const names = new Set<string>();
@@ -77,7 +77,7 @@ export function makeWaitingRoom(given: {
       left(names.difference(there));
       wakeDue();
     }
-    looking = false;
+    polling = false;
   }
 
   return {
@@ -86,7 +86,7 @@ export function makeWaitingRoom(given: {
       if (waiters.size >= given.max || ms <= 0) return 'ended';
       const waiter = { for: new Set(for_), turn, due: false, wake: new AbortController() };
       waiters.add(waiter);
-      if (!looking) void look();
+      if (!polling) void observation();
       await given.pause(ms, waiter.wake.signal);
       waiters.delete(waiter);
       if (closing.signal.aborted) return 'closed';

@@ -4,13 +4,13 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { conflictsOf, type Marks, namesOf, type OpenWrite } from '../intake/conflicts.ts';
 import { findFreeze } from '../freeze-store.ts';
+import { conflictsOf, type Marks, namesOf, type OpenWrite } from '../intake/conflicts.ts';
 import { marksOf } from '../intake/intent-commits.ts';
 import { lockGo, lockNames, tryLockClaim } from '../lock-store.ts';
 import type { Operation } from '../operation.ts';
+import type { OperationsSettings } from '../settings.ts';
 import * as store from './store.ts';
-import type { JournalSettings } from '../settings.ts';
 
 /** How far into the queue one claim looks, and how many open writes it compares with. */
 const LOOKED_AT_MAX = 1_000;
@@ -35,7 +35,7 @@ interface Beside {
  */
 export async function claim(
   tx: Tx,
-  settings: JournalSettings,
+  settings: OperationsSettings,
   given: { now: Instant; limit: number; daemonId: string; epoch: bigint },
 ): Promise<store.QueuedSend[]> {
   const { now, limit } = given;
@@ -60,7 +60,7 @@ export async function claim(
 async function goingNow(
   tx: Tx,
   heads: readonly Head[],
-  settings: JournalSettings,
+  settings: OperationsSettings,
   now: Instant,
 ): Promise<{ head: Head; ambiguous: boolean }[]> {
   if (heads.length === 0) return [];
@@ -85,7 +85,7 @@ async function goingNow(
 /** The queued writes before which nothing waits, or is on its way, that shares a name. */
 function headsOf(
   queue: readonly Operation[],
-  settings: JournalSettings,
+  settings: OperationsSettings,
   held: ReadonlySet<string>,
   now: Instant,
 ): Head[] {
@@ -110,7 +110,7 @@ function headsOf(
 function goingBeside(
   head: Head,
   near: readonly Beside[],
-  settings: JournalSettings,
+  settings: OperationsSettings,
   now: Instant,
 ): { head: Head; ambiguous: boolean }[] {
   const marks = near.map(({ mark }) => mark);

@@ -7,28 +7,28 @@ import type { Db, Tx } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import type { Doubts } from '../intake/unconfirmed.ts';
 import { eventsOf } from '../events.ts';
-import { lockOver, lockUnsent } from './store.ts';
+import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
 import { listAbandoned } from '../store.ts';
 import { type Move, moveStates } from '../transition-store.ts';
+import { lockOver, lockUnsent } from './store.ts';
 
 /** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
 const ABANDONED_GRACE_MS = 60_000;
 const OVER_MAX = 100;
 
-interface Parts {
+interface Deps {
   db: Db;
   daemon: Daemon;
   outbox: Outbox;
-  doubts: Doubts;
+  unconfirmed: UnconfirmedIntents;
 }
 
 /** One pass. Answers how many moved. */
-export async function endOverdue(parts: Parts, now: Instant): Promise<number> {
-  const { db, daemon, outbox, doubts } = parts;
+export async function endOverdue(parts: Deps, now: Instant): Promise<number> {
+  const { db, daemon, outbox, unconfirmed } = parts;
   const gone = await abandoned(parts, now);
-  const inDoubt = doubts.ids(now);
+  const inDoubt = unconfirmed.ids(now);
   const { moved, settled } = await db.begin(async (tx) => {
     const found = inDoubt.length === 0 ? [] : await lockUnsent(tx, inDoubt, daemon.id);
     const unsent = found.map((id) => notSent(id, 'unconfirmed', daemon, now));
@@ -38,12 +38,12 @@ export async function endOverdue(parts: Parts, now: Instant): Promise<number> {
     if (moves.length === 0) return { moved: 0, settled: [] };
     return { moved: await moveAndTell(tx, outbox, moves), settled: found };
   });
-  doubts.settled(settled);
+  unconfirmed.settled(settled);
   return moved;
 }
 
 /** What nobody can answer any more, called unknown. */
-async function abandoned({ db, daemon }: Parts, now: Instant): Promise<Move[]> {
+async function abandoned({ db, daemon }: Deps, now: Instant): Promise<Move[]> {
   const ids = await listAbandoned(db, now, ABANDONED_GRACE_MS, OVER_MAX);
   const cause = 'the daemon that sent it ended before the answer came';
   return ids.map((id) => ({

@@ -5,10 +5,10 @@
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { judgeReport, nameOf, type Report } from './rule.ts';
-import type { Numbering } from './store.ts';
 import { type Operation, TOKEN_KINDS } from '../operation.ts';
 import type { Move } from '../transition-store.ts';
+import { judgeReport, nameOf, type Report } from './rule.ts';
+import type { Numbering } from './store.ts';
 
 /** A report and its place among those that came together. */
 export interface Line {

@@ -10,19 +10,13 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import {
-  type Beside,
-  type Line,
-  planReports,
-  type Reporter,
-  type ReportPlan,
-} from './plan.ts';
-import type { Report } from './rule.ts';
-import * as elsewhere from './store.ts';
 import { lockNames, numberName } from '../lock-store.ts';
 import type { Operation } from '../operation.ts';
 import { resolvedEvent } from '../resolved-event.ts';
 import { moveStates } from '../transition-store.ts';
+import { type Beside, type Line, planReports, type Reporter, type ReportPlan } from './plan.ts';
+import type { Report } from './rule.ts';
+import * as elsewhere from './store.ts';
 
 export type { Report } from './rule.ts';
 
@@ -33,7 +27,7 @@ export type Reported =
   | { result: 'known'; operation: Operation }
   | { result: 'refused'; failure: Failure };
 
-export interface Elsewhere {
+export interface ReportedOperations {
   /**
    * Records at most 500 reports; answers what became of each, in their order. A refused one says
    * why: `conflict`, `matches_open_operation`, `not_found`, `invalid_request`.
@@ -56,7 +50,7 @@ const OLD_MS = 3_600_000;
 /** Times that a batch is tried beside somebody who reports the same. */
 const PASSES_MAX = 4;
 
-interface Parts extends ReportHelp {
+interface Deps extends ReportHelp {
   db: Db;
   clock: Clock;
   ids: Ids;
@@ -64,7 +58,7 @@ interface Parts extends ReportHelp {
 }
 
 /** Reports from elsewhere, of one daemon. */
-export function makeElsewhere(parts: Parts): Elsewhere {
+export function makeReportedOperations(parts: Deps): ReportedOperations {
   let appNo: bigint | undefined;
 
   /** Our own app's number never changes, so it is looked for only until it is known. */
@@ -106,7 +100,7 @@ export function makeElsewhere(parts: Parts): Elsewhere {
  * the same write by somebody else, and is to be judged again.
  */
 async function recordBatch(
-  parts: Parts,
+  parts: Deps,
   tx: Tx,
   lines: readonly Line[],
   by: Reporter,
@@ -146,7 +140,7 @@ async function readBeside(tx: Tx, lines: readonly Line[]): Promise<Beside> {
 
 /** Resolves and numbers operations of ours, each with its event. */
 async function change(
-  { outbox }: Parts,
+  { outbox }: Deps,
   tx: Tx,
   plan: ReportPlan,
   at: Instant,
@@ -169,7 +163,7 @@ async function change(
  * Records new operations. What the openings of its wallets hold needs no look to confirm it and is
  * settled at once; everything else settles as our own writes do.
  */
-async function insert(parts: Parts, tx: Tx, plan: ReportPlan, by: Reporter) {
+async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   if (plan.fresh.length === 0) return [];
   const operations = plan.fresh.map(({ operation }) => operation);
   const absorbed = await parts.absorbed(tx, operations, by.at - OLD_MS);

@@ -5,15 +5,15 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
-import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../row-store.ts';
+import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
 
 /** The number of our own app, as the newest answer of the service said it; of old reports last. */
 export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   const rows = await db.sql<{ no: bigint }[]>`
     select tx_app_no as no from tallyhook.operations
-    where tx_app_no is not null and source = 'gateway' and posting_problem is null
+    where tx_app_no is not null and source = 'gateway' and quarantine_reason is null
     order by id desc limit 1`;
   return rows[0]?.no;
 }

@@ -3,9 +3,10 @@
  * polling study, 3.4: the token as it was before the write, the hash it shows now, and what our
  * other writes on it explain. What two stories fit is left open.
  */
-import type { Operation } from '../../operations/operations.ts';
+
 import type { Instant } from '../../kernel/clock.ts';
 import { sameJsonText } from '../../kernel/json.ts';
+import type { Operation } from '../../operations/operations.ts';
 import { COMPLETE, FAILED, hasEffect, sameAddress, type TokenState } from './rule.ts';
 
 /** How the hash of a token stands to the write whose answer was lost. */

@@ -5,10 +5,10 @@
  * (interface, 2.1).
  */
 
-import type { Operation } from '../../operations/operations.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sameJsonText } from '../../kernel/json.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { EventType } from '../../outbox/events.ts';
 
 export const COMPLETE = 1;

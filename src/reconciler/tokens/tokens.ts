@@ -4,15 +4,25 @@
  * so.
  */
 import type { Tx } from '../../db/connect.ts';
-import { listForToken, type Operation, operationFields, type State } from '../../operations/operations.ts';
 import { decimalText, wholeOf } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { hurry, type LookToJudge, listLooks, pendingGapMs } from '../../observer/observer.ts';
+import {
+  expedite,
+  listObservations,
+  pendingGapMs,
+  type StoredObservation,
+} from '../../observer/observer.ts';
+import {
+  listForToken,
+  type Operation,
+  operationFields,
+  type State,
+} from '../../operations/operations.ts';
 import type { EventDraft, EventType } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
-import { judgeLostTokenWrites } from '../unknown/nft-writes.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
+import { judgeLostTokenWrites } from '../unknown/nft-writes.ts';
 import {
   changesOf,
   endingOf,
@@ -30,37 +40,37 @@ const OPERATIONS_MAX = 100;
 export async function judgeToken(
   tx: Tx,
   context: Context,
-  look: LookToJudge,
+  observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const { contractId, tokenId } = tokenOf(look.object);
+  const { contractId, tokenId } = tokenOf(observation.target);
   const before = await findToken(tx, contractId, tokenId);
-  if (before && before.observedAt >= look.started_at) return [];
+  if (before && before.observedAt >= observation.started_at) return [];
   const operations = await listForToken(tx, contractId, tokenId, OPERATIONS_MAX);
-  const seen = look.result === 'seen' ? stateOf(look) : undefined;
+  const seen = observation.result === 'seen' ? stateOf(observation) : undefined;
   const token = seen
-    ? presentToken(contractId, tokenId, look, seen)
-    : absentToken(contractId, tokenId, look, before);
+    ? presentToken(contractId, tokenId, observation, seen)
+    : absentToken(contractId, tokenId, observation, before);
   const events: EventDraft[] = [];
-  if (seen) events.push(...changeEvents(token, before, operations, look));
+  if (seen) events.push(...changeEvents(token, before, operations, observation));
   const gone = !seen && before?.absentSince != null;
   if (gone && before?.presence === 'present')
-    events.push(burnedEvent(token, before, operations, look));
+    events.push(burnedEvent(token, before, operations, observation));
   const state: TokenState | 'absent' = seen ?? 'absent';
   if (seen || gone) {
     const sameToken = before?.presence === 'present' && before.createdText === seen?.createdText;
     const sight = {
-      startedAt: look.started_at,
+      startedAt: observation.started_at,
       readLagMs: context.settings.readLagMs,
       sameToken,
     };
     const lastHash = before?.lastTxHash ?? null;
     events.push(...(await endOperations(tx, context, operations, { state, sight, lastHash, now })));
   }
-  const given = { operations, held: before, seen: state, look, now };
+  const given = { operations, held: before, seen: state, observation, now };
   events.push(...(await judgeLostTokenWrites(tx, context, given)));
   await saveToken(tx, token);
-  await lookAgain(tx, context, look, { token, gone, operations, now });
+  await pollAgain(tx, context, observation, { token, gone, operations, now });
   return events;
 }
 
@@ -68,10 +78,10 @@ export async function judgeToken(
  * A token that the chain still works on, or that is absent for the first time, is looked at again
  * soon.
  */
-async function lookAgain(
+async function pollAgain(
   tx: Tx,
   { settings }: Context,
-  look: LookToJudge,
+  observation: StoredObservation,
   given: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
 ): Promise<void> {
   const { token, gone, operations, now } = given;
@@ -80,9 +90,10 @@ async function lookAgain(
   let since: Instant;
   if (unsure) since = now;
   else if (newest) since = newest.recordedAt;
-  else if (token.presence === 'present' && isMoving(token)) since = await movingSince(tx, look);
+  else if (token.presence === 'present' && isMoving(token))
+    since = await movingSince(tx, observation);
   else return;
-  await hurry(tx, look.object, now + pendingGapMs(settings, since, now));
+  await expedite(tx, observation.target, now + pendingGapMs(settings, since, now));
 }
 
 /** States that a look at the token may end. What people have to decide is not waited for. */
@@ -90,27 +101,31 @@ const ENDS: ReadonlySet<State> = new Set<State>(['sending', 'unknown', 'accepted
 const STILL_LOOKS_MAX = 16;
 
 /** Since when, at least, the token has stood as this look shows it. */
-async function movingSince(tx: Tx, look: LookToJudge): Promise<Instant> {
-  const stands = (other: LookToJudge) => {
-    const [a, b] = [other, look].map(({ record }) => record as Record<string, unknown> | null);
+async function movingSince(tx: Tx, observation: StoredObservation): Promise<Instant> {
+  const stands = (other: StoredObservation) => {
+    const [a, b] = [other, observation].map(
+      ({ record }) => record as Record<string, unknown> | null,
+    );
     return a?.lastTxHash === b?.lastTxHash && a?.status === b?.status;
   };
-  let since = look.started_at;
-  for (const other of await listLooks(tx, look.object, STILL_LOOKS_MAX)) {
-    if (other.started_at > look.started_at) continue;
+  let since = observation.started_at;
+  for (const other of await listObservations(tx, observation.target, STILL_LOOKS_MAX)) {
+    if (other.started_at > observation.started_at) continue;
     if (!stands(other)) break;
     since = other.started_at;
   }
   return since;
 }
 
-function tokenOf(object: string): { contractId: bigint; tokenId: bigint } {
-  const [, contract, token] = object.split(':');
+function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
+  const [, contract, token] = target.split(':');
   return { contractId: BigInt(contract ?? ''), tokenId: BigInt(token ?? '') };
 }
 
-function stateOf(look: LookToJudge): TokenState & { createdText: string; ownedText: string } {
-  const record = look.record as Record<string, unknown>;
+function stateOf(
+  observation: StoredObservation,
+): TokenState & { createdText: string; ownedText: string } {
+  const record = observation.record as Record<string, unknown>;
   const text = (value: unknown) => (typeof value === 'string' ? value : '');
   return {
     owner: text(record.owner),
@@ -129,14 +144,14 @@ function stateOf(look: LookToJudge): TokenState & { createdText: string; ownedTe
 function presentToken(
   contractId: bigint,
   tokenId: bigint,
-  look: LookToJudge,
+  observation: StoredObservation,
   seen: TokenState & { createdText: string; ownedText: string },
 ): Token {
   return {
     ...seen,
     contractId,
     tokenId,
-    observedAt: look.started_at,
+    observedAt: observation.started_at,
     presence: 'present',
     absentSince: null,
   };
@@ -146,7 +161,7 @@ function presentToken(
 function absentToken(
   contractId: bigint,
   tokenId: bigint,
-  look: LookToJudge,
+  observation: StoredObservation,
   before: Token | undefined,
 ): Token {
   const nothing: TokenState = {
@@ -167,9 +182,9 @@ function absentToken(
     ...before,
     contractId,
     tokenId,
-    observedAt: look.started_at,
+    observedAt: observation.started_at,
     presence: before === undefined || confirmed ? 'absent' : 'present',
-    absentSince: before?.absentSince ?? look.ended_at,
+    absentSince: before?.absentSince ?? observation.ended_at,
   };
 }
 
@@ -177,7 +192,7 @@ function changeEvents(
   token: Token,
   before: Token | undefined,
   operations: readonly Operation[],
-  look: LookToJudge,
+  observation: StoredObservation,
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
   const cause = causeOf(token.lastTxHash, operations);
@@ -187,7 +202,7 @@ function changeEvents(
   // One that was looked for in vain before was made meanwhile, or made again.
   const minted = mintedByUs || before?.presence === 'absent';
   return changesOf(known, token, minted).map((type) =>
-    tokenEvent(type, token, known, cause, look.ended_at),
+    tokenEvent(type, token, known, cause, observation.ended_at),
   );
 }
 
@@ -195,10 +210,10 @@ function burnedEvent(
   token: Token,
   before: Token,
   operations: readonly Operation[],
-  look: LookToJudge,
+  observation: StoredObservation,
 ): EventDraft {
   const burn = operations.find((o) => o.kind === 'burn' && o.outcome !== 'not_executed');
-  return tokenEvent('token.burned', token, before, burn?.id ?? 'external', look.ended_at);
+  return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.ended_at);
 }
 
 function causeOf(hash: string | null, operations: readonly Operation[]): string {
@@ -236,8 +251,8 @@ function shown(token: TokenState) {
 /** Settles and fails the operations that this sight of the token ends. */
 async function endOperations(
   tx: Tx,
-  { journal }: Context,
-  operations: readonly Operation[],
+  { operations }: Context,
+  pending: readonly Operation[],
   given: {
     state: TokenState | 'absent';
     sight: TokenSight;
@@ -246,7 +261,7 @@ async function endOperations(
   },
 ): Promise<EventDraft[]> {
   const { state, sight, lastHash, now } = given;
-  const waiting = operations.filter((o) => o.state === 'accepted' || o.state === 'executed');
+  const waiting = pending.filter((o) => o.state === 'accepted' || o.state === 'executed');
   const burns = waiting.filter(({ kind }) => kind === 'burn');
   const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
   const moves = waiting.flatMap((operation) => {
@@ -258,7 +273,7 @@ async function endOperations(
       ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }]
       : [{ ...ended, ...ending }];
   });
-  const moved = await journal.move(tx, moves);
+  const moved = await operations.move(tx, moves);
   return moved.map((operation) => ({
     type: operation.state === 'failed' ? 'operation.failed' : 'operation.settled',
     subject: `operation:${operation.id}`,

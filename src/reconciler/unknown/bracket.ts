@@ -7,7 +7,7 @@ import type { Instant } from '../../kernel/clock.ts';
 
 /** One look at a wallet, held against the books as they stand today. */
 export interface Sighting {
-  lookId: string;
+  observationId: string;
   startedAt: Instant;
   endedAt: Instant;
   /** How far the balance is off without the write. */
@@ -36,10 +36,10 @@ export interface Asked {
  */
 export function windowMsOf(
   outcome: 'executed' | 'not_executed',
-  looks: readonly Sighting[],
+  observations: readonly Sighting[],
   asked: Asked,
 ): number | undefined {
-  const plain = looks.filter((look) => look.plain);
+  const plain = observations.filter((observation) => observation.plain);
   return outcome === 'executed' ? shownWithin(plain, asked) : hiddenWithin(plain, asked);
 }
 
@@ -56,10 +56,10 @@ export interface Step {
  * is: only what changes between two looks counts.
  * @param looks oldest first, all of the time asked about
  */
-export function stepOf(looks: readonly Sighting[], asked: Asked): Step | undefined {
-  const plain = looks.filter((look) => look.plain);
+export function stepOf(observations: readonly Sighting[], asked: Asked): Step | undefined {
+  const plain = observations.filter((observation) => observation.plain);
   // The newest look has to tell whether it stayed.
-  if (plain.at(-1) !== looks.at(-1)) return undefined;
+  if (plain.at(-1) !== observations.at(-1)) return undefined;
   const from = plain.findLastIndex(({ endedAt }) => endedAt <= asked.sentAt);
   if (from < 0) return undefined;
   const gaps = plain
@@ -94,6 +94,8 @@ function hiddenWithin(plain: readonly Sighting[], asked: Asked): number | undefi
   if (from < 0 || to < 0) return undefined;
   const within = plain.slice(from, to + 1);
   if (within.some(({ residual }) => residual !== 0n)) return undefined;
-  const gaps = within.slice(1).map((look, i) => gapMs(within[i] ?? look, look, asked));
+  const gaps = within
+    .slice(1)
+    .map((observation, i) => gapMs(within[i] ?? observation, observation, asked));
   return Math.max(...gaps);
 }

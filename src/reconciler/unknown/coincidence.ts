@@ -4,18 +4,18 @@
  * others went through says how often it happens.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { Operation } from '../../operations/operations.ts';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { accountOfWallet, effectOn } from '../../ledger/ledger.ts';
-import { listLooks } from '../../observer/observer.ts';
+import { listObservations } from '../../observer/observer.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { Context } from '../deps.ts';
 import { quietAfter } from '../resolution.ts';
-import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './rule.ts';
 import { readStanding } from '../wallets/expected.ts';
 import { expectationOf } from '../wallets/rule.ts';
 import { countLikeDrifts, findWallet, type Wallet } from '../wallets/store.ts';
 import { type Asked, type Sighting, stepOf, windowMsOf } from './bracket.ts';
+import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './rule.ts';
 
 interface Claim {
   operation: Operation;
@@ -40,8 +40,8 @@ export async function coincidence(
     const wallet = await findWallet(tx, key);
     if (!wallet?.opened_at) continue;
     const windowMs =
-      (await windowBetweenLooks(tx, context, wallet, claim)) ??
-      first - Math.min(sentAt, wallet.clean_at ?? sentAt);
+      (await windowBetweenPolls(tx, context, wallet, claim)) ??
+      first - Math.min(sentAt, wallet.quiet_at ?? sentAt);
     const life = { key, openedAt: wallet.opened_at, now };
     const sizes = likeAmounts(operation.id, optional);
     chance = Math.min(chance, await chanceIn(tx, life, sizes, windowMs));
@@ -54,20 +54,20 @@ const LOOKS_MAX = 200;
 const LOOKS_BEFORE = 8;
 
 /** What the looks at a wallet around a write bound the time of an outside change to. */
-async function windowBetweenLooks(
+async function windowBetweenPolls(
   tx: Tx,
   context: Context,
   wallet: Wallet,
   { operation, outcome }: Claim,
 ): Promise<number | undefined> {
-  const looks = await sightingsOf(tx, context, wallet, operation);
-  return windowMsOf(outcome, looks, askedOf(context, wallet, operation));
+  const observations = await sightingsOf(tx, context, wallet, operation);
+  return windowMsOf(outcome, observations, askedOf(context, wallet, operation));
 }
 
 /** A lost write that a wallet showed as a step of its balance. */
 export interface StepShown {
   /** The looks before and after the step, and the newest one, which still shows it. */
-  looks: Sighting[];
+  observations: Sighting[];
   /** The chance that somebody else changed the balance by as much between the same two looks. */
   chance: number;
 }
@@ -84,15 +84,15 @@ export async function stepShown(
 ): Promise<StepShown | undefined> {
   const wallet = await findWallet(tx, key);
   if (!wallet?.opened_at) return undefined;
-  const looks = await sightingsOf(tx, context, wallet, operation);
+  const observations = await sightingsOf(tx, context, wallet, operation);
   const asked = askedOf(context, wallet, operation);
-  const step = stepOf(looks, asked);
-  const newest = looks.at(-1);
+  const step = stepOf(observations, asked);
+  const newest = observations.at(-1);
   if (!step || !newest) return undefined;
   const size = asked.effect < 0n ? -asked.effect : asked.effect;
   const life = { key, openedAt: wallet.opened_at, now };
   const chance = await chanceIn(tx, life, [size], step.windowMs);
-  return { looks: [step.before, step.after, newest], chance };
+  return { observations: [step.before, step.after, newest], chance };
 }
 
 /** The chance of an outside change of one of these sizes in a window of this wallet. */
@@ -125,23 +125,25 @@ async function sightingsOf(
   operation: Operation,
 ): Promise<Sighting[]> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const newest = (await listLooks(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
+  const newest = (await listObservations(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
     ({ result, started_at: at }) => result === 'seen' && at <= (wallet.observed_at ?? at),
   );
   const after = newest.filter(({ ended_at: endedAt }) => endedAt > sentAt).length;
-  const looks = newest.slice(0, after + LOOKS_BEFORE).reverse();
-  const since = (looks[0]?.started_at ?? sentAt) - settings.readLagMs;
+  const observations = newest.slice(0, after + LOOKS_BEFORE).reverse();
+  const since = (observations[0]?.started_at ?? sentAt) - settings.readLagMs;
   const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
-  return looks.map(({ id: lookId, started_at: startedAt, ended_at: endedAt, record }) => {
-    const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
-    const sight = { balance: balance ?? 0n, startedAt, endedAt };
-    // A drift that was not seen yet is no part of what was to be expected then.
-    const drift = sumOf(drifts.filter((d) => d.suspected_at <= endedAt).map((d) => d.amount));
-    const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
-    const alone = expected.optional.every((part) => part.operation.id === operation.id);
-    return {
-      ...{ lookId, startedAt, endedAt, residual: sight.balance - expected.base },
-      plain: balance !== undefined && expected.complete && alone,
-    };
-  });
+  return observations.map(
+    ({ id: observationId, started_at: startedAt, ended_at: endedAt, record }) => {
+      const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
+      const sight = { balance: balance ?? 0n, startedAt, endedAt };
+      // A drift that was not seen yet is no part of what was to be expected then.
+      const drift = sumOf(drifts.filter((d) => d.suspected_at <= endedAt).map((d) => d.amount));
+      const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
+      const alone = expected.optional.every((part) => part.operation.id === operation.id);
+      return {
+        ...{ observationId, startedAt, endedAt, residual: sight.balance - expected.base },
+        plain: balance !== undefined && expected.complete && alone,
+      };
+    },
+  );
 }

@@ -4,8 +4,9 @@
  * which nobody can change, and owner and extra data are, unless they were changed since. What could
  * be its result but is not proved to be stands in the way of both conclusions.
  */
-import type { Operation } from '../../operations/operations.ts';
+
 import { sameJsonText } from '../../kernel/json.ts';
+import type { Operation } from '../../operations/operations.ts';
 import { sameAddress, type TokenState } from '../tokens/rule.ts';
 
 /** A token as a sweep lists it, or as the newest look saw it that is gone by now. */
@@ -16,7 +17,7 @@ export interface ListedToken extends TokenState {
 }
 
 /** A token with what the journal and earlier looks know of it. */
-export interface SweptToken extends ListedToken {
+export interface ScannedToken extends ListedToken {
   /** Another operation made it, by its number or its hash. */
   claimed: boolean;
   /** It was there before the write was sent. */
@@ -35,7 +36,7 @@ export type Match = 'equal' | 'possible' | 'no';
  * Whether a token can be what the mint made. An owner other than the receiver is possible only
  * where the service itself tells of a change of owner since the token was made.
  */
-export function matchOf(operation: Operation, token: SweptToken): Match {
+export function matchOf(operation: Operation, token: ScannedToken): Match {
   if (token.uri !== (operation.tokenUri ?? '')) return 'no';
   if (!sameJsonText(token.metadata, operation.metaData)) return 'no';
   const owned = sameAddress(token.owner, operation.toAddr);
@@ -47,10 +48,10 @@ export function matchOf(operation: Operation, token: SweptToken): Match {
 }
 
 export type MintSaid =
-  | { outcome: 'executed'; token: SweptToken }
+  | { outcome: 'executed'; token: ScannedToken }
   | { outcome: 'not_executed' }
   /** Nothing is proved; these tokens are what people should look at. */
-  | { outcome: 'unclear'; why: string; candidates: SweptToken[] };
+  | { outcome: 'unclear'; why: string; candidates: ScannedToken[] };
 
 /**
  * What the sweep says of one mint.
@@ -59,7 +60,7 @@ export type MintSaid =
  */
 export function mintEvidence(
   operation: Operation,
-  tokens: readonly SweptToken[],
+  tokens: readonly ScannedToken[],
   rivals: readonly Operation[],
   burned: boolean,
 ): MintSaid {
@@ -85,7 +86,7 @@ export function mintEvidence(
 /**
  * The hash of the mint itself: the token's newest one, unless a later write may have replaced it.
  */
-export function mintHashOf(operation: Operation, token: SweptToken): string | null {
+export function mintHashOf(operation: Operation, token: ScannedToken): string | null {
   const untouched =
     token.hashFree &&
     sameAddress(token.owner, operation.toAddr) &&

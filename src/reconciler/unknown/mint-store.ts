@@ -1,7 +1,7 @@
 /** SQL of lost mints: what the journal and earlier looks know of the tokens that a sweep found. */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { LookToJudge } from '../../observer/observer.ts';
+import type { StoredObservation } from '../../observer/observer.ts';
 import type { ListedToken } from './mint-rule.ts';
 
 /** What is known of one token beside what the sweep saw. */
@@ -33,8 +33,8 @@ export async function knownOf(
     with x as (
       select * from jsonb_to_recordset(${asJson(given)}::jsonb) as x(id numeric, hash text)
     ), sweeps as (
-      select started_at, record from tallyhook.looks
-      where object like ${`sweep:${contract}:%`} and kind = 'sweep' and result = 'seen'
+      select started_at, record from tallyhook.observations
+      where target like ${`sweep:${contract}:%`} and kind = 'sweep' and result = 'seen'
       order by started_at desc limit ${SWEEPS_SEARCHED_MAX}
     )
     select x.id as token_id,
@@ -45,8 +45,8 @@ export async function knownOf(
       (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
         where o.tx_hash = nullif(x.hash, '')) as hash_of,
       least(
-        (select min(l.started_at) from tallyhook.looks l
-          where l.object = ${`token:${contract}:`} || x.id and l.result = 'seen'),
+        (select min(l.started_at) from tallyhook.observations l
+          where l.target = ${`token:${contract}:`} || x.id and l.result = 'seen'),
         (select min(o.recorded_at) from tallyhook.operations o
           where o.contract_id = ${contract}::numeric and o.token_id = x.id
             and o.outcome <> 'not_executed'),
@@ -127,14 +127,14 @@ export async function listUnnumbered(
 }
 
 /** The newest complete sweep over a contract, if it began at `since` or later. */
-export async function newestSweep(
+export async function newestScan(
   db: Queryable,
   contractId: bigint,
   since: Instant,
-): Promise<LookToJudge | undefined> {
-  const rows = await db.sql<LookToJudge[]>`
-    select id, object, kind, started_at, ended_at, result, cause, record from tallyhook.looks
-    where kind = 'sweep' and result = 'seen' and object like ${`sweep:${contractId}:%`}
+): Promise<StoredObservation | undefined> {
+  const rows = await db.sql<StoredObservation[]>`
+    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
+    where kind = 'sweep' and result = 'seen' and target like ${`sweep:${contractId}:%`}
       and started_at >= ${isoText(since)}
     order by started_at desc limit 1`;
   return rows[0];

@@ -4,20 +4,21 @@
  * goes to people with the tokens that they should look at.
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
-import { findOperation, type Operation } from '../../operations/operations.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { type LookToJudge, pendingGapMs, sweepSoon } from '../../observer/observer.ts';
+import { pendingGapMs, type StoredObservation, scanSoon } from '../../observer/observer.ts';
+import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import { isUnlikely } from './probability.ts';
 import type { Context } from '../deps.ts';
+import { beliefIn, giveToPeople, isQuiescent, quietAfter, takeEvidence } from '../resolution.ts';
+import { sameAddress } from '../tokens/rule.ts';
 import {
   type ListedToken,
   type MintSaid,
   mintEvidence,
   mintHashOf,
-  type SweptToken,
+  type ScannedToken,
 } from './mint-rule.ts';
 import {
   burnedUnseen,
@@ -25,10 +26,9 @@ import {
   knownOf,
   listHeld,
   listUnnumbered,
-  newestSweep,
+  newestScan,
 } from './mint-store.ts';
-import { beliefIn, giveToPeople, isQuiet, quietAfter, takeEvidence } from '../resolution.ts';
-import { sameAddress } from '../tokens/rule.ts';
+import { isUnlikely } from './probability.ts';
 
 /** Lost mints judged at once at most. */
 const MINTS_MAX = 500;
@@ -36,35 +36,35 @@ const MINTS_MAX = 500;
 const CANDIDATES_MAX = 20;
 
 /** Judges every lost mint that a sweep looked for. */
-export async function judgeSweep(
+export async function evaluateScan(
   tx: Tx,
   context: Context,
-  look: LookToJudge,
+  observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const sweep = sweepOf(look);
-  if (!sweep || sweep.truncated) return [];
-  const mints = await openMints(tx, sweep.contractId);
+  const scan = scanOf(observation);
+  if (!scan || scan.truncated) return [];
+  const mints = await openMints(tx, scan.contractId);
   const events: EventDraft[] = [];
   for (const operation of mints) {
-    if (operation.state !== 'unknown' || !sweep.wanted.includes(operation.id)) continue;
-    if (!isQuiet(operation, look.started_at, context)) continue;
-    const said = await saidOf(tx, operation, sweep, mints);
+    if (operation.state !== 'unknown' || !scan.wanted.includes(operation.id)) continue;
+    if (!isQuiescent(operation, observation.started_at, context)) continue;
+    const said = await saidOf(tx, operation, scan, mints);
     if (said.outcome === 'unclear') continue;
-    const belief = beliefIn(context, operation, look.started_at);
+    const belief = beliefIn(context, operation, observation.started_at);
     if (said.outcome === 'not_executed' && !isUnlikely(belief)) continue;
     const token = said.outcome === 'executed' ? said.token : undefined;
     const statement = {
       outcome: said.outcome,
-      basis: 'sweep',
+      basis: 'scan',
       enough: true,
       evidence: {
-        look: look.id,
-        tokens_listed: sweep.total,
+        observation: observation.id,
+        tokens_listed: scan.total,
         ...(token ? { token_id: token.tokenId.toString() } : { belief_executed: belief }),
       },
-      startedAt: look.started_at,
-      endedAt: look.ended_at,
+      startedAt: observation.started_at,
+      endedAt: observation.ended_at,
       txHash: token ? mintHashOf(operation, token) : null,
       tokenId: token?.tokenId ?? null,
     };
@@ -77,7 +77,7 @@ export async function judgeSweep(
  * Sees to it that a lost mint is swept for: once it is quiet, again while one sweep stands alone,
  * and after that less and less often.
  */
-export async function wantSweeps(
+export async function requestScans(
   db: Queryable,
   context: Context,
   mints: readonly Operation[],
@@ -88,15 +88,15 @@ export async function wantSweeps(
   for (const operation of mints) {
     const { contractId } = operation;
     if (contractId === null || operation.tokenId !== null) continue;
-    const quiet = quietAfter(operation, context);
-    if (!Number.isFinite(quiet)) continue;
-    const newest = await newestSweep(db, contractId, quiet);
+    const quiescent = quietAfter(operation, context);
+    if (!Number.isFinite(quiescent)) continue;
+    const newest = await newestScan(db, contractId, quiescent);
     const at = newest
-      ? newest.ended_at + pendingGapMs(settings, quiet, newest.ended_at)
-      : Math.max(quiet, now);
+      ? newest.ended_at + pendingGapMs(settings, quiescent, newest.ended_at)
+      : Math.max(quiescent, now);
     soonest.set(contractId, Math.min(at, soonest.get(contractId) ?? at));
   }
-  for (const [contractId, at] of soonest) await sweepSoon(db, contractId, at, now);
+  for (const [contractId, at] of soonest) await scanSoon(db, contractId, at, now);
 }
 
 /** Gives a lost mint to people, with the tokens of the newest sweep that may be its result. */
@@ -106,20 +106,20 @@ export async function giveMintToPeople(
   operation: Operation,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const quiet = quietAfter(operation, context);
-  const look = await newestSweep(tx, operation.contractId ?? 0n, quiet);
-  const sweep = look && sweepOf(look);
-  const said = sweep && (await saidOf(tx, operation, sweep, await openMints(tx, sweep.contractId)));
+  const quiescent = quietAfter(operation, context);
+  const observation = await newestScan(tx, operation.contractId ?? 0n, quiescent);
+  const scan = observation && scanOf(observation);
+  const said = scan && (await saidOf(tx, operation, scan, await openMints(tx, scan.contractId)));
   const unclear = said?.outcome === 'unclear' ? said : undefined;
   const evidence = {
     explanations: unclear?.why ?? 'no two complete sweeps agree within the time set',
-    ...(look ? { look: look.id } : {}),
+    ...(observation ? { observation: observation.id } : {}),
     candidates: (unclear?.candidates ?? []).slice(0, CANDIDATES_MAX).map(shown),
   };
   return giveToPeople(tx, context, operation, evidence, now);
 }
 
-interface Sweep {
+interface Scan {
   contractId: bigint;
   total: string;
   wanted: string[];
@@ -127,30 +127,30 @@ interface Sweep {
   tokens: Record<string, unknown>[];
 }
 
-function sweepOf({ record }: LookToJudge): Sweep | undefined {
-  const sweep = record as Record<string, unknown> | null;
-  const contractId = wholeOf(sweep?.contractId);
-  if (!sweep || contractId === undefined || !Array.isArray(sweep.tokens)) return undefined;
+function scanOf({ record }: StoredObservation): Scan | undefined {
+  const scan = record as Record<string, unknown> | null;
+  const contractId = wholeOf(scan?.contractId);
+  if (!scan || contractId === undefined || !Array.isArray(scan.tokens)) return undefined;
   return {
     contractId,
-    total: String(sweep.total),
-    wanted: Array.isArray(sweep.wanted) ? sweep.wanted.map(String) : [],
-    truncated: sweep.truncated === true,
-    tokens: sweep.tokens as Record<string, unknown>[],
+    total: String(scan.total),
+    wanted: Array.isArray(scan.wanted) ? scan.wanted.map(String) : [],
+    truncated: scan.truncated === true,
+    tokens: scan.tokens as Record<string, unknown>[],
   };
 }
 
 async function saidOf(
   tx: Tx,
   operation: Operation,
-  sweep: Sweep,
+  scan: Scan,
   open: readonly Operation[],
 ): Promise<MintSaid> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const tokens = await tokensOf(tx, sweep, operation, sentAt);
+  const tokens = await tokensOf(tx, scan, operation, sentAt);
   if (!tokens) return { outcome: 'unclear', why: 'too many tokens are like it', candidates: [] };
   const rivals = open.filter(({ id }) => id !== operation.id);
-  const burned = await burnedUnseen(tx, sweep.contractId, sentAt);
+  const burned = await burnedUnseen(tx, scan.contractId, sentAt);
   return mintEvidence(operation, tokens, rivals, burned);
 }
 
@@ -164,19 +164,19 @@ async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {
 /** Every token that may be meant, there or gone, with what is known of it; or too many of them. */
 async function tokensOf(
   tx: Tx,
-  sweep: Sweep,
+  scan: Scan,
   operation: Operation,
   sentAt: Instant,
-): Promise<SweptToken[] | undefined> {
+): Promise<ScannedToken[] | undefined> {
   const uri = operation.tokenUri ?? '';
-  const listed = sweep.tokens.flatMap(listedToken).filter((token) => token.uri === uri);
-  const held = await listHeld(tx, sweep.contractId, uri, operation.id);
+  const listed = scan.tokens.flatMap(listedToken).filter((token) => token.uri === uri);
+  const held = await listHeld(tx, scan.contractId, uri, operation.id);
   if (held.length === HELD_MAX) return undefined;
   const unlisted = held.filter(({ tokenId }) => !listed.some((token) => token.tokenId === tokenId));
   const all = [...listed, ...unlisted];
   const known = await knownOf(
     tx,
-    sweep.contractId,
+    scan.contractId,
     all.map(({ tokenId, lastTxHash }) => ({ tokenId, hash: lastTxHash })),
   );
   return all.map((token) => {
@@ -216,7 +216,7 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function shown(token: SweptToken): Json {
+function shown(token: ScannedToken): Json {
   return {
     token_id: token.tokenId.toString(),
     owner: token.owner,

@@ -1,14 +1,14 @@
 /** Lost answers of NFT writes, by what a look at their token says. */
 import type { Tx } from '../../db/connect.ts';
-import type { Operation } from '../../operations/operations.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { type LookToJudge, listLooks } from '../../observer/observer.ts';
+import { listObservations, type StoredObservation } from '../../observer/observer.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import { isUnlikely } from './probability.ts';
 import type { Context } from '../deps.ts';
-import { beliefIn, isQuiet, type Said, takeEvidence } from '../resolution.ts';
+import { beliefIn, isQuiescent, type Said, takeEvidence } from '../resolution.ts';
 import type { Token } from '../store.ts';
 import { hashChange, preImageOf, type SeenToken, tokenEvidence } from '../tokens/evidence.ts';
+import { isUnlikely } from './probability.ts';
 
 /**
  * Judges every unknown operation of one token by one look at it.
@@ -21,20 +21,20 @@ export async function judgeLostTokenWrites(
     operations: readonly Operation[];
     held: Token | undefined;
     seen: SeenToken | 'absent';
-    look: LookToJudge;
+    observation: StoredObservation;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { operations, held, seen, look, now } = given;
+  const { operations, held, seen, observation, now } = given;
   const unknown = operations.filter((operation) => operation.state === 'unknown');
   const sent = operations.filter(({ state }) => state !== 'queued' && state !== 'recorded');
   const open = sent.filter(({ outcome }) => outcome === 'open');
   const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];
   for (const lost of unknown) {
-    const operation = await withImage(tx, lost, look);
+    const operation = await withImage(tx, lost, observation);
     // A look that began before the write was sent says nothing of it.
-    if (look.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
+    if (observation.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
     const others = sent.filter((other) => other !== lost);
     // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
     // lost burn from one that was answered.
@@ -48,17 +48,17 @@ export async function judgeLostTokenWrites(
       alone: open.length === 1,
     });
     if (!said) continue;
-    const belief = beliefIn(context, operation, look.started_at);
+    const belief = beliefIn(context, operation, observation.started_at);
     if (said.outcome === 'not_executed') {
-      if (!isQuiet(operation, look.started_at, context) || !isUnlikely(belief)) continue;
-      if (seen === 'absent' && (await wasThere(tx, operation, others, look))) continue;
+      if (!isQuiescent(operation, observation.started_at, context) || !isUnlikely(belief)) continue;
+      if (seen === 'absent' && (await wasThere(tx, operation, others, observation))) continue;
     }
     const { outcome, cause } = said;
     // Of several lost writes on one token, which one the hash belongs to is not known.
     const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
     const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
-    const [startedAt, endedAt] = [look.started_at, look.ended_at];
-    const evidence: Said['evidence'] = { look: look.id, cause };
+    const [startedAt, endedAt] = [observation.started_at, observation.ended_at];
+    const evidence: Said['evidence'] = { observation: observation.id, cause };
     if (outcome === 'not_executed') evidence.belief_executed = belief;
     const statement = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt };
     events.push(...(await takeEvidence(tx, context, operation, { ...statement, txHash }, now)));
@@ -70,11 +70,15 @@ export async function judgeLostTokenWrites(
 const LOOKS_SEARCHED_MAX = 200;
 
 /** A write that left before its first look came back has the newest look from before as its own. */
-async function withImage(tx: Tx, operation: Operation, look: LookToJudge): Promise<Operation> {
+async function withImage(
+  tx: Tx,
+  operation: Operation,
+  observation: StoredObservation,
+): Promise<Operation> {
   if (preImageOf(operation)) return operation;
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const looks = await listLooks(tx, look.object, LOOKS_SEARCHED_MAX);
-  const before = looks.find(
+  const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
+  const before = observations.find(
     ({ result, ended_at: endedAt }) => result === 'seen' && endedAt <= sentAt,
   );
   return before
@@ -87,13 +91,15 @@ async function wasThere(
   tx: Tx,
   operation: Operation,
   others: readonly Operation[],
-  look: LookToJudge,
+  observation: StoredObservation,
 ): Promise<boolean> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))
     return true;
-  const looks = await listLooks(tx, look.object, LOOKS_SEARCHED_MAX);
-  return looks.some(({ result, started_at: startedAt }) => result === 'seen' && startedAt > sentAt);
+  const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
+  return observations.some(
+    ({ result, started_at: startedAt }) => result === 'seen' && startedAt > sentAt,
+  );
 }
 
 /** Whether the token was there when the write was sent: seen, or made by another write of ours. */

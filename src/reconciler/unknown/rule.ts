@@ -15,7 +15,7 @@ export interface WalletEvidence {
   residual: bigint;
   /** Those writes: the component's own, and whatever else is open or under way on this wallet. */
   optional: readonly { id: string; effect: bigint; settled: boolean }[];
-  lookId: string;
+  observationId: string;
   startedAt: Instant;
   endedAt: Instant;
 }
@@ -29,7 +29,7 @@ const EXPLANATIONS_MAX = 64;
 export interface Explanation {
   /** By operation, as all explanations have it. */
   shown: ReadonlyMap<string, Shown>;
-  lookIds: string[];
+  observationIds: string[];
   /**
    * The earliest start and the latest end among the looks: a later one must start after that end.
    */
@@ -79,7 +79,7 @@ export function solveJointly(
     }
   return {
     shown,
-    lookIds: wallets.map((w) => w.lookId),
+    observationIds: wallets.map((w) => w.observationId),
     startedAt: Math.min(...wallets.map((w) => w.startedAt)),
     endedAt: Math.max(...wallets.map((w) => w.endedAt)),
   };

@@ -6,9 +6,9 @@
  * somebody may have made the same change by hand.
  */
 import type { Tx } from '../../db/connect.ts';
-import { listOperations, type Operation, operationFields } from '../../operations/operations.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { accountOfWallet, effectOn, walletKeysOf } from '../../ledger/ledger.ts';
+import { listOperations, type Operation, operationFields } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
 import { quietAfter } from '../resolution.ts';
@@ -22,7 +22,7 @@ const COMPARED_MS = 7 * 86_400_000;
 const INFERRED: ReadonlySet<unknown> = new Set(['two_sided', 'one_sided']);
 
 /** What a drift says about writes that were called not executed. */
-export interface Overturned {
+export interface Superseded {
   /** The write that it proves executed after all, with all drifts that this explains. */
   proved?: { operation: Operation; drifts: Drift[] };
   /** The ids of writes whose effect it equals. */
@@ -35,7 +35,7 @@ export async function compareWithDenied(
   context: Context,
   drift: Drift,
   now: Instant,
-): Promise<Overturned> {
+): Promise<Superseded> {
   const since = now - COMPARED_MS;
   const denied = await listOperations(tx, { state: 'not_executed', since, limit: COMPARED_MAX });
   const like = denied.filter(
@@ -52,16 +52,16 @@ export async function compareWithDenied(
 }
 
 /** Calls the write executed after all; answers the event, or none when people were quicker. */
-export async function overturn(
+export async function supersede(
   tx: Tx,
-  { journal }: Context,
-  { operation, drifts }: NonNullable<Overturned['proved']>,
+  { operations }: Context,
+  { operation, drifts }: NonNullable<Superseded['proved']>,
   now: Instant,
 ): Promise<EventDraft[]> {
   const effectiveAt = Math.min(...drifts.map(({ suspected_at: at }) => at));
   const evidence = { basis: 'two_sided', drifts: drifts.map(({ id }) => id) };
   const cause = 'evidence: it shows after all';
-  const moved = await journal.move(tx, [
+  const moved = await operations.move(tx, [
     {
       ...{ id: operation.id, to: 'executed', at: now, cause, evidence },
       ...{ effectiveAt, effectiveBasis: 'observed' },

@@ -4,23 +4,26 @@
  * in the solution, and nothing is said of it.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { Operation } from '../../operations/operations.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { walletKeysOf } from '../../ledger/ledger.ts';
-import { hurry, listLooks, pendingGapMs } from '../../observer/observer.ts';
+import { expedite, listObservations, pendingGapMs } from '../../observer/observer.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import { isUnlikely } from './probability.ts';
-import { coincidence, stepShown } from './coincidence.ts';
 import type { Context } from '../deps.ts';
 import {
   beliefIn,
   giveToPeople,
   isOverdue,
-  isQuiet,
+  isQuiescent,
   type Said,
   takeEvidence,
 } from '../resolution.ts';
 import { findCandidate } from '../store.ts';
+import { readStanding } from '../wallets/expected.ts';
+import { expectationOf } from '../wallets/rule.ts';
+import { findWallet } from '../wallets/store.ts';
+import { coincidence, stepShown } from './coincidence.ts';
+import { isUnlikely } from './probability.ts';
 import {
   COINCIDENCE_MAX,
   canBeExplained,
@@ -28,9 +31,6 @@ import {
   solveJointly,
   type WalletEvidence,
 } from './rule.ts';
-import { readStanding } from '../wallets/expected.ts';
-import { expectationOf } from '../wallets/rule.ts';
-import { findWallet } from '../wallets/store.ts';
 
 /** Unknown writes that share wallets, directly or through others. */
 export interface Component {
@@ -63,7 +63,7 @@ export async function judgeComponent(
 ): Promise<EventDraft[]> {
   const wallets: WalletEvidence[] = [];
   for (const key of keys) {
-    await lookSoon(tx, context, key, operations, now);
+    await pollSoon(tx, context, key, operations, now);
     const evidence = await evidenceOf(tx, context, key);
     // One that nothing explains was changed by others: it says nothing, and silences no neighbour.
     if (evidence && canBeExplained(evidence)) wallets.push(evidence);
@@ -103,12 +103,12 @@ async function saidByStep(
 ): Promise<Said | undefined> {
   for (const key of walletKeysOf(operation, context.books)) {
     const step = await stepShown(tx, context, key, { operation, now });
-    const newest = step?.looks.at(-1);
+    const newest = step?.observations.at(-1);
     if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
     const evidence = {
-      looks: step.looks.map(({ lookId }) => lookId),
+      observations: step.observations.map(({ observationId }) => observationId),
       wallets: [key],
-      residuals: step.looks.map(({ residual }) => residual.toString()),
+      residuals: step.observations.map(({ residual }) => residual.toString()),
       moved_once: true,
       chance_of_coincidence: step.chance,
     };
@@ -126,11 +126,14 @@ async function evidenceOf(
 ): Promise<WalletEvidence | undefined> {
   const { readLagMs } = context.settings;
   const wallet = await findWallet(tx, key);
-  if (!wallet?.opened_at || wallet.observed_balance === null || !wallet.look_id) return undefined;
-  const [look] = (await listLooks(tx, `wallet:${key}`, 8)).filter((l) => l.id === wallet.look_id);
-  if (!look) return undefined;
+  if (!wallet?.opened_at || wallet.observed_balance === null || !wallet.observation_id)
+    return undefined;
+  const [observation] = (await listObservations(tx, `wallet:${key}`, 8)).filter(
+    (l) => l.id === wallet.observation_id,
+  );
+  if (!observation) return undefined;
   const balance = wallet.observed_balance;
-  const { started_at: startedAt, ended_at: endedAt } = look;
+  const { started_at: startedAt, ended_at: endedAt } = observation;
   const since = startedAt - readLagMs;
   const { standing } = await readStanding(tx, wallet.addr, context.books, { since });
   const sight = { balance, startedAt, endedAt };
@@ -142,16 +145,16 @@ async function evidenceOf(
     optional: optional.map(({ operation, effect }) => ({
       id: operation.id,
       effect,
-      settled: operation.outcome === 'open' && isQuiet(operation, startedAt, context),
+      settled: operation.outcome === 'open' && isQuiescent(operation, startedAt, context),
     })),
-    lookId: look.id,
+    observationId: observation.id,
     startedAt,
     endedAt,
   };
 }
 
 /** A wallet with unknown writes is looked at again, at a gap that grows with their age. */
-async function lookSoon(
+async function pollSoon(
   tx: Tx,
   { settings }: Context,
   key: string,
@@ -159,7 +162,7 @@ async function lookSoon(
   now: Instant,
 ): Promise<void> {
   const since = Math.max(...operations.map((o) => o.sendDeadlineAt ?? o.recordedAt));
-  await hurry(tx, `wallet:${key}`, Math.max(now, since) + pendingGapMs(settings, since, now));
+  await expedite(tx, `wallet:${key}`, Math.max(now, since) + pendingGapMs(settings, since, now));
 }
 
 /** What all explanations say of one operation, or undefined while they do not agree. */
@@ -182,7 +185,7 @@ async function saidOf(
   if (sides.length < speaking.length) return undefined;
   if (shown === undefined || shown === 'open') return undefined;
   // What is not shown may still come, until it has become quiet.
-  if (shown === 'none' && !isQuiet(operation, solved.startedAt, context)) return undefined;
+  if (shown === 'none' && !isQuiescent(operation, solved.startedAt, context)) return undefined;
   const outcome = shown === 'all' ? 'executed' : 'not_executed';
   const belief = beliefIn(context, operation, solved.startedAt);
   const twoSided = sides.length >= 2;
@@ -200,7 +203,7 @@ async function saidOf(
     basis: twoSided ? 'two_sided' : 'one_sided',
     enough: twoSided || chance < COINCIDENCE_MAX,
     evidence: {
-      looks: solved.lookIds,
+      observations: solved.observationIds,
       wallets: sides.map((side) => side.key),
       residuals: sides.map((side) => side.residual.toString()),
       ...(twoSided ? {} : { chance_of_coincidence: chance }),

@@ -4,13 +4,13 @@
  * writes are judged by looks, so here they are only swept for, or given to people.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import { listUnknown, NFT_KINDS, TOKEN_KINDS } from '../../operations/operations.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { listUnknown, NFT_KINDS, TOKEN_KINDS } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
-import { giveMintToPeople, wantSweeps } from './mints.ts';
-import { type Component, componentsOf, judgeComponent } from './token-writes.ts';
 import { giveToPeople, isOverdue, quietAfter } from '../resolution.ts';
+import { giveMintToPeople, requestScans } from './mints.ts';
+import { type Component, componentsOf, judgeComponent } from './token-writes.ts';
 
 /** Lost answers that are judged in one pass at most, the oldest ones. */
 const UNKNOWN_MAX = 1_000;
@@ -28,7 +28,7 @@ export interface UnknownWork {
 
 export function makeUnknownWork(db: Db): UnknownWork {
   let judged = new Map<string, Instant>();
-  let sweptAt = Number.NEGATIVE_INFINITY;
+  let scannedAt = Number.NEGATIVE_INFINITY;
 
   /** Components that may have something new to say. */
   function dueOf(components: readonly Component[], seen: ReadonlySet<string>, now: Instant) {
@@ -59,9 +59,9 @@ export function makeUnknownWork(db: Db): UnknownWork {
           : now >= quietAfter(operation, context),
       );
       const mints = others.filter((o) => o.kind === 'mint_sequential' && !overdue.includes(o));
-      if (mints.length > 0 && (now < sweptAt || now >= sweptAt + SWEEPS_EVERY_MS)) {
-        await wantSweeps(db, context, mints, now);
-        sweptAt = now;
+      if (mints.length > 0 && (now < scannedAt || now >= scannedAt + SWEEPS_EVERY_MS)) {
+        await requestScans(db, context, mints, now);
+        scannedAt = now;
       }
       const evidence = { explanations: 'no evidence within the time set' };
       return [

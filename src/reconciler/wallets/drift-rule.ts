@@ -35,15 +35,15 @@ export function driftStep(
   residual: bigint,
   suspicion: Suspicion | undefined,
   open: readonly OpenDrift[],
-  look: { startedAt: Instant; endedAt: Instant },
+  observation: { startedAt: Instant; endedAt: Instant },
 ): DriftStep {
   if (residual === 0n) return { step: 'none' };
-  const agrees = suspicion?.amount === residual && look.startedAt > suspicion.at;
+  const agrees = suspicion?.amount === residual && observation.startedAt > suspicion.at;
   if (!agrees) {
     // The same residual seen in an overlapping look keeps the earlier suspicion; it is not yet a
     // second.
     const kept =
-      suspicion?.amount === residual ? suspicion : { amount: residual, at: look.endedAt };
+      suspicion?.amount === residual ? suspicion : { amount: residual, at: observation.endedAt };
     return { step: 'suspect', suspicion: kept };
   }
   const returned = returnedDrifts(residual, open);

@@ -6,25 +6,19 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { hurry, type LookToJudge } from '../../observer/observer.ts';
+import { expedite, type StoredObservation } from '../../observer/observer.ts';
 import type { EventData, EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
+import { compareWithDenied, supersede } from '../unknown/supersede.ts';
 import { driftStep } from './drift-rule.ts';
-import { holdForLook } from './hold.ts';
-import { compareWithDenied, overturn } from '../unknown/supersede.ts';
+import { holdForPoll } from './hold.ts';
 import type { Part } from './rule.ts';
-import {
-  closeDrift,
-  type Drift,
-  insertDrift,
-  insertDriftAction,
-  type Wallet,
-} from './store.ts';
+import { closeDrift, type Drift, insertDrift, insertDriftAction, type Wallet } from './store.ts';
 
 interface Residual {
   residual: bigint;
   drifts: Drift[];
-  look: LookToJudge;
+  observation: StoredObservation;
   now: Instant;
 }
 
@@ -33,18 +27,18 @@ interface Residual {
  * one for which new writes wait.
  * @param met what the look may or may not show
  */
-export async function lookAgain(
+export async function pollAgain(
   tx: Tx,
   context: Context,
   wallet: Wallet,
-  met: { optional: readonly Part[]; look: LookToJudge; now: Instant },
+  met: { optional: readonly Part[]; observation: StoredObservation; now: Instant },
 ): Promise<void> {
   const { pendingMinMs, steadyMs } = context.settings;
-  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unclean_looks, 30));
-  wallet.unclean_looks += 1;
+  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unquiet_observations, 30));
+  wallet.unquiet_observations += 1;
   const optional = met.optional.map(({ operation }) => operation);
-  const heldAt = await holdForLook(tx, context, wallet, { ...met, optional });
-  await hurry(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
+  const heldAt = await holdForPoll(tx, context, wallet, { ...met, optional });
+  await expedite(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
 }
 
 /** Takes one clean residual through the rule and changes the wallet row accordingly. */
@@ -52,42 +46,42 @@ export async function stepDrift(
   tx: Tx,
   context: Context,
   wallet: Wallet,
-  { residual, drifts, look, now }: Residual,
+  { residual, drifts, observation, now }: Residual,
 ): Promise<EventDraft[]> {
   const suspicion =
     wallet.suspected_amount !== null && wallet.suspected_at !== null
       ? { amount: wallet.suspected_amount, at: wallet.suspected_at }
       : undefined;
   const next = driftStep(residual, suspicion, drifts, {
-    startedAt: look.started_at,
-    endedAt: look.ended_at,
+    startedAt: observation.started_at,
+    endedAt: observation.ended_at,
   });
   if (next.step === 'none') return [];
   if (next.step === 'suspect') {
     const { amount, at } = next.suspicion;
     // A first suspicion is looked into soon; a balance that never stands still is not chased for
     // ever.
-    if (!suspicion) wallet.unclean_looks = 0;
+    if (!suspicion) wallet.unquiet_observations = 0;
     Object.assign(wallet, {
       verdict: 'drifting',
       cause: 'suspected',
       suspected_amount: amount,
       suspected_at: at,
     });
-    await lookAgain(tx, context, wallet, { optional: [], look, now });
+    await pollAgain(tx, context, wallet, { optional: [], observation, now });
     return [];
   }
-  Object.assign(wallet, { suspected_amount: null, suspected_at: null, unclean_looks: 0 });
+  Object.assign(wallet, { suspected_amount: null, suspected_at: null, unquiet_observations: 0 });
   if (next.step === 'open') {
     Object.assign(wallet, { verdict: 'drifting', cause: null });
     const { amount: found, suspectedAt } = next;
-    return openDrift(tx, context, wallet, { residual: found, look, now, suspectedAt });
+    return openDrift(tx, context, wallet, { residual: found, observation, now, suspectedAt });
   }
-  Object.assign(wallet, { verdict: 'explained', cause: null, clean_at: look.started_at });
+  Object.assign(wallet, { verdict: 'explained', cause: null, quiet_at: observation.started_at });
   const events: EventDraft[] = [];
   for (const returned of next.drifts) {
     const drift = drifts.find((open) => open.id === returned.id);
-    if (drift) events.push(...(await close(tx, drift, 'returned', look, now)));
+    if (drift) events.push(...(await close(tx, drift, 'returned', observation, now)));
   }
   return events;
 }
@@ -97,9 +91,9 @@ async function openDrift(
   tx: Tx,
   context: Context,
   wallet: Wallet,
-  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+  given: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
 ): Promise<EventDraft[]> {
-  const { look, now } = given;
+  const { observation, now } = given;
   const made = newDrift(context, wallet, given);
   const { proved, like } = await compareWithDenied(tx, context, made, now);
   const drift =
@@ -107,24 +101,25 @@ async function openDrift(
   await insertDrift(tx, drift);
   const action = { driftId: drift.id, at: now, by: 'reconciler' };
   await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
-  const events = [driftEvent(drift, look.ended_at)];
+  const events = [driftEvent(drift, observation.ended_at)];
   if (!proved) return events;
-  Object.assign(wallet, { verdict: 'explained', clean_at: look.started_at });
-  events.push(...(await overturn(tx, context, proved, now)));
-  for (const one of proved.drifts) events.push(...(await close(tx, one, 'explained', look, now)));
+  Object.assign(wallet, { verdict: 'explained', quiet_at: observation.started_at });
+  events.push(...(await supersede(tx, context, proved, now)));
+  for (const one of proved.drifts)
+    events.push(...(await close(tx, one, 'explained', observation, now)));
   return events;
 }
 
 function newDrift(
   context: Context,
   wallet: Wallet,
-  given: { residual: bigint; look: LookToJudge; now: Instant; suspectedAt: Instant },
+  given: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
 ): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
-  const { look, now } = given;
+  const { observation, now } = given;
   const evidence = {
-    look: look.id,
+    observation: observation.id,
     observed_balance: decimalText(wallet.observed_balance),
-    ledger_balance: decimalText(wallet.ledger_at_look),
+    ledger_balance: decimalText(wallet.ledger_at_observation),
     ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
   };
   return {
@@ -138,8 +133,8 @@ function newDrift(
     closed_at: null,
     // The balance was last explained at the newest clean look before; the change lies between the
     // two.
-    window_from: wallet.clean_at,
-    window_to: look.ended_at,
+    window_from: wallet.quiet_at,
+    window_to: observation.ended_at,
     evidence,
     assignee: null,
     proposal: null,
@@ -151,11 +146,11 @@ async function close(
   tx: Tx,
   drift: Drift,
   how: string,
-  look: LookToJudge,
+  observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
   if (!(await closeDrift(tx, drift.id, how, now))) return [];
-  const detail = { look: look.id };
+  const detail = { observation: observation.id };
   await insertDriftAction(tx, {
     driftId: drift.id,
     action: how,
@@ -163,7 +158,7 @@ async function close(
     by: 'reconciler',
     detail,
   });
-  return [driftEvent(drift, look.ended_at, how)];
+  return [driftEvent(drift, observation.ended_at, how)];
 }
 
 /** The event of a drift that opened, or of one that closed when it says how. */

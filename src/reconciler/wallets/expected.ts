@@ -3,7 +3,6 @@
  * Which accounts share a wallet (an operator, fees or collection with an address) is a setting.
  */
 import type { Tx } from '../../db/connect.ts';
-import { listTouching, type Touching } from '../../operations/operations.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
@@ -14,8 +13,9 @@ import {
   effectOn,
   isHeldByOpening,
   openingsOf,
-  wantedOf,
+  postingRequestOf,
 } from '../../ledger/ledger.ts';
+import { listTouching, type Touching } from '../../operations/operations.ts';
 import type { Standing } from './rule.ts';
 import { type Drift, listOpenDrifts } from './store.ts';
 
@@ -35,7 +35,7 @@ export async function readStanding(
 ): Promise<{ standing: Standing; drifts: Drift[] }> {
   const account = accountOfWallet(addr);
   const { balance, version } = (await balancesOf(tx, [account])).get(account) ?? NO_BALANCE;
-  const wanted = await wantedOf(tx, account);
+  const wanted = await postingRequestOf(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
   const operations = await listTouching(tx, touchingOf(addr, books), given.since, PARTS_MAX + 1);
   const opening = [...(await openingsOf(tx, [account])).values()][0];

@@ -5,9 +5,9 @@
  * time that was set, whatever becomes of the looker.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { Operation } from '../../operations/operations.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import type { LookToJudge } from '../../observer/observer.ts';
+import type { StoredObservation } from '../../observer/observer.ts';
+import type { Operation } from '../../operations/operations.ts';
 import type { Context } from '../deps.ts';
 import type { Wallet } from './store.ts';
 
@@ -22,27 +22,28 @@ const FRESH_MS = 5_000;
  * Holds new writes on the wallet if its turn has come, and answers when to look then.
  * @param optional the writes that the look may or may not show; lost ones are none that wait
  */
-export async function holdForLook(
+export async function holdForPoll(
   tx: Tx,
-  { journal, settings, availableSince }: Context,
+  { operations, settings, availableSince }: Context,
   wallet: Wallet,
-  given: { optional: readonly Operation[]; look: LookToJudge; now: Instant },
+  given: { optional: readonly Operation[]; observation: StoredObservation; now: Instant },
 ): Promise<Instant | undefined> {
-  const { optional, look, now } = given;
-  const looks = wallet.unclean_looks;
-  if (looks === 0 || looks % HOLD_AFTER_LOOKS !== 0) return undefined;
-  if (now - look.ended_at > FRESH_MS || availableSince > now) return undefined;
+  const { optional, observation, now } = given;
+  const observations = wallet.unquiet_observations;
+  if (observations === 0 || observations % HOLD_AFTER_LOOKS !== 0) return undefined;
+  if (now - observation.ended_at > FRESH_MS || availableSince > now) return undefined;
   if (!optional.some(({ state }) => state !== 'unknown' && state !== 'undecided')) return undefined;
-  await journal.hold(tx, wallet.key, now + settings.readLagMs + LOOK_MS);
+  await operations.hold(tx, wallet.key, now + settings.readLagMs + LOOK_MS);
   return now + settings.readLagMs + 1;
 }
 
 /** Releases what the look before this one may have held. */
 export async function release(
   tx: Tx,
-  { journal }: Context,
+  { operations }: Context,
   wallet: Wallet | undefined,
 ): Promise<void> {
-  const looks = wallet?.unclean_looks ?? 0;
-  if (wallet && looks > 0 && looks % HOLD_AFTER_LOOKS === 0) await journal.unhold(tx, wallet.key);
+  const observations = wallet?.unquiet_observations ?? 0;
+  if (wallet && observations > 0 && observations % HOLD_AFTER_LOOKS === 0)
+    await operations.unhold(tx, wallet.key);
 }

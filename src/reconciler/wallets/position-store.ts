@@ -37,12 +37,12 @@ export async function positionsOf(
           then least(e.amount, 0) else 0 end) as open_down
       from tallyhook.effects e
       where (e.settled_at is null and e.state in ('sending', 'unknown')
-          or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
-          or e.state = 'undecided' or e.posting_problem is not null)
+          or e.in_books <> (e.postings % 2 = 1) and e.quarantine_reason is null
+          or e.state = 'undecided' or e.quarantine_reason is not null)
         and lower(e.account) = any(${names}::text[])
       group by 1
     ), wanted as (
-      select lower(account) as name, sum(amount) as amount from tallyhook.wanted_postings
+      select lower(account) as name, sum(amount) as amount from tallyhook.posting_requests
       where posted_at is null and problem is null group by 1
     ), drifting as (
       select 'wallet:' || wallet_key as name, sum(amount) as amount from tallyhook.drifts

@@ -6,9 +6,10 @@
  * may be. L is the read lag of the service. A look is *clean* when nothing was optional. Source:
  * ledger study, 7.2; promise 5.
  */
-import type { Operation } from '../../operations/operations.ts';
+
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import type { Operation } from '../../operations/operations.ts';
 import { subsetsWithSum } from '../unknown/subsets.ts';
 
 /** A write as one wallet sees it. */
@@ -82,7 +83,7 @@ export type WalletVerdict =
    * The balance is explained; `clean` when nothing was optional, or nothing but what people have to
    * decide and there is one explanation; `shown` are the optional writes in it.
    */
-  | { verdict: 'explained'; clean: boolean; unique: boolean; shown: Part[] }
+  | { verdict: 'explained'; quiet: boolean; unique: boolean; shown: Part[] }
   /** Nothing was optional, and the balance is off by this much. */
   | { verdict: 'off'; residual: bigint }
   /** Nothing can be said yet: try again later. */
@@ -104,7 +105,7 @@ export function judgeBalance(balance: bigint, expectation: Expectation): WalletV
   if (first) {
     const shown = first.flatMap((i) => optional[i] ?? []);
     const unique = found.length === 1;
-    return { verdict: 'explained', clean: undecidedOnly && unique, unique, shown };
+    return { verdict: 'explained', quiet: undecidedOnly && unique, unique, shown };
   }
   if (undecidedOnly) return { verdict: 'off', residual: residual - believed(optional) };
   return { verdict: 'inconclusive', cause: 'no_subset_explains' };

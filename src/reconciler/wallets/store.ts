@@ -11,19 +11,19 @@ export interface Wallet {
   observed_balance: bigint | null;
   observed_at: Instant | null;
   opened_at: Instant | null;
-  clean_at: Instant | null;
-  ledger_at_look: bigint | null;
-  look_id: string | null;
+  quiet_at: Instant | null;
+  ledger_at_observation: bigint | null;
+  observation_id: string | null;
   verdict: string;
   cause: string | null;
-  unclean_looks: number;
+  unquiet_observations: number;
   suspected_amount: bigint | null;
   suspected_at: Instant | null;
 }
 
 function walletColumns(sql: Sql) {
-  return sql`key, addr, status, observed_balance, observed_at, opened_at, clean_at, ledger_at_look,
-    look_id, verdict, cause, unclean_looks, suspected_amount, suspected_at`;
+  return sql`key, addr, status, observed_balance, observed_at, opened_at, quiet_at, ledger_at_observation,
+    observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
@@ -47,21 +47,21 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await tx.sql`
     insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at,
-      clean_at,
-      ledger_at_look, look_id, verdict, cause, unclean_looks, suspected_amount, suspected_at)
+      quiet_at,
+      ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
       ${text(wallet.observed_balance)}::numeric,
-      ${at(wallet.observed_at)}, ${at(wallet.opened_at)}, ${at(wallet.clean_at)},
-      ${text(wallet.ledger_at_look)}::numeric, ${wallet.look_id}, ${wallet.verdict},
+      ${at(wallet.observed_at)}, ${at(wallet.opened_at)}, ${at(wallet.quiet_at)},
+      ${text(wallet.ledger_at_observation)}::numeric, ${wallet.observation_id}, ${wallet.verdict},
         ${wallet.cause},
-      ${wallet.unclean_looks}, ${text(wallet.suspected_amount)}::numeric,
+      ${wallet.unquiet_observations}, ${text(wallet.suspected_amount)}::numeric,
         ${at(wallet.suspected_at)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
-      opened_at = excluded.opened_at, clean_at = excluded.clean_at,
-      ledger_at_look = excluded.ledger_at_look, look_id = excluded.look_id, verdict =
+      opened_at = excluded.opened_at, quiet_at = excluded.quiet_at,
+      ledger_at_observation = excluded.ledger_at_observation, observation_id = excluded.observation_id, verdict =
         excluded.verdict,
-      cause = excluded.cause, unclean_looks = excluded.unclean_looks,
+      cause = excluded.cause, unquiet_observations = excluded.unquiet_observations,
       suspected_amount = excluded.suspected_amount, suspected_at = excluded.suspected_at`;
 }
 

@@ -4,19 +4,19 @@
  * is looked at again.
  */
 import type { Tx } from '../../db/connect.ts';
-import { type Journal, type Operation, operationFields } from '../../operations/operations.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { accountOfWallet, openingId, walletKeysOf, want } from '../../ledger/ledger.ts';
-import type { LookToJudge } from '../../observer/observer.ts';
+import type { StoredObservation } from '../../observer/observer.ts';
+import { type Operation, type Operations, operationFields } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
-import { lookAgain, stepDrift } from './drifts.ts';
-import { release } from './hold.ts';
-import { readStanding } from './expected.ts';
+import { pollAgain, stepDrift } from './drifts.ts';
 import { explainedBy, observedEvents } from './events.ts';
+import { readStanding } from './expected.ts';
+import { release } from './hold.ts';
 import {
   type Expectation,
   expectationOf,
@@ -35,18 +35,22 @@ import { type Drift, findWallet, saveWallet, type Wallet, walletsByKey } from '.
 export async function judgeWallet(
   tx: Tx,
   context: Context,
-  look: LookToJudge,
+  observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const seen = walletRecordOf(look);
-  const key = look.object.slice('wallet:'.length);
+  const seen = walletRecordOf(observation);
+  const key = observation.target.slice('wallet:'.length);
   // An answer about another wallet says nothing about this one.
   if (addressKey(seen.addr) !== key) return [];
   const before = await findWallet(tx, key);
   // An older read never overwrites a newer one: the start of the request decides.
-  if (before?.observed_at && before.observed_at >= look.started_at) return [];
-  const sight = { balance: seen.balance, startedAt: look.started_at, endedAt: look.ended_at };
-  const lagged = look.started_at - context.settings.readLagMs;
+  if (before?.observed_at && before.observed_at >= observation.started_at) return [];
+  const sight = {
+    balance: seen.balance,
+    startedAt: observation.started_at,
+    endedAt: observation.ended_at,
+  };
+  const lagged = observation.started_at - context.settings.readLagMs;
   const since = Math.min(lagged, before?.observed_at ?? lagged);
   const opensAt = before?.opened_at == null ? { opensAt: lagged } : {};
   const { standing, drifts } = await readStanding(tx, before?.addr ?? seen.addr, context.books, {
@@ -59,22 +63,22 @@ export async function judgeWallet(
     ...(before ?? newWallet(key, seen.addr)),
     status: seen.status,
     observed_balance: seen.balance,
-    observed_at: look.started_at,
-    ledger_at_look: standing.ledger,
-    look_id: look.id,
+    observed_at: observation.started_at,
+    ledger_at_observation: standing.ledger,
+    observation_id: observation.id,
   };
   const opened = wallet.opened_at !== null;
   const events = observedEvents(before, wallet, verdict, {
     operations: explainedBy(sight, standing, verdict, before),
-    at: look.ended_at,
+    at: observation.ended_at,
   });
   const { optional } = expectation;
   await release(tx, context, before);
   if (opened) {
-    const given = { verdict, drifts, look, optional, now };
+    const given = { verdict, drifts, observation, optional, now };
     events.push(...(await takeVerdict(tx, context, wallet, given)));
-  } else await open(tx, context, wallet, { expectation, standing, sight, look, now });
-  if (wallet.clean_at === look.started_at) {
+  } else await open(tx, context, wallet, { expectation, standing, sight, observation, now });
+  if (wallet.quiet_at === observation.started_at) {
     events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
   }
   await saveWallet(tx, wallet);
@@ -89,19 +93,23 @@ function newWallet(key: string, addr: string): Wallet {
     observed_balance: null,
     observed_at: null,
     opened_at: null,
-    clean_at: null,
-    ledger_at_look: null,
-    look_id: null,
+    quiet_at: null,
+    ledger_at_observation: null,
+    observation_id: null,
     verdict: 'unopened',
     cause: null,
-    unclean_looks: 0,
+    unquiet_observations: 0,
     suspected_amount: null,
     suspected_at: null,
   };
 }
 
-function walletRecordOf(look: LookToJudge): { addr: string; balance: bigint; status: number } {
-  const record = look.record as Record<string, unknown>;
+function walletRecordOf(observation: StoredObservation): {
+  addr: string;
+  balance: bigint;
+  status: number;
+} {
+  const record = observation.record as Record<string, unknown>;
   return {
     addr: String(record.addr),
     balance: must(wholeOf(record.balance), 'balance of a look'),
@@ -121,14 +129,14 @@ async function open(
     expectation: Expectation;
     standing: Standing;
     sight: Sight;
-    look: LookToJudge;
+    observation: StoredObservation;
     now: Instant;
   },
 ): Promise<void> {
-  const { expectation, standing, sight, look, now } = given;
+  const { expectation, standing, sight, observation, now } = given;
   if (expectation.optional.length > 0 || !expectation.complete) {
     wallet.cause = 'writes are open on it';
-    await lookAgain(tx, context, wallet, { optional: expectation.optional, look, now });
+    await pollAgain(tx, context, wallet, { optional: expectation.optional, observation, now });
     return;
   }
   const earliest = Math.min(
@@ -153,10 +161,10 @@ async function open(
   );
   Object.assign(wallet, {
     opened_at: now,
-    clean_at: sight.startedAt,
+    quiet_at: sight.startedAt,
     verdict: 'explained',
     cause: null,
-    unclean_looks: 0,
+    unquiet_observations: 0,
   });
 }
 
@@ -168,17 +176,17 @@ async function takeVerdict(
   given: {
     verdict: WalletVerdict;
     drifts: Drift[];
-    look: LookToJudge;
+    observation: StoredObservation;
     optional: readonly Part[];
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { verdict, drifts, look, optional, now } = given;
+  const { verdict, drifts, observation, optional, now } = given;
   if (verdict.verdict === 'off')
-    return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, look, now });
+    return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, observation, now });
   if (verdict.verdict === 'inconclusive') {
     Object.assign(wallet, { verdict: 'inconclusive', cause: verdict.cause });
-    await lookAgain(tx, context, wallet, { optional, look, now });
+    await pollAgain(tx, context, wallet, { optional, observation, now });
     return [];
   }
   Object.assign(wallet, {
@@ -187,8 +195,9 @@ async function takeVerdict(
     suspected_amount: null,
     suspected_at: null,
   });
-  if (verdict.clean) Object.assign(wallet, { clean_at: look.started_at, unclean_looks: 0 });
-  else await lookAgain(tx, context, wallet, { optional, look, now });
+  if (verdict.quiet)
+    Object.assign(wallet, { quiet_at: observation.started_at, unquiet_observations: 0 });
+  else await pollAgain(tx, context, wallet, { optional, observation, now });
   return [];
 }
 
@@ -216,7 +225,13 @@ async function settle(
   for (const { operation } of confirmed) {
     if (await confirmedElsewhere(tx, context, wallet, operation)) done.push(operation);
   }
-  return settleOperations(tx, context.journal, done, now, `balance of ${wallet.addr} confirms it`);
+  return settleOperations(
+    tx,
+    context.operations,
+    done,
+    now,
+    `balance of ${wallet.addr} confirms it`,
+  );
 }
 
 /** True when every other observed wallet of the write had a clean look that must show it. */
@@ -229,20 +244,20 @@ async function confirmedElsewhere(
   const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
   const others = await walletsByKey(tx, keys);
   const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
-  return keys.every((key) => (others.get(key)?.clean_at ?? 0) > tookEffectBy + settings.readLagMs);
+  return keys.every((key) => (others.get(key)?.quiet_at ?? 0) > tookEffectBy + settings.readLagMs);
 }
 
 /** Moves operations to `settled`; answers their events. */
 export async function settleOperations(
   tx: Tx,
-  journal: Journal,
-  operations: readonly Operation[],
+  operations: Operations,
+  settled: readonly Operation[],
   now: Instant,
   cause: string,
 ): Promise<EventDraft[]> {
-  const moved = await journal.move(
+  const moved = await operations.move(
     tx,
-    operations.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
+    settled.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
   return moved.map((operation) => ({
     type: 'operation.settled',

@@ -35,24 +35,24 @@ export async function listUnposted(q: Question): Promise<FoundRow[]> {
       select id, amount, coalesce(effective_at, answered_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
       from tallyhook.operations
-      where in_books <> (postings % 2 = 1) and posting_problem is null
+      where in_books <> (postings % 2 = 1) and quarantine_reason is null
       union all
-      select id, amount, wanted_at, jsonb_build_object('kind', kind, 'account', account)
-      from tallyhook.wanted_postings where posted_at is null and problem is null
+      select id, amount, requested_at, jsonb_build_object('kind', kind, 'account', account)
+      from tallyhook.posting_requests where posted_at is null and problem is null
     ), found as (
       select case when since < ${before(q, limits.overdueMs)} then 'posting_overdue'
         else 'posting_due' end as kind, id, amount, since, evidence
       from waiting
       union all
-      select 'posting_set_aside', id, amount, coalesce(effective_at, answered_at, recorded_at),
-        jsonb_build_object('kind', kind, 'state', state, 'problem', posting_problem,
+      select 'posting_quarantined', id, amount, coalesce(effective_at, answered_at, recorded_at),
+        jsonb_build_object('kind', kind, 'state', state, 'problem', quarantine_reason,
           'tx_app_no', tx_app_no::text, 'tx_log_no', tx_log_no::text)
       from tallyhook.operations
-      where posting_problem is not null and in_books <> (postings % 2 = 1)
+      where quarantine_reason is not null and in_books <> (postings % 2 = 1)
       union all
-      select 'posting_set_aside', id, amount, wanted_at,
+      select 'posting_quarantined', id, amount, requested_at,
         jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
-      from tallyhook.wanted_postings where problem is not null and posted_at is null
+      from tallyhook.posting_requests where problem is not null and posted_at is null
     ), placed as (
       select kind, id, amount, since, evidence, (count(*) over (partition by kind))::int as total,
         row_number() over (partition by kind order by since, id) as place

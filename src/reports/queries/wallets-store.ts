@@ -24,7 +24,7 @@ export interface WalletRow extends WalletTotals {
   verdict: string;
   cause: string | null;
   observed_at: Instant;
-  look_id: string | null;
+  observation_id: string | null;
   /** Observed minus ledger at the look, executed and unposted writes, and open drifts. */
   residual: bigint;
   /** Writes that the look may show, each with its effect as decimal text. */
@@ -46,7 +46,7 @@ export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
     held as (${heldWallets(q)}),
     waiting as (${waitingWrites(q)}),
     judged as materialized (
-      select h.addr, h.verdict, h.cause, h.observed_at, h.look_id, h.ledger, h.up, h.down,
+      select h.addr, h.verdict, h.cause, h.observed_at, h.observation_id, h.ledger, h.up, h.down,
         h.observed_balance as observed, coalesce(h.late, 0) as late, coalesce(w.due, 0) as due,
         nullif(coalesce(h.late_optional, '{}') || coalesce(w.optional, '{}'), '{}') as optional
       from held h left join waiting w on w.key = h.key
@@ -58,7 +58,7 @@ export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
       from judged
     )
     select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
-      j.verdict, j.cause, j.observed_at, j.look_id, j.optional,
+      j.verdict, j.cause, j.observed_at, j.observation_id, j.optional,
       j.observed - (j.ledger - j.late + j.due + j.up + j.down) as residual
     from totals t
     left join judged j on j.optional is not null
@@ -75,8 +75,8 @@ function pendingWrites({ tx }: Question) {
       coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at
     from tallyhook.effects e
     where (e.settled_at is null and e.state in ('sending', 'unknown')
-        or e.in_books <> (e.postings % 2 = 1) and e.posting_problem is null
-        or e.state = 'undecided' or e.posting_problem is not null)
+        or e.in_books <> (e.postings % 2 = 1) and e.quarantine_reason is null
+        or e.state = 'undecided' or e.quarantine_reason is not null)
       and not (e.in_books and e.postings % 2 = 1) and e.account like 'wallet:%'
     group by 1, 2, 4, 5, 6, 7, 8`;
 }
@@ -84,22 +84,22 @@ function pendingWrites({ tx }: Question) {
 /** Opened wallets with their ledger, their drifts, and what was posted too late for their look. */
 function heldWallets({ tx, limits }: Question) {
   return tx.sql`
-    select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.look_id,
+    select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.observation_id,
       coalesce(a.balance, 0) + coalesce(n.amount, 0) as ledger,
       coalesce(d.up, 0) as up, coalesce(d.down, 0) as down, l.late, l.optional as late_optional
     from tallyhook.wallets w
     left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
       and a.asset = 'service_token'
     left join (
-      select lower(account) as account, sum(amount) as amount from tallyhook.wanted_postings
+      select lower(account) as account, sum(amount) as amount from tallyhook.posting_requests
       where posted_at is null and problem is null group by 1) n on n.account = 'wallet:' || w.key
     left join (
       select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down
       from tallyhook.drifts where closed_at is null group by 1) d on d.wallet_key = w.key
     left join lateral (
       select sum(m.amount) as late, jsonb_object_agg(m.id, m.amount::text) filter (
-        where m.sent_at < coalesce((select k.ended_at from tallyhook.looks k
-          where k.started_at = w.observed_at and k.id = w.look_id), w.observed_at)) as optional
+        where m.sent_at < coalesce((select k.ended_at from tallyhook.observations k
+          where k.started_at = w.observed_at and k.id = w.observation_id), w.observed_at)) as optional
       from (
         select p.id, sum(e.amount) as amount,
           coalesce(p.sent_at, least(p.effective_at, p.recorded_at)) as sent_at
@@ -125,8 +125,8 @@ function waitingWrites({ tx, limits }: Question) {
     join held h on p.account = 'wallet:' || h.key
     cross join lateral (
       select h.observed_at - make_interval(secs => ${limits.readLagMs / 1000}) as since,
-        coalesce((select k.ended_at from tallyhook.looks k where k.started_at = h.observed_at
-          and k.id = h.look_id), h.observed_at) as ended_at) c
+        coalesce((select k.ended_at from tallyhook.observations k where k.started_at = h.observed_at
+          and k.id = h.observation_id), h.observed_at) as ended_at) c
     group by h.key`;
 }
 
@@ -178,7 +178,7 @@ export async function countScope(q: Question): Promise<ScopeRow[]> {
     with scope as (
       select key from tallyhook.wallets
       union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
-      union select lower(addr) from tallyhook.objects where kind = 'wallet'
+      union select lower(addr) from tallyhook.targets where kind = 'wallet'
     ), placed as (
       select w.observed_at, case when w.observed_at is null then 'never_seen'
           when w.opened_at is null then 'unopened'
@@ -200,12 +200,12 @@ export async function listUncovered(q: Question): Promise<FoundRow[]> {
     with found as (
       select case when opened_at is null then 'wallet_unopened'
           when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
-        addr, coalesce(clean_at, observed_at) as since,
-        jsonb_build_object('verdict', verdict, 'cause', cause, 'look', look_id,
-          'looks_in_vain', unclean_looks) as evidence
+        addr, coalesce(quiet_at, observed_at) as since,
+        jsonb_build_object('verdict', verdict, 'cause', cause, 'look', observation_id,
+          'looks_in_vain', unquiet_observations) as evidence
       from tallyhook.wallets
       where observed_at is not null and (opened_at is null or observed_at < ${since}
-        or verdict = 'inconclusive' and coalesce(clean_at, opened_at) < ${since})
+        or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})
     ), placed as (
       select kind, addr, since, evidence, (count(*) over (partition by kind))::int as total,
         row_number() over (partition by kind order by since, addr) as place

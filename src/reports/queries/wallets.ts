@@ -6,8 +6,8 @@
 import { sumOf } from '../../kernel/amounts.ts';
 import type { InTransit, WalletStatement } from '../content.ts';
 import type { Findings } from '../findings.ts';
-import { OPEN_MAX, subsetWithSum } from './in-transit.ts';
 import type { Question } from '../params.ts';
+import { OPEN_MAX, subsetWithSum } from './in-transit.ts';
 import { pagesOfWallets, type WalletRow } from './wallets-store.ts';
 
 /** What one wallet came to. */
@@ -64,7 +64,7 @@ function judge(
         ? 'wallet_undetermined'
         : 'observed_not_explained';
   const evidence = {
-    look: row.look_id,
+    observation: row.observation_id,
     verdict,
     cause,
     open_operations: [...effects.keys()].sort().slice(0, OPEN_MAX),
@@ -86,7 +86,7 @@ function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement
   const { drift_up = 0n, drift_down = 0n } = totals ?? {};
   const lines = {
     ledger,
-    posted_after_look: -late,
+    posted_after_observation: -late,
     not_yet_posted: due,
     in_transit: sums.inTransit,
     drift_up,

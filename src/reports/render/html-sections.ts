@@ -7,7 +7,7 @@ import { bounded, grouped, type Html, html, shortInstant, table, words } from '.
 
 const STATEMENT: [keyof WalletStatement, string][] = [
   ['ledger', 'Balance of the ledger'],
-  ['posted_after_look', 'Posted after the newest look'],
+  ['posted_after_observation', 'Posted after the newest look'],
   ['not_yet_posted', 'Executed, not yet posted'],
   ['in_transit', 'On its way or unknown, and already shown'],
   ['drift_up', 'Open drifts up'],

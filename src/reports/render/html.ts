@@ -8,6 +8,7 @@ import type { Json } from '../../kernel/json.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { ReconciliationContent, RollForward } from '../content.ts';
 import type { Finding, FindingList } from '../findings.ts';
+import type { Report } from '../store.ts';
 import {
   ageText,
   bounded,
@@ -19,9 +20,8 @@ import {
   table,
   words,
 } from './html-elements.ts';
-import { PAGE_STYLE } from './style.ts';
 import { coveragePart, tokensPart, walletsPart } from './html-sections.ts';
-import type { Report } from '../store.ts';
+import { PAGE_STYLE } from './style.ts';
 
 /** A whole HTML document. */
 export function renderHtml(report: Report): string {

@@ -5,10 +5,10 @@
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { begin } from './chain.ts';
 import { STATUS, type Token, tokenKey, WALLET_STATUS, type Wallet } from '../state/records.ts';
 import { move } from '../state/wallets.ts';
 import type { World } from '../world.ts';
+import { begin } from './chain.ts';
 
 /** After a long silence at most this many intervals are lived through. */
 const CATCH_UP = 100;

@@ -5,17 +5,11 @@
 import { addressKey, isAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { nextHash, resume } from '../chain/chain.ts';
-import type {
-  ClockMove,
-  MaintenanceChange,
-  MemberInput,
-  ResetInput,
-  TokenChange,
-  WalletChange,
-} from './inputs.ts';
-import { type Fault, type FaultInput, type FaultRow, faultSchema } from '../faults/kinds.ts';
 import { enliven } from '../chain/background-traffic.ts';
+import { nextHash, resume } from '../chain/chain.ts';
+import { ROUTES } from '../endpoints/routes.ts';
+import { type Fault, type FaultInput, type FaultRow, faultSchema } from '../faults/kinds.ts';
+import { type Switches, switchesSchema } from '../faults/switches.ts';
 import {
   type Effect,
   type Member,
@@ -26,12 +20,18 @@ import {
   WALLET_STATUS,
   type Wallet,
 } from '../state/records.ts';
-import type { Received, RequestLog } from './request-log.ts';
-import { ROUTES } from '../endpoints/routes.ts';
 import { sow } from '../state/seeds.ts';
-import { type Switches, switchesSchema } from '../faults/switches.ts';
 import { putWallet } from '../state/wallets.ts';
 import type { World } from '../world.ts';
+import type {
+  ClockMove,
+  MaintenanceChange,
+  MemberInput,
+  ResetInput,
+  TokenChange,
+  WalletChange,
+} from './inputs.ts';
+import type { Received, RequestLog } from './request-log.ts';
 
 /** The most faults that are kept; the oldest are forgotten. */
 const FAULTS_KEPT = 1000;

@@ -1,8 +1,8 @@
 /** What may be said to the control surface: one schema per body, bounded. */
 import { z } from 'zod';
 import { ADDRESS_LENGTH } from '../../kernel/addresses.ts';
-import { walletStatusSchema } from '../state/records.ts';
 import { switchPatchSchema, whole } from '../faults/switches.ts';
+import { walletStatusSchema } from '../state/records.ts';
 
 const text = z.string().max(10_000);
 const duration = z.int().min(0).max(1e12);

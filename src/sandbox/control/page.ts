@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { isoText } from '../../kernel/clock.ts';
 import { escapeHtml } from '../endpoints/call.ts';
+import { ROUTES } from '../endpoints/routes.ts';
 import type { Control } from './control.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
-import { ROUTES } from '../endpoints/routes.ts';
 
 const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;
 padding:0 1rem}

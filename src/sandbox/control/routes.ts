@@ -2,10 +2,10 @@
 import type { z } from 'zod';
 import { parseWhole } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { Control } from './control.ts';
-import * as inputs from './inputs.ts';
 import { faultSchema } from '../faults/kinds.ts';
 import { switchPatchSchema } from '../faults/switches.ts';
+import type { Control } from './control.ts';
+import * as inputs from './inputs.ts';
 
 export interface ControlRoute {
   method: 'GET' | 'POST' | 'DELETE';

@@ -1,11 +1,11 @@
 /** Account reads (section 4.2): one path, two variants, told apart by the query. */
 import { ADDRESS_LENGTH, addressKey } from '../../kernel/addresses.ts';
-import { type Answer, type Call, success } from './call.ts';
 import { callerOf } from '../state/grants.ts';
 import type { Wallet } from '../state/records.ts';
-import { accountRefusal } from './refusals.ts';
 import { walletOf } from '../state/wallets.ts';
 import type { World } from '../world.ts';
+import { type Answer, type Call, success } from './call.ts';
+import { accountRefusal } from './refusals.ts';
 
 /** GET /v1/app/token/account */
 export function readAccount(world: World, call: Call): Answer {

@@ -1,6 +1,7 @@
 /** The login page of the authorization flow: it names the app, the way back, and who can log in. */
-import { escapeHtml } from './call.ts';
+
 import type { Member } from '../state/records.ts';
+import { escapeHtml } from './call.ts';
 
 export interface AuthorizeRequest {
   client_id: string;

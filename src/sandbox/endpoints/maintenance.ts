@@ -2,10 +2,11 @@
  * Maintenance (section 4.4, row 6, and 2.7). One window, and the clock decides: READY before its
  * start, INACTIVE within it, ACTIVE after it or without one.
  */
-import { type Answer, type Family, success } from './call.ts';
-import { failure } from './refusals.ts';
+
 import { wallText } from '../state/wall-time.ts';
 import type { World } from '../world.ts';
+import { type Answer, type Family, success } from './call.ts';
+import { failure } from './refusals.ts';
 
 export type MaintenanceStatus = 'READY' | 'ACTIVE' | 'INACTIVE';
 

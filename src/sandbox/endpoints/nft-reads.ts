@@ -1,14 +1,15 @@
 /**
  * The two NFT reads (section 4.1, rows 6 and 7): pages over the token records, and one of them.
  */
+
+import { type Token, tokenKey } from '../state/records.ts';
+import type { ReadTable } from '../state/tables.ts';
+import type { World } from '../world.ts';
 import { type Answer, type Call, successText } from './call.ts';
 import { checkedInput, flagOf } from './fields.ts';
 import { absentToken, authorize, getContract } from './nft.ts';
-import { type Token, tokenKey } from '../state/records.ts';
-import type { ReadTable } from '../state/tables.ts';
 import { tokenList } from './token-lists.ts';
 import { tokenText } from './token-text.ts';
-import type { World } from '../world.ts';
 
 const FILTERS = ['ownerAddr', 'creatorAddr', 'isLocked', 'valid', 'page', 'perPage'];
 

@@ -3,14 +3,14 @@
  * (400), whether contract and token are there (404), whether the state allows it (422).
  */
 import { addressKey } from '../../kernel/addresses.ts';
-import { type Answer, type Call, formOf, success } from './call.ts';
 import { begin, beginMint, isProcessing } from '../chain/chain.ts';
-import { checkedInput, type Input } from './fields.ts';
 import { type Caller, callerOf } from '../state/grants.ts';
 import { type Contract, type Token, tokenKey } from '../state/records.ts';
-import { nftRefusal, unprocessable } from './refusals.ts';
 import { walletOf } from '../state/wallets.ts';
 import type { World } from '../world.ts';
+import { type Answer, type Call, formOf, success } from './call.ts';
+import { checkedInput, type Input } from './fields.ts';
+import { nftRefusal, unprocessable } from './refusals.ts';
 
 /** POST …/mint */
 export function mint(world: World, call: Call): Answer {

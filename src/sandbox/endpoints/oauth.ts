@@ -5,12 +5,12 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { sha256Hex } from '../../kernel/json.ts';
-import { type Answer, type Call, formOf, htmlAnswer, jsonAnswer } from './call.ts';
 import { findGrant, isExpired, issue, useUp } from '../state/grants.ts';
-import { type AuthorizeRequest, loginPage } from './login-page.ts';
 import type { Grant, Member } from '../state/records.ts';
-import { oauthRefusal, oauthStatus } from './refusals.ts';
 import type { World } from '../world.ts';
+import { type Answer, type Call, formOf, htmlAnswer, jsonAnswer } from './call.ts';
+import { type AuthorizeRequest, loginPage } from './login-page.ts';
+import { oauthRefusal, oauthStatus } from './refusals.ts';
 
 /** POST /v1/oauth/token */
 export function token(world: World, call: Call): Answer {

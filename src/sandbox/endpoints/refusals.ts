@@ -3,8 +3,9 @@
  * details of 7.3, with the shape in which each family says it. A rule throws a Refusal; whatever
  * else is thrown is the family's own "internal error", with nothing inside.
  */
-import { type Answer, type Family, jsonAnswer } from './call.ts';
+
 import type { Switches } from '../faults/switches.ts';
+import { type Answer, type Family, jsonAnswer } from './call.ts';
 
 export const NFT_STATUSES = {
   400: 'Validation error',

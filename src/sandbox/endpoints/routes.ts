@@ -1,4 +1,6 @@
 /** Every endpoint of the service on one screen. */
+
+import type { World } from '../world.ts';
 import { readAccount } from './accounts.ts';
 import type { Answer, Call, Family } from './call.ts';
 import { readMaintenance } from './maintenance.ts';
@@ -6,7 +8,6 @@ import { burn, mint, mintSequential, setExtraData, transferFrom } from './nft.ts
 import { listTokens, readToken } from './nft-reads.ts';
 import { authorize, checkToken, login, token } from './oauth.ts';
 import { give, receiveFrom, transfer } from './transactions.ts';
-import type { World } from '../world.ts';
 
 type Handler = (world: World, call: Call) => Answer;
 

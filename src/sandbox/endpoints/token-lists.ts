@@ -4,8 +4,8 @@
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import { isProcessing } from '../chain/chain.ts';
-import type { Token } from '../state/records.ts';
 import type { Switches } from '../faults/switches.ts';
+import type { Token } from '../state/records.ts';
 import type { ReadTable } from '../state/tables.ts';
 import type { World } from '../world.ts';
 

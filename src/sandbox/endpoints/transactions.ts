@@ -5,13 +5,13 @@
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import { parseWhole } from '../../kernel/amounts.ts';
-import { type Answer, type Call, success } from './call.ts';
 import { callerOf } from '../state/grants.ts';
-import { type PaymentRequest, readPayment } from './transaction-body.ts';
 import { type PaymentKind, WALLET_STATUS, type Wallet } from '../state/records.ts';
-import { accountRefusal } from './refusals.ts';
 import { move } from '../state/wallets.ts';
 import type { World } from '../world.ts';
+import { type Answer, type Call, success } from './call.ts';
+import { accountRefusal } from './refusals.ts';
+import { type PaymentRequest, readPayment } from './transaction-body.ts';
 
 /** POST …/operations/{operationNo}/give */
 export function give(world: World, call: Call): Answer {

@@ -4,9 +4,9 @@
  */
 import { unreachable } from '../../kernel/assert.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
-import type { Fault, FaultRow } from './kinds.ts';
 import { failure, refusalNamed } from '../endpoints/refusals.ts';
 import type { World } from '../world.ts';
+import type { Fault, FaultRow } from './kinds.ts';
 
 /** What goes back over the connection, and how. */
 export interface Delivery {

@@ -3,8 +3,8 @@
  * and kept only as its hash. Client tokens and user tokens differ in having a member.
  */
 import { sha256Hex } from '../../kernel/json.ts';
-import type { Grant, Member } from './records.ts';
 import type { World } from '../world.ts';
+import type { Grant, Member } from './records.ts';
 
 /** Issues a secret and keeps its hash. */
 export function issue(

@@ -2,9 +2,10 @@
  * What a new world holds. The same seed gives the same addresses; numbers are the same in every
  * world. The control surface shows it.
  */
+
+import type { World } from '../world.ts';
 import { type Member, STATUS, tokenKey, type WalletStatus } from './records.ts';
 import { addressOf, putWallet } from './wallets.ts';
-import type { World } from '../world.ts';
 
 /** Nickname, balance and status by member number; a balance of null: no wallet yet. */
 const MEMBERS: [nickname: string, balance: bigint | null, status: WalletStatus][] = [

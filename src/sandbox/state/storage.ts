@@ -32,7 +32,7 @@ export function makeStorage(journal: JournalFile): Storage {
   const tables = new Map<string, { table: Table<unknown>; schema: z.ZodType }>();
   let dirty = new Map<string, Set<string>>();
 
-  const clean = () => {
+  const quiet = () => {
     dirty = new Map();
   };
   function* everything(): Iterable<string> {
@@ -73,7 +73,7 @@ export function makeStorage(journal: JournalFile): Storage {
         if (value === null) entry.table.delete(key);
         else entry.table.put(key, parsed.data);
       }
-      clean();
+      quiet();
       journal.rewrite(everything());
     },
     commit() {
@@ -84,7 +84,7 @@ export function makeStorage(journal: JournalFile): Storage {
       }
       // What could not be written stays due, and is written with the next change.
       journal.append(jsonText(rows));
-      clean();
+      quiet();
       const { appended, base } = journal.size();
       if (appended > REWRITE_BYTES && appended > 4 * base) journal.rewrite(everything());
     },

@@ -1,7 +1,7 @@
 /** Wallets: finding one by its address, and the one that a member gets at the first own look. */
 import { addressKey } from '../../kernel/addresses.ts';
-import { type Member, WALLET_STATUS, type Wallet } from './records.ts';
 import type { World } from '../world.ts';
+import { type Member, WALLET_STATUS, type Wallet } from './records.ts';
 
 /** An address of 42 characters that belongs to the seed, the label and the number. */
 export function addressOf(world: World, label: string, n: bigint): string {

@@ -4,15 +4,15 @@
  */
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { ClientToken, TokenFailure, TokenFetched } from './token.ts';
-import { readEnvelope } from '../parse/envelope.ts';
 import type { Exchanged } from '../http/exchange.ts';
 import { type Host, target } from '../http/hosts.ts';
-import { type Lesson, lessonOf } from '../rate/learning.ts';
+import type { Transport } from '../http/transport.ts';
+import { readEnvelope } from '../parse/envelope.ts';
 import { judge } from '../parse/outcome.ts';
 import { accessTokenRecord } from '../parse/records.ts';
-import type { Transport } from '../http/transport.ts';
-import type { Answer, LookCause } from '../types.ts';
+import { type Lesson, lessonOf } from '../rate/learning.ts';
+import type { Answer, InconclusiveCause } from '../types.ts';
+import type { ClientToken, TokenFailure, TokenFetched } from './token.ts';
 
 /** The value of `Authorization` at the authorization host. */
 export function basicCredentials(clientId: string, clientSecret: string): string {
@@ -103,7 +103,7 @@ function failureOf(exchanged: Exchanged, lesson: Lesson): TokenFailure {
   return { cause: causeOf(exchanged) };
 }
 
-function causeOf(exchanged: Exchanged): LookCause {
+function causeOf(exchanged: Exchanged): InconclusiveCause {
   const outcome = judge(exchanged, 'read', exchanged.endedAt);
   if (outcome.class === 'rejected') return 'unauthorized';
   if (outcome.class === 'accepted') return 'unreadable';

@@ -6,14 +6,14 @@
  * secret are never written anywhere, failures are told by their kind only.
  */
 import { backoffMs } from '../../kernel/backoff.ts';
-import type { Chance } from '../../kernel/random.ts';
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Answer, LookCause } from '../types.ts';
+import type { Random } from '../../kernel/random.ts';
+import type { Answer, InconclusiveCause } from '../types.ts';
 
 /** Why there is no token; `answer` is what the service said to the fetch, when it was temporary. */
 export interface TokenFailure {
-  cause: LookCause;
+  cause: InconclusiveCause;
   retryAt?: Instant;
   answer?: Answer;
 }
@@ -46,7 +46,7 @@ export interface ClientTokenOptions {
   /** Fetches a token within its own deadline. Must not reject. */
   issue: () => Promise<TokenFetched>;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   log: Log;
 }
 

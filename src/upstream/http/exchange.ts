@@ -10,8 +10,8 @@
 import { type Dispatcher, errors } from 'undici';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { after } from '../../kernel/clock.ts';
-import { makeRelay, type Relay } from './stream-body.ts';
 import type { Answer, NotSentCause, Overflow, UnknownCause } from '../types.ts';
+import { makeRelay, type Relay } from './stream-body.ts';
 
 export interface ExchangeRequest {
   method: string;

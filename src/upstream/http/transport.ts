@@ -5,9 +5,9 @@
  */
 import { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
+import type { TrafficClass } from '../types.ts';
 import { makeConnectors } from './connect.ts';
 import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
-import type { TrafficClass } from '../types.ts';
 import { makeWriteLane } from './write-connections.ts';
 
 export interface Transport {
@@ -21,7 +21,7 @@ export interface TransportSettings {
   connectTimeoutMs: number;
   bodyBytesMax: number;
   /** Connections that are kept, for each origin. */
-  connections: { looks: number; 'app-read': number };
+  connections: { polls: number; 'app-read': number };
 }
 
 export function makeTransport(clock: Clock, settings: TransportSettings): Transport {
@@ -32,7 +32,7 @@ export function makeTransport(clock: Clock, settings: TransportSettings): Transp
   const open = new Set<Promise<unknown>>();
   let closed = false;
 
-  const poolOf = (lane: 'looks' | 'app-read', origin: string): Pool => {
+  const poolOf = (lane: 'polls' | 'app-read', origin: string): Pool => {
     const name = `${lane} ${origin}`;
     const known = pools.get(name);
     if (known) return known;

@@ -12,9 +12,9 @@
  */
 import { Client } from 'undici';
 import { after, type Clock, monotonicMs } from '../../kernel/clock.ts';
+import type { Answer } from '../types.ts';
 import type { Connected } from './connect.ts';
 import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
-import type { Answer } from '../types.ts';
 
 /** How long a connection may have been idle to be used again, in milliseconds. */
 const FRESH_MS = 1_000;

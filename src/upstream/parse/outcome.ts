@@ -10,11 +10,11 @@ import { parseWhole, wholeOf } from '../../kernel/amounts.ts';
 import { unreachable } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { headerOf, readEnvelope, type Said, saysMaintenance } from './envelope.ts';
 import type { Exchanged } from '../http/exchange.ts';
+import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
+import { headerOf, readEnvelope, type Said, saysMaintenance } from './envelope.ts';
 import { transactionResult } from './records.ts';
 import { retryAfter } from './retry-after.ts';
-import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
 
 /** Statuses, of the body or of HTTP, with which the service says no and has done nothing. */
 const REFUSALS = [400, 401, 403, 404, 405, 406, 422];

@@ -5,9 +5,10 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { readEnvelope, type Said } from './envelope.ts';
 import type { Exchanged } from '../http/exchange.ts';
 import { lessonOf } from '../rate/learning.ts';
+import type { Answer, InconclusiveCause, Observation } from '../types.ts';
+import { readEnvelope, type Said } from './envelope.ts';
 import { isUnauthorized, judge } from './outcome.ts';
 import {
   type MaintenanceRecord,
@@ -21,7 +22,6 @@ import {
   type WalletRecord,
   walletRecord,
 } from './records.ts';
-import type { Answer, Look, LookCause } from '../types.ts';
 
 /** How one kind of look reads its answer. */
 export interface Reading<T> {
@@ -96,9 +96,13 @@ function readRecord<T>(body: Uint8Array, reading: Reading<T>): T | undefined {
 }
 
 /** The judgement of one look. */
-export function judgeLook<T>(exchanged: Exchanged, reading: Reading<T>, now: Instant): Look<T> {
+export function classifyRead<T>(
+  exchanged: Exchanged,
+  reading: Reading<T>,
+  now: Instant,
+): Observation<T> {
   const { startedAt, endedAt } = exchanged;
-  const inconclusive = (cause: LookCause, retryAt?: Instant): Look<T> => ({
+  const inconclusive = (cause: InconclusiveCause, retryAt?: Instant): Observation<T> => ({
     startedAt,
     endedAt,
     result: 'inconclusive',
@@ -129,13 +133,13 @@ function recordIn(said: Said): Json | undefined {
   return said.shape === 'json' ? said.value : undefined;
 }
 
-function lostCause(exchanged: Exclude<Exchanged, { end: 'answered' }>): LookCause {
+function lostCause(exchanged: Exclude<Exchanged, { end: 'answered' }>): InconclusiveCause {
   if (exchanged.end === 'not_sent') return 'unreachable';
   if (exchanged.end === 'streamed') return 'unreadable';
   return ['reset', 'timeout', 'aborted'].includes(exchanged.cause) ? 'unreachable' : 'unreadable';
 }
 
-function refusalCause(exchanged: Exchanged, answer: Answer): LookCause {
+function refusalCause(exchanged: Exchanged, answer: Answer): InconclusiveCause {
   const outcome = judge(exchanged, 'read', exchanged.endedAt);
   if (outcome.class === 'rejected')
     return isUnauthorized(outcome) || outcome.status === 403 ? 'unauthorized' : 'refused';

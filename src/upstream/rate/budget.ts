@@ -5,10 +5,10 @@
  * Every wait has a deadline and a signal, the queue has a bound, and `close` ends all of it.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
-import { makePace } from './token-bucket.ts';
-import type { Quota } from './quota.ts';
-import { makeTurns } from './priority-queue.ts';
 import type { Priority, TrafficClass } from '../types.ts';
+import { makeTurns } from './priority-queue.ts';
+import type { Quota } from './quota.ts';
+import { makePace } from './token-bucket.ts';
 
 export interface BudgetSettings {
   concurrencyMax: number;
@@ -65,10 +65,10 @@ export function makeBudget(
   settings: BudgetSettings,
   onRate: (perS: number) => void,
 ): Budget {
-  return new LookBudget(quota, clock, settings, onRate);
+  return new ReadBudget(quota, clock, settings, onRate);
 }
 
-class LookBudget implements Budget {
+class ReadBudget implements Budget {
   readonly #quota: Quota;
   readonly #clock: Clock;
   readonly #settings: BudgetSettings;
@@ -100,7 +100,7 @@ class LookBudget implements Budget {
   }
 
   nextAt(): Instant {
-    return Math.max(this.#pace.nextAt(this.#clock.now()), this.#quota.blockedUntil('looks') ?? 0);
+    return Math.max(this.#pace.nextAt(this.#clock.now()), this.#quota.blockedUntil('polls') ?? 0);
   }
 
   ratePerS(): number {
@@ -210,7 +210,7 @@ class LookBudget implements Budget {
   }
 
   #isShut(): boolean {
-    return this.#closed || this.#quota.blockedUntil('looks') !== undefined;
+    return this.#closed || this.#quota.blockedUntil('polls') !== undefined;
   }
 
   #measured(): number {

@@ -3,12 +3,12 @@
  * Whatever sends a request passes its end through here, so that no `Retry-After` is lost.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import type { Budget } from './budget.ts';
-import { headerOf, readEnvelope } from '../parse/envelope.ts';
 import type { Exchanged } from '../http/exchange.ts';
+import { headerOf, readEnvelope } from '../parse/envelope.ts';
 import { unavailability } from '../parse/outcome.ts';
 import { retryAfter } from '../parse/retry-after.ts';
 import type { TrafficClass } from '../types.ts';
+import type { Budget } from './budget.ts';
 
 export type Lesson =
   | { kind: 'throttled'; retryAt?: Instant }
@@ -41,7 +41,7 @@ export async function learn(budget: Budget, cls: TrafficClass, lesson: Lesson): 
       // Apps are still forwarded to the service, whose own 503 stands; only looks are silent.
       return lesson.retryAt === undefined ? undefined : budget.silence(lesson.retryAt);
     case 'fine':
-      return cls === 'looks' ? budget.succeeded() : undefined;
+      return cls === 'polls' ? budget.succeeded() : undefined;
     case 'nothing':
       return undefined;
   }

@@ -22,7 +22,7 @@ export interface Control {
   /** From when the rate recovers; null as long as nothing was throttled. */
   throttledAt: Instant | null;
   /** Since when there was neither a throttling nor a doubling. */
-  cleanSince: Instant;
+  quietSince: Instant;
 }
 
 /** The control at the start of a daemon, from what was kept or from the beginning. */
@@ -34,7 +34,7 @@ export function beginControl(
 ): Control {
   const rate = clamp(kept && kept.rate > 0 ? kept.rate : startRate, ceiling);
   const { lastMax = null, throttledAt = null } = kept ?? {};
-  return { rate, lastMax, throttledAt, cleanSince: now };
+  return { rate, lastMax, throttledAt, quietSince: now };
 }
 
 /** K: the seconds from a throttling at rate `lastMax` until that rate is reached again. */
@@ -56,7 +56,7 @@ export function cubicRate(lastMax: number, throttledAt: Instant, now: Instant): 
 export function onThrottle(control: Control, measured: number, resumeAt: Instant): Control {
   const lastMax = Math.max(RATE_MIN_PER_S, Math.min(measured, control.rate));
   const rate = Math.max(RATE_MIN_PER_S, BETA * lastMax);
-  return { rate, lastMax, throttledAt: resumeAt, cleanSince: resumeAt };
+  return { rate, lastMax, throttledAt: resumeAt, quietSince: resumeAt };
 }
 
 /**
@@ -69,10 +69,10 @@ export function onSuccess(
   ceiling: number,
   now: Instant,
 ): Control {
-  const { rate, lastMax, throttledAt, cleanSince } = control;
+  const { rate, lastMax, throttledAt, quietSince } = control;
   if (lastMax === null || throttledAt === null) {
-    if (rate >= ceiling || now - cleanSince < DOUBLING_MS) return control;
-    return { ...control, rate: clamp(rate * 2, ceiling), cleanSince: now };
+    if (rate >= ceiling || now - quietSince < DOUBLING_MS) return control;
+    return { ...control, rate: clamp(rate * 2, ceiling), quietSince: now };
   }
   const risen = Math.min(cubicRate(lastMax, throttledAt, now), 2 * measured);
   return risen > rate ? { ...control, rate: clamp(risen, ceiling) } : control;

@@ -6,12 +6,12 @@
  * A deadline that a look draws stops looks; one that app traffic draws stops looks and that class.
  */
 import { backoffMs } from '../../kernel/backoff.ts';
-import type { Chance } from '../../kernel/random.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
-import { beginControl, type Control, onSuccess, onThrottle } from './limiter.ts';
+import type { Random } from '../../kernel/random.ts';
 import { SILENCE_MAX_MS } from '../parse/retry-after.ts';
 import type { QuotaKeeper, QuotaState, TrafficClass } from '../types.ts';
+import { beginControl, type Control, onSuccess, onThrottle } from './limiter.ts';
 
 export interface Quota {
   blockedUntil(cls: TrafficClass): Instant | undefined;
@@ -32,7 +32,7 @@ export interface Quota {
 export interface QuotaOptions {
   keeper: QuotaKeeper;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   log: Log;
   ceiling: number;
   startRate: number;
@@ -86,22 +86,22 @@ class KeptQuota implements Quota {
         : // A little later than asked, so that daemons do not come back at one instant.
           (retryAt - now) * (1 + 0.1 * chance.unit());
     this.#throttlesInARow += 1;
-    this.#block('looks', now + Math.ceil(silence));
+    this.#block('polls', now + Math.ceil(silence));
     // Apps get the service's own answer; without a deadline nothing is kept from them.
-    if (cls !== 'looks' && retryAt !== undefined) this.#block(cls, retryAt);
-    const resumeAt = this.blockedUntil('looks') ?? now;
+    if (cls !== 'polls' && retryAt !== undefined) this.#block(cls, retryAt);
+    const resumeAt = this.blockedUntil('polls') ?? now;
     // Answers to requests that were open together count as one throttling.
     const again = this.#control.throttledAt !== null && this.#control.throttledAt > now;
     this.#control = again
-      ? { ...this.#control, throttledAt: resumeAt, cleanSince: resumeAt }
+      ? { ...this.#control, throttledAt: resumeAt, quietSince: resumeAt }
       : onThrottle(this.#control, measured, resumeAt);
     log.info({ class: cls, until: resumeAt, perS: this.#control.rate }, 'throttled');
-    await Promise.all([this.#save('looks'), ...(cls === 'looks' ? [] : [this.#save(cls)])]);
+    await Promise.all([this.#save('polls'), ...(cls === 'polls' ? [] : [this.#save(cls)])]);
   }
 
   async silence(until: Instant): Promise<void> {
-    this.#block('looks', until);
-    await this.#save('looks');
+    this.#block('polls', until);
+    await this.#save('polls');
   }
 
   succeeded(measured: number): void {
@@ -110,14 +110,14 @@ class KeptQuota implements Quota {
     this.#throttlesInARow = 0;
     this.#control = onSuccess(this.#control, measured, ceiling, now);
     if (this.#control.rate !== this.#savedRate && now - this.#savedAt >= SAVE_EVERY_MS)
-      void this.#save('looks');
+      void this.#save('polls');
   }
 
   async sync(): Promise<void> {
     const { keeper, startRate, ceiling, clock } = this.#options;
     for (const kept of await keeper.load()) {
       if (kept.blockedUntil !== null) this.#block(kept.name, kept.blockedUntil);
-      if (kept.name !== 'looks') continue;
+      if (kept.name !== 'polls') continue;
       const mine = this.#control.throttledAt;
       const newer = kept.throttledAt !== null && kept.throttledAt > (mine ?? 0);
       // Without a throttling between us and the keeper, the faster learner is right.
@@ -127,7 +127,7 @@ class KeptQuota implements Quota {
   }
 
   async flush(): Promise<void> {
-    if (this.#control.rate !== this.#savedRate) await this.#save('looks');
+    if (this.#control.rate !== this.#savedRate) await this.#save('polls');
   }
 
   #block(cls: TrafficClass, until: Instant): void {
@@ -139,7 +139,7 @@ class KeptQuota implements Quota {
     const { rate, lastMax, throttledAt } = this.#control;
     const blockedUntil = this.#until.get(name) ?? null;
     const state: QuotaState =
-      name === 'looks'
+      name === 'polls'
         ? { name, blockedUntil, rate, lastMax, throttledAt }
         : { name, blockedUntil, rate: 0, lastMax: null, throttledAt: null };
     this.#savedAt = clock.now();

@@ -34,7 +34,7 @@ export function makePace(rate: number, share: number, start: Instant): Pace {
   let perS = rate;
   let level = BURST;
   let at = start;
-  let lastLookAt = Number.NEGATIVE_INFINITY;
+  let lastReadAt = Number.NEGATIVE_INFINITY;
   const app = makeMeter(start);
   const all = makeMeter(start);
 
@@ -42,7 +42,7 @@ export function makePace(rate: number, share: number, start: Instant): Pace {
     level = Math.min(BURST, level + (Math.max(0, now - at) / 1000) * perS);
     at = Math.max(at, now);
   };
-  const shareAt = () => lastLookAt + 1000 / (perS * share);
+  const shareAt = () => lastReadAt + 1000 / (perS * share);
   return {
     free(now) {
       settle(now);
@@ -58,7 +58,7 @@ export function makePace(rate: number, share: number, start: Instant): Pace {
       settle(now);
       // A look of the share is paid for by nobody: a debt is not deepened by it.
       level = Math.max(level - 1, Math.min(level, 0));
-      lastLookAt = now;
+      lastReadAt = now;
       all.count(now);
     },
     charge(now) {

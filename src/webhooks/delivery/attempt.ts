@@ -32,7 +32,7 @@ export interface Sent extends Answer {
   headers: Record<string, string> | null;
 }
 
-export interface Sender {
+export interface AttemptClient {
   post(post: Post): Promise<Sent>;
   /** Ends what is under way with the error `interrupted`. */
   interrupt(): void;
@@ -50,7 +50,11 @@ const KEPT_HEADERS = [
 ];
 const HEADER_LENGTH_MAX = 512;
 
-export function makeSender(limits: SendLimits, allowed: AllowedRanges, resolve: Resolve): Sender {
+export function makeAttemptClient(
+  limits: SendLimits,
+  allowed: AllowedRanges,
+  resolve: Resolve,
+): AttemptClient {
   const agent = new Agent({
     connections: limits.connectionsPerOrigin,
     pipelining: 1,

@@ -4,29 +4,29 @@
  * Several daemons pass at the same time; each claims what no other holds.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import type { Chance } from '../../kernel/random.ts';
 import { type Clock, type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
-import { Courier, type Job } from './sender.ts';
-import * as store from './store.ts';
+import type { Random } from '../../kernel/random.ts';
+import type { WebhookSettings } from '../settings.ts';
+import { type AttemptClient, type Sent, unsent } from './attempt.ts';
 import type { Envelopes } from './envelope.ts';
 import { fromRing, inFlightMax, rateAllowance, rateFreeAt, shareOut } from './limits.ts';
 import { planClaims } from './plan-store.ts';
-import { type Sender, type Sent, unsent } from './attempt.ts';
-import type { WebhookSettings } from '../settings.ts';
-import { type Emit, Settler } from './result-writer.ts';
+import { type Emit, ResultWriter } from './result-writer.ts';
+import { type Job, Sender } from './sender.ts';
+import * as store from './store.ts';
 
-export interface WorkerNeeds {
+export interface DispatcherDeps {
   db: Db;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
   envelopes: Envelopes;
-  sender: Sender;
+  client: AttemptClient;
   emit: Emit;
   daemons: () => number;
   /** Asks for a pass soon. */
@@ -53,53 +53,53 @@ const NEVER = Number.POSITIVE_INFINITY;
 const LAST_SETTLE_MS = 2_000;
 
 export class Worker {
-  private readonly given: WorkerNeeds;
-  private readonly courier: Courier;
-  private readonly settler: Settler;
+  private readonly given: DispatcherDeps;
+  private readonly sender: Sender;
+  private readonly resultWriter: ResultWriter;
   /** Where the next look at the endpoints starts, and who was served last. */
   private page = '';
   private served = '';
   /** Endpoints with work that the last pass had no room for; empty: it had no room at all. */
-  private hungry: readonly store.ActiveEndpoint[] | undefined;
+  private starved: readonly store.ActiveEndpoint[] | undefined;
 
-  constructor(given: WorkerNeeds) {
+  constructor(given: DispatcherDeps) {
     this.given = given;
-    this.settler = new Settler({ ...given, woken: () => given.wake() });
-    this.courier = new Courier({
+    this.resultWriter = new ResultWriter({ ...given, woken: () => given.wake() });
+    this.sender = new Sender({
       clock: given.clock,
       settings: given.settings,
       daemons: given.daemons,
       send: (job, startedAt) => this.send(job, startedAt),
       done: (job, startedAt, sent) => {
-        this.settler.add({ job, startedAt, endedAt: given.clock.now(), sent });
+        this.resultWriter.add({ job, startedAt, endedAt: given.clock.now(), sent });
       },
-      unsent: (jobs) => this.settler.release(jobs),
+      unsent: (jobs) => this.resultWriter.release(jobs),
       moved: () => this.feed(),
     });
   }
 
   /** Deliveries held by this daemon, on the wire or waiting for their turn. */
   get held(): number {
-    return this.courier.held;
+    return this.sender.held;
   }
 
   /** @throws DatabaseError when the database is away */
   async runOnce(now: Instant): Promise<Pass> {
-    const room = this.courier.room();
+    const room = this.sender.room();
     if (room === 0) {
-      this.hungry = [];
+      this.starved = [];
       return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
-    const look = await this.given.db.begin((tx) => this.look(tx, room, now));
-    const { active, ready, jobs, parked } = look;
-    this.page = look.page;
-    this.hungry = look.chosen.length === 0 && ready.length > 0 ? ready : undefined;
-    this.served = look.chosen.at(-1)?.endpointId ?? this.served;
-    this.courier.take(jobs.filter(({ claimed }) => claimed.body !== null));
+    const observation = await this.given.db.begin((tx) => this.observation(tx, room, now));
+    const { active, ready, jobs, parked } = observation;
+    this.page = observation.page;
+    this.starved = observation.chosen.length === 0 && ready.length > 0 ? ready : undefined;
+    this.served = observation.chosen.at(-1)?.endpointId ?? this.served;
+    this.sender.take(jobs.filter(({ claimed }) => claimed.body !== null));
     // The event is older than what is kept: there is nothing left to send.
     for (const job of jobs.filter(({ claimed }) => claimed.body === null))
-      this.settler.add({ job, startedAt: now, endedAt: now, sent: undefined });
-    const more = jobs.length + parked > 0 || look.cancelled || look.page !== '';
+      this.resultWriter.add({ job, startedAt: now, endedAt: now, sent: undefined });
+    const more = jobs.length + parked > 0 || observation.cancelled || observation.page !== '';
     if (more) return { attempted: jobs.length, more };
     // What is due and was not claimed had no room, or another daemon is at it.
     const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
@@ -107,7 +107,7 @@ export class Worker {
   }
 
   /** Looks who has work and claims a share of it, in one transaction; changes nothing here. */
-  private async look(tx: Tx, room: number, now: Instant) {
+  private async observation(tx: Tx, room: number, now: Instant) {
     await planClaims(tx);
     const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
     const page = (active.length === EXAMINED_MAX && active.at(-1)?.endpointId) || '';
@@ -116,7 +116,7 @@ export class Worker {
     const ready = active.filter((endpoint) => isReady(endpoint, now));
     const wanted = ready.map(({ endpointId, consecutiveFailures }) => ({
       endpointId,
-      n: this.courier.roomFor(endpointId, consecutiveFailures),
+      n: this.sender.roomFor(endpointId, consecutiveFailures),
     }));
     const fitting = wanted.filter(({ n }) => n > 0);
     const chosen = fromRing(fitting, this.served, room);
@@ -131,24 +131,24 @@ export class Worker {
    */
   async drain(timeoutMs: number): Promise<void> {
     const endMs = monotonicMs() + timeoutMs;
-    for (let left = timeoutMs; this.courier.held > 0 && left > 0; left = endMs - monotonicMs())
-      await this.courier.progress(left);
-    if (this.courier.held > 0) {
-      this.courier.giveBack();
-      this.given.sender.interrupt();
-      while (this.courier.sending > 0) await this.courier.progress(LAST_SETTLE_MS);
+    for (let left = timeoutMs; this.sender.held > 0 && left > 0; left = endMs - monotonicMs())
+      await this.sender.progress(left);
+    if (this.sender.held > 0) {
+      this.sender.giveBack();
+      this.given.client.interrupt();
+      while (this.sender.sending > 0) await this.sender.progress(LAST_SETTLE_MS);
     }
-    await this.settler.settled();
+    await this.resultWriter.settled();
   }
 
   /** Asks for a pass when there is room for what the last one had none for. */
   private feed(): void {
-    const hungry = this.hungry;
-    if (!hungry || this.courier.room() === 0) return;
+    const starved = this.starved;
+    if (!starved || this.sender.room() === 0) return;
     const fits = ({ endpointId, consecutiveFailures }: store.ActiveEndpoint) =>
-      this.courier.roomFor(endpointId, consecutiveFailures) > 0;
-    if (hungry.length > 0 && !hungry.some(fits)) return;
-    this.hungry = undefined;
+      this.sender.roomFor(endpointId, consecutiveFailures) > 0;
+    if (starved.length > 0 && !starved.some(fits)) return;
+    this.starved = undefined;
     this.given.wake();
   }
 
@@ -187,11 +187,11 @@ export class Worker {
   }
 
   private async send(job: Job, startedAt: Instant): Promise<Sent> {
-    const { envelopes, sender, log } = this.given;
+    const { envelopes, client, log } = this.given;
     const { claimed, endpoint } = job;
     try {
       const event = { id: claimed.eventId, body: claimed.body ?? '' };
-      const sent = await sender.post(envelopes.post(endpoint, event, startedAt));
+      const sent = await client.post(envelopes.post(endpoint, event, startedAt));
       return { ...sent, body: sent.body && envelopes.withhold(endpoint, sent.body) };
     } catch (err) {
       log.error({ err, endpointId: claimed.endpointId }, 'webhook could not be prepared');

@@ -3,25 +3,25 @@
  * What was opened is kept in memory only, for as long as the endpoint's sealed texts stay the same.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import type { Seal } from '../../kernel/encryption.ts';
-import type { AllowedRanges } from './address.ts';
+import type { Encryption } from '../../kernel/encryption.ts';
 import { liveKeys, type ReadyKey, readyKey, type SigningKey } from '../endpoints/keys.ts';
 import { openHeaders, openKeys } from '../endpoints/secrets.ts';
+import { judgeUrl } from '../endpoints/url.ts';
+import type { AllowedRanges } from './address.ts';
 import type { Post } from './attempt.ts';
 import { signedHeaders } from './sign.ts';
-import { judgeUrl } from '../endpoints/url.ts';
 
 /** The columns of an endpoint that decide how it is sent to. */
-export interface SealedEndpoint {
+export interface EncryptedEndpoint {
   endpointId: string;
   url: string;
   signing: string[];
-  sealedSecrets: string;
-  sealedHeaders: string | null;
+  encryptedSecrets: string;
+  encryptedHeaders: string | null;
 }
 
 interface Opened {
-  from: SealedEndpoint;
+  from: EncryptedEndpoint;
   url: URL;
   headers: Record<string, string>;
   keys: (SigningKey & { ready: ReadyKey })[];
@@ -30,9 +30,9 @@ interface Opened {
 
 export interface Envelopes {
   /** The request for one attempt, signed with every key that lives. @throws Failure */
-  post(endpoint: SealedEndpoint, event: { id: string; body: string }, now: Instant): Post;
+  post(endpoint: EncryptedEndpoint, event: { id: string; body: string }, now: Instant): Post;
   /** A receiver's text without what only it and we should know. */
-  withhold(endpoint: SealedEndpoint, text: string): string;
+  withhold(endpoint: EncryptedEndpoint, text: string): string;
 }
 
 const OPENED_MAX = 1_000;
@@ -40,12 +40,12 @@ const OPENED_MAX = 1_000;
 const SECRET_LENGTH_MIN = 6;
 
 export function makeEnvelopes(given: {
-  seal: Seal;
+  seal: Encryption;
   allowed: AllowedRanges;
   userAgent: string;
 }): Envelopes {
   const cache = new Map<string, Opened>();
-  const opened = (endpoint: SealedEndpoint): Opened => {
+  const opened = (endpoint: EncryptedEndpoint): Opened => {
     const known = cache.get(endpoint.endpointId);
     if (known && isSame(known.from, endpoint)) return known;
     if (cache.size >= OPENED_MAX) cache.clear();
@@ -78,22 +78,22 @@ export function makeEnvelopes(given: {
   };
 }
 
-function open(endpoint: SealedEndpoint, seal: Seal, allowed: AllowedRanges): Opened {
-  const all = openKeys(seal, endpoint.endpointId, endpoint.sealedSecrets);
+function open(endpoint: EncryptedEndpoint, seal: Encryption, allowed: AllowedRanges): Opened {
+  const all = openKeys(seal, endpoint.endpointId, endpoint.encryptedSecrets);
   const keys = all
     .filter((key) => endpoint.signing.includes(key.scheme))
     .map((key) => ({ ...key, ready: readyKey(key.secret) }));
-  const headers = openHeaders(seal, endpoint.endpointId, endpoint.sealedHeaders);
+  const headers = openHeaders(seal, endpoint.endpointId, endpoint.encryptedHeaders);
   const values = [...Object.values(headers), ...all.map((key) => key.secret)];
   const secrets = values.filter((value) => value.length >= SECRET_LENGTH_MIN);
   return { from: endpoint, url: judgeUrl(endpoint.url, allowed), headers, keys, secrets };
 }
 
-function isSame(a: SealedEndpoint, b: SealedEndpoint): boolean {
+function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {
   return (
     a.url === b.url &&
-    a.sealedSecrets === b.sealedSecrets &&
-    a.sealedHeaders === b.sealedHeaders &&
+    a.encryptedSecrets === b.encryptedSecrets &&
+    a.encryptedHeaders === b.encryptedHeaders &&
     a.signing.join() === b.signing.join()
   );
 }

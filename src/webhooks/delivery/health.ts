@@ -5,8 +5,8 @@
  * success heals it.
  */
 import { backoffMs } from '../../kernel/backoff.ts';
-import type { Chance } from '../../kernel/random.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import type { Random } from '../../kernel/random.ts';
 
 export interface Health {
   consecutiveFailures: number;
@@ -51,7 +51,7 @@ export function foldHealth(
   health: Health,
   signs: readonly Sign[],
   policy: HealthPolicy,
-  chance: Chance,
+  chance: Random,
 ): { health: Health; change: HealthChange } {
   let now = health;
   let change: HealthChange;
@@ -74,7 +74,7 @@ export function isOpen(health: Health, policy: HealthPolicy): boolean {
   return health.consecutiveFailures >= policy.openAfter;
 }
 
-function afterFailure(health: Health, sign: Sign, policy: HealthPolicy, chance: Chance): Health {
+function afterFailure(health: Health, sign: Sign, policy: HealthPolicy, chance: Random): Health {
   const open = isOpen(health, policy);
   // What was already under way when the breaker opened says nothing new.
   const counts = !open || sign.startedAt >= (health.holdUntil ?? 0);

@@ -5,18 +5,18 @@
  * group that cannot be written is tried again until its leases end; then its deliveries repeat.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import type { Chance } from '../../kernel/random.ts';
 import { type Clock, type Instant, pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
+import type { Random } from '../../kernel/random.ts';
 import type { EventDraft, OutboxEvent } from '../../outbox/events.ts';
-import type { Job } from './sender.ts';
 import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/events.ts';
+import type { WebhookSettings } from '../settings.ts';
+import type { Sent } from './attempt.ts';
 import { foldHealth, type Health, type Sign } from './health.ts';
 import { planByIndex } from './plan-store.ts';
-import type { Sent } from './attempt.ts';
-import type { WebhookSettings } from '../settings.ts';
 import * as store from './result-store.ts';
+import type { Job } from './sender.ts';
 import { judge, type Verdict } from './verdict.ts';
 
 /** Records events in the given transaction. */
@@ -37,10 +37,10 @@ interface Judged extends Outcome {
   settlement: store.Settlement;
 }
 
-export interface SettlerNeeds {
+export interface ResultWriterDeps {
   db: Db;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
@@ -54,13 +54,13 @@ const AGAIN_AFTER_MS = 200;
 /** How stale the last success of a healthy endpoint may be shown. */
 const SUCCESS_STALE_MS = 10_000;
 
-export class Settler {
-  private readonly given: SettlerNeeds;
+export class ResultWriter {
+  private readonly given: ResultWriterDeps;
   private outcomes: Outcome[] = [];
   private unsent: Job[] = [];
   private running: Promise<void> | undefined;
 
-  constructor(given: SettlerNeeds) {
+  constructor(given: ResultWriterDeps) {
     this.given = given;
   }
 

@@ -6,10 +6,10 @@
  * the slots and never all of them.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
-import type { Claimed, ClaimedEndpoint } from './store.ts';
-import { inFlightMax, nextWindow } from './limits.ts';
-import type { Sent } from './attempt.ts';
 import type { WebhookSettings } from '../settings.ts';
+import type { Sent } from './attempt.ts';
+import { inFlightMax, nextWindow } from './limits.ts';
+import type { Claimed, ClaimedEndpoint } from './store.ts';
 import { isSuccess } from './verdict.ts';
 
 /** A claimed delivery with its endpoint as it was at the claim. */
@@ -19,7 +19,7 @@ export interface Job {
   leaseUntil: Instant;
 }
 
-export interface CourierNeeds {
+export interface SenderDeps {
   clock: Clock;
   settings: WebhookSettings;
   /** Daemons that share the endpoints. */
@@ -47,8 +47,8 @@ interface Lane {
   inRing: boolean;
 }
 
-export class Courier {
-  private readonly given: CourierNeeds;
+export class Sender {
+  private readonly given: SenderDeps;
   private readonly lanes = new Map<string, Lane>();
   private readonly ring: Lane[] = [];
   /** Lanes with nothing but retries, while these have no slot. */
@@ -59,7 +59,7 @@ export class Courier {
   private slow = 0;
   private retrying = 0;
 
-  constructor(given: CourierNeeds) {
+  constructor(given: SenderDeps) {
     this.given = given;
   }
 

@@ -6,8 +6,9 @@
  * uses up no try, but the delivery's whole time is bounded. A 410 ends the endpoint, not the
  * delivery: should somebody enable the endpoint again, it goes on where it stopped.
  */
-import type { Chance } from '../../kernel/random.ts';
+
 import type { Instant } from '../../kernel/clock.ts';
+import type { Random } from '../../kernel/random.ts';
 
 /** What came back: a status, or why there was none. */
 export interface Answer {
@@ -54,7 +55,7 @@ export function judge(
   progress: Progress,
   policy: RetryPolicy,
   now: Instant,
-  chance: Chance,
+  chance: Random,
 ): Verdict {
   const { status } = answer;
   if (answer.error === null && isSuccess(status))
@@ -96,6 +97,6 @@ export function retryAfterMs(
   return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), maxMs);
 }
 
-function withJitter(stepMs: number, part: number, chance: Chance): number {
+function withJitter(stepMs: number, part: number, chance: Random): number {
   return Math.ceil(stepMs * (1 + part * chance.unit()));
 }

@@ -5,16 +5,17 @@
  */
 import type { Db } from '../../db/connect.ts';
 import { must } from '../../kernel/assert.ts';
-import type { Chance } from '../../kernel/random.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Encryption } from '../../kernel/encryption.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import type { Seal } from '../../kernel/encryption.ts';
+import type { Random } from '../../kernel/random.ts';
 import type { AllowedRanges } from '../delivery/address.ts';
-import { disabledEvent, testEvent } from './events.ts';
-import { type EndpointInput, judgeInput, type Ordering } from './rules.ts';
-import * as store from './store.ts';
 import { HEALTHY, type Health } from '../delivery/health.ts';
+import { disableEndpoint } from '../delivery/result-store.ts';
+import type { Emit } from '../delivery/result-writer.ts';
+import type { WebhookSettings } from '../settings.ts';
+import { disabledEvent, testEvent } from './events.ts';
 import {
   liveKeys,
   makeKey,
@@ -24,10 +25,9 @@ import {
   type Scheme,
   type SigningKey,
 } from './keys.ts';
+import { type EndpointInput, judgeInput, type Ordering } from './rules.ts';
 import { closeHeaders, closeKeys, openHeaders, openKeys } from './secrets.ts';
-import type { WebhookSettings } from '../settings.ts';
-import { disableEndpoint } from '../delivery/result-store.ts';
-import type { Emit } from '../delivery/result-writer.ts';
+import * as store from './store.ts';
 
 /** An endpoint as it may be shown: no secret, no value of a header. */
 export interface Endpoint {
@@ -58,12 +58,12 @@ export interface NewKeys {
   publicKey: string | null;
 }
 
-export interface EndpointsNeeds {
+export interface EndpointsDeps {
   db: Db;
   clock: Clock;
-  chance: Chance;
+  chance: Random;
   ids: Ids;
-  seal: Seal;
+  seal: Encryption;
   settings: WebhookSettings;
   allowed: AllowedRanges;
   emit: Emit;
@@ -73,7 +73,7 @@ const LISTED_MAX = 1_000;
 
 export type Endpoints = ReturnType<typeof makeEndpoints>;
 
-export function makeEndpoints(given: EndpointsNeeds) {
+export function makeEndpoints(given: EndpointsDeps) {
   const { db, clock, seal } = given;
   const show = (row: store.EndpointRow) => shown(row, seal, clock.now());
   return {
@@ -135,7 +135,7 @@ export function makeEndpoints(given: EndpointsNeeds) {
 }
 
 async function create(
-  given: EndpointsNeeds,
+  given: EndpointsDeps,
   input: EndpointInput,
   createdBy: string,
 ): Promise<{ endpoint: Endpoint } & NewKeys> {
@@ -155,8 +155,8 @@ async function create(
     ordering: wanted.ordering ?? 'none',
     signing,
     ratePerS: wanted.ratePerS ?? null,
-    sealedSecrets: closeKeys(seal, id, keys),
-    sealedHeaders: closeHeaders(seal, id, wanted.headers ?? {}),
+    encryptedSecrets: closeKeys(seal, id, keys),
+    encryptedHeaders: closeHeaders(seal, id, wanted.headers ?? {}),
     publicKey: newKeys(keys).publicKey,
     ...{ state: 'enabled', stateReason: null, stateAt: now, createdBy, createdAt: now },
   };
@@ -166,7 +166,7 @@ async function create(
 
 /** Changes one endpoint under its lock. @throws Failure `not_found` */
 function change(
-  { db }: EndpointsNeeds,
+  { db }: EndpointsDeps,
   id: string,
   patchOf: (row: store.EndpointRow) => Partial<store.EndpointRow>,
 ): Promise<store.EndpointRow> {
@@ -178,7 +178,7 @@ function change(
   });
 }
 
-async function update(given: EndpointsNeeds, id: string, input: Partial<EndpointInput>) {
+async function update(given: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, chance, seal } = given;
   const { headers, ...plain } = judgeInput(input, given.allowed);
   const now = clock.now();
@@ -189,14 +189,14 @@ async function update(given: EndpointsNeeds, id: string, input: Partial<Endpoint
       .map((scheme) => makeKey(scheme, now, chance));
     return {
       ...patchOf(plain),
-      ...(headers === undefined ? {} : { sealedHeaders: closeHeaders(seal, id, headers) }),
+      ...(headers === undefined ? {} : { encryptedHeaders: closeHeaders(seal, id, headers) }),
       ...(plain.signing === undefined ? {} : signingPatch(before, made, plain.signing, seal)),
     };
   });
   return { endpoint: shown(row, seal, now), ...newKeys(made) };
 }
 
-async function enable({ db, clock, seal }: EndpointsNeeds, id: string): Promise<Endpoint> {
+async function enable({ db, clock, seal }: EndpointsDeps, id: string): Promise<Endpoint> {
   const now = clock.now();
   return db.begin(async ({ orm }) => {
     const row = found(await store.lockEndpoint(orm, id));
@@ -208,7 +208,7 @@ async function enable({ db, clock, seal }: EndpointsNeeds, id: string): Promise<
   });
 }
 
-async function disable(given: EndpointsNeeds, id: string): Promise<Endpoint> {
+async function disable(given: EndpointsDeps, id: string): Promise<Endpoint> {
   const { db, clock, seal, emit } = given;
   const now = clock.now();
   return db.begin(async (tx) => {
@@ -219,22 +219,22 @@ async function disable(given: EndpointsNeeds, id: string): Promise<Endpoint> {
   });
 }
 
-async function rotate(given: EndpointsNeeds, id: string, overlapMs: number) {
+async function rotate(given: EndpointsDeps, id: string, overlapMs: number) {
   const { clock, chance, seal } = given;
   const now = clock.now();
   let fresh: SigningKey[] = [];
   const row = await change(given, id, (before) => {
     fresh = (before.signing as Scheme[]).map((scheme) => makeKey(scheme, now, chance));
-    const keys = rotateKeys(openKeys(seal, id, before.sealedSecrets), fresh, overlapMs, now);
+    const keys = rotateKeys(openKeys(seal, id, before.encryptedSecrets), fresh, overlapMs, now);
     return {
-      sealedSecrets: closeKeys(seal, id, keys),
+      encryptedSecrets: closeKeys(seal, id, keys),
       publicKey: newKeys(fresh).publicKey ?? before.publicKey,
     };
   });
   return { endpoint: shown(row, seal, now), ...newKeys(fresh) };
 }
 
-async function sendTest(given: EndpointsNeeds, id: string): Promise<{ eventId: string }> {
+async function sendTest(given: EndpointsDeps, id: string): Promise<{ eventId: string }> {
   return given.db.begin(async (tx) => {
     const row = found(await store.findEndpoint(tx.orm, id));
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
@@ -248,15 +248,15 @@ function found(row: store.EndpointRow | undefined): store.EndpointRow {
   return row;
 }
 
-function shown(row: store.EndpointRow, seal: Seal, now: Instant): Endpoint {
-  const { sealedSecrets, sealedHeaders, ...rest } = row;
-  const keys = liveKeys(openKeys(seal, row.id, sealedSecrets), now);
+function shown(row: store.EndpointRow, seal: Encryption, now: Instant): Endpoint {
+  const { encryptedSecrets, encryptedHeaders, ...rest } = row;
+  const keys = liveKeys(openKeys(seal, row.id, encryptedSecrets), now);
   return {
     ...rest,
     ordering: row.ordering as Ordering,
     signing: row.signing as Scheme[],
     state: row.state as Endpoint['state'],
-    headerNames: Object.keys(openHeaders(seal, row.id, sealedHeaders)),
+    headerNames: Object.keys(openHeaders(seal, row.id, encryptedHeaders)),
     keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
   };
 }
@@ -284,13 +284,13 @@ function signingPatch(
   before: store.EndpointRow,
   made: readonly SigningKey[],
   signing: readonly Scheme[],
-  seal: Seal,
+  seal: Encryption,
 ): Partial<store.EndpointRow> {
-  const old = openKeys(seal, before.id, before.sealedSecrets);
+  const old = openKeys(seal, before.id, before.encryptedSecrets);
   const kept = old.filter((key) => signing.includes(key.scheme));
   const added = newKeys(made).publicKey;
   return {
-    sealedSecrets: closeKeys(seal, before.id, [...made, ...kept]),
+    encryptedSecrets: closeKeys(seal, before.id, [...made, ...kept]),
     publicKey: signing.includes('v1a') ? (added ?? before.publicKey) : null,
   };
 }

@@ -5,9 +5,9 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { must } from '../../kernel/assert.ts';
-import type { Chance } from '../../kernel/random.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import type { Random } from '../../kernel/random.ts';
 
 export const SCHEMES = ['v1', 'v1a'] as const;
 export type Scheme = (typeof SCHEMES)[number];
@@ -33,7 +33,7 @@ const PRIVATE_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
 /** A new key that signs from `from` on. */
-export function makeKey(scheme: Scheme, from: Instant, chance: Chance): SigningKey {
+export function makeKey(scheme: Scheme, from: Instant, chance: Random): SigningKey {
   const random = Buffer.from(chance.bytes(32));
   const secret =
     scheme === 'v1'

@@ -3,8 +3,8 @@
  * its own place, so that a text copied to another endpoint or column does not open.
  */
 import { z } from 'zod';
+import type { Encryption } from '../../kernel/encryption.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
-import type { Seal } from '../../kernel/encryption.ts';
 import { SCHEMES, type SigningKey } from './keys.ts';
 
 const keysShape = z.array(
@@ -17,20 +17,24 @@ const keysShape = z.array(
 );
 const headersShape = z.record(z.string(), z.string());
 
-const keysPlace = (endpointId: string) => `endpoints.sealed_secrets:${endpointId}`;
-const headersPlace = (endpointId: string) => `endpoints.sealed_headers:${endpointId}`;
+const keysPlace = (endpointId: string) => `endpoints.encrypted_secrets:${endpointId}`;
+const headersPlace = (endpointId: string) => `endpoints.encrypted_headers:${endpointId}`;
 
-export function closeKeys(seal: Seal, endpointId: string, keys: readonly SigningKey[]): string {
+export function closeKeys(
+  seal: Encryption,
+  endpointId: string,
+  keys: readonly SigningKey[],
+): string {
   return seal.close(jsonText(keys), keysPlace(endpointId));
 }
 
 /** @throws Failure `seal_broken` */
-export function openKeys(seal: Seal, endpointId: string, sealed: string): SigningKey[] {
+export function openKeys(seal: Encryption, endpointId: string, sealed: string): SigningKey[] {
   return keysShape.parse(parseJson(seal.open(sealed, keysPlace(endpointId))));
 }
 
 export function closeHeaders(
-  seal: Seal,
+  seal: Encryption,
   endpointId: string,
   headers: Readonly<Record<string, string>>,
 ): string | null {
@@ -40,7 +44,7 @@ export function closeHeaders(
 
 /** @throws Failure `seal_broken` */
 export function openHeaders(
-  seal: Seal,
+  seal: Encryption,
   endpointId: string,
   sealed: string | null,
 ): Record<string, string> {

@@ -12,8 +12,8 @@ export interface EndpointRow {
   eventTypes: string[];
   ordering: string;
   signing: string[];
-  sealedSecrets: string;
-  sealedHeaders: string | null;
+  encryptedSecrets: string;
+  encryptedHeaders: string | null;
   publicKey: string | null;
   ratePerS: number | null;
   state: string;
@@ -30,8 +30,8 @@ const COLUMNS = {
   eventTypes: endpoints.eventTypes,
   ordering: endpoints.ordering,
   signing: endpoints.signing,
-  sealedSecrets: endpoints.sealedSecrets,
-  sealedHeaders: endpoints.sealedHeaders,
+  encryptedSecrets: endpoints.encryptedSecrets,
+  encryptedHeaders: endpoints.encryptedHeaders,
   publicKey: endpoints.publicKey,
   ratePerS: endpoints.ratePerS,
   state: endpoints.state,
@@ -102,7 +102,7 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
     .update(endpoints)
     .set({
       ...{ deletedAt: now, state: 'disabled', stateReason: 'deleted', stateAt: now },
-      ...{ sealedSecrets: '', sealedHeaders: null, publicKey: null },
+      ...{ encryptedSecrets: '', encryptedHeaders: null, publicKey: null },
     })
     .where(and(eq(endpoints.id, id), alive))
     .returning({ id: endpoints.id });

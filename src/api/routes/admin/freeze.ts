@@ -1,8 +1,8 @@
 /** `/api/freeze` and `/api/unfreeze`: all writes stop at once and are released, with a reason. */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Freeze } from '../../../operations/operations.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import { instantOut, textIn, timeText } from '../../http/fields.ts';
 import { bodyRefusals, json, jsonBody } from '../../http/problems.ts';
 
@@ -21,7 +21,7 @@ const REASON_MAX = 2_000;
 const base = {
   method: 'post' as const,
   tags: ['operating'],
-  ...needs('admin'),
+  ...deps('admin'),
   request: { body: jsonBody(z.strictObject({ reason: textIn(REASON_MAX) })) },
 };
 
@@ -38,16 +38,16 @@ const unfreezeRoute = createRoute({
   responses: { 200: json('The freeze that ended', freeze), ...bodyRefusals },
 });
 
-export function addFreeze(app: Api, doors: ApiDoors): void {
-  const { journal, wake } = doors;
-  app.openapi(guarded(doors, freezeRoute), async (c) => {
+export function addFreeze(app: Api, deps: ApiDeps): void {
+  const { operations, wake } = deps;
+  app.openapi(guarded(deps, freezeRoute), async (c) => {
     const { reason } = c.req.valid('json');
-    const stands = await journal.freeze({ by: c.get('caller').owner, reason });
+    const stands = await operations.freeze({ by: c.get('caller').owner, reason });
     return reply(c, shownFreeze(stands), 200);
   });
-  app.openapi(guarded(doors, unfreezeRoute), async (c) => {
+  app.openapi(guarded(deps, unfreezeRoute), async (c) => {
     const { reason } = c.req.valid('json');
-    const ended = await journal.unfreeze({ by: c.get('caller').owner, reason });
+    const ended = await operations.unfreeze({ by: c.get('caller').owner, reason });
     wake('queue');
     return reply(c, shownFreeze(ended), 200);
   });

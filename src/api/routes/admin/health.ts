@@ -7,8 +7,8 @@ import { findMissingGuards } from '../../../db/guards.ts';
 import { isMigrated } from '../../../db/migrate.ts';
 import { after } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
 import { reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
 import { json, refusals } from '../../http/problems.ts';
 
 const state = z.object({ status: z.literal('ok') }).openapi('Health');
@@ -57,14 +57,14 @@ const keysRoute = createRoute({
   },
 });
 
-export function addHealth(app: Api, doors: ApiDoors): void {
+export function addHealth(app: Api, deps: ApiDeps): void {
   app.openapi(healthRoute, (c) => reply(c, { status: 'ok' as const }, 200));
   app.openapi(readyRoute, async (c) => {
-    await insistOnReady(doors);
+    await insistOnReady(deps);
     return reply(c, { status: 'ok' as const }, 200);
   });
   app.openapi(keysRoute, async (c) => {
-    const found = await doors.webhooks.publicKeys();
+    const found = await deps.webhooks.publicKeys();
     const keys = found.map(({ endpointId, publicKey }) => ({
       endpoint_id: endpointId,
       public_key: publicKey,
@@ -72,18 +72,18 @@ export function addHealth(app: Api, doors: ApiDoors): void {
     return reply(c, { keys }, 200);
   });
   app.openapi(metricsRoute, async (c) => {
-    const { journal, metrics } = doors;
+    const { operations, metrics } = deps;
     // Unknown while the database is away: then the last value stands.
     await withinDeadline(
-      journal.currentFreeze().then((freeze) => metrics.frozen.set(freeze === undefined ? 0 : 1)),
+      operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze === undefined ? 0 : 1)),
     );
-    const headers = { 'content-type': doors.metrics.contentType, 'cache-control': 'no-store' };
-    return c.text(await doors.metrics.text(), 200, headers);
+    const headers = { 'content-type': deps.metrics.contentType, 'cache-control': 'no-store' };
+    return c.text(await deps.metrics.text(), 200, headers);
   });
 }
 
 /** @throws Failure `not_ready` naming the check that failed */
-async function insistOnReady({ db, migrations }: ApiDoors): Promise<void> {
+async function insistOnReady({ db, migrations }: ApiDeps): Promise<void> {
   const migrated = await withinDeadline(isMigrated(db.sql, migrations));
   if (migrated === undefined) throw notReady('database', 'the database does not answer');
   if (!migrated) throw notReady('migrations', 'the database lacks migrations of this program');

@@ -2,9 +2,18 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { isId } from '../../../kernel/ids.ts';
 import { type KeyLimits, type Keys, keyLimitsSchema, SCOPES } from '../../../keys/keys.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
-import { idIn, instantOut, page, pageOf, paging, placeIn, textIn, timeText } from '../../http/fields.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
+import {
+  idIn,
+  instantOut,
+  page,
+  pageOf,
+  paging,
+  placeIn,
+  textIn,
+  timeText,
+} from '../../http/fields.ts';
 import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
 
 type Key = Awaited<ReturnType<Keys['list']>>[number];
@@ -37,7 +46,7 @@ const wish = z.strictObject({
   limits: keyLimitsSchema.optional(),
 });
 
-const base = { tags: ['keys'], ...needs('admin') };
+const base = { tags: ['keys'], ...deps('admin') };
 
 const listRoute = createRoute({
   ...base,
@@ -64,9 +73,9 @@ const revokeRoute = createRoute({
   responses: { 204: { description: 'It is revoked' }, ...refusals },
 });
 
-export function addKeys(app: Api, doors: ApiDoors): void {
-  const { keys } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addKeys(app: Api, deps: ApiDeps): void {
+  const { keys } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const after = placeIn(cursor, (place) => isId('key', place)) ?? '';
     const rows = (await keys.list()).filter(({ id }) => id > after).slice(0, limit + 1);
@@ -76,11 +85,11 @@ export function addKeys(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, makeRoute), async (c) => {
+  app.openapi(guarded(deps, makeRoute), async (c) => {
     const { key, secret } = await keys.create(c.req.valid('json'));
     return reply(c, { ...shown(key), key: secret }, 201);
   });
-  app.openapi(guarded(doors, revokeRoute), async (c) => {
+  app.openapi(guarded(deps, revokeRoute), async (c) => {
     await keys.revoke(c.req.valid('param').id);
     return c.body(null, 204);
   });

@@ -1,17 +1,17 @@
 /** `/api/status`: whether the service answers, what the budget allows, what waits in each stage. */
 import { createRoute, z } from '@hono/zod-openapi';
-import { countOpen } from '../../../operations/operations.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import { countUnposted } from '../../../ledger/ledger.ts';
 import { countBacklog, findService } from '../../../observer/observer.ts';
+import { countOpen } from '../../../operations/operations.ts';
 import { countUnnumbered } from '../../../outbox/outbox.ts';
 import { countOpenDrifts } from '../../../reconciler/reconciler.ts';
 import { countPending } from '../../../webhooks/webhooks.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import { instantOut, timeText } from '../../http/fields.ts';
-import { freeze, shownFreeze } from './freeze.ts';
 import { json, refusals } from '../../http/problems.ts';
+import { freeze, shownFreeze } from './freeze.ts';
 
 /** Rows that wait are counted up to here. */
 const COUNT_MAX = 10_000;
@@ -40,7 +40,7 @@ const status = z
       next_at: instantOut,
       blocked_until: z
         .object({
-          looks: instantOut.nullable(),
+          polls: instantOut.nullable(),
           app_read: instantOut.nullable(),
           app_write: instantOut.nullable(),
         })
@@ -60,8 +60,8 @@ const status = z
       drifts: z.int(),
       drifts_unassigned: z.int(),
     }),
-    objects: z.int().openapi({ description: 'Wallets, tokens and contracts under observation' }),
-    look_age_max_ms: z.int(),
+    targets: z.int().openapi({ description: 'Wallets, tokens and contracts under observation' }),
+    observation_age_max_ms: z.int(),
   })
   .openapi('Status');
 
@@ -70,30 +70,30 @@ const statusRoute = createRoute({
   path: '/api/status',
   tags: ['operating'],
   summary: 'The state of the service, the budget, and what waits or is open',
-  ...needs('read'),
+  ...deps('read'),
   responses: { 200: json('As things stand', status), ...refusals },
 });
 
-export function addStatus(app: Api, doors: ApiDoors): void {
-  app.openapi(guarded(doors, statusRoute), async (c) => {
-    const now = doors.clock.now();
-    const frozen = await doors.journal.currentFreeze();
+export function addStatus(app: Api, deps: ApiDeps): void {
+  app.openapi(guarded(deps, statusRoute), async (c) => {
+    const now = deps.clock.now();
+    const frozen = await deps.operations.currentFreeze();
     return reply(
       c,
       {
         now: timeText(now),
-        service: await shownService(doors),
+        service: await shownService(deps),
         freeze: frozen ? shownFreeze(frozen) : null,
-        budget: shownBudget(doors),
-        ...(await readCounts(doors, now)),
-        look_age_max_ms: Math.round(await doors.observer.lookAgeMaxMs()),
+        budget: shownBudget(deps),
+        ...(await readCounts(deps, now)),
+        observation_age_max_ms: Math.round(await deps.observer.observationAgeMaxMs()),
       },
       200,
     );
   });
 }
 
-async function shownService({ db }: ApiDoors) {
+async function shownService({ db }: ApiDeps) {
   const found = await findService(db);
   return {
     state: found?.state ?? ('not_probed' as const),
@@ -102,7 +102,7 @@ async function shownService({ db }: ApiDoors) {
   };
 }
 
-function shownBudget({ upstream }: ApiDoors) {
+function shownBudget({ upstream }: ApiDeps) {
   const { budget } = upstream;
   return {
     rate_per_s: budget.ratePerS(),
@@ -110,14 +110,14 @@ function shownBudget({ upstream }: ApiDoors) {
     waiting: budget.waiting(),
     next_at: timeText(Math.round(budget.nextAt())),
     blocked_until: {
-      looks: timeText(upstream.blockedUntil('looks') ?? null),
+      polls: timeText(upstream.blockedUntil('polls') ?? null),
       app_read: timeText(upstream.blockedUntil('app-read') ?? null),
       app_write: timeText(upstream.blockedUntil('app-write') ?? null),
     },
   };
 }
 
-async function readCounts({ db }: ApiDoors, now: Instant) {
+async function readCounts({ db }: ApiDeps, now: Instant) {
   const [operations, drifts, unposted, observed, unnumbered, pending] = await Promise.all([
     countOpen(db),
     countOpenDrifts(db),
@@ -135,7 +135,7 @@ async function readCounts({ db }: ApiDoors, now: Instant) {
     stages: [
       stage('ledger', unposted.waiting, unposted.since),
       stage('observer', observed.due, observed.due_since),
-      stage('reconciler', observed.unjudged, observed.unjudged_since),
+      stage('reconciler', observed.unprocessed, observed.unprocessed_since),
       stage('outbox', unnumbered.waiting, unnumbered.since),
       stage('webhooks', pending.waiting, pending.since),
     ],
@@ -144,6 +144,6 @@ async function readCounts({ db }: ApiDoors, now: Instant) {
       drifts: drifts.open,
       drifts_unassigned: drifts.unassigned,
     },
-    objects: observed.objects,
+    targets: observed.targets,
   };
 }

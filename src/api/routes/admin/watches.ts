@@ -3,8 +3,8 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import { isId } from '../../../kernel/ids.ts';
 import { listWatches, type Watch, type WatchWish } from '../../../observer/observer.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   addressIn,
   digits,
@@ -34,8 +34,8 @@ const watch = z
   })
   .openapi('Watch');
 
-const lookAge = {
-  look_age_max_ms: z.int().openapi({
+const observationAge = {
+  observation_age_max_ms: z.int().openapi({
     description:
       'As things stand, no steady object goes without a look for longer, in milliseconds',
   }),
@@ -58,16 +58,16 @@ const base = { tags: ['watches'] };
 
 const listRoute = createRoute({
   ...base,
-  ...needs('read'),
+  ...deps('read'),
   method: 'get',
   path: '/api/watches',
   summary: 'Watches, the oldest first',
   request: { query: z.strictObject(paging) },
-  responses: { 200: json('A page of watches', pageOf(watch).extend(lookAge)), ...refusals },
+  responses: { 200: json('A page of watches', pageOf(watch).extend(observationAge)), ...refusals },
 });
 const addRoute = createRoute({
   ...base,
-  ...needs('manage'),
+  ...deps('manage'),
   method: 'post',
   path: '/api/watches',
   summary: 'Watches an object, or an array of them; watching again sets the weight',
@@ -75,14 +75,17 @@ const addRoute = createRoute({
   responses: {
     201: json(
       'The watch; for an array all of them',
-      z.union([watch.extend(lookAge), z.object({ data: z.array(watch), ...lookAge })]),
+      z.union([
+        watch.extend(observationAge),
+        z.object({ data: z.array(watch), ...observationAge }),
+      ]),
     ),
     ...bodyRefusals,
   },
 });
 const deleteRoute = createRoute({
   ...base,
-  ...needs('manage'),
+  ...deps('manage'),
   method: 'delete',
   path: '/api/watches/{id}',
   summary: 'Ends a watch; its object stays observed if an operation of ours touches it',
@@ -90,32 +93,32 @@ const deleteRoute = createRoute({
   responses: { 204: { description: 'It is ended' }, ...refusals },
 });
 
-export function addWatches(app: Api, doors: ApiDoors): void {
-  const { db, observer } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addWatches(app: Api, deps: ApiDeps): void {
+  const { db, observer } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const after = placeIn(cursor, (place) => isId('wat', place));
     const rows = await listWatches(db, { after, limit: limit + 1 });
     const data = page(rows, limit, shown, ({ id }) => id);
-    return reply(c, { ...data, look_age_max_ms: await lookAgeMs(doors) }, 200);
+    return reply(c, { ...data, observation_age_max_ms: await observationAgeMs(deps) }, 200);
   });
-  app.openapi(guarded(doors, addRoute), async (c) => {
+  app.openapi(guarded(deps, addRoute), async (c) => {
     const body = c.req.valid('json');
     const given = Array.isArray(body) ? body : [body];
     const watches = await observer.watch(given.map(toWish), c.get('caller').owner);
     const data = watches.map(shown);
-    const age = { look_age_max_ms: await lookAgeMs(doors) };
+    const age = { observation_age_max_ms: await observationAgeMs(deps) };
     const [only] = data;
     return reply(c, only && !Array.isArray(body) ? { ...only, ...age } : { data, ...age }, 201);
   });
-  app.openapi(guarded(doors, deleteRoute), async (c) => {
+  app.openapi(guarded(deps, deleteRoute), async (c) => {
     await observer.unwatch(c.req.valid('param').id);
     return c.body(null, 204);
   });
 }
 
-async function lookAgeMs({ observer }: ApiDoors): Promise<number> {
-  return Math.round(await observer.lookAgeMaxMs());
+async function observationAgeMs({ observer }: ApiDeps): Promise<number> {
+  return Math.round(await observer.observationAgeMaxMs());
 }
 
 function toWish(wished: z.output<typeof wish>): WatchWish {

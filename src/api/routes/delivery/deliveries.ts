@@ -4,8 +4,8 @@ import { decimalText } from '../../../kernel/amounts.ts';
 import { isId } from '../../../kernel/ids.ts';
 import { EVENTS, type EventType } from '../../../outbox/events.ts';
 import type { Attempt, Delivery } from '../../../webhooks/webhooks.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   anyJson,
   asJson,
@@ -54,7 +54,7 @@ const attempt = z
   .openapi('Attempt');
 
 const one = { params: z.object({ id: idIn('dlv') }) };
-const base = { tags: ['deliveries'], ...needs('read') };
+const base = { tags: ['deliveries'], ...deps('read') };
 
 const listRoute = createRoute({
   ...base,
@@ -91,7 +91,7 @@ const attemptsRoute = createRoute({
   responses: { 200: json('The attempts', pageOf(attempt)), ...refusals },
 });
 const retryRoute = createRoute({
-  ...{ ...base, ...needs('manage') },
+  ...{ ...base, ...deps('manage') },
   method: 'post',
   path: '/api/deliveries/{id}/retry',
   summary: 'Sends it once more, now, whatever became of it',
@@ -99,9 +99,9 @@ const retryRoute = createRoute({
   responses: { 202: json('The delivery', delivery), ...bodyRefusals },
 });
 
-export function addDeliveries(app: Api, doors: ApiDoors): void {
-  const { webhooks } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addDeliveries(app: Api, deps: ApiDeps): void {
+  const { webhooks } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor, ...q } = c.req.valid('query');
     const before = placeIn(cursor, (place) => isId('dlv', place)) ?? '';
     const filter = {
@@ -119,14 +119,14 @@ export function addDeliveries(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) =>
+  app.openapi(guarded(deps, findRoute), async (c) =>
     reply(c, shown(await webhooks.getDelivery(c.req.valid('param').id)), 200),
   );
-  app.openapi(guarded(doors, attemptsRoute), async (c) => {
+  app.openapi(guarded(deps, attemptsRoute), async (c) => {
     const attempts = await webhooks.listAttempts(c.req.valid('param').id);
     return reply(c, { data: attempts.map(shownAttempt), next_cursor: null }, 200);
   });
-  app.openapi(guarded(doors, retryRoute), async (c) =>
+  app.openapi(guarded(deps, retryRoute), async (c) =>
     reply(c, shown(await webhooks.retryDelivery(c.req.valid('param').id)), 202),
   );
 }

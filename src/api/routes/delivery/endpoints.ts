@@ -12,9 +12,18 @@ import {
   ORDERINGS,
   SCHEMES,
 } from '../../../webhooks/webhooks.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
-import { idIn, instantOut, page, pageOf, paging, placeIn, textIn, timeText } from '../../http/fields.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
+import {
+  idIn,
+  instantOut,
+  page,
+  pageOf,
+  paging,
+  placeIn,
+  textIn,
+  timeText,
+} from '../../http/fields.ts';
 import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
 
 const endpoint = z
@@ -78,11 +87,11 @@ const rotation = z.strictObject({
 });
 
 const one = { params: z.object({ id: idIn('ep') }) };
-const base = { tags: ['endpoints'], ...needs('manage') };
+const base = { tags: ['endpoints'], ...deps('manage') };
 const PATH = '/api/endpoints/{id}';
 
 const listRoute = createRoute({
-  ...{ ...base, ...needs('read') },
+  ...{ ...base, ...deps('read') },
   method: 'get',
   path: '/api/endpoints',
   summary: 'Endpoints, the oldest first',
@@ -90,7 +99,7 @@ const listRoute = createRoute({
   responses: { 200: json('A page of endpoints', pageOf(endpoint)), ...refusals },
 });
 const findRoute = createRoute({
-  ...{ ...base, ...needs('read') },
+  ...{ ...base, ...deps('read') },
   method: 'get',
   path: PATH,
   summary: 'One endpoint, and how it is doing',
@@ -160,9 +169,9 @@ const disableRoute = createRoute({
   responses: { 200: json('The endpoint', endpoint), ...refusals },
 });
 
-export function addEndpoints(app: Api, doors: ApiDoors): void {
-  const { webhooks } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addEndpoints(app: Api, deps: ApiDeps): void {
+  const { webhooks } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const after = placeIn(cursor, (place) => isId('ep', place)) ?? '';
     const { data } = await webhooks.listEndpoints({ cursor: after, limit: limit + 1 });
@@ -172,41 +181,41 @@ export function addEndpoints(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const found = await webhooks.getEndpoint(c.req.valid('param').id);
     return reply(c, { ...shown(found), health: shownHealth(found.health) }, 200);
   });
-  app.openapi(guarded(doors, makeRoute), async (c) => {
+  app.openapi(guarded(deps, makeRoute), async (c) => {
     const { url, ...rest } = c.req.valid('json');
     const input = { url, ...inputOf(rest) };
     return reply(c, shownNew(await webhooks.createEndpoint(input, c.get('caller').owner)), 201);
   });
-  app.openapi(guarded(doors, changeRoute), async (c) => {
+  app.openapi(guarded(deps, changeRoute), async (c) => {
     const input = inputOf(c.req.valid('json'));
     return reply(c, shownNew(await webhooks.updateEndpoint(c.req.valid('param').id, input)), 200);
   });
-  app.openapi(guarded(doors, deleteRoute), async (c) => {
+  app.openapi(guarded(deps, deleteRoute), async (c) => {
     await webhooks.deleteEndpoint(c.req.valid('param').id);
     return c.body(null, 204);
   });
-  addActions(app, doors);
+  addActions(app, deps);
 }
 
-function addActions(app: Api, doors: ApiDoors): void {
-  const { webhooks } = doors;
-  app.openapi(guarded(doors, rotateRoute), async (c) => {
+function addActions(app: Api, deps: ApiDeps): void {
+  const { webhooks } = deps;
+  app.openapi(guarded(deps, rotateRoute), async (c) => {
     const { overlap_s } = c.req.valid('json');
     const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
     return reply(c, shownNew(await webhooks.rotateSecret(c.req.valid('param').id, overlapMs)), 200);
   });
-  app.openapi(guarded(doors, testRoute), async (c) => {
+  app.openapi(guarded(deps, testRoute), async (c) => {
     const { eventId } = await webhooks.sendTest(c.req.valid('param').id);
     return reply(c, { event_id: eventId }, 202);
   });
-  app.openapi(guarded(doors, enableRoute), async (c) =>
+  app.openapi(guarded(deps, enableRoute), async (c) =>
     reply(c, shown(await webhooks.enable(c.req.valid('param').id)), 200),
   );
-  app.openapi(guarded(doors, disableRoute), async (c) =>
+  app.openapi(guarded(deps, disableRoute), async (c) =>
     reply(c, shown(await webhooks.disable(c.req.valid('param').id)), 200),
   );
 }

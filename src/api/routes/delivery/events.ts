@@ -7,11 +7,11 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { monotonicMs } from '../../../kernel/clock.ts';
 import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
 import { type FeedPage, readFeed } from '../../../outbox/outbox.ts';
-import { guarded, needs, reply, replyText } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
-import { exampleOf } from './event-examples.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply, replyText } from '../../http/auth.ts';
 import { anyJson, paging } from '../../http/fields.ts';
 import { json, refusals } from '../../http/problems.ts';
+import { exampleOf } from './event-examples.ts';
 
 const TYPES_MAX = 50;
 /** Another daemon may number events without our bell ringing: so often the feed is read again. */
@@ -36,7 +36,7 @@ const feedRoute = createRoute({
   path: '/api/events',
   tags: ['events'],
   summary: 'Events after a cursor, in order and without gaps; waits for the next one if asked to',
-  ...needs('read'),
+  ...deps('read'),
   request: {
     query: z.strictObject({
       limit: paging.limit,
@@ -83,25 +83,25 @@ const typesRoute = createRoute({
   path: '/api/event-types',
   tags: ['events'],
   summary: 'Every type of event: what it means, the schema of its body, an example',
-  ...needs('read'),
+  ...deps('read'),
   responses: { 200: json('All of them', z.object({ data: z.array(eventType) })), ...refusals },
 });
 
-export function addEvents(app: Api, doors: ApiDoors): void {
-  app.openapi(guarded(doors, feedRoute), async (c) => {
+export function addEvents(app: Api, deps: ApiDeps): void {
+  app.openapi(guarded(deps, feedRoute), async (c) => {
     const { wait, ...query } = c.req.valid('query');
-    const waitMs = Math.min(wait * 1_000, doors.feedWaitMaxMs);
-    const found = await pull(doors, query, waitMs, c.req.raw.signal);
+    const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
+    const found = await pull(deps, query, waitMs, c.req.raw.signal);
     const text = `{"data":[${found.bodies.join(',')}],"cursor":${JSON.stringify(found.cursor)}}`;
     return replyText<z.input<typeof feed>, 200>(c, text, 200);
   });
   const types = (Object.keys(EVENTS) as EventType[]).map(describe);
-  app.openapi(guarded(doors, typesRoute), (c) => reply(c, { data: types }, 200));
+  app.openapi(guarded(deps, typesRoute), (c) => reply(c, { data: types }, 200));
 }
 
 /** Reads the feed; while it has nothing, again whenever the bell rings, until the time is over. */
 async function pull(
-  { db, nextEvent, stopping }: ApiDoors,
+  { db, nextEvent, stopping }: ApiDeps,
   query: { cursor: string; types: string[]; limit: number },
   waitMs: number,
   gone: AbortSignal,

@@ -3,9 +3,14 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { isId } from '../../../kernel/ids.ts';
-import { type Drift, findDrift, listDriftActions, listDrifts } from '../../../reconciler/reconciler.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import {
+  type Drift,
+  findDrift,
+  listDriftActions,
+  listDrifts,
+} from '../../../reconciler/reconciler.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   addressIn,
   anyJson,
@@ -57,7 +62,7 @@ const detail = drift
   })
   .openapi('DriftDetail');
 
-const base = { method: 'get' as const, tags: ['drifts'], ...needs('read') };
+const base = { method: 'get' as const, tags: ['drifts'], ...deps('read') };
 
 const listRoute = createRoute({
   ...base,
@@ -80,9 +85,9 @@ const findRoute = createRoute({
   responses: { 200: json('The drift', detail), ...refusals },
 });
 
-export function addDrifts(app: Api, doors: ApiDoors): void {
-  const { db } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addDrifts(app: Api, deps: ApiDeps): void {
+  const { db } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor, ...filter } = c.req.valid('query');
     const before = placeIn(cursor, (place) => isId('drf', place));
     const rows = await listDrifts(db, { ...filter, before, limit: limit + 1 });
@@ -92,7 +97,7 @@ export function addDrifts(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const { id } = c.req.valid('param');
     const found = await findDrift(db, id);
     if (!found) throw new Failure('not_found');

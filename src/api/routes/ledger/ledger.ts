@@ -12,8 +12,8 @@ import {
   type TrialLine,
   trialBalancePage,
 } from '../../../ledger/ledger.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   digits,
   idIn,
@@ -72,7 +72,7 @@ const trialBalance = pageOf(trialLine).extend({
   credit: digits,
 });
 
-const base = { method: 'get' as const, tags: ['ledger'], ...needs('read') };
+const base = { method: 'get' as const, tags: ['ledger'], ...deps('read') };
 
 const accountsRoute = createRoute({
   ...base,
@@ -108,9 +108,9 @@ const trialRoute = createRoute({
   responses: { 200: json('A page of accounts, and the totals of all', trialBalance), ...refusals },
 });
 
-export function addLedger(app: Api, doors: ApiDoors): void {
-  const { db } = doors;
-  app.openapi(guarded(doors, accountsRoute), async (c) => {
+export function addLedger(app: Api, deps: ApiDeps): void {
+  const { db } = deps;
+  app.openapi(guarded(deps, accountsRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const place = placeIn(cursor, isRowNumber);
     const after = place === undefined ? {} : { after: BigInt(place) };
@@ -121,7 +121,7 @@ export function addLedger(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, transactionsRoute), async (c) => {
+  app.openapi(guarded(deps, transactionsRoute), async (c) => {
     const { limit, cursor, account, operation_id: operationId } = c.req.valid('query');
     const place = placeIn(cursor, isRowNumber);
     const rows = await listTransactions(db, {
@@ -136,7 +136,7 @@ export function addLedger(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, trialRoute), async (c) => {
+  app.openapi(guarded(deps, trialRoute), async (c) => {
     const { limit, cursor, as_of: asOf, known_at: knownAt } = c.req.valid('query');
     const after = placeIn(cursor, (place) => /^[\x21-\x7e]{1,200}$/.test(place));
     const found = await trialBalancePage(db, { asOf, knownAt }, { after, limit: limit + 1 });

@@ -8,8 +8,8 @@ import {
   renderHtml,
   renderJson,
 } from '../../../reports/reports.ts';
-import { guarded, needs, reply, replyText } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply, replyText } from '../../http/auth.ts';
 import {
   anyJson,
   idIn,
@@ -54,7 +54,7 @@ const wish = z.strictObject({
   to: instantIn.openapi({ description: 'Excluded' }),
 });
 
-const base = { tags: ['reports'], ...needs('read') };
+const base = { tags: ['reports'], ...deps('read') };
 
 const listRoute = createRoute({
   ...base,
@@ -65,7 +65,7 @@ const listRoute = createRoute({
   responses: { 200: json('A page of reports', pageOf(head)), ...refusals },
 });
 const makeRoute = createRoute({
-  ...{ ...base, ...needs('manage') },
+  ...{ ...base, ...deps('manage') },
   method: 'post',
   path: '/api/reports',
   summary: 'Makes the reconciliation of a period',
@@ -94,9 +94,9 @@ const findRoute = createRoute({
   },
 });
 
-export function addReports(app: Api, doors: ApiDoors): void {
-  const { reports } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addReports(app: Api, deps: ApiDeps): void {
+  const { reports } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor, kind } = c.req.valid('query');
     const before = placeIn(cursor, (place) => isId('rep', place));
     const rows = await reports.listReports({ before, kind, limit: limit + 1 });
@@ -106,12 +106,12 @@ export function addReports(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, makeRoute), async (c) => {
+  app.openapi(guarded(deps, makeRoute), async (c) => {
     const { from, to } = c.req.valid('json');
     const requestedBy = c.get('caller').owner;
     return reply(c, shown(await reports.makeReconciliation({ from, to, requestedBy })), 201);
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const report = await reports.getReport(c.req.valid('param').id);
     const format = c.req.valid('query').format ?? acceptedFormat(c.req.header('accept'));
     if (format === 'json') return replyText(c, renderJson(report), 200);

@@ -4,8 +4,8 @@ import { decimalText } from '../../../kernel/amounts.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { listMovements, type Movement } from '../../../ledger/ledger.ts';
 import { findToken, listTokens, type Token } from '../../../reconciler/reconciler.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   digits,
   instantOut,
@@ -57,7 +57,7 @@ const movement = z
 
 const ofToken = z.object({ contract_id: numberIn, token_id: numberIn });
 const paged = z.strictObject(paging);
-const base = { method: 'get' as const, tags: ['tokens'], ...needs('read') };
+const base = { method: 'get' as const, tags: ['tokens'], ...deps('read') };
 
 const listRoute = createRoute({
   ...base,
@@ -81,14 +81,14 @@ const historyRoute = createRoute({
   responses: { 200: json('A page of movements', pageOf(movement)), ...refusals },
 });
 
-export function addTokens(app: Api, doors: ApiDoors): void {
-  const { db } = doors;
+export function addTokens(app: Api, deps: ApiDeps): void {
+  const { db } = deps;
   const insistOnToken = async (contractId: bigint, tokenId: bigint) => {
     const found = await findToken(db, contractId, tokenId);
     if (!found) throw new Failure('not_found');
     return found;
   };
-  app.openapi(guarded(doors, listRoute), async (c) => {
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const place = placeIn(cursor, (text) => /^\d{1,1000}$/.test(text));
     const after = place === undefined ? undefined : BigInt(place);
@@ -100,11 +100,11 @@ export function addTokens(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const { contract_id, token_id } = c.req.valid('param');
     return reply(c, shown(await insistOnToken(contract_id, token_id)), 200);
   });
-  app.openapi(guarded(doors, historyRoute), async (c) => {
+  app.openapi(guarded(deps, historyRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const { contract_id, token_id } = c.req.valid('param');
     const found = await insistOnToken(contract_id, token_id);

@@ -10,7 +10,11 @@ import { must } from '../../../kernel/assert.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { isId } from '../../../kernel/ids.ts';
 import { accountOfWallet, listTransactions, type Transaction } from '../../../ledger/ledger.ts';
-import { type LookToJudge, listLooksBefore, objectName } from '../../../observer/observer.ts';
+import {
+  listObservationsBefore,
+  type StoredObservation,
+  targetName,
+} from '../../../observer/observer.ts';
 import {
   findWallet,
   listWallets,
@@ -18,8 +22,8 @@ import {
   positionsOf,
   type Wallet,
 } from '../../../reconciler/reconciler.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   addressIn,
   digits,
@@ -48,7 +52,7 @@ const wallet = z
     worst_case: digits,
     observed_balance: digits.nullable(),
     observed_at: instantOut.nullable(),
-    ledger_at_look: digits.nullable(),
+    ledger_at_observation: digits.nullable(),
     drift: digits.openapi({ description: 'Sum of its open drifts' }),
   })
   .openapi('Wallet');
@@ -83,7 +87,7 @@ const observation = z
 
 const ofWallet = { params: z.object({ addr: addressIn }) };
 const paged = { query: z.strictObject(paging) };
-const base = { method: 'get' as const, tags: ['wallets'], ...needs('read') };
+const base = { method: 'get' as const, tags: ['wallets'], ...deps('read') };
 
 const listRoute = createRoute({
   ...base,
@@ -114,9 +118,9 @@ const observationsRoute = createRoute({
   responses: { 200: json('A page of looks', pageOf(observation)), ...refusals },
 });
 
-export function addWallets(app: Api, doors: ApiDoors): void {
-  const { db } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addWallets(app: Api, deps: ApiDeps): void {
+  const { db } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const after = placeIn(cursor, isAddress) ?? '';
     const rows = await listWallets(db, { after, limit: limit + 1 });
@@ -133,12 +137,12 @@ export function addWallets(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const found = await insistOnWallet(db, c.req.valid('param').addr);
     const positions = await positionsOf(db, [found.key]);
     return reply(c, shown(found, must(positions.get(found.key), 'position')), 200);
   });
-  app.openapi(guarded(doors, statementRoute), async (c) => {
+  app.openapi(guarded(deps, statementRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const { addr } = await insistOnWallet(db, c.req.valid('param').addr);
     const before = placeIn(cursor, isRowNumber);
@@ -156,13 +160,13 @@ export function addWallets(app: Api, doors: ApiDoors): void {
     );
     return reply(c, { data: data.flat(), next_cursor }, 200);
   });
-  app.openapi(guarded(doors, observationsRoute), async (c) => {
+  app.openapi(guarded(deps, observationsRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const { addr } = await insistOnWallet(db, c.req.valid('param').addr);
-    const [startedAt, id] = placeIn(cursor, isLookPlace)?.split(' ') ?? [];
+    const [startedAt, id] = placeIn(cursor, isObservationCursor)?.split(' ') ?? [];
     const before = id === undefined ? undefined : { startedAt: Number(startedAt), id };
-    const object = objectName({ kind: 'wallet', addr });
-    const rows = await listLooksBefore(db, object, { before, limit: limit + 1 });
+    const target = targetName({ kind: 'wallet', addr });
+    const rows = await listObservationsBefore(db, target, { before, limit: limit + 1 });
     return reply(
       c,
       page(rows, limit, observed, (row) => `${row.started_at} ${row.id}`),
@@ -178,9 +182,9 @@ async function insistOnWallet(db: Queryable, addr: string): Promise<Wallet> {
   return found;
 }
 
-function isLookPlace(place: string): boolean {
+function isObservationCursor(place: string): boolean {
   const [startedAt = '', id = '', ...rest] = place.split(' ');
-  return /^\d{1,14}$/.test(startedAt) && isId('look', id) && rest.length === 0;
+  return /^\d{1,14}$/.test(startedAt) && isId('observation', id) && rest.length === 0;
 }
 
 function shown(row: Wallet, position: Position) {
@@ -199,7 +203,7 @@ function shown(row: Wallet, position: Position) {
     worst_case: decimalText(expected + position.open_down),
     observed_balance: decimalText(row.observed_balance),
     observed_at: timeText(row.observed_at),
-    ledger_at_look: decimalText(row.ledger_at_look),
+    ledger_at_observation: decimalText(row.ledger_at_observation),
     drift: decimalText(position.drift),
   };
 }
@@ -225,16 +229,16 @@ function linesOf(transaction: Transaction, account: string) {
     }));
 }
 
-function observed(look: LookToJudge) {
-  const record = look.record;
+function observed(observation: StoredObservation) {
+  const record = observation.record;
   const members = record !== null && typeof record === 'object' && !Array.isArray(record);
   const { balance, status } = members ? record : {};
   return {
-    id: look.id,
-    started_at: timeText(look.started_at),
-    ended_at: timeText(look.ended_at),
-    result: look.result,
-    cause: look.cause,
+    id: observation.id,
+    started_at: timeText(observation.started_at),
+    ended_at: timeText(observation.ended_at),
+    result: observation.result,
+    cause: observation.cause,
     balance: decimalText(wholeOf(balance)),
     status: decimalText(wholeOf(status)),
   };

@@ -4,11 +4,11 @@
  */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Decision } from '../../../operations/operations.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import { idIn, instantOut, textIn, timeText } from '../../http/fields.ts';
-import { operation, shownOperation } from './fields.ts';
 import { bodyRefusals, json, jsonBody } from '../../http/problems.ts';
+import { operation, shownOperation } from './fields.ts';
 
 const outcome = z.enum(['executed', 'not_executed']);
 
@@ -26,7 +26,7 @@ export const decision = z
 
 const REASON_MAX = 2_000;
 const one = { params: z.object({ id: idIn('op') }) };
-const base = { method: 'post' as const, tags: ['operations'], ...needs('manage') };
+const base = { method: 'post' as const, tags: ['operations'], ...deps('manage') };
 
 const decideRoute = createRoute({
   ...base,
@@ -63,23 +63,23 @@ const cancelRoute = createRoute({
   responses: { 200: json('The write, cancelled', operation), ...bodyRefusals },
 });
 
-export function addDecisions(app: Api, doors: ApiDoors): void {
-  const { decisions, journal, wake } = doors;
-  app.openapi(guarded(doors, decideRoute), async (c) => {
+export function addDecisions(app: Api, deps: ApiDeps): void {
+  const { decisions, operations, wake } = deps;
+  app.openapi(guarded(deps, decideRoute), async (c) => {
     const { id } = c.req.valid('param');
     const made = await decisions.propose(id, c.req.valid('json'), c.get('caller'));
     return reply(c, shownDecision(made), 201);
   });
-  app.openapi(guarded(doors, approveRoute), async (c) => {
+  app.openapi(guarded(deps, approveRoute), async (c) => {
     const { id } = c.req.valid('param');
     const moved = await decisions.approve(id, c.req.valid('json'), c.get('caller'));
     wake('ledger', 'sequencer', 'webhooks');
     return reply(c, shownOperation(moved), 200);
   });
-  app.openapi(guarded(doors, cancelRoute), async (c) => {
+  app.openapi(guarded(deps, cancelRoute), async (c) => {
     const { owner, scopes } = c.get('caller');
     const by = { owner, admin: scopes.includes('admin') };
-    return reply(c, shownOperation(await journal.cancel(c.req.valid('param').id, by)), 200);
+    return reply(c, shownOperation(await operations.cancel(c.req.valid('param').id, by)), 200);
   });
 }
 

@@ -1,5 +1,7 @@
 /** `/api/operations`: what was asked of the service, and how each write ended. Changes nothing. */
 import { createRoute, z } from '@hono/zod-openapi';
+import { Failure } from '../../../kernel/errors.ts';
+import { isId } from '../../../kernel/ids.ts';
 import {
   FOLLOWS,
   findOperation,
@@ -10,11 +12,8 @@ import {
   listTransitions,
   type State,
 } from '../../../operations/operations.ts';
-import { Failure } from '../../../kernel/errors.ts';
-import { isId } from '../../../kernel/ids.ts';
-import { guarded, needs, reply } from '../../http/auth.ts';
-import { decision, shownDecision } from './decisions.ts';
-import type { Api, ApiDoors } from '../../deps.ts';
+import type { Api, ApiDeps } from '../../deps.ts';
+import { deps, guarded, reply } from '../../http/auth.ts';
 import {
   addressIn,
   anyJson,
@@ -31,8 +30,9 @@ import {
   timeText,
   txHashIn,
 } from '../../http/fields.ts';
-import { operation, shownOperation } from './fields.ts';
 import { json, refusals } from '../../http/problems.ts';
+import { decision, shownDecision } from './decisions.ts';
+import { operation, shownOperation } from './fields.ts';
 
 const STATES = Object.keys(FOLLOWS) as [State, ...State[]];
 
@@ -70,7 +70,7 @@ const listRoute = createRoute({
   path: '/api/operations',
   tags: ['operations'],
   summary: 'Writes, the newest first',
-  ...needs('read'),
+  ...deps('read'),
   request: {
     query: z.strictObject({
       ...paging,
@@ -95,14 +95,14 @@ const findRoute = createRoute({
   path: '/api/operations/{id}',
   tags: ['operations'],
   summary: 'One write with its history and evidence',
-  ...needs('read'),
+  ...deps('read'),
   request: { params: z.object({ id: idIn('op') }) },
   responses: { 200: json('The write', detail), ...refusals },
 });
 
-export function addOperations(app: Api, doors: ApiDoors): void {
-  const { db } = doors;
-  app.openapi(guarded(doors, listRoute), async (c) => {
+export function addOperations(app: Api, deps: ApiDeps): void {
+  const { db } = deps;
+  app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor, ...q } = c.req.valid('query');
     const rows = await listOperations(db, {
       state: q.state,
@@ -125,7 +125,7 @@ export function addOperations(app: Api, doors: ApiDoors): void {
       200,
     );
   });
-  app.openapi(guarded(doors, findRoute), async (c) => {
+  app.openapi(guarded(deps, findRoute), async (c) => {
     const { id } = c.req.valid('param');
     const found = await findOperation(db, id);
     if (!found) throw new Failure('not_found');

@@ -3,10 +3,10 @@
  * journal is told. Pure. One schema serves the document, single reports and each line of many.
  */
 import { z } from '@hono/zod-openapi';
-import type { Report, WriteFields } from '../../../operations/operations.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { canonicalJson, type Json } from '../../../kernel/json.ts';
+import type { Report, WriteFields } from '../../../operations/operations.ts';
 import {
   addressIn,
   decimalPositive,

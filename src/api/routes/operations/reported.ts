@@ -5,16 +5,16 @@
  */
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { REPORTS_MAX, type Report, type Reported } from '../../../operations/operations.ts';
 import { Failure, problemOf } from '../../../kernel/errors.ts';
 import { type Json, jsonText, tryParseJson } from '../../../kernel/json.ts';
 import type { Caller } from '../../../keys/keys.ts';
-import { behindKey, needs, replyText } from '../../http/auth.ts';
+import { REPORTS_MAX, type Report, type Reported } from '../../../operations/operations.ts';
+import type { Api, ApiDeps, ApiEnv } from '../../deps.ts';
+import { behindKey, deps, replyText } from '../../http/auth.ts';
 import { boundedBody } from '../../http/body.ts';
-import type { Api, ApiDoors, ApiEnv } from '../../deps.ts';
 import { linesOf, type TextLine } from '../../http/ndjson.ts';
-import { operation, shownOperation } from './fields.ts';
 import { bodyRefusals, failureOf, json, problem, refusal } from '../../http/problems.ts';
+import { operation, shownOperation } from './fields.ts';
 import { readReport, reportIn } from './report-lines.ts';
 
 /** Bounds of what is taken at once, in bytes and reports. */
@@ -47,7 +47,7 @@ const reportRoute = createRoute({
     `One report, an array of at most ${ARRAY_MAX}, or lines (${NDJSON}) of at most ${LINES_MAX}, ` +
     `each at most ${LINE_MAX} bytes. Of many, each is judged for itself; lines are answered by ` +
     'lines of ReportResult as they are recorded, and by a last line with a summary.',
-  ...needs('manage'),
+  ...deps('manage'),
   request: {
     body: {
       required: true,
@@ -78,17 +78,17 @@ interface Tally {
   refused: number;
 }
 
-export function addElsewhere(app: Api, doors: ApiDoors): void {
+export function addElsewhere(app: Api, deps: ApiDeps): void {
   app.openAPIRegistry.registerPath(reportRoute);
   const bounded = boundedBody(BODY_MAX);
   let streams = 0;
-  app.post(PATH, behindKey(doors, 'manage'), async (c) => {
+  app.post(PATH, behindKey(deps, 'manage'), async (c) => {
     const type = (c.req.header('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
     if (type === NDJSON || type === 'application/ndjson') {
       if (streams >= STREAMS_MAX)
         throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of reports at once`);
       streams++;
-      return streamed(c, doors, () => {
+      return streamed(c, deps, () => {
         streams--;
       });
     }
@@ -96,19 +96,19 @@ export function addElsewhere(app: Api, doors: ApiDoors): void {
       throw new Failure('unsupported_media_type', `send application/json or ${NDJSON}`);
     let answer: Response | undefined;
     await bounded(c, async () => {
-      answer = await documents(c, doors);
+      answer = await documents(c, deps);
     });
     return answer as Response;
   });
 }
 
 /** One report or an array of them. */
-async function documents(c: Context<ApiEnv>, doors: ApiDoors): Promise<Response> {
+async function documents(c: Context<ApiEnv>, deps: ApiDeps): Promise<Response> {
   const document = tryParseJson(await c.req.text());
   if (document === undefined) throw new Failure('malformed_json');
   const by = c.get('caller');
   if (!Array.isArray(document)) {
-    const [only] = await reportAll(doors, [document], by);
+    const [only] = await reportAll(deps, [document], by);
     if (only?.result !== 'recorded' && only?.result !== 'known')
       throw only?.failure ?? new Failure('internal');
     const isNew = only.result === 'recorded' && only.isNew;
@@ -120,7 +120,7 @@ async function documents(c: Context<ApiEnv>, doors: ApiDoors): Promise<Response>
   const data: object[] = [];
   for (let start = 0; start < document.length; start += REPORTS_MAX) {
     const some = document.slice(start, start + REPORTS_MAX);
-    const results = await reportAll(doors, some, by);
+    const results = await reportAll(deps, some, by);
     for (const [n, reported] of results.entries()) {
       tally[reported.result]++;
       data.push(shownResult(start + n + 1, reported));
@@ -129,7 +129,7 @@ async function documents(c: Context<ApiEnv>, doors: ApiDoors): Promise<Response>
   return replyText(c, jsonText({ data, ...tally }), 200);
 }
 
-type Reading = Pick<ApiDoors, 'elsewhere' | 'clock' | 'wake'>;
+type Reading = Pick<ApiDeps, 'elsewhere' | 'clock' | 'wake'>;
 type Unread = Json | Failure;
 
 /** Reads and records some documents; what cannot be read is refused for itself. */
@@ -173,11 +173,11 @@ function shownResult(line: number, reported: Reported) {
  * many send everything first, and waiting for them would wait for ever. What is held of the answers
  * is bounded by the number of lines.
  */
-function streamed(c: Context<ApiEnv>, doors: ApiDoors, ended: () => void): Response {
+function streamed(c: Context<ApiEnv>, deps: ApiDeps, ended: () => void): Response {
   const { body } = c.req.raw;
   const by = c.get('caller');
   const gone = new AbortController();
-  const stop = AbortSignal.any([gone.signal, doors.stopping]);
+  const stop = AbortSignal.any([gone.signal, deps.stopping]);
   const encoder = new TextEncoder();
   const answers = new ReadableStream<Uint8Array>({
     async start(controller) {
@@ -188,9 +188,9 @@ function streamed(c: Context<ApiEnv>, doors: ApiDoors, ended: () => void): Respo
       };
       const last: { problem?: object } = {};
       try {
-        if (body) await recordLines(doors, body, { by, stop, tally, say });
+        if (body) await recordLines(deps, body, { by, stop, tally, say });
       } catch (error) {
-        last.problem = problemOf(failureOf(error, doors.log));
+        last.problem = problemOf(failureOf(error, deps.log));
       } finally {
         ended();
       }
@@ -207,7 +207,7 @@ function streamed(c: Context<ApiEnv>, doors: ApiDoors, ended: () => void): Respo
 
 /** Reads lines, records them in batches, and tells what became of each. */
 async function recordLines(
-  doors: Reading,
+  deps: Reading,
   body: ReadableStream<Uint8Array>,
   given: {
     by: Caller;
@@ -223,7 +223,7 @@ async function recordLines(
     const some = batch;
     batch = [];
     const results = await reportAll(
-      doors,
+      deps,
       some.map(({ document }) => document),
       by,
     );
