@@ -6,17 +6,7 @@
 import type { Clock } from './clock.ts';
 import type { Random } from './random.ts';
 
-export type IdPrefix =
-  | 'op'
-  | 'evt'
-  | 'ep'
-  | 'dlv'
-  | 'drf'
-  | 'rep'
-  | 'key'
-  | 'wat'
-  | 'observation'
-  | 'dmn';
+export type IdPrefix = 'op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep' | 'key' | 'wat' | 'obs' | 'dmn';
 
 export interface Ids {
   /** A new id such as `op_0190…`; ids of one source rise strictly. */

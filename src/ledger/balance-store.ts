@@ -111,7 +111,7 @@ export async function listTransactions(
       order by t.id desc limit ${filter.limit}
     )
     select t.id, t.batch_id as "batchId", t.kind, t.operation_id as "operationId",
-      t.posting_request_id as "wantedId", t.reverses, t.reason_type as "reasonType", t.reference,
+      t.posting_request_id as "postingRequestId", t.reverses, t.reason_type as "reasonType", t.reference,
       t.tx_app_no as "txAppNo", t.tx_log_no as "txLogNo", t.requested_by as "requestedBy",
       t.effective_at as "effectiveAt", t.effective_basis as "effectiveBasis",
       t.recorded_at as "recordedAt", a.name as account, e.amount,

@@ -39,7 +39,7 @@ export async function listOverlooked(
   // Openings are few. Fenced, so that each step goes by its index also while the tables are young
   // and the planner would rather read them whole.
   return tx.sql<Overlooked[]>`
-    select w.id as "wantedId", t.operation_id as "operationId", t.posting,
+    select w.id as "postingRequestId", t.operation_id as "operationId", t.posting,
       sum(e.amount) as amount
     from jsonb_to_recordset(${asJson(openings)}::jsonb)
       as w(id text, account text, at timestamptz, version bigint)

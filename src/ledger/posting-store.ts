@@ -126,11 +126,11 @@ export async function insertBatch(
       insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, posting_request_id,
         reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by, effective_at,
         effective_basis, recorded_at, entry_count)
-      select "id", ${id}::bigint, "kind", "operationId", "posting", "wantedId", "reverses",
+      select "id", ${id}::bigint, "kind", "operationId", "posting", "postingRequestId", "reverses",
         "reasonType", "reference", "txAppNo", "txLogNo", "requestedBy", "effectiveAt",
         "effectiveBasis", ${at}::timestamptz, "entryCount"
       from jsonb_to_recordset(${asJson(transactions.map(dated))}::jsonb) as x("id" bigint,
-        "kind" text, "operationId" text, "posting" int, "wantedId" text, "reverses" bigint,
+        "kind" text, "operationId" text, "posting" int, "postingRequestId" text, "reverses" bigint,
         "reasonType" text, "reference" text, "txAppNo" numeric, "txLogNo" numeric,
         "requestedBy" text, "effectiveAt" timestamptz, "effectiveBasis" text, "entryCount" smallint)
     ), moved as (

@@ -50,7 +50,7 @@ export async function countBacklog(
     from (select count(*)::int as count from tallyhook.targets) o,
       (select count(*)::int as count, min(next_poll_at) as since from (
         select next_poll_at from tallyhook.targets
-        where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'sweep')
+        where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'scan')
         order by next_poll_at limit ${max}) x) d,
       (select count(*)::int as count, min(started_at) as since from (
         select started_at from tallyhook.observations where processed_at is null

@@ -220,7 +220,7 @@ async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | nu
     observation.result === 'seen'
       ? SWEEP_REST_MS
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
-  const row = { ...observation, id: ids.next('observation') };
+  const row = { ...observation, id: ids.next('obs') };
   await db.begin((tx) => store.recordObservation(tx, row, observation.endedAt + gap));
   return observation.cause;
 }
@@ -245,7 +245,7 @@ async function record(
   observation: TargetObservation,
 ): Promise<void> {
   const { db, ids, metrics } = parts;
-  const row = observationRow(ids.next('observation'), target.name, target.kind, observation);
+  const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.observations.inc({ kind: target.kind, result: observation.result });
   const nextAt = await nextPollAt(parts, observation, target.failures);
   await db.begin((tx) => store.recordObservation(tx, row, nextAt));

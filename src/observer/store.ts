@@ -93,7 +93,7 @@ export async function claimDue(
     select name, ${pending !== given.steadyFirst ? 0 : 1} as place, next_poll_at
     from tallyhook.targets
     where next_poll_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
-      and kind in ('wallet', 'token', 'sweep') and (lease_until is null or lease_until < ${at})
+      and kind in ('wallet', 'token', 'scan') and (lease_until is null or lease_until < ${at})
     order by next_poll_at limit ${limit} for update skip locked`;
   return sql<DueTarget[]>`
     with awaited as (${due(true)}), steady as (${due(false)}), picked as (
@@ -111,7 +111,7 @@ export async function claimDue(
 export async function nextDue(db: Queryable): Promise<Instant | null> {
   const rows = await db.sql<{ next: Instant | null }[]>`
     select min(next_poll_at) as next from tallyhook.targets
-    where kind in ('wallet', 'token', 'sweep')`;
+    where kind in ('wallet', 'token', 'scan')`;
   return rows[0]?.next ?? null;
 }
 

@@ -64,7 +64,7 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
-        decided boolean, requeue boolean, repeated boolean, "postingProblem" text,
+        decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
         "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
         "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
         "answerStatus" int, "answerHeaders" jsonb, "answerBody" text,
@@ -102,11 +102,11 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
         else coalesce(x."settledAt", o.settled_at) end,
       evidence = coalesce(x.evidence, o.evidence),
       quarantine_reason = case when x."txLogNo" is null
-        then coalesce(x."postingProblem", o.quarantine_reason)
+        then coalesce(x."quarantineReason", o.quarantine_reason)
         when x.repeated or exists (select from tallyhook.operations p
           where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
             and p.in_books)
-        then 'repeated_tx_log_no' else coalesce(x."postingProblem", o.quarantine_reason) end
+        then 'repeated_tx_log_no' else coalesce(x."quarantineReason", o.quarantine_reason) end
     from locked l join x on x.id = l.id
     where o.id = l.id
     returning ${operationColumns(tx.sql)}`;

@@ -22,7 +22,7 @@ async function observation(
     values (${object}, ${kind}, 1, ${at}, ${at}) on conflict do nothing`;
   await database.db.sql`
     insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, record)
-    values (${api.ids.next('observation')}, ${object}, ${kind}, ${at}, ${at}, 'seen',
+    values (${api.ids.next('obs')}, ${object}, ${kind}, ${at}, ${at}, 'seen',
       ${asJson(record)}::jsonb)`;
   await api.reconciler.runOnce(api.deps.clock.now());
   await post();

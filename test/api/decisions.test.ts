@@ -42,7 +42,7 @@ const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settl
   database.db.begin((tx) =>
     api.operations.move(tx, [
       {
-        ...{ id, to, at: now(), cause: 'observations', evidence: { observations: ['look_1'] } },
+        ...{ id, to, at: now(), cause: 'observations', evidence: { observations: ['obs_1'] } },
         ...(to === 'settled' ? { settledAt: now() } : {}),
       },
     ]),

@@ -28,7 +28,7 @@ const value = fc.oneof(
     ...['1970-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00Z', '2026-02-30'],
     ...['op', 'evt', 'ep', 'dlv', 'drf', 'rep', 'key', 'wat'].map((prefix) => `${prefix}_${UUID}`),
     ...[ADDR_A, HASH, "' or 1=1 --", '__proto__', 'constructor', 'accepted', 'reconciliation'],
-    ...['op_', '9', ADDR_A, '\0', `1 look_${UUID}`].map((place) =>
+    ...['op_', '9', ADDR_A, '\0', `1 obs_${UUID}`].map((place) =>
       Buffer.from(place).toString('base64url'),
     ),
   ),

@@ -77,7 +77,7 @@ export interface DaemonOptions {
 /** A process in a group of its own that opens the server of a folder and then stays. */
 export function startDaemon(directory: string, options: DaemonOptions = {}): ChildProcess {
   const { env = {}, user, node = process.execPath, checkout = CHECKOUT } = options;
-  const door = JSON.stringify(join(checkout, 'src/db/embedded.ts'));
+  const door = JSON.stringify(join(checkout, 'src/db/embedded/embedded.ts'));
   const script = `
     const { openEmbedded } = await import(${door});
     const { url, how, notes } = await openEmbedded({ directory: ${JSON.stringify(directory)} });

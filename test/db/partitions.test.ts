@@ -56,7 +56,7 @@ describe('Months', () => {
 
   test('Whose rows went to the default partition stay there, and stop no other month', async () => {
     await makePartitions(database.db, Date.UTC(2030, 11, 15));
-    expect(await months()).toContain('looks_2031_01');
+    expect(await months()).toContain('observations_2031_01');
     expect(await months('events')).not.toContain('events_2031_01');
     expect(await months('events')).toContain('events_2031_02');
     const rows = await database.owner.sql`
@@ -71,7 +71,7 @@ describe('Months', () => {
     expect(await dropped(ended + 30 * DAY_MS - 1)).toEqual([]);
     expect(await dropped(ended + 30 * DAY_MS)).toEqual(['attempts_2026_11']);
     expect(await dropped(ended + 90 * DAY_MS)).toEqual([
-      'looks_2026_11',
+      'observations_2026_11',
       'deliveries_2026_11',
       'attempts_2026_12',
     ]);

@@ -20,7 +20,7 @@ const SETTINGS = {
   ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
   ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
-const NAME = 'sweep:1:*';
+const NAME = 'scan:1:*';
 
 let database: TestDatabase;
 let sandbox: Sandbox;

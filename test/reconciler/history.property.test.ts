@@ -171,7 +171,7 @@ function evidenceOf(
         operation.outcome === 'open' &&
         sight.startedAt >= (operation.sendDeadlineAt ?? 0) + QUIESCENCE + LAG,
     })),
-    observationId: `look_${wallet}`,
+    observationId: `obs_${wallet}`,
     startedAt: sight.startedAt,
     endedAt: sight.endedAt,
   };

@@ -67,7 +67,7 @@ export async function openRig(db: Db, given: { books?: Books; name?: string } = 
     const startedAt = clock.now();
     clock.advance(10);
     const row = {
-      ...{ id: ids.next('observation'), target: targetName(ref), kind: ref.kind, result, record },
+      ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },
       ...{ startedAt, endedAt: clock.now(), cause: null },
     };
     await db.begin((tx) => recordObservation(tx, row, clock.now() + SETTINGS.steadyMs));

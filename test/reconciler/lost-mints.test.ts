@@ -52,7 +52,7 @@ async function scan(wanted: string[], tokens: Json[], given: { truncated?: boole
     ...{ wanted, tokens, truncated: false, ...given },
   };
   const observation = {
-    ...{ id: rig.ids.next('observation'), target: `sweep:${CONTRACT}:*`, kind: 'scan' },
+    ...{ id: rig.ids.next('obs'), target: `scan:${CONTRACT}:*`, kind: 'scan' },
     ...{ startedAt, endedAt: rig.clock.now(), result: 'seen' as const, cause: null, record },
   };
   await database.db.begin((tx) => recordObservation(tx, observation, rig.clock.now() + 60_000));
@@ -89,7 +89,7 @@ describe('A lost mint whose number the service chose', () => {
     const id = await lose(wish());
     await rig.judge();
     const rows = await database.db.sql<{ at: number }[]>`
-      select next_poll_at as at from tallyhook.targets where name = ${`sweep:${CONTRACT}:*`}`;
+      select next_poll_at as at from tallyhook.targets where name = ${`scan:${CONTRACT}:*`}`;
     const sent = await rig.operation(id);
     expect(rows[0]?.at).toBeLessThanOrEqual((sent?.sendDeadlineAt ?? 0) + 31_000);
   });

@@ -19,7 +19,7 @@ function wallet(key: string, residual: bigint, ...optional: [string, bigint][]):
       effect,
       settled: id.endsWith('*'),
     })),
-    observationId: `look_${key}`,
+    observationId: `obs_${key}`,
     startedAt: at(key === 'w1' ? 1_000 : 2_000),
     endedAt: at(key === 'w1' ? 1_010 : 2_010),
   };
@@ -87,7 +87,7 @@ describe('Lost payments are solved jointly', () => {
   it('An explanation rests on the earliest start and the latest end of its looks', () => {
     const solved = solveJointly([wallet('w2', 5n, ['a*', 5n]), wallet('w1', -5n, ['a*', -5n])]);
     expect(solved).toMatchObject({
-      observationIds: ['look_w2', 'look_w1'],
+      observationIds: ['obs_w2', 'obs_w1'],
       startedAt: at(1_000),
       endedAt: at(2_010),
     });

@@ -7,7 +7,7 @@ const ASKED = { effect: 7n, sentAt: 10_000, quietAt: 46_000, readLagMs: 1_000 };
 /** A look of 10 ms that began so many seconds after zero. */
 const observation = (atS: number, residual: bigint, plain = true): Sighting => ({
   ...{
-    observationId: `look_${atS}`,
+    observationId: `obs_${atS}`,
     startedAt: atS * 1_000,
     endedAt: atS * 1_000 + 10,
     residual,

@@ -18,7 +18,7 @@ describe('What lies between the ledger and a look has a name', () => {
     await world.wallet(addr(1), balance);
     const at = world.clock.now();
     await world.insert('observations', {
-      id: 'look_1',
+      id: 'obs_1',
       target: `wallet:${addr(1)}`,
       kind: 'wallet',
       started_at: isoText(at),

@@ -71,7 +71,7 @@ function makeRows(insert: Insert, ids: Ids, clock: Clock) {
       const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
       const seen = { observed_balance: balance, ledger_at_observation: balance };
       const observation = {
-        observation_id: 'look_1',
+        observation_id: 'obs_1',
         observed_at: at,
         quiet_at: at,
         opened_at: at,

@@ -57,7 +57,7 @@ export interface ScanDeps {
 
 /** The name of the sweep over what one creator made in a contract, or over all of it. */
 export function scanName(contractId: bigint, creator: string | undefined): string {
-  return `sweep:${contractId}:${creator?.toLowerCase() ?? '*'}`;
+  return `scan:${contractId}:${creator?.toLowerCase() ?? '*'}`;
 }
 
 /** Wants a sweep over a contract not later than `at`, by the creator of our tokens if known. */

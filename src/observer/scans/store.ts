@@ -63,7 +63,7 @@ export async function requestScan(
   await db.sql`
     insert into tallyhook.targets as x (name, kind, addr, contract_id, weight, next_poll_at,
       pending, added_at)
-    values (${scan.name}, 'sweep', ${scan.creator ?? null},
+    values (${scan.name}, 'scan', ${scan.creator ?? null},
       ${scan.contractId.toString()}::numeric, 1, ${isoText(at)}, true, ${isoText(now)})
     on conflict (name) do update set pending = true,
       next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
@@ -93,5 +93,5 @@ export async function saveProgress(
 
 /** Takes a sweep off the due list that nobody waits for. */
 export async function dropScan(db: Queryable, name: string): Promise<void> {
-  await db.sql`delete from tallyhook.targets where name = ${name} and kind = 'sweep'`;
+  await db.sql`delete from tallyhook.targets where name = ${name} and kind = 'scan'`;
 }

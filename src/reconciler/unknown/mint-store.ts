@@ -32,9 +32,9 @@ export async function knownOf(
   const rows = await db.sql<TokenKnown[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(given)}::jsonb) as x(id numeric, hash text)
-    ), sweeps as (
+    ), scans as (
       select started_at, record from tallyhook.observations
-      where target like ${`sweep:${contract}:%`} and kind = 'sweep' and result = 'seen'
+      where target like ${`scan:${contract}:%`} and kind = 'scan' and result = 'seen'
       order by started_at desc limit ${SWEEPS_SEARCHED_MAX}
     )
     select x.id as token_id,
@@ -50,7 +50,7 @@ export async function knownOf(
         (select min(o.recorded_at) from tallyhook.operations o
           where o.contract_id = ${contract}::numeric and o.token_id = x.id
             and o.outcome <> 'not_executed'),
-        (select min(s.started_at) from sweeps s
+        (select min(s.started_at) from scans s
           where s.record->'tokens' @> jsonb_build_array(jsonb_build_object('tokenId', x.id)))
       ) as first_known_at,
       (select coalesce(jsonb_agg(o.to_addr), '[]'::jsonb) from tallyhook.operations o
@@ -134,7 +134,7 @@ export async function newestScan(
 ): Promise<StoredObservation | undefined> {
   const rows = await db.sql<StoredObservation[]>`
     select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
-    where kind = 'sweep' and result = 'seen' and target like ${`sweep:${contractId}:%`}
+    where kind = 'scan' and result = 'seen' and target like ${`scan:${contractId}:%`}
       and started_at >= ${isoText(since)}
     order by started_at desc limit 1`;
   return rows[0];

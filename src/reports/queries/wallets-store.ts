@@ -202,7 +202,7 @@ export async function listUncovered(q: Question): Promise<FoundRow[]> {
           when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
         addr, coalesce(quiet_at, observed_at) as since,
         jsonb_build_object('verdict', verdict, 'cause', cause, 'look', observation_id,
-          'looks_in_vain', unquiet_observations) as evidence
+          'unquiet_observations', unquiet_observations) as evidence
       from tallyhook.wallets
       where observed_at is not null and (opened_at is null or observed_at < ${since}
         or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})

@@ -105,8 +105,8 @@ export async function lockEndpoints(
   now: Instant,
 ): Promise<ClaimedEndpoint[]> {
   return tx.sql<ClaimedEndpoint[]>`
-    select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets as "sealedSecrets",
-      p.encrypted_headers as "sealedHeaders", p.ordering = 'subject' as ordered,
+    select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets as "encryptedSecrets",
+      p.encrypted_headers as "encryptedHeaders", p.ordering = 'subject' as ordered,
       p.rate_per_s as "ratePerS", h.paced_until as "pacedUntil",
       h.consecutive_failures as "consecutiveFailures", h.last_success_at as "lastSuccessAt"
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id

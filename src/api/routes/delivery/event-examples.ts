@@ -10,7 +10,7 @@ const AT = '2026-01-31T09:00:00.000Z';
 const ADDR = '0x00112233445566778899aabbccddeeff00112233';
 const OTHER = '0xffeeddccbbaa99887766554433221100ffeeddcc';
 const HASH = `0x${'1f'.repeat(32)}`;
-const EVIDENCE = { observations: [`look_${UUID}`] };
+const EVIDENCE = { observations: [`obs_${UUID}`] };
 
 const operation: EventData<'operation.accepted'> = {
   operation_id: `op_${UUID}`,

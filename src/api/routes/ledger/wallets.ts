@@ -184,7 +184,7 @@ async function insistOnWallet(db: Queryable, addr: string): Promise<Wallet> {
 
 function isObservationCursor(place: string): boolean {
   const [startedAt = '', id = '', ...rest] = place.split(' ');
-  return /^\d{1,14}$/.test(startedAt) && isId('observation', id) && rest.length === 0;
+  return /^\d{1,14}$/.test(startedAt) && isId('obs', id) && rest.length === 0;
 }
 
 function shown(row: Wallet, position: Position) {
