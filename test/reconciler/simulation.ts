@@ -205,8 +205,8 @@ async function rest(world: World): Promise<void> {
     update tallyhook.targets set next_poll_at = next_poll_at + interval '6 hours'
       + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0
     where kind = 'token' and not exists (select from tallyhook.operations o
-      where o.state = 'unknown' and o.contract_id = objects.contract_id
-        and o.token_id = objects.token_id)`;
+      where o.state = 'unknown' and o.contract_id = targets.contract_id
+        and o.token_id = targets.token_id)`;
   await logIn(world);
   await flow(world, 30_000);
 }
