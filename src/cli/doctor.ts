@@ -16,7 +16,7 @@ import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import { makeLog } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
-import { systemChance } from '../kernel/random.ts';
+import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { makeQuotaKeeper } from '../observer/observer.ts';
 import { findFreeze } from '../operations/operations.ts';
@@ -82,12 +82,12 @@ async function clockOf({ clock }: Database): Promise<string> {
 async function service({ db, clock }: Database, config: Config): Promise<string> {
   if (!config.service) return 'none configured: the sandbox runs inside the daemon';
   const log = makeLog('error');
-  const opened = await openService(config, { clock, chance: systemChance, log });
+  const opened = await openService(config, { clock, random: systemRandom, log });
   await insistOnService(db, opened, clock);
   const upstream = await openUpstream({
     ...opened.address,
     clock,
-    chance: systemChance,
+    random: systemRandom,
     log,
     metrics: makeMetrics(),
     quota: makeQuotaKeeper(db, clock),

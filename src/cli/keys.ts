@@ -4,7 +4,7 @@ import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
-import { systemChance } from '../kernel/random.ts';
+import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/terminal.ts';
 import {
   type KeyLimits,
@@ -18,7 +18,7 @@ import { withDatabase } from './installation.ts';
 
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
   return withDatabase(({ db, clock }) =>
-    work(makeKeys({ db, clock, chance: systemChance, ids: makeIds(clock, systemChance) })),
+    work(makeKeys({ db, clock, random: systemRandom, ids: makeIds(clock, systemRandom) })),
   );
 }
 

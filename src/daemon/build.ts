@@ -11,7 +11,7 @@ import { makeEncryption } from '../kernel/encryption.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
-import { systemChance } from '../kernel/random.ts';
+import { systemRandom } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
 import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
@@ -116,24 +116,24 @@ function concludedWakes(wake: Wake, webhooks: Webhooks): () => void {
  */
 async function foundation(config: Config, database: Database, service: Service, log: Log) {
   const { db, clock } = database;
-  const chance = systemChance;
-  const ids = makeIds(clock, chance);
+  const random = systemRandom;
+  const ids = makeIds(clock, random);
   const metrics = makeMetrics();
-  const seal = makeEncryption(await masterKeyOf(config, chance), chance);
+  const seal = makeEncryption(await masterKeyOf(config, random), random);
   const aliveMs = config.daemon.alive_ms;
   const daemon: Daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
-  const keys = makeKeys({ db, clock, chance, ids });
+  const keys = makeKeys({ db, clock, random, ids });
   const upstream = await openUpstream({
     ...service.address,
     clock,
-    chance,
+    random,
     log,
     metrics,
     quota: makeQuotaKeeper(db, clock),
     settings: upstreamSettings(config),
   });
   const heartbeat = makeHeartbeat({ database, daemon, upstream, log, aliveMs });
-  return { db, clock, chance, ids, metrics, seal, log, daemon, keys, upstream, heartbeat };
+  return { db, clock, random, ids, metrics, seal, log, daemon, keys, upstream, heartbeat };
 }
 
 /** The stages, from what was asked to what is told. */

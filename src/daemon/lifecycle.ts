@@ -9,7 +9,7 @@ import { retireDaemon, setInstallationFact } from '../db/leases.ts';
 import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
-import { systemChance } from '../kernel/random.ts';
+import { systemRandom } from '../kernel/random.ts';
 import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
@@ -41,7 +41,7 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     const database = await openDatabase(config, log);
     undo.push(database.close);
     const { clock } = database;
-    const service = await openService(config, { clock, chance: systemChance, log });
+    const service = await openService(config, { clock, random: systemRandom, log });
     undo.push(service.close);
     await insistOnService(database.db, service, clock);
     await tellFinance(database, config);

@@ -30,7 +30,7 @@ export interface Service {
 /** Opens the service, starting the sandbox if nothing is configured. */
 export async function openService(
   config: Config,
-  given: { clock: Clock; chance: Random; log: Log },
+  given: { clock: Clock; random: Random; log: Log },
 ): Promise<Service> {
   if (config.service) {
     const { baseUrl, authUrl, txUrl, clientId } = config.service;
@@ -38,7 +38,7 @@ export async function openService(
     return { address: config.service, sandboxUrl: undefined, identity, close: async () => {} };
   }
   const directory = join(config.dataDir, 'sandbox');
-  const world = await worldName(directory, given.chance);
+  const world = await worldName(directory, given.random);
   const release = await holdFolder('sandbox', await realpath(directory));
   if (!release) {
     throw new Failure(
@@ -69,10 +69,10 @@ export async function openService(
 /**
  * The name of the world in that folder: given once, so that a new world under old books is noticed.
  */
-async function worldName(directory: string, chance: Random): Promise<string> {
+async function worldName(directory: string, random: Random): Promise<string> {
   await mkdir(directory, { recursive: true });
   const path = join(directory, 'world-name');
-  const name = Buffer.from(chance.bytes(6)).toString('hex');
+  const name = Buffer.from(random.bytes(6)).toString('hex');
   await writeFile(path, name, { flag: 'wx' }).catch(() => {});
   return (await readFile(path, 'utf8')).trim();
 }

@@ -14,10 +14,10 @@ export interface Encryption {
 }
 
 /** @param masterKey 32 bytes */
-export function makeEncryption(masterKey: Uint8Array, chance: Random): Encryption {
+export function makeEncryption(masterKey: Uint8Array, random: Random): Encryption {
   return {
     close(secret, place) {
-      const nonce = chance.bytes(12);
+      const nonce = random.bytes(12);
       const cipher = createCipheriv('aes-256-gcm', masterKey, nonce).setAAD(Buffer.from(place));
       const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
       return `s1.${Buffer.concat([nonce, cipher.getAuthTag(), text]).toString('base64url')}`;

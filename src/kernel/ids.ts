@@ -14,7 +14,7 @@ export interface Ids {
 }
 
 /** A source of ids from a clock and randomness. */
-export function makeIds(clock: Clock, chance: Random): Ids {
+export function makeIds(clock: Clock, random: Random): Ids {
   let last = 0;
   let counter = 0;
   return {
@@ -25,7 +25,7 @@ export function makeIds(clock: Clock, chance: Random): Ids {
       const carry = counter > 0xfff ? 1 : 0;
       if (carry) counter = 0;
       last = now + carry;
-      return `${prefix}_${uuidv7(last, counter, chance)}`;
+      return `${prefix}_${uuidv7(last, counter, random)}`;
     },
   };
 }
@@ -33,9 +33,9 @@ export function makeIds(clock: Clock, chance: Random): Ids {
 /**
  * The 12 bits after the version hold a counter, so that ids of one millisecond keep their order.
  */
-function uuidv7(now: number, counter: number, chance: Random): string {
+function uuidv7(now: number, counter: number, random: Random): string {
   const time = now.toString(16).padStart(12, '0');
-  const tail = chance.bytes(8);
+  const tail = random.bytes(8);
   tail[0] = ((tail[0] ?? 0) & 0x3f) | 0x80;
   const hex = Buffer.from(tail).toString('hex');
   const head = `7${counter.toString(16).padStart(3, '0')}`;

@@ -12,7 +12,7 @@ export interface Random {
 }
 
 /** Randomness of the operating system. */
-export const systemChance: Random = {
+export const systemRandom: Random = {
   unit: () => Math.random(),
   bytes: (n) => randomBytes(n),
 };
@@ -21,7 +21,7 @@ export const systemChance: Random = {
  * A reproducible stream from a 32-bit seed. Not for secrets.
  * Source: sfc32 by Chris Doty-Humphrey (PractRand), seeded by splitmix32.
  */
-export function seededChance(seed: number): Random {
+export function seededRandom(seed: number): Random {
   let s = seed >>> 0;
   const split = () => {
     s = (s + 0x9e3779b9) | 0;

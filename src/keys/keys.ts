@@ -55,8 +55,8 @@ export interface Keys {
 }
 
 /** The keys of one database. */
-export function makeKeys(given: { db: Db; clock: Clock; chance: Random; ids: Ids }): Keys {
-  const { db, clock, chance, ids } = given;
+export function makeKeys(given: { db: Db; clock: Clock; random: Random; ids: Ids }): Keys {
+  const { db, clock, random, ids } = given;
   const believed = makeBelief(async (hash) => {
     const key = await db.single((q) => store.findByHash(q.orm, hash));
     return key && key.revokedAt === null ? callerOf(key) : undefined;
@@ -65,7 +65,7 @@ export function makeKeys(given: { db: Db; clock: Clock; chance: Random; ids: Ids
   return {
     authenticate: async (secret) => (isSecret(secret) ? believed.of(sha256Hex(secret)) : undefined),
     async create({ name, owner, scopes, limits }) {
-      const secret = newSecret(chance);
+      const secret = newSecret(random);
       const key = {
         id: ids.next('key'),
         name,
@@ -121,8 +121,8 @@ function validLimits(given: KeyLimits): KeyLimits {
 }
 
 /** A new secret: `thk_` and 256 random bits. */
-export function newSecret(chance: Random): string {
-  return `thk_${Buffer.from(chance.bytes(32)).toString('base64url')}`;
+export function newSecret(random: Random): string {
+  return `thk_${Buffer.from(random.bytes(32)).toString('base64url')}`;
 }
 
 /** True for a text of the shape of our secrets; nothing else is ever hashed or looked up. */

@@ -125,7 +125,7 @@ interface Deps extends Given {
 interface Given {
   db: Db;
   clock: Clock;
-  chance: Random;
+  random: Random;
   ids: Ids;
   upstream: Upstream;
   outbox: Outbox;
@@ -211,7 +211,7 @@ const SWEEP_REST_MS = 86_400_000;
 
 /** One turn of a sweep; when it ended, its look is recorded. Answers why it saw nothing, if so. */
 async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | null> {
-  const { db, ids, metrics, settings, chance } = parts;
+  const { db, ids, metrics, settings, random } = parts;
   const turn = await takeTurn({ ...parts, pollTimeoutMs: settings.pollTimeoutMs }, target);
   if (!turn.ended || !turn.observation) return null;
   const { observation } = turn;
@@ -219,7 +219,7 @@ async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | nu
   const gap =
     observation.result === 'seen'
       ? SWEEP_REST_MS
-      : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+      : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
   await db.begin((tx) => store.recordObservation(tx, row, observation.endedAt + gap));
   return observation.cause;
@@ -257,12 +257,12 @@ async function nextPollAt(
   observation: TargetObservation,
   failures: number,
 ): Promise<Instant> {
-  const { settings, chance } = parts;
+  const { settings, random } = parts;
   if (observation.result === 'inconclusive') {
-    const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, chance);
+    const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
     return Math.max(observation.endedAt + gap, observation.retryAt ?? 0);
   }
-  return observation.startedAt + jittered(await observationAgeMaxMs(parts), chance);
+  return observation.startedAt + jittered(await observationAgeMaxMs(parts), random);
 }
 
 /** How old a look gets at most: once round all objects within the steady share of the budget. */

@@ -37,6 +37,6 @@ export function pendingGapMs(rhythm: Rhythm, since: Instant, now: Instant): numb
 }
 
 /** Up to a twentieth more or less, so that objects added together do not stay together. */
-export function jittered(gapMs: number, chance: Random): number {
-  return Math.round(gapMs * (0.95 + 0.1 * chance.unit()));
+export function jittered(gapMs: number, random: Random): number {
+  return Math.round(gapMs * (0.95 + 0.1 * random.unit()));
 }

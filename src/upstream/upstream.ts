@@ -85,7 +85,7 @@ export interface UpstreamOptions {
   clientId: string;
   clientSecret: string;
   clock: Clock;
-  chance: Random;
+  random: Random;
   log: Log;
   metrics: Metrics;
   quota: QuotaKeeper;
@@ -111,7 +111,7 @@ export interface Upstream extends Reads {
  * @throws Failure `bad_setting` for an address that is none; what the quota's keeper throws
  */
 export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
-  const { clock, chance, log, metrics, settings } = options;
+  const { clock, random, log, metrics, settings } = options;
   const hosts = {
     base: parseHost('UPSTREAM_BASE_URL', options.baseUrl),
     auth: parseHost('UPSTREAM_AUTH_URL', options.authUrl),
@@ -119,7 +119,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   };
   const ceiling = settings.budgetPerS;
   const startRate = settings.startRatePerS ?? (ceiling <= 5 ? ceiling : 1);
-  const quota = await openQuota({ keeper: options.quota, clock, chance, log, ceiling, startRate });
+  const quota = await openQuota({ keeper: options.quota, clock, random, log, ceiling, startRate });
   const transport = makeTransport(clock, {
     connectTimeoutMs: settings.connectTimeoutMs,
     bodyBytesMax: settings.bodyBytesMax,
@@ -139,7 +139,7 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   const token = makeClientToken({
     issue: () => fetchClientToken(fetchOptions),
     clock,
-    chance,
+    random,
     log,
   });
   const shared = { transport, token, budget, quota, hosts, clock, log, metrics };

@@ -38,7 +38,7 @@ export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts
 export interface WebhooksDeps {
   db: Db;
   clock: Clock;
-  chance: Random;
+  random: Random;
   ids: Ids;
   seal: Encryption;
   log: Log;

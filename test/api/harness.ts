@@ -17,7 +17,7 @@ import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
 import { type Books, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
@@ -63,29 +63,29 @@ export type TestApi = Awaited<ReturnType<typeof openApi>>;
 /** The stages of one daemon, real ones; only the service is not there. */
 async function openStages(db: Db) {
   const clock = systemClock;
-  const chance = systemChance;
-  const ids = makeIds(clock, chance);
+  const random = systemRandom;
+  const ids = makeIds(clock, random);
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
   const metrics = makeMetrics();
-  const seal = makeEncryption(chance.bytes(32), chance);
+  const seal = makeEncryption(random.bytes(32), random);
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
-    ...{ db, clock, chance, ids, seal, log, metrics, settings },
+    ...{ db, clock, random, ids, seal, log, metrics, settings },
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const nowhere = 'http://127.0.0.1:9';
   const upstream = await openUpstream({
     ...{ baseUrl: nowhere, authUrl: nowhere, txUrl: nowhere },
-    ...{ clientId: 'client', clientSecret: 'secret', clock, chance, log, metrics },
+    ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
     quota: makeQuotaKeeper(db, clock),
     settings: UPSTREAM,
   });
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
   const operations = makeOperations({ db, clock, ids, daemon, outbox });
   const observer = makeObserver({
-    ...{ db, clock, chance, ids, upstream, outbox, metrics },
+    ...{ db, clock, random, ids, upstream, outbox, metrics },
     settings: OBSERVER,
   });
   const books: Books = { feeMode: 'on_top', operators: new Map() };
@@ -101,7 +101,7 @@ async function openStages(db: Db) {
     settings: RECONCILER,
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
-  const keys = makeKeys({ db, clock, chance, ids });
+  const keys = makeKeys({ db, clock, random, ids });
   const told = { db, clock, ids, log, lines, metrics, keys };
   const recorded = { operations, decisions, elsewhere };
   return {

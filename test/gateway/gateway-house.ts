@@ -18,7 +18,7 @@ import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import { type Keys, makeKeys } from '../../src/keys/keys.ts';
 import {
   findByIdempotencyKey,
@@ -194,7 +194,7 @@ export async function openRig(db: Db, wanted: PostingRequest = {}): Promise<Rig>
 /** Every part behind the gateway, made as `daemon/` makes them. */
 async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
   const clock = systemClock;
-  const ids = makeIds(clock, systemChance);
+  const ids = makeIds(clock, systemRandom);
   const metrics = makeMetrics();
   let text = '';
   const log = makeLog('trace', {
@@ -210,7 +210,7 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
     clientId: 'client',
     clientSecret: 'hush-client-secret',
     clock,
-    chance: systemChance,
+    random: systemRandom,
     log,
     metrics,
     quota: memoryKeeper(),
@@ -220,7 +220,7 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const settings = wanted.operations ?? operationsDefaults;
   const operations = makeOperations({ db, clock, ids, daemon, outbox, settings });
-  const keys = makeKeys({ db: wanted.keysDb ?? db, clock, chance: systemChance, ids });
+  const keys = makeKeys({ db: wanted.keysDb ?? db, clock, random: systemRandom, ids });
   const observed: ObservedRead[] = [];
   const gateway = makeGateway({
     operations,

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { makeEncryption } from '../../src/kernel/encryption.ts';
-import { seededChance, systemChance } from '../../src/kernel/random.ts';
+import { seededRandom, systemRandom } from '../../src/kernel/random.ts';
 
-const KEY = seededChance(1).bytes(32);
-const seal = makeEncryption(KEY, systemChance);
+const KEY = seededRandom(1).bytes(32);
+const seal = makeEncryption(KEY, systemRandom);
 const broken = { code: 'seal_broken' };
 
 describe('A seal', () => {
@@ -47,7 +47,7 @@ describe('A seal', () => {
     ['in another place', () => seal.open(seal.close('x', 'a'), 'b')],
     [
       'with another key',
-      () => makeEncryption(seededChance(2).bytes(32), systemChance).open(seal.close('x', 'a'), 'a'),
+      () => makeEncryption(seededRandom(2).bytes(32), systemRandom).open(seal.close('x', 'a'), 'a'),
     ],
     ['without its mark', () => seal.open(seal.close('x', 'a').slice(3), 'a')],
     ['when it is no seal', () => seal.open('s1.', 'a')],

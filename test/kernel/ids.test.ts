@@ -4,7 +4,7 @@ import { describe, expect, it, test } from 'vitest';
 import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
 import { backoffMs } from '../../src/kernel/backoff.ts';
 import { isId, makeIds } from '../../src/kernel/ids.ts';
-import { seededChance, systemChance } from '../../src/kernel/random.ts';
+import { seededRandom, systemRandom } from '../../src/kernel/random.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -12,7 +12,7 @@ const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 describe('Ids', () => {
   test('Are a prefix and a UUIDv7 that holds the time', () => {
     const clock = manualClock(Date.UTC(2026, 10, 20));
-    const id = makeIds(clock, systemChance).next('op');
+    const id = makeIds(clock, systemRandom).next('op');
     expect(id).toMatch(/^op_/);
     expect(id.slice(3)).toMatch(UUID_V7);
     expect(Number.parseInt(id.slice(3).replace('-', '').slice(0, 12), 16)).toBe(clock.now());
@@ -21,7 +21,7 @@ describe('Ids', () => {
 
   test('Rise strictly, 5,000 in a millisecond, also when the clock jumps back', () => {
     const clock = manualClock();
-    const ids = makeIds(clock, systemChance);
+    const ids = makeIds(clock, systemRandom);
     const made = Array.from({ length: 15_000 }, (_, i) => {
       if (i === 5_000) clock.advance(-60_000);
       if (i === 10_000) clock.advance(61_000);
@@ -36,7 +36,7 @@ describe('Ids', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -5, max: 5 })), fc.integer(), (steps, seed) => {
         const clock = manualClock();
-        const ids = makeIds(clock, seededChance(seed));
+        const ids = makeIds(clock, seededRandom(seed));
         const made = steps.map((step) => {
           clock.advance(step);
           return ids.next('dlv');
@@ -48,7 +48,7 @@ describe('Ids', () => {
 
   test('Of one seed and clock are the same again', () => {
     const run = () => {
-      const ids = makeIds(manualClock(), seededChance(7));
+      const ids = makeIds(manualClock(), seededRandom(7));
       return [ids.next('op'), ids.next('key'), ids.next('rep')];
     };
     expect(run()).toEqual(run());
@@ -76,7 +76,7 @@ describe('Backoff', () => {
         fc.integer({ min: 1, max: 86_400_000 }),
         fc.integer(),
         (failures, baseMs, capMs, seed) => {
-          const wait = backoffMs(failures, baseMs, capMs, seededChance(seed));
+          const wait = backoffMs(failures, baseMs, capMs, seededRandom(seed));
           const step = Math.min(capMs, baseMs * 2 ** Math.min(failures, 40));
           expect(wait).toBeGreaterThanOrEqual(Math.floor(step / 2));
           expect(wait).toBeLessThanOrEqual(step);
@@ -89,8 +89,8 @@ describe('Backoff', () => {
 describe('Random', () => {
   test('Of one seed gives the same stream, of another a different one', () => {
     const stream = (seed: number) => {
-      const chance = seededChance(seed);
-      return Array.from({ length: 50 }, () => chance.unit());
+      const random = seededRandom(seed);
+      return Array.from({ length: 50 }, () => random.unit());
     };
     expect(stream(3)).toEqual(stream(3));
     expect(stream(3)).not.toEqual(stream(4));
@@ -98,9 +98,9 @@ describe('Random', () => {
   });
 
   test('Gives as many bytes as asked for', () => {
-    expect(seededChance(1).bytes(9)).toHaveLength(9);
-    expect(systemChance.bytes(32)).toHaveLength(32);
-    expect(systemChance.bytes(32)).not.toEqual(systemChance.bytes(32));
+    expect(seededRandom(1).bytes(9)).toHaveLength(9);
+    expect(systemRandom.bytes(32)).toHaveLength(32);
+    expect(systemRandom.bytes(32)).not.toEqual(systemRandom.bytes(32));
   });
 });
 

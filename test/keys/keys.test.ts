@@ -1,7 +1,7 @@
 /** Who may call: secrets are shown once and kept as hashes, and end when they are revoked. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import {
   type Caller,
   insistOnScope,
@@ -27,7 +27,7 @@ beforeEach(() => {
 afterAll(() => database.drop());
 
 const openKeys = () =>
-  makeKeys({ db: database.db, clock, chance: systemChance, ids: makeIds(clock, systemChance) });
+  makeKeys({ db: database.db, clock, random: systemRandom, ids: makeIds(clock, systemRandom) });
 const create = (scopes: Caller['scopes'] = ['gateway']) =>
   keys.create({ name: 'app', owner: 'team', scopes });
 
@@ -74,7 +74,7 @@ describe('A key', () => {
   });
 
   test('For the admin is made once from its secret, and is refused when it is weak', async () => {
-    const secret = newSecret(systemChance);
+    const secret = newSecret(systemRandom);
     await Promise.all([keys.ensureAdmin(secret), openKeys().ensureAdmin(secret)]);
     await keys.ensureAdmin(secret);
     const caller = await keys.authenticate(secret);
@@ -98,7 +98,7 @@ describe('A key', () => {
   });
 
   test('Of the right shape that nobody made is nobody', async () => {
-    expect(await keys.authenticate(newSecret(systemChance))).toBeUndefined();
+    expect(await keys.authenticate(newSecret(systemRandom))).toBeUndefined();
   });
 });
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import {
   insistOnLimits,
   type KeyLimits,
@@ -88,8 +88,8 @@ describe('The limits of a key', () => {
     makeKeys({
       db: database.db,
       clock: systemClock,
-      chance: systemChance,
-      ids: makeIds(systemClock, systemChance),
+      random: systemRandom,
+      ids: makeIds(systemClock, systemRandom),
     });
   const given = { name: 'app', owner: 'team', scopes: ['gateway'] as const };
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import { jittered, pendingGapMs, steadyGapMs } from '../../src/observer/schedule.ts';
 
 const RHYTHM = { steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 };
@@ -18,7 +18,7 @@ describe('The gap of steady looks', () => {
   test('Jitter stays within a twentieth', () => {
     fc.assert(
       fc.property(fc.nat(1e9), fc.nat(), (gap, seed) => {
-        const drawn = jittered(gap, seededChance(seed));
+        const drawn = jittered(gap, seededRandom(seed));
         expect(Math.abs(drawn - gap)).toBeLessThanOrEqual(gap / 20 + 1);
       }),
     );

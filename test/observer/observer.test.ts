@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import {
   availableSince,
   lastSeen,
@@ -45,11 +45,11 @@ afterEach(async () => {
 async function openObserver(seed = 1) {
   const { db } = database;
   const { upstream } = await upstreamTo(sandbox.url, clock);
-  const chance = seededChance(seed);
-  const ids = makeIds(clock, chance);
+  const random = seededRandom(seed);
+  const ids = makeIds(clock, random);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const metrics = makeMetrics();
-  const parts = { db, clock, chance, ids, upstream, outbox, metrics, settings: SETTINGS };
+  const parts = { db, clock, random, ids, upstream, outbox, metrics, settings: SETTINGS };
   return makeObserver(parts);
 }
 

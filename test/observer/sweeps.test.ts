@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import {
   listObservations,
   makeObserver,
@@ -36,10 +36,10 @@ beforeEach(async () => {
   clock.advance(10_000);
   const { db } = database;
   const { upstream } = await upstreamTo(sandbox.url, clock, { settings: { waitMs: 1 } });
-  const ids = makeIds(clock, seededChance(1));
+  const ids = makeIds(clock, seededRandom(1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const chance = seededChance(2);
-  const parts = { db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() };
+  const random = seededRandom(2);
+  const parts = { db, clock, random, ids, upstream, outbox, metrics: makeMetrics() };
   observer = makeObserver({ ...parts, settings: SETTINGS });
 });
 afterEach(async () => {

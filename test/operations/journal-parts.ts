@@ -6,7 +6,7 @@ import { registerDaemon } from '../../src/db/leases.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import type { pause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import {
   type Conclusion,
   findOperation,
@@ -53,7 +53,7 @@ export async function openOperations(
   } = {},
 ): Promise<OperationsDeps> {
   const { clock = manualClock(), fanOut = async () => {} } = given;
-  const ids = makeIds(clock, systemChance);
+  const ids = makeIds(clock, systemRandom);
   daemons++;
   const daemon = await registerDaemon(db, `dmn_${daemons}`, clock.now(), ALIVE_MS);
   let count = 0;

@@ -2,7 +2,7 @@
 import type { Db } from '../../src/db/connect.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
-import { systemChance } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
 
@@ -19,7 +19,7 @@ export function draft(subject: string, more: Partial<EventDraft> = {}): EventDra
 
 /** Emits in a transaction of its own. */
 export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => {}) {
-  const outbox = makeOutbox({ clock, ids: makeIds(clock, systemChance), fanOut });
+  const outbox = makeOutbox({ clock, ids: makeIds(clock, systemRandom), fanOut });
   return {
     outbox,
     emit: (...subjects: string[]) =>

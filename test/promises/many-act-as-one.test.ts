@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
 import { type Answered, type App, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
@@ -75,7 +75,7 @@ const FAULTS: FaultInput[] = [
 ];
 
 it('The same traffic through both daemons is applied as through one, also when one of them dies', async () => {
-  const chance = seededChance(5);
+  const random = seededRandom(5);
   const first = 50_000;
   const last = first + 240;
   const answers = new Map<number, Answered[]>();
@@ -84,7 +84,7 @@ it('The same traffic through both daemons is applied as through one, also when o
   const worker = async () => {
     while (next < last) {
       const amount = next++;
-      const fault = FAULTS[Math.floor(chance.unit() * FAULTS.length * 5)];
+      const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * 5)];
       if (fault) world.sandbox.control.addFault({ ...fault, contains: String(amount) });
       if (amount === first + 120) await daemons[1].kill();
       const asked = apps.map((app) =>

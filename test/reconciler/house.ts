@@ -8,7 +8,7 @@ import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
 import { addObjects, recordObservation } from '../../src/observer/store.ts';
 import { type TargetRef, targetName, toObject } from '../../src/observer/targets.ts';
@@ -48,7 +48,7 @@ let rigs = 0;
 export async function openRig(db: Db, given: { books?: Books; name?: string } = {}) {
   const { books = PLAIN, name = `dmn_${++rigs}` } = given;
   const clock = manualClock(START);
-  const ids = makeIds(clock, seededChance(rigs * 7_919 + 1));
+  const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({ db, clock, ids, daemon, outbox });

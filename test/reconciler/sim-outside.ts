@@ -13,8 +13,8 @@ export interface Outside {
  * back; in a story of look-alikes just what a write of ours could have done.
  */
 export function changeWallet(world: World, before: readonly Outside[], asked: readonly Asked[]) {
-  const { chance, users, plan, sandbox } = world;
-  const below = (n: number) => Math.floor(chance.unit() * n);
+  const { random, users, plan, sandbox } = world;
+  const below = (n: number) => Math.floor(random.unit() * n);
   let addr = users[below(users.length)] ?? '';
   let amount = 10_000_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
   const back = below(3) === 0 ? before[below(before.length)] : undefined;
@@ -38,8 +38,8 @@ export function changeWallet(world: World, before: readonly Outside[], asked: re
 }
 
 /** A change of a token that nobody works on: its owner, its data, its lock, or its end. */
-export function changeToken({ sandbox, chance, users, serial, plan }: World): void {
-  const below = (n: number) => Math.floor(chance.unit() * n);
+export function changeToken({ sandbox, random, users, serial, plan }: World): void {
+  const below = (n: number) => Math.floor(random.unit() * n);
   const all = [...sandbox.world.tokens.values()].filter(({ work, exists }) => exists && !work);
   const token = all[below(all.length)];
   if (!token) return;
@@ -56,9 +56,9 @@ export function changeToken({ sandbox, chance, users, serial, plan }: World): vo
 }
 
 /** The next reads show things as they were a while ago, within the read lag that is assumed. */
-export function staleReads({ sandbox, chance }: World): void {
+export function staleReads({ sandbox, random }: World): void {
   sandbox.control.addFault({
-    ...{ kind: 'stale_list', age_ms: 100 + Math.floor(chance.unit() * 890), count: 3 },
+    ...{ kind: 'stale_list', age_ms: 100 + Math.floor(random.unit() * 890), count: 3 },
     ...{ method: 'GET', path: '/v1/app/token/account' },
   });
 }
@@ -69,7 +69,7 @@ export function shiftingPages({ sandbox }: World): void {
 }
 
 /** Every request is answered by a broken proxy for a while. */
-export function badGateway({ sandbox, chance }: World): void {
-  const count = 3 + Math.floor(chance.unit() * 12);
+export function badGateway({ sandbox, random }: World): void {
+  const count = 3 + Math.floor(random.unit() * 12);
   sandbox.control.addFault({ kind: 'status', status: 502, body: '<html>bad gateway', count });
 }

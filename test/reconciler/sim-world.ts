@@ -9,7 +9,7 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { type Random, seededChance } from '../../src/kernel/random.ts';
+import { type Random, seededRandom } from '../../src/kernel/random.ts';
 import { type Books, walletsOfBooks } from '../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaKeeper, type Observer } from '../../src/observer/observer.ts';
 import {
@@ -57,7 +57,7 @@ const SETTINGS = { ...HOUSE, steadyMs: 120_000 };
  */
 export function drawsOf({ seed }: Plan, what: 'step' | 'write' | 'pace', n: number): Random {
   const stream = { step: 0, write: 1, pace: 2 }[what];
-  return seededChance(Math.imul(seed, 0x01000193) + (stream << 28) + n);
+  return seededRandom(Math.imul(seed, 0x01000193) + (stream << 28) + n);
 }
 
 export interface SimDaemon {
@@ -75,7 +75,7 @@ export interface World {
   clock: ManualClock;
   time: VirtualTime;
   /** The draws of the story's present step. */
-  chance: Random;
+  random: Random;
   /** Draws of the daemons' pace, whose number depends on how looks come back. */
   pace: Random;
   /** How many writes were wished for. */
@@ -116,7 +116,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   let serials = 0;
   const world: World = {
     ...{ plan, db, clock, sandbox, users, memberNos, daemons: [], restarts: 0, wishes: 0 },
-    chance: drawsOf(plan, 'step', 0),
+    random: drawsOf(plan, 'step', 0),
     pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
     time: virtualTime(clock),
@@ -147,8 +147,8 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const { db, clock, relay, books, time, plan } = world;
   const id = `dmn_sim_${plan.seed}_${++world.restarts}`;
   // The story's own draws must not depend on which of two looks ended first.
-  const chance = seededChance(plan.seed * 7_919 + world.restarts);
-  const ids = makeIds(clock, chance);
+  const random = seededRandom(plan.seed * 7_919 + world.restarts);
+  const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaKeeper(db, clock),
@@ -165,7 +165,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     },
   });
   const observer = makeObserver({
-    ...{ db, clock, chance, ids, upstream, outbox, metrics: makeMetrics() },
+    ...{ db, clock, random, ids, upstream, outbox, metrics: makeMetrics() },
     settings: {
       ...SETTINGS,
       ...{ steadyShare: 0.2, probeMs: 5_000, probeDownMs: 2_000, pollTimeoutMs: 5_000 },

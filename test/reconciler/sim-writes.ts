@@ -40,11 +40,11 @@ const FAULTS: FaultInput[] = [
 export function ask(world: World, asked: Asked[], crash?: Crash): void {
   const { sandbox, plan, time } = world;
   const n = world.wishes++;
-  const chance = drawsOf(plan, 'write', n);
+  const random = drawsOf(plan, 'write', n);
   // What comes first must not depend on how many draws the search for a token takes.
-  const fault = FAULTS[Math.floor(chance.unit() * FAULTS.length * (1 + plan.unharmed))];
-  const daemon = world.daemons[Math.floor(chance.unit() * world.daemons.length)];
-  const wish = wishOf({ ...world, chance, serial: () => `s${n}` });
+  const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * (1 + plan.unharmed))];
+  const daemon = world.daemons[Math.floor(random.unit() * world.daemons.length)];
+  const wish = wishOf({ ...world, random, serial: () => `s${n}` });
   if (!wish) return;
   const entry = { name: `r${n}x`, ...wish };
   asked.push(entry);
@@ -93,15 +93,15 @@ function incomingOf(world: World, entry: Asked): IncomingWrite {
 type Wish = Omit<Asked, 'name'>;
 
 function wishOf(world: World): Wish | undefined {
-  const dice = Math.floor(world.chance.unit() * 100);
+  const dice = Math.floor(world.random.unit() * 100);
   if (dice < 64) return paymentWish(world, dice);
   return dice < 82 ? mintWish(world, dice < 70) : tokenWish(world, dice);
 }
 
 const PRICES = [1n, 5n, 10n, 50n, 100n, 500n];
 
-function paymentWish({ chance, users, plan }: World, dice: number): Wish {
-  const below = (n: number) => Math.floor(chance.unit() * n);
+function paymentWish({ random, users, plan }: World, dice: number): Wish {
+  const below = (n: number) => Math.floor(random.unit() * n);
   const user = () => users[below(users.length)] ?? '';
   const amount = below(3) === 0 ? (PRICES[below(PRICES.length)] ?? 1n) : BigInt(1 + below(5_000));
   const feeAmount = BigInt(below(plan.mapped ? 3 : 2));
@@ -115,8 +115,8 @@ function paymentWish({ chance, users, plan }: World, dice: number): Wish {
 
 /** Half of the tokens are of a kind of their own, half of a few kinds that are made again. */
 function mintWish(world: World, chosen: boolean): Wish {
-  const { chance, users, plan } = world;
-  const below = (n: number) => Math.floor(chance.unit() * n);
+  const { random, users, plan } = world;
+  const below = (n: number) => Math.floor(random.unit() * n);
   const toAddr = users[below(plan.members)] ?? '';
   const serial = world.serial();
   const kind = below(2) === 0 ? `edition-${below(6)}` : serial;
@@ -130,8 +130,8 @@ function mintWish(world: World, chosen: boolean): Wish {
 
 /** A write on a token that the app found in the list: as a rule one that is not being processed. */
 function tokenWish(world: World, dice: number): Wish | undefined {
-  const { chance, sandbox, users, plan, serial } = world;
-  const below = (n: number) => Math.floor(chance.unit() * n);
+  const { random, sandbox, users, plan, serial } = world;
+  const below = (n: number) => Math.floor(random.unit() * n);
   const members = new Set(users.slice(0, plan.members).map(addressKey));
   const all = [...sandbox.world.tokens.values()];
   const fit = (): (typeof all)[number] | undefined => {

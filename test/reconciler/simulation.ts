@@ -51,7 +51,7 @@ export async function runStory(world: World, tell: (line: string) => void = () =
   await settleDown(world, story, 4);
   let rested = 0;
   for (let n = 1; story.asked.length < plan.writes; n++) {
-    world.chance = drawsOf(plan, 'step', n);
+    world.random = drawsOf(plan, 'step', n);
     await step(world, story);
     if (world.wishes - rested < SESSION) continue;
     rested = world.wishes;
@@ -82,9 +82,9 @@ async function lost({ db }: World): Promise<number> {
 
 /** One moment of a busy time. */
 async function step(world: World, story: Story): Promise<void> {
-  const { chance, time, sandbox } = world;
-  const below = (n: number) => Math.floor(chance.unit() * n);
-  const dice = chance.unit();
+  const { random, time, sandbox } = world;
+  const below = (n: number) => Math.floor(random.unit() * n);
+  const dice = random.unit();
   const happened = (name: string) => {
     story.events[name] = (story.events[name] ?? 0) + 1;
   };
@@ -125,12 +125,12 @@ async function outage(world: World, story: Story): Promise<void> {
 
 /** A daemon is killed with writes under way; another one starts on the same database. */
 async function restart(world: World, story: Story): Promise<void> {
-  const { time, daemons, chance } = world;
+  const { time, daemons, random } = world;
   ask(world, story.asked, 'before_send');
   ask(world, story.asked, 'before_conclude');
   await time.settled();
   time.forget();
-  const at = Math.floor(chance.unit() * daemons.length);
+  const at = Math.floor(random.unit() * daemons.length);
   daemons.splice(at, 1, await openDaemon(world));
 }
 
@@ -200,7 +200,7 @@ async function decide(world: World, { received }: Story): Promise<void> {
  */
 async function rest(world: World): Promise<void> {
   const { clock, db } = world;
-  clock.advance(2 * 3_600_000 + Math.floor(world.chance.unit() * 4 * 3_600_000));
+  clock.advance(2 * 3_600_000 + Math.floor(world.random.unit() * 4 * 3_600_000));
   await db.sql`
     update tallyhook.targets set next_poll_at = next_poll_at + interval '6 hours'
       + interval '1 hour' * mod(abs(hashtext(name)), 1000) / 1000.0

@@ -7,7 +7,7 @@ import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import { accountOfWallet, type Books, makeLedger, want } from '../../src/ledger/ledger.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
@@ -109,7 +109,7 @@ export async function makeWorld(given: { books?: Books; settings?: Partial<Repor
   const { db, owner } = database;
   const books = given.books ?? ON_TOP;
   const clock = manualClock(START + 12 * HOUR);
-  const ids = makeIds(clock, seededChance(7));
+  const ids = makeIds(clock, seededRandom(7));
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), DAY);
   const log = makeLog('silent');
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics: makeMetrics() });

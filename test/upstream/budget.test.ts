@@ -1,7 +1,7 @@
 /** The gate that looks pass, and what the service taught it. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { makeLog } from '../../src/kernel/log.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import { type Budget, makeBudget } from '../../src/upstream/rate/budget.ts';
 import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
 import type { Priority, QuotaState } from '../../src/upstream/types.ts';
@@ -30,7 +30,7 @@ async function gateWith(
   const quota = await openQuota({
     keeper,
     clock,
-    chance: seededChance(1),
+    random: seededRandom(1),
     log: makeLog('silent'),
     ceiling,
     startRate: rate,

@@ -1,7 +1,7 @@
 /** The managed client token: shared, renewed, replaced once, never told. */
 import { describe, expect, it } from 'vitest';
 import { makeLog } from '../../src/kernel/log.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import {
   type ClientToken,
   lifetimeOf,
@@ -62,7 +62,7 @@ function managed(
       return (await answer(mine)) ?? { token: `t${mine}`, expiresIn, startedAt };
     },
     clock,
-    chance: seededChance(1),
+    random: seededRandom(1),
     log,
   });
   return { token, clock, fetches: () => nth, log: () => lines };

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/kernel/clock.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import {
   openUpstream,
   type QuotaKeeper,
@@ -129,7 +129,7 @@ export async function upstreamTo(
     clientId: 'client',
     clientSecret: 'hush-hush',
     clock,
-    chance: seededChance(1),
+    random: seededRandom(1),
     log,
     metrics: makeMetrics(),
     quota: memoryKeeper(),

@@ -8,7 +8,7 @@ import { makeEncryption } from '../../src/kernel/encryption.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
@@ -52,11 +52,11 @@ export async function openRig(settings: Partial<WebhookSettings> = {}): Promise<
   const bell = makeBell();
   const opened: { webhooks: Webhooks; db?: Db }[] = [];
   const build = (db: Db, seed: number, changed: Partial<WebhookSettings>) => {
-    const chance = seededChance(seed);
-    const ids = makeIds(clock, chance);
+    const random = seededRandom(seed);
+    const ids = makeIds(clock, random);
     const webhooks = makeWebhooks({
-      ...{ db, clock, chance, ids, log, metrics: makeMetrics() },
-      seal: makeEncryption(new Uint8Array(32).fill(7), chance),
+      ...{ db, clock, random, ids, log, metrics: makeMetrics() },
+      seal: makeEncryption(new Uint8Array(32).fill(7), random),
       settings: { ...loopback, ...changed },
       emit: (tx, drafts) => outbox.emit(tx, drafts),
       wake: bell.ring,

@@ -1,7 +1,7 @@
 /** The rules that decide, without clock, network or database. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import {
   foldHealth,
   HEALTHY,
@@ -21,7 +21,7 @@ import { judge, retryAfterMs } from '../../src/webhooks/delivery/verdict.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 
 const { retry, health: policy } = webhookDefaults;
-const chance = seededChance(3);
+const random = seededRandom(3);
 const NOW = Date.UTC(2026, 0, 1);
 const DAY = 86_400_000;
 
@@ -55,7 +55,7 @@ describe('a verdict', () => {
       { tries, queuedAt },
       retry,
       NOW,
-      chance,
+      random,
     );
 
   test('never names an instant before the step or before Retry-After', () => {
@@ -104,7 +104,7 @@ describe('a verdict', () => {
 
   test('of a status whose body broke off is no success', () => {
     const broken = { status: 200, error: 'reset', retryAfter: undefined };
-    const { verdict } = judge(broken, { tries: 0, queuedAt: NOW }, retry, NOW, chance);
+    const { verdict } = judge(broken, { tries: 0, queuedAt: NOW }, retry, NOW, random);
     expect(verdict).toBe('retry');
   });
 });
@@ -114,7 +114,7 @@ describe('the health of an endpoint', () => {
     ...{ startedAt: at, endedAt: at, result: 'failed', holdUntil: null },
     ...extra,
   });
-  const fold = (health: Health, ...signs: Sign[]) => foldHealth(health, signs, policy, chance);
+  const fold = (health: Health, ...signs: Sign[]) => foldHealth(health, signs, policy, random);
   const failures = (n: number, from = HEALTHY) =>
     fold(from, ...Array.from({ length: n }, (_, i) => failed(NOW + i))).health;
 

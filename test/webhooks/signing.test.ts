@@ -3,7 +3,7 @@ import { createHmac, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
-import { seededChance } from '../../src/kernel/random.ts';
+import { seededRandom } from '../../src/kernel/random.ts';
 import { signatures, signedHeaders } from '../../src/webhooks/delivery/sign.ts';
 import {
   liveKeys,
@@ -107,7 +107,7 @@ describe('signing', () => {
         // Lone surrogates have no bytes of their own, so no JSON of ours holds one.
         const body = Buffer.from(text, 'utf8').toString('utf8');
         const timestamp = Math.floor(performance.timeOrigin / 1000);
-        const { secret } = makeKey('v1', 0, seededChance(seed));
+        const { secret } = makeKey('v1', 0, seededRandom(seed));
         const headers = signedHeaders({ id, timestamp, body: Buffer.from(body) }, [
           readyKey(secret),
         ]);
@@ -129,25 +129,25 @@ describe('signing', () => {
 });
 
 describe('rotation', () => {
-  const chance = seededChance(5);
-  const old = makeKey('v1', 0, chance);
+  const random = seededRandom(5);
+  const old = makeKey('v1', 0, random);
 
   test('lets both keys sign during the overlap, and only the new one after it', () => {
-    const fresh = makeKey('v1', 1_000, chance);
+    const fresh = makeKey('v1', 1_000, random);
     const keys = rotateKeys([old], [fresh], 500, 1_000);
     expect(liveKeys(keys, 1_499).map((k) => k.secret)).toEqual([fresh.secret, old.secret]);
     expect(liveKeys(keys, 1_500).map((k) => k.secret)).toEqual([fresh.secret]);
   });
 
   test('never lengthens the life of a key', () => {
-    const once = rotateKeys([old], [makeKey('v1', 1_000, chance)], 500, 1_000);
-    const twice = rotateKeys(once, [makeKey('v1', 1_200, chance)], 5_000, 1_200);
+    const once = rotateKeys([old], [makeKey('v1', 1_000, random)], 500, 1_000);
+    const twice = rotateKeys(once, [makeKey('v1', 1_200, random)], 5_000, 1_200);
     expect(twice.find((key) => key.secret === old.secret)?.until).toBe(1_500);
   });
 
   test('refuses more than ten keys at once', () => {
     let keys = [old];
-    for (let i = 0; i < 9; i++) keys = rotateKeys(keys, [makeKey('v1', 0, chance)], 500, 0);
-    expect(() => rotateKeys(keys, [makeKey('v1', 0, chance)], 500, 0)).toThrow('conflict');
+    for (let i = 0; i < 9; i++) keys = rotateKeys(keys, [makeKey('v1', 0, random)], 500, 0);
+    expect(() => rotateKeys(keys, [makeKey('v1', 0, random)], 500, 0)).toThrow('conflict');
   });
 });

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Config, loadConfig, startDaemon } from '../../daemon/daemon.ts';
 import { monotonicMs, systemClock } from '../../kernel/clock.ts';
-import { systemChance } from '../../kernel/random.ts';
+import { systemRandom } from '../../kernel/random.ts';
 import { printLine } from '../../kernel/terminal.ts';
 import { newSecret } from '../../keys/keys.ts';
 import { startReceiver } from './receiver.ts';
@@ -37,7 +37,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     undo.push(service.close);
     const receiver = await startReceiver();
     undo.push(receiver.close);
-    const adminKey = newSecret(systemChance);
+    const adminKey = newSecret(systemRandom);
     const config: Config = {
       ...base,
       dataDir: folder,

@@ -2,7 +2,7 @@
 
 import { isoText, monotonicMs, pause, systemClock } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
-import { systemChance } from '../../kernel/random.ts';
+import { systemRandom } from '../../kernel/random.ts';
 import { about, call, insist, PATIENCE_MS, type Stage, same, webhook } from './stage.ts';
 
 export async function subscribe(stage: Stage): Promise<string> {
@@ -40,7 +40,7 @@ export async function observe(stage: Stage): Promise<string> {
 
 export async function mint(stage: Stage): Promise<string> {
   const { contract, payer } = stage.service.objects;
-  const tokenId = String(Math.floor(systemChance.unit() * 1e9) + 1e6);
+  const tokenId = String(Math.floor(systemRandom.unit() * 1e9) + 1e6);
   const form = new URLSearchParams({
     toAddr: payer,
     tokenId,

@@ -8,10 +8,10 @@ import { SCOPES } from '../../keys/keys.ts';
 import type { Config } from './config.ts';
 
 /** The master key: the environment's, or with the embedded database one generated beside it. */
-export async function masterKeyOf(config: Config, chance: Random): Promise<Uint8Array> {
+export async function masterKeyOf(config: Config, random: Random): Promise<Uint8Array> {
   if (config.masterKey) return Buffer.from(config.masterKey, 'base64');
   const path = join(config.dataDir, 'master.key');
-  const fresh = Buffer.from(chance.bytes(32)).toString('base64');
+  const fresh = Buffer.from(random.bytes(32)).toString('base64');
   await writeFile(path, `${fresh}\n`, { flag: 'wx', mode: 0o600 }).catch(() => {});
   const key = Buffer.from((await readFile(path, 'utf8')).trim(), 'base64');
   if (key.length !== 32) throw new Failure('bad_setting', `${path} must hold 32 bytes in base64`);

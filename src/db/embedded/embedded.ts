@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
-import { type Random, systemChance } from '../../kernel/random.ts';
+import { type Random, systemRandom } from '../../kernel/random.ts';
 import { findPackage, type PostgresPackage, usableBinaries } from './binaries.ts';
 import { createCluster } from './cluster.ts';
 import { withFolderLock } from './folder-lock.ts';
@@ -69,7 +69,7 @@ export interface EmbeddedOptions {
   binariesFrom?: string;
   /** Where root puts what the server's user cannot reach. */
   sharedFolder?: string;
-  chance?: Random;
+  random?: Random;
 }
 
 /**
@@ -163,7 +163,7 @@ async function start(
   const data = dataFolder(home);
   const isNew = (await readDataMajor(home)) === undefined;
   const password = isNew
-    ? await keepPassword(directory, options.chance ?? systemChance)
+    ? await keepPassword(directory, options.random ?? systemRandom)
     : await knownPassword(directory);
   if (isNew) await createCluster(home, bin, user, password);
   if (home.elsewhere && !home.created) await rememberHome(directory, { ...home, created: true });

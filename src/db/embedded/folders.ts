@@ -170,10 +170,10 @@ export async function readPassword(directory: string): Promise<string | undefine
 }
 
 /** The password kept in `directory`, or a new one of 192 bits, kept from now on. */
-export async function keepPassword(directory: string, chance: Random): Promise<string> {
+export async function keepPassword(directory: string, random: Random): Promise<string> {
   const kept = await readPassword(directory);
   if (kept) return kept;
-  const password = Buffer.from(chance.bytes(24)).toString('base64url');
+  const password = Buffer.from(random.bytes(24)).toString('base64url');
   await writeDurably(join(directory, 'postgres.password'), `${password}\n`);
   return password;
 }

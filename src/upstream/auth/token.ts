@@ -46,7 +46,7 @@ export interface ClientTokenOptions {
   /** Fetches a token within its own deadline. Must not reject. */
   issue: () => Promise<TokenFetched>;
   clock: Clock;
-  chance: Random;
+  random: Random;
   log: Log;
 }
 
@@ -134,11 +134,11 @@ class ManagedToken implements ClientToken {
   }
 
   async #fetchOnce(): Promise<TokenGot> {
-    const { issue, clock, chance, log } = this.#options;
+    const { issue, clock, random, log } = this.#options;
     const fetched = await issue();
     if ('failure' in fetched) {
       const { failure } = fetched;
-      const cool = backoffMs(this.#failures, COOL_BASE_MS, COOL_CAP_MS, chance);
+      const cool = backoffMs(this.#failures, COOL_BASE_MS, COOL_CAP_MS, random);
       this.#failures += 1;
       this.#lastFailure = failure;
       this.#coolUntil = Math.max(clock.now() + cool, failure.retryAt ?? 0);

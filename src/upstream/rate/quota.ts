@@ -32,7 +32,7 @@ export interface Quota {
 export interface QuotaOptions {
   keeper: QuotaKeeper;
   clock: Clock;
-  chance: Random;
+  random: Random;
   log: Log;
   ceiling: number;
   startRate: number;
@@ -76,15 +76,15 @@ class KeptQuota implements Quota {
   }
 
   async throttled(cls: TrafficClass, retryAt: Instant | undefined, measured: number) {
-    const { clock, chance, log } = this.#options;
+    const { clock, random, log } = this.#options;
     const now = clock.now();
     if (retryAt !== undefined && retryAt >= now + SILENCE_MAX_MS)
       log.warn({ class: cls }, 'the service asked for a silence of a day or more');
     const silence =
       retryAt === undefined
-        ? backoffMs(this.#throttlesInARow, SILENCE_BASE_MS, SILENCE_CAP_MS, chance)
+        ? backoffMs(this.#throttlesInARow, SILENCE_BASE_MS, SILENCE_CAP_MS, random)
         : // A little later than asked, so that daemons do not come back at one instant.
-          (retryAt - now) * (1 + 0.1 * chance.unit());
+          (retryAt - now) * (1 + 0.1 * random.unit());
     this.#throttlesInARow += 1;
     this.#block('polls', now + Math.ceil(silence));
     // Apps get the service's own answer; without a deadline nothing is kept from them.

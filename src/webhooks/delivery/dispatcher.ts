@@ -21,7 +21,7 @@ import * as store from './store.ts';
 export interface DispatcherDeps {
   db: Db;
   clock: Clock;
-  chance: Random;
+  random: Random;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;

@@ -51,7 +51,7 @@ export function foldHealth(
   health: Health,
   signs: readonly Sign[],
   policy: HealthPolicy,
-  chance: Random,
+  random: Random,
 ): { health: Health; change: HealthChange } {
   let now = health;
   let change: HealthChange;
@@ -61,7 +61,7 @@ export function foldHealth(
       now = { ...HEALTHY, lastSuccessAt: sign.endedAt };
       continue;
     }
-    now = afterFailure(now, sign, policy, chance);
+    now = afterFailure(now, sign, policy, random);
     const failingMs = sign.endedAt - (now.failingSince ?? sign.endedAt);
     if (sign.result === 'gone') change = 'gone';
     else if (change !== 'gone') change = failingMs >= policy.disableAfterMs ? 'failing' : undefined;
@@ -74,7 +74,7 @@ export function isOpen(health: Health, policy: HealthPolicy): boolean {
   return health.consecutiveFailures >= policy.openAfter;
 }
 
-function afterFailure(health: Health, sign: Sign, policy: HealthPolicy, chance: Random): Health {
+function afterFailure(health: Health, sign: Sign, policy: HealthPolicy, random: Random): Health {
   const open = isOpen(health, policy);
   // What was already under way when the breaker opened says nothing new.
   const counts = !open || sign.startedAt >= (health.holdUntil ?? 0);
@@ -82,7 +82,7 @@ function afterFailure(health: Health, sign: Sign, policy: HealthPolicy, chance: 
   const past = consecutiveFailures - policy.openAfter;
   const hold =
     counts && past >= 0
-      ? sign.endedAt + backoffMs(past, policy.holdBaseMs, policy.holdCapMs, chance)
+      ? sign.endedAt + backoffMs(past, policy.holdBaseMs, policy.holdCapMs, random)
       : 0;
   const holdUntil = Math.max(hold, sign.holdUntil ?? 0, health.holdUntil ?? 0);
   return {

@@ -40,7 +40,7 @@ interface Judged extends Outcome {
 export interface ResultWriterDeps {
   db: Db;
   clock: Clock;
-  chance: Random;
+  random: Random;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
@@ -141,9 +141,9 @@ export class ResultWriter {
 
   private judged(outcome: Outcome): Judged {
     const { job, sent, startedAt, endedAt } = outcome;
-    const { settings, chance } = this.given;
+    const { settings, random } = this.given;
     const { claimed, endpoint } = job;
-    const verdict = sent && judge(sent, claimed, settings.retry, endedAt, chance);
+    const verdict = sent && judge(sent, claimed, settings.retry, endedAt, random);
     const dueAt = verdict && 'dueAt' in verdict ? verdict.dueAt : null;
     const attempt = sent &&
       verdict && {
@@ -183,7 +183,7 @@ export class ResultWriter {
         before,
         mine.flatMap(signOf),
         this.given.settings.health,
-        this.given.chance,
+        this.given.random,
       );
       saved.set(endpointId, health);
       if (change === 'recovered') drafts.push(recoveredEvent(endpointId, before.url, now));

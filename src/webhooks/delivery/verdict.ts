@@ -55,7 +55,7 @@ export function judge(
   progress: Progress,
   policy: RetryPolicy,
   now: Instant,
-  chance: Random,
+  random: Random,
 ): Verdict {
   const { status } = answer;
   if (answer.error === null && isSuccess(status))
@@ -67,7 +67,7 @@ export function judge(
   const tries = progress.tries + (deferred ? 0 : 1);
   const holdUntil = throttled ? now + (pauseMs ?? 0) : null;
   const step = policy.scheduleMs[Math.max(1, tries)];
-  const wait = Math.max(withJitter(step ?? 0, policy.jitter, chance), pauseMs ?? 0);
+  const wait = Math.max(withJitter(step ?? 0, policy.jitter, random), pauseMs ?? 0);
   const dueAt = now + wait;
   if (gone) return { verdict: 'gone', tries, dueAt, holdUntil: null };
   if (step === undefined || dueAt > progress.queuedAt + policy.giveUpMs)
@@ -97,6 +97,6 @@ export function retryAfterMs(
   return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), maxMs);
 }
 
-function withJitter(stepMs: number, part: number, chance: Random): number {
-  return Math.ceil(stepMs * (1 + part * chance.unit()));
+function withJitter(stepMs: number, part: number, random: Random): number {
+  return Math.ceil(stepMs * (1 + part * random.unit()));
 }

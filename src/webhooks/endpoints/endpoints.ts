@@ -61,7 +61,7 @@ export interface NewKeys {
 export interface EndpointsDeps {
   db: Db;
   clock: Clock;
-  chance: Random;
+  random: Random;
   ids: Ids;
   seal: Encryption;
   settings: WebhookSettings;
@@ -139,14 +139,14 @@ async function create(
   input: EndpointInput,
   createdBy: string,
 ): Promise<{ endpoint: Endpoint } & NewKeys> {
-  const { db, clock, chance, seal, settings } = given;
+  const { db, clock, random, seal, settings } = given;
   const wanted = judgeInput(input, given.allowed);
   if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
     throw new Failure('conflict', `there are ${settings.endpointsMax} endpoints already`);
   const now = clock.now();
   const id = given.ids.next('ep');
   const signing = [...(wanted.signing ?? SCHEMES)];
-  const keys = signing.map((scheme) => makeKey(scheme, now, chance));
+  const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
     url: wanted.url,
@@ -179,14 +179,14 @@ function change(
 }
 
 async function update(given: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
-  const { clock, chance, seal } = given;
+  const { clock, random, seal } = given;
   const { headers, ...plain } = judgeInput(input, given.allowed);
   const now = clock.now();
   let made: SigningKey[] = [];
   const row = await change(given, id, (before) => {
     made = (plain.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
-      .map((scheme) => makeKey(scheme, now, chance));
+      .map((scheme) => makeKey(scheme, now, random));
     return {
       ...patchOf(plain),
       ...(headers === undefined ? {} : { encryptedHeaders: closeHeaders(seal, id, headers) }),
@@ -220,11 +220,11 @@ async function disable(given: EndpointsDeps, id: string): Promise<Endpoint> {
 }
 
 async function rotate(given: EndpointsDeps, id: string, overlapMs: number) {
-  const { clock, chance, seal } = given;
+  const { clock, random, seal } = given;
   const now = clock.now();
   let fresh: SigningKey[] = [];
   const row = await change(given, id, (before) => {
-    fresh = (before.signing as Scheme[]).map((scheme) => makeKey(scheme, now, chance));
+    fresh = (before.signing as Scheme[]).map((scheme) => makeKey(scheme, now, random));
     const keys = rotateKeys(openKeys(seal, id, before.encryptedSecrets), fresh, overlapMs, now);
     return {
       encryptedSecrets: closeKeys(seal, id, keys),

@@ -33,12 +33,12 @@ const PRIVATE_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const PUBLIC_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
 /** A new key that signs from `from` on. */
-export function makeKey(scheme: Scheme, from: Instant, chance: Random): SigningKey {
-  const random = Buffer.from(chance.bytes(32));
+export function makeKey(scheme: Scheme, from: Instant, random: Random): SigningKey {
+  const seed = Buffer.from(random.bytes(32));
   const secret =
     scheme === 'v1'
-      ? `whsec_${random.toString('base64')}`
-      : `whsk_${Buffer.concat([random, publicBytes(privateKey(random))]).toString('base64')}`;
+      ? `whsec_${seed.toString('base64')}`
+      : `whsk_${Buffer.concat([seed, publicBytes(privateKey(seed))]).toString('base64')}`;
   return { scheme, secret, from, until: null };
 }
 
