@@ -55,7 +55,7 @@ const SCHEDULE_MS = [
 ];
 
 export const defaults: WebhookSettings = {
-  retry: { scheduleMs: SCHEDULE_MS, jitter: 0.1, retryAfterMaxMs: DAY, giveUpMs: 7 * DAY },
+  retry: { scheduleMs: SCHEDULE_MS, jitter: 0.1, giveUpMs: 7 * DAY },
   health: { openAfter: 10, holdBaseMs: 5 * SECOND, holdCapMs: HOUR, disableAfterMs: 5 * DAY },
   send: {
     deadlineMs: 15 * SECOND,

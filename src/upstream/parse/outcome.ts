@@ -10,11 +10,11 @@ import { parseWhole, wholeOf } from '../../kernel/amounts.ts';
 import { unreachable } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import { parseRetryAfter } from '../../kernel/retry-after.ts';
 import type { Exchanged } from '../http/exchange.ts';
 import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
 import { headerOf, readEnvelope, type Said, saysMaintenance } from './envelope.ts';
 import { transactionResult } from './records.ts';
-import { retryAfter } from './retry-after.ts';
 
 /** Statuses, of the body or of HTTP, with which the service says no and has done nothing. */
 const REFUSALS = [400, 401, 403, 404, 405, 406, 422];
@@ -65,7 +65,7 @@ export function unavailability(
     answer.status === status || (said.shape === 'error' && said.status === status);
   // A success envelope under such a status contradicts itself; it is no proof of anything.
   if (said.shape === 'success') return undefined;
-  const retryAt = retryAfter(headerOf(answer, 'retry-after'), now);
+  const retryAt = parseRetryAfter(headerOf(answer, 'retry-after'), now);
   const until = retryAt === undefined ? {} : { retryAt };
   if (has(429)) return { class: 'unavailable', reason: 'throttled', ...until };
   if (!has(503) || !saysMaintenance(answer, said)) return undefined;

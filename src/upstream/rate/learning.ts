@@ -3,10 +3,10 @@
  * Whatever sends a request passes its end through here, so that no `Retry-After` is lost.
  */
 import type { Instant } from '../../kernel/clock.ts';
+import { parseRetryAfter } from '../../kernel/retry-after.ts';
 import type { Exchanged } from '../http/exchange.ts';
 import { headerOf, readEnvelope } from '../parse/envelope.ts';
 import { unavailability } from '../parse/outcome.ts';
-import { retryAfter } from '../parse/retry-after.ts';
 import type { TrafficClass } from '../types.ts';
 import type { Budget } from './budget.ts';
 
@@ -21,7 +21,7 @@ export type Lesson =
 export function lessonOf(exchanged: Exchanged, now: Instant): Lesson {
   if (exchanged.end === 'not_sent' || !exchanged.answer) return { kind: 'nothing' };
   const { answer } = exchanged;
-  const retryAt = retryAfter(headerOf(answer, 'retry-after'), now);
+  const retryAt = parseRetryAfter(headerOf(answer, 'retry-after'), now);
   const until = retryAt === undefined ? {} : { retryAt };
   if (exchanged.end !== 'answered')
     return answer.status === 429 ? { kind: 'throttled', ...until } : { kind: 'nothing' };

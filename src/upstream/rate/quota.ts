@@ -9,7 +9,7 @@ import { backoffMs } from '../../kernel/backoff.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
-import { SILENCE_MAX_MS } from '../parse/retry-after.ts';
+import { RETRY_AFTER_MAX_MS } from '../../kernel/retry-after.ts';
 import type { QuotaKeeper, QuotaState, TrafficClass } from '../types.ts';
 import { beginControl, type Control, onSuccess, onThrottle } from './limiter.ts';
 
@@ -78,7 +78,7 @@ class KeptQuota implements Quota {
   async throttled(cls: TrafficClass, retryAt: Instant | undefined, measured: number) {
     const { clock, random, log } = this.#options;
     const now = clock.now();
-    if (retryAt !== undefined && retryAt >= now + SILENCE_MAX_MS)
+    if (retryAt !== undefined && retryAt >= now + RETRY_AFTER_MAX_MS)
       log.warn({ class: cls }, 'the service asked for a silence of a day or more');
     const silence =
       retryAt === undefined

@@ -9,6 +9,7 @@
 
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
+import { parseRetryAfter } from '../../kernel/retry-after.ts';
 
 /** What came back: a status, or why there was none. */
 export interface Answer {
@@ -25,8 +26,6 @@ export interface RetryPolicy {
   scheduleMs: readonly number[];
   /** The most that is added to a step, as a part of it (0.1: ten percent). */
   jitter: number;
-  /** The longest `Retry-After` that is obeyed. */
-  retryAfterMaxMs: number;
   /** How long one delivery may take in all, deferrals included. */
   giveUpMs: number;
 }
@@ -60,15 +59,14 @@ export function judge(
   const { status } = answer;
   if (answer.error === null && isSuccess(status))
     return { verdict: 'delivered', tries: progress.tries + 1 };
-  const pauseMs = retryAfterMs(answer.retryAfter, now, policy.retryAfterMaxMs);
-  const throttled = (status === 429 || status === 503) && pauseMs !== undefined;
+  const retryAt = parseRetryAfter(answer.retryAfter, now);
+  const throttled = (status === 429 || status === 503) && retryAt !== undefined;
   const gone = status === 410;
   const deferred = throttled || gone || answer.error === 'interrupted';
   const tries = progress.tries + (deferred ? 0 : 1);
-  const holdUntil = throttled ? now + (pauseMs ?? 0) : null;
+  const holdUntil = throttled ? retryAt : null;
   const step = policy.scheduleMs[Math.max(1, tries)];
-  const wait = Math.max(withJitter(step ?? 0, policy.jitter, random), pauseMs ?? 0);
-  const dueAt = now + wait;
+  const dueAt = Math.max(now + withJitter(step ?? 0, policy.jitter, random), retryAt ?? now);
   if (gone) return { verdict: 'gone', tries, dueAt, holdUntil: null };
   if (step === undefined || dueAt > progress.queuedAt + policy.giveUpMs)
     return { verdict: 'exhausted', tries, holdUntil };
@@ -78,23 +76,6 @@ export function judge(
 /** True for 200 to 299. */
 export function isSuccess(status: number | null): boolean {
   return status !== null && status >= 200 && status <= 299;
-}
-
-/**
- * Milliseconds from now that a `Retry-After` asks for (seconds, or an HTTP date), at most `maxMs`;
- * undefined when there is none or it is neither.
- */
-export function retryAfterMs(
-  text: string | undefined,
-  now: Instant,
-  maxMs: number,
-): number | undefined {
-  const value = text?.trim() ?? '';
-  if (/^\d{1,15}$/.test(value)) return Math.min(Number(value) * 1000, maxMs);
-  if (!/^[A-Za-z]{3,9}, ?\d/.test(value) && !/^[A-Za-z]{3} [A-Za-z]{3} /.test(value))
-    return undefined;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? undefined : Math.min(Math.max(0, at - now), maxMs);
 }
 
 function withJitter(stepMs: number, part: number, random: Random): number {

@@ -1,0 +1,29 @@
+/**
+ * Reads `Retry-After` (RFC 9110, section 10.2.3) as an absolute deadline. The wait is never
+ * shortened: a service asked again too early may only refuse for longer.
+ */
+import type { Instant } from './clock.ts';
+
+/** Longer waits are taken for a mistake and cut to a day. */
+export const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
+
+const SECONDS = /^\d+(\.\d+)?$/;
+/** Two of the three forms of an HTTP date. The third, of asctime, names no zone and means GMT. */
+const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .{10,30} GMT$/;
+const ASCTIME = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
+
+/**
+ * The deadline that a header value sets, between `now` and a day later; undefined for a value that
+ * is neither a number of seconds nor an HTTP date.
+ */
+export function parseRetryAfter(value: string | undefined, now: Instant): Instant | undefined {
+  const text = value?.trim() ?? '';
+  const at = SECONDS.test(text) ? now + Math.ceil(Number(text) * 1000) : parseHttpDate(text);
+  return at === undefined ? undefined : Math.min(Math.max(at, now), now + RETRY_AFTER_MAX_MS);
+}
+
+function parseHttpDate(text: string): Instant | undefined {
+  const zoned = HTTP_DATE.test(text) ? text : ASCTIME.test(text) ? `${text} GMT` : '';
+  const at = Date.parse(zoned);
+  return Number.isNaN(at) ? undefined : at;
+}
