@@ -6,7 +6,7 @@
 import type { Db } from '../db/connect.ts';
 import type { WriteDescription } from '../gateway/gateway.ts';
 import { addressKey, isAddress } from '../kernel/addresses.ts';
-import { monotonicMs, pause } from '../kernel/clock.ts';
+import { monotonicMs, withDeadline } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 import { lastSeen, type Observer, type TargetRef, targetName } from '../observer/observer.ts';
@@ -116,9 +116,7 @@ function firstPolls(given: Given): (ref: Ref) => Promise<Seen | undefined> {
     const name = targetName(ref);
     const observation = underWay.get(name) ?? start(ref, name);
     if (!observation) return undefined;
-    const enough = new AbortController();
-    const patience = pause(firstPollMs, enough.signal).then(() => undefined);
-    return Promise.race([observation, patience]).finally(() => enough.abort());
+    return withDeadline(observation, firstPollMs, () => undefined);
   };
 }
 

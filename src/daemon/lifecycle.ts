@@ -6,7 +6,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { retireDaemon, setInstallationFact } from '../db/leases.ts';
-import { pause } from '../kernel/clock.ts';
+import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
@@ -105,9 +105,7 @@ interface Deps {
 async function stop(parts: Deps): Promise<void> {
   const { config, log, server, built, service, database } = parts;
   log.info('stopping');
-  const late = new AbortController();
-  const deadline = pause(config.daemon.drain_ms, late.signal).then(() => 'late' as const);
-  const drained = (async () => {
+  const drain = async () => {
     built.stopping.abort();
     server.close();
     server.closeIdleConnections();
@@ -118,9 +116,9 @@ async function stop(parts: Deps): Promise<void> {
     await built.webhooks.drain(config.daemon.drain_ms);
     await built.webhooks.close();
     await built.upstream.close();
-  })();
-  const how = await Promise.race([drained.then(() => 'drained' as const), deadline]);
-  late.abort();
+    return 'drained';
+  };
+  const how = await withDeadline(drain(), config.daemon.drain_ms, () => 'late');
   server.closeAllConnections();
   await service.close();
   await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {

@@ -15,7 +15,7 @@
 import { PgDatabase, PgDialect } from 'drizzle-orm/pg-core';
 import { type PostgresJsQueryResultHKT, PostgresJsSession } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import { after, type Instant, isoText } from '../kernel/clock.ts';
+import { type Instant, isoText, withDeadline } from '../kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../kernel/json.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
@@ -112,7 +112,10 @@ export function connect(options: ConnectOptions): Db {
 async function again<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await withDeadline(work(), deadlineMs);
+      // A connection that was lost unnoticed leaves its query pending for ever.
+      return await withDeadline(work(), deadlineMs, () => {
+        throw new DatabaseError('DEADLINE', undefined, undefined);
+      });
     } catch (raw) {
       const error = toDatabaseError(raw);
       if (attempt >= TRIES_MAX || !isRetryable(error)) throw error;
@@ -200,16 +203,6 @@ function txOver(client: postgres.TransactionSql): Tx {
       return orm;
     },
   };
-}
-
-/**
- * A connection that was lost without a word leaves its query pending for ever; this ends the wait.
- */
-function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const cancel = after(ms, () => reject(new DatabaseError('DEADLINE', undefined, undefined)));
-    work.then(resolve, reject).finally(cancel);
-  });
 }
 
 function isDriverFault(error: unknown): boolean {

@@ -5,7 +5,7 @@
  * managed token; what the service put off goes back to the queue, if its caller waits.
  */
 
-import { type Clock, type Instant, pause } from '../kernel/clock.ts';
+import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Conclusion, Operation, Operations } from '../operations/operations.ts';
 import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
@@ -127,10 +127,5 @@ async function conclude(
       }
     }
   };
-  const enough = new AbortController();
-  const recorded = keepTrying().finally(() => enough.abort());
-  const patience = pause(RECORD_OUTCOME_MS, enough.signal).then(() => undefined);
-  return (
-    (await Promise.race([recorded, patience])) ?? (enough.signal.aborted ? recorded : undefined)
-  );
+  return withDeadline(keepTrying(), RECORD_OUTCOME_MS, () => undefined);
 }

@@ -66,3 +66,25 @@ export function after(ms: number, act: () => void): () => void {
   timer.unref();
   return () => clearTimeout(timer);
 }
+
+/**
+ * Settles as `work` does, or as `late` does when `ms` pass or the signal aborts first; `late` may
+ * throw. `work` itself is not stopped.
+ */
+export function withDeadline<T, L>(
+  work: PromiseLike<T>,
+  ms: number,
+  late: () => L,
+  signal?: AbortSignal,
+): Promise<T | L> {
+  const { promise, resolve, reject } = Promise.withResolvers<T | L>();
+  const expire = () => void Promise.try(late).then(resolve, reject);
+  const cancel = after(ms, expire);
+  if (signal?.aborted) expire();
+  signal?.addEventListener('abort', expire, { once: true });
+  work.then(resolve, reject);
+  return promise.finally(() => {
+    cancel();
+    signal?.removeEventListener('abort', expire);
+  });
+}

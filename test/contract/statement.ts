@@ -2,7 +2,7 @@
  * A statement of the interface, and what becomes of it at one service: it holds, it does not, it
  * could not be brought about here, or nobody can see it from outside.
  */
-import { after } from '../../src/kernel/clock.ts';
+import { withDeadline } from '../../src/kernel/clock.ts';
 import type { Service } from './service.ts';
 
 export type Check = (service: Service) => Promise<void>;
@@ -65,18 +65,13 @@ export async function judge(
   deadlineMs = 10_000,
 ): Promise<Verdict> {
   if (!check) return { result: 'untestable', why: reason };
-  const late = Promise.withResolvers<never>();
-  const cancel = after(deadlineMs, () =>
-    late.reject(new NotHeld(`there should be an end within ${deadlineMs} ms, and there was none`)),
-  );
   try {
-    const checked = (async () => check(service))();
-    await Promise.race([checked, late.promise]);
+    await withDeadline(Promise.try(check, service), deadlineMs, () => {
+      throw new NotHeld(`there should be an end within ${deadlineMs} ms, and there was none`);
+    });
     return { result: 'held' };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { result: error instanceof NotChecked ? 'not checked' : 'not held', why };
-  } finally {
-    cancel();
   }
 }

@@ -1,7 +1,14 @@
 /** Instants as text, and waits that end when they are told to. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { after, isoText, monotonicMs, parseInstant, pause } from '../../src/kernel/clock.ts';
+import {
+  after,
+  isoText,
+  monotonicMs,
+  parseInstant,
+  pause,
+  withDeadline,
+} from '../../src/kernel/clock.ts';
 
 describe('Instants', () => {
   test('Are the same after text and back', () => {
@@ -74,6 +81,23 @@ describe('Waiting', () => {
     // The timer of `after` does not keep a process alive, but this one does.
     await Promise.race([both, pause(5_000)]);
     expect(called).toEqual(['kept']);
+  });
+
+  it('Work that ends before its deadline keeps its result or its error', async () => {
+    const late = () => 'late';
+    expect(await withDeadline(Promise.resolve('done'), 60_000, late)).toBe('done');
+    const failing = withDeadline(Promise.reject(new Error('broken')), 60_000, late);
+    await expect(failing).rejects.toThrow('broken');
+  });
+
+  it('Work past its deadline settles as the caller decides', async () => {
+    const never = new Promise<never>(() => {});
+    expect(await withDeadline(never, 1, () => 'late')).toBe('late');
+    expect(await withDeadline(never, 60_000, () => 'late', AbortSignal.abort())).toBe('late');
+    const failing = withDeadline(never, 1, () => {
+      throw new Error('too late');
+    });
+    await expect(failing).rejects.toThrow('too late');
   });
 
   test('The count of milliseconds never falls', () => {

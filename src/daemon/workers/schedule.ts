@@ -3,7 +3,7 @@
  * the loop, the wake-up, the deadline of a pass and the stop. One worker never runs twice at once
  * in a daemon; a pass that fails is logged, counted, and tried again, later each time.
  */
-import { after, type Clock, type Instant, monotonicMs, pause } from '../../kernel/clock.ts';
+import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 
@@ -55,6 +55,9 @@ export function makeSchedule(given: {
         const next = await withDeadline(
           worker.pass(clock.now()),
           worker.deadlineMs ?? passDeadlineMs,
+          () => {
+            throw new Error('the pass exceeded its deadline');
+          },
         );
         waitMs = Math.min(worker.pollMs, next === undefined ? worker.pollMs : next - clock.now());
         failures = 0;
@@ -96,12 +99,4 @@ function makeBell() {
     },
     signal: (stop: AbortSignal) => AbortSignal.any([controller.signal, stop]),
   };
-}
-
-/** A pass that hangs, as one on a lost connection can, must not end its worker for ever. */
-function withDeadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const cancel = after(ms, () => reject(new Error('the pass exceeded its deadline')));
-    work.then(resolve, reject).finally(cancel);
-  });
 }

@@ -3,7 +3,7 @@
  * server works, and makes the database if it is missing. It keeps nothing open.
  */
 import postgres from 'postgres';
-import { after } from '../../kernel/clock.ts';
+import { withDeadline } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { SUPERUSER } from './cluster.ts';
 
@@ -77,15 +77,11 @@ async function query(
     connection: { application_name: 'tallyhook', statement_timeout: QUERY_LIMIT_MS },
     onnotice: () => {},
   });
-  let cancel = () => {};
-  const tooLate = new Promise<never>((_, reject) => {
-    const late = new Failure('database_unavailable', `no answer in ${QUERY_LIMIT_MS / 1000} s`);
-    cancel = after(QUERY_LIMIT_MS, () => reject(late));
-  });
   try {
-    await Promise.race([ask(sql), tooLate]);
+    await withDeadline(ask(sql), QUERY_LIMIT_MS, () => {
+      throw new Failure('database_unavailable', `no answer in ${QUERY_LIMIT_MS / 1000} s`);
+    });
   } finally {
-    cancel();
     await sql.end({ timeout: 1 });
   }
 }

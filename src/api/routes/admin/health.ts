@@ -5,7 +5,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../../../db/guards.ts';
 import { isMigrated } from '../../../db/migrate.ts';
-import { after } from '../../../kernel/clock.ts';
+import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import type { Api, ApiDeps } from '../../deps.ts';
 import { reply } from '../../http/auth.ts';
@@ -96,14 +96,7 @@ function notReady(check: string, detail: string): Failure {
   return new Failure('not_ready', detail, { check });
 }
 
-/** What the question answers, or undefined when it failed or took too long. */
-function withinDeadline<T>(question: PromiseLike<T>): Promise<T | undefined> {
-  return new Promise((resolve) => {
-    const cancel = after(CHECK_DEADLINE_MS, () => resolve(undefined));
-    const done = (answer: T | undefined) => {
-      cancel();
-      resolve(answer);
-    };
-    question.then(done, () => done(undefined));
-  });
+/** The result of a check; undefined when it failed or took too long. */
+function withinDeadline<T>(check: PromiseLike<T>): Promise<T | undefined> {
+  return withDeadline(check, CHECK_DEADLINE_MS, () => undefined).catch(() => undefined);
 }
