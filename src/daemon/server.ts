@@ -7,7 +7,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Api } from '../api/api.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
-import { makeServer, type Refused } from '../kernel/http-server.ts';
+import { makeServer, type Refusal } from '../kernel/http-server.ts';
 import { jsonText } from '../kernel/json.ts';
 
 /** A report of a hundred thousand lines may take minutes to come; its head may not. */
@@ -43,7 +43,7 @@ export function serverOf({ gateway, api }: { gateway: Gateway; api: Pick<Api, 'f
 const CODES: Record<number, ErrorCode> = { 408: 'request_timeout', 431: 'headers_too_large' };
 
 /** The problem document for bytes that are no request. */
-function unreadable(status: number): Refused {
+function unreadable(status: number): Refusal {
   const body = jsonText(problemOf(new Failure(CODES[status] ?? 'malformed_http')));
   return { headers: { 'content-type': 'application/problem+json' }, body };
 }

@@ -9,7 +9,7 @@ import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { insistOnScope, type Keys } from '../keys/keys.ts';
+import { requireScope, type Keys } from '../keys/keys.ts';
 import { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 import {
   boundedHeader,
@@ -128,7 +128,7 @@ async function route(parts: Deps, call: Call): Promise<Told> {
   }
   const identity = await identify(parts.keys, incoming);
   if (!identity) return { answer: unauthorizedAnswer(target.path), kind: 'refused' };
-  insistOnScope(identity.caller, 'gateway');
+  requireScope(identity.caller, 'gateway');
   if (classified.what === 'read') {
     const { ownToken } = identity;
     const token = ownToken === undefined ? ({ managed: true } as const) : { own: ownToken };

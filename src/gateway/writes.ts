@@ -13,7 +13,7 @@
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import { type Caller, dayLimitOf, insistOnLimits } from '../keys/keys.ts';
+import { type Caller, dayLimitOf, checkLimits } from '../keys/keys.ts';
 import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
 import { isAmbiguous } from './ambiguity.ts';
@@ -136,7 +136,7 @@ function refuseBeyondLimits(write: IncomingWrite): void {
   const { operationNo = null, amount = null, feeAmount = null } = description.fields;
   const encoding = headers.find(([name]) => name === 'content-encoding')?.[1];
   const read = isAmbiguous(request, query, encoding) ? null : amount;
-  insistOnLimits(limits, { kind: description.kind, operationNo, amount: read, feeAmount });
+  checkLimits(limits, { kind: description.kind, operationNo, amount: read, feeAmount });
 }
 
 /**

@@ -1,49 +1,45 @@
 /**
- * Time as an argument. Everything that needs the time is given a Clock; this is the only file that
- * reads the machine's clock or sets a timer.
- *
- * Instants are epoch milliseconds (`number`). Against a database the daemon uses `db/clock.ts`,
- * which follows Postgres time, so that instants compared across daemons come from one clock.
+ * Time. Only this file reads the machine's clock or sets timers; everything else takes a Clock. A
+ * daemon uses `db/clock.ts`, which follows Postgres, so that the instants of several daemons can be
+ * compared.
  */
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
 
 export interface Clock {
-  /** The present, in epoch milliseconds. */
   now(): Instant;
 }
 
-/** The machine's own clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** A steadily rising count of milliseconds, for measuring durations; unrelated to any calendar. */
+/** A monotonic count of milliseconds, for durations. */
 export function monotonicMs(): number {
   return performance.now();
 }
 
-/** RFC 3339 UTC text of an instant, with milliseconds. */
+/** RFC 3339 text in UTC, with milliseconds. */
 export function isoText(at: Instant): string {
   return new Date(at).toISOString();
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/i;
 
-/** The instant that an RFC 3339 text names, or undefined when it names none. */
+/** Parses RFC 3339 text; undefined when it is not a valid instant. */
 export function parseInstant(text: string): Instant | undefined {
   const day = RFC_3339.exec(text)?.[1];
   if (day === undefined) return undefined;
-  // Date.parse takes 30 February for 2 March, and 24:00 for the next day: neither is named here.
+  // Date.parse reads 30 February as 2 March and 24:00 as the next day; both are refused here.
   const midnight = Date.parse(`${day}T00:00Z`);
   if (Number.isNaN(midnight) || !isoText(midnight).startsWith(day)) return undefined;
   const at = /T24/i.test(text) ? Number.NaN : Date.parse(text);
   return Number.isNaN(at) ? undefined : at;
 }
 
-/** Longer timers overflow and would fire at once; a wait that long ends early instead. */
+/** Longer timers overflow and fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Resolves after `ms` (24 days at most), or at once when the signal aborts. Never rejects. */
+/** Resolves after `ms`, at most 24 days, or when the signal aborts. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -58,8 +54,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Calls `act` once after `ms` (24 days at most); the answer cancels it. The timer does not keep the
- * process alive.
+ * Calls `act` once after `ms`, at most 24 days. The timer does not keep the process alive. Returns a
+ * function that cancels it.
  */
 export function after(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, Math.min(ms, TIMER_MAX_MS));

@@ -1,85 +1,70 @@
 /**
- * Every refusal in one table: its stable code, the HTTP status it answers with, and what it says.
- * One class carries them. What is not in the table is a bug: it answers 500 with nothing inside.
+ * The one table of error codes, each with its HTTP status and title, and the class that carries
+ * them. Codes are stable API. Any error that is not a Failure is answered as a bare 500.
  */
 
 interface ErrorRow {
   status: number;
   title: string;
-  /** Whether the same request may succeed later without being changed. */
-  retryable?: true;
 }
 
 export const ERRORS = {
-  // What a caller got wrong.
-  malformed_http: { status: 400, title: 'The bytes are not a request of HTTP' },
-  headers_too_large: { status: 431, title: 'The address and headers are larger than 16 KiB' },
-  request_timeout: { status: 408, title: 'The request did not come in time', retryable: true },
+  // Client errors.
+  malformed_http: { status: 400, title: 'The bytes are not an HTTP request' },
+  headers_too_large: { status: 431, title: 'The request line and headers exceed 16 KiB' },
+  request_timeout: { status: 408, title: 'The request did not arrive in time' },
   malformed_json: { status: 400, title: 'The body is not JSON' },
   invalid_request: { status: 400, title: 'The request does not have the documented form' },
-  invalid_cursor: { status: 400, title: 'The cursor is not one that this list gave' },
-  unauthorized: { status: 401, title: 'A valid key is needed: Authorization: Bearer thk_…' },
-  forbidden: { status: 403, title: 'The key lacks the scope for this' },
+  invalid_cursor: { status: 400, title: 'The cursor does not belong to this list' },
+  unauthorized: { status: 401, title: 'A valid key is required: Authorization: Bearer thk_…' },
+  forbidden: { status: 403, title: 'The key lacks the required scope' },
   key_limit: { status: 403, title: 'The write exceeds a limit of the key' },
   frozen: { status: 403, title: 'Writes are frozen' },
-  not_found: { status: 404, title: 'There is nothing here' },
-  method_not_allowed: { status: 405, title: 'The path does not take this method' },
-  conflict: { status: 409, title: 'The state does not allow this' },
-  same_owner: { status: 409, title: 'A second person is needed: another owner must approve' },
-  cursor_expired: { status: 410, title: 'The cursor is older than what is kept' },
-  body_too_large: { status: 413, title: 'The body is larger than allowed' },
-  unsupported_media_type: { status: 415, title: 'The body has the wrong content type' },
-  // What happened to a write.
-  idempotency_mismatch: { status: 422, title: 'The idempotency key was used with another request' },
+  not_found: { status: 404, title: 'Not found' },
+  method_not_allowed: { status: 405, title: 'The path does not allow this method' },
+  conflict: { status: 409, title: 'The current state does not allow this' },
+  same_owner: { status: 409, title: 'Another owner must approve' },
+  cursor_expired: { status: 410, title: 'The cursor is older than the retention period' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The content type of the body is not supported' },
+  // Outcomes of a write.
+  idempotency_mismatch: { status: 422, title: 'The idempotency key was used for another request' },
   idempotency_in_flight: {
     status: 409,
-    title: 'The first request with this key is still running',
-    retryable: true,
+    title: 'The first request with this idempotency key is still running',
   },
   executed_without_number: {
     status: 409,
-    title: 'The write was executed, its number is not known',
+    title: 'The write was executed, but its number is not known',
   },
-  not_executed: { status: 409, title: 'The write was found not executed; its key stays used' },
-  wallet_outcome_pending: {
+  not_executed: {
     status: 409,
-    title: 'Another write on this wallet is open',
-    retryable: true,
+    title: 'The write was not executed; its idempotency key stays used',
   },
-  matches_open_operation: {
-    status: 409,
-    title: 'The report looks like an operation that is still open',
-  },
+  wallet_outcome_pending: { status: 409, title: 'Another write on this wallet is open' },
+  matches_open_operation: { status: 409, title: 'The report matches an open operation' },
   outcome_unknown: {
     status: 504,
     title: 'The answer of the service was lost; the outcome is unknown',
   },
-  upstream_not_reached: {
-    status: 502,
-    title: 'The service was not reached; nothing was sent',
-    retryable: true,
-  },
-  upstream_throttled: { status: 429, title: 'The service asked to wait', retryable: true },
-  // What is wrong with us or around us.
-  too_many_requests: { status: 429, title: 'Too many requests', retryable: true },
-  database_unavailable: { status: 503, title: 'The database does not answer', retryable: true },
-  not_ready: { status: 503, title: 'The daemon is not ready', retryable: true },
-  shutting_down: { status: 503, title: 'The daemon is stopping', retryable: true },
-  upstream_unreadable: {
-    status: 502,
-    title: 'The service answered something unreadable',
-    retryable: true,
-  },
+  upstream_not_reached: { status: 502, title: 'The service was not reached; nothing was sent' },
+  upstream_throttled: { status: 429, title: 'The service is throttling requests' },
+  // Server errors.
+  too_many_requests: { status: 429, title: 'Too many requests' },
+  database_unavailable: { status: 503, title: 'The database does not respond' },
+  not_ready: { status: 503, title: 'The daemon is not ready' },
+  shutting_down: { status: 503, title: 'The daemon is shutting down' },
+  upstream_unreadable: { status: 502, title: 'The response of the service cannot be read' },
   url_refused: { status: 422, title: 'Webhooks may not be sent to this address' },
-  seal_broken: { status: 500, title: 'A secret does not open with this master key' },
-  lease_lost: { status: 503, title: 'Another daemon took over', retryable: true },
-  bad_setting: { status: 500, title: 'A setting is not usable' },
-  internal: { status: 500, title: 'Something went wrong inside' },
+  seal_broken: { status: 500, title: 'A secret cannot be decrypted with this master key' },
+  lease_lost: { status: 503, title: 'Another daemon took over the lease' },
+  bad_setting: { status: 500, title: 'A setting is invalid' },
+  internal: { status: 500, title: 'Internal error' },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** A refusal or a failure with its code; `detail` is for people and never holds a secret. */
+/** An error with a code of the table. `detail` is for people and must not hold a secret. */
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: ErrorCode;
@@ -99,10 +84,7 @@ export class Failure extends Error {
   }
 }
 
-/**
- * The RFC 9457 problem document of an error; whatever is not a Failure is `internal`, with nothing
- * inside.
- */
+/** The RFC 9457 problem document of an error; `internal` without detail unless it is a Failure. */
 export function problemOf(
   error: unknown,
 ): Record<string, unknown> & { status: number; code: ErrorCode } {

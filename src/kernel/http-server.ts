@@ -1,6 +1,6 @@
 /**
- * The HTTP server and its limits, and the answer to bytes that are no request. One caller can
- * neither hold connections for long without asking something, nor break the server with them.
+ * The HTTP server, with its time and size limits, and the response to bytes that are not an HTTP
+ * request.
  */
 import {
   createServer,
@@ -12,95 +12,94 @@ import {
 import type { Socket } from 'node:net';
 import { after } from './clock.ts';
 
-/** How long and how much one caller may take, in milliseconds and bytes. */
+/** Times in milliseconds, sizes in bytes. */
 export interface ServerLimits {
   /** From the first byte of a request to its last. */
   requestTimeout: number;
   headersTimeout: number;
-  /** How long a connection may stay open with nothing asked. */
+  /** How long a connection may stay idle. */
   keepAliveTimeout: number;
   maxHeaderSize: number;
   connectionsMax: number;
   connectionsCheckingInterval?: number;
 }
 
-/** What every server here has beside its own limits. */
 const FIXED = { connectionsCheckingInterval: 2_000, requireHostHeader: false };
-/** How long a refused connection may stay open for its end to be read. */
+/** How long a refused connection stays open so that the client can read the response. */
 const LINGER_MS = 1_000;
 
-/** What a connection is owed: its requests without an answer, and a refusal after the last. */
-interface Owed {
+interface ConnectionState {
+  /** Requests without a response. */
   open: Set<IncomingMessage>;
+  /** The last response of the connection, sent after those of the open requests. */
   refusal: string | undefined;
 }
 
-/** What is said to bytes that are no request; length and connection are added. */
-export interface Refused {
+/** The response to a malformed request; `content-length` and `connection` are added. */
+export interface Refusal {
   headers: Record<string, string>;
   body: string;
 }
 
-/** @param goOn given when the caller waits for leave to send its body (Expect: 100-continue) */
+/** @param sendContinue present when the client waits for `100 Continue` before its body */
 export type Listener = (
   request: IncomingMessage,
   response: ServerResponse,
-  goOn?: () => void,
+  sendContinue?: () => void,
 ) => unknown;
 
 /**
- * A server that does not listen yet.
- * @param limits bounds for one caller
- * @param refusal the answer to what is no request: nothing of it is known but the status that fits
+ * Creates a server that does not listen yet.
+ * @param refusal the response to bytes that are not an HTTP request, by its status
  */
 export function makeServer(
   listener: Listener,
-  refusal: (status: number) => Refused,
+  refusal: (status: number) => Refusal,
   { connectionsMax, ...limits }: ServerLimits,
 ): Server {
-  const connections = new WeakMap<object, Owed>();
-  const owedTo = (socket: object): Owed => {
-    const owed = connections.get(socket) ?? { open: new Set(), refusal: undefined };
-    connections.set(socket, owed);
-    return owed;
+  const connections = new WeakMap<object, ConnectionState>();
+  const stateOf = (socket: object): ConnectionState => {
+    const state = connections.get(socket) ?? { open: new Set(), refusal: undefined };
+    connections.set(socket, state);
+    return state;
   };
-  const served: Listener = (request, response, goOn) => {
-    const owed = owedTo(request.socket);
-    owed.open.add(request);
+  const serve: Listener = (request, response, sendContinue) => {
+    const state = stateOf(request.socket);
+    state.open.add(request);
     response.once('close', () => {
-      owed.open.delete(request);
-      if (owed.refusal !== undefined) refuse(request.socket, owed);
+      state.open.delete(request);
+      if (state.refusal !== undefined) refuse(request.socket, state);
     });
-    return listener(request, response, goOn);
+    return listener(request, response, sendContinue);
   };
-  const broken = (socket: Socket, status: number) => {
-    const owed = owedTo(socket);
-    owed.refusal ??= textOf(status, refusal(status));
-    refuse(socket, owed);
+  const reject = (socket: Socket, status: number) => {
+    const state = stateOf(socket);
+    state.refusal ??= textOf(status, refusal(status));
+    refuse(socket, state);
   };
 
   const server = createServer({ ...FIXED, ...limits }, (request, response) =>
-    served(request, response),
+    serve(request, response),
   );
   server.maxConnections = connectionsMax;
-  server.on('checkExpectation', (request, response) => served(request, response));
+  server.on('checkExpectation', (request, response) => serve(request, response));
   server.on('checkContinue', (request, response: ServerResponse) =>
-    served(request, response, () => response.writeContinue()),
+    serve(request, response, () => response.writeContinue()),
   );
-  server.on('clientError', (error, socket) => broken(socket as Socket, statusOf(error)));
+  server.on('clientError', (error, socket) => reject(socket as Socket, statusOf(error)));
   server.on('connect', (_request, socket) => {
-    // A tunnel is no longer watched by the server: nobody else hears of its end.
+    // The server does not handle the errors of a tunnel.
     socket.on('error', () => socket.destroy());
-    broken(socket as Socket, 400);
+    reject(socket as Socket, 400);
   });
   return server;
 }
 
 /**
- * Refuses what cannot be read, once every request that was read whole has its answer: answers have
- * no names on a connection, only an order.
+ * Sends the refusal once every complete request has its response, because responses are matched to
+ * requests by their order.
  */
-function refuse(socket: Socket, { open, refusal }: Owed): void {
+function refuse(socket: Socket, { open, refusal }: ConnectionState): void {
   if (!socket.writable) {
     socket.destroy();
     return;
@@ -113,8 +112,7 @@ function refuse(socket: Socket, { open, refusal }: Owed): void {
   );
 }
 
-/** An answer as bytes of HTTP. */
-function textOf(status: number, { headers, body }: Refused): string {
+function textOf(status: number, { headers, body }: Refusal): string {
   const length = { 'content-length': String(Buffer.byteLength(body)) };
   const lines = Object.entries({ ...headers, ...length, connection: 'close' });
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');

@@ -1,17 +1,10 @@
 /**
- * JSON that loses no digit. Integers beyond 2^53 are read as `bigint` from their source text and
- * written back as they were; everything else is plain JSON. Also the one byte-exact form that is
- * hashed.
- *
- * The reviver costs seven times a plain parse, so it runs only for a text that holds sixteen digits
- * in a row: no shorter integer can exceed 2^53.
+ * Lossless JSON: integers beyond 2^53 are read as `bigint` and written as digits. Also the canonical
+ * form, which is hashed.
  */
 import { createHash } from 'node:crypto';
 
-/**
- * Node 24 has both, TypeScript's library does not name them yet (ECMAScript: JSON.parse source text
- * access).
- */
+/** ECMAScript's JSON.parse source text access: in Node 24, not yet in TypeScript's library. */
 interface SourceTextJson {
   parse(
     text: string,
@@ -21,14 +14,13 @@ interface SourceTextJson {
 }
 const exact = JSON as unknown as SourceTextJson;
 
-/** Any value that JSON text can hold, with whole numbers of any size. */
 export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 
-/**
- * Reads JSON text. @throws SyntaxError for text that is not JSON or nested deeper than the stack.
- */
+/** @throws SyntaxError for text that is not JSON or is nested too deeply for the stack */
 export function parseJson(text: string): Json {
   try {
+    // The reviver is seven times slower than a plain parse, and only integers of 16 or more digits
+    // can exceed 2^53.
     if (!/\d{16}/.test(text)) return JSON.parse(text);
     return exact.parse(text, (_key, value, { source }) =>
       typeof value === 'number' && !Number.isSafeInteger(value) && source && /^-?\d+$/.test(source)
@@ -41,7 +33,7 @@ export function parseJson(text: string): Json {
   }
 }
 
-/** As `parseJson`, or undefined for what is not JSON. */
+/** As `parseJson`, but undefined for text that is not JSON. */
 export function tryParseJson(text: string): Json | undefined {
   try {
     return parseJson(text);
@@ -50,17 +42,14 @@ export function tryParseJson(text: string): Json | undefined {
   }
 }
 
-/** JSON text; a bigint is written as its digits, a member that is undefined is left out. */
+/** JSON text, with a bigint as digits. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(value, (_key, item) =>
     typeof item === 'bigint' ? exact.rawJSON(item.toString()) : item,
   );
 }
 
-/**
- * True when two texts say the same: they are equal, both are missing or empty, or they are equal as
- * JSON, whatever the spelling and the order of members.
- */
+/** True when both are equal, both are null or empty, or both are equal JSON objects or arrays. */
 export function sameJsonText(a: string | null, b: string | null): boolean {
   if ((a ?? '') === (b ?? '')) return true;
   if (!a || !b) return false;
@@ -71,18 +60,15 @@ export function sameJsonText(a: string | null, b: string | null): boolean {
 }
 
 /**
- * The canonical form: keys sorted by code unit, no spaces, whole numbers as digits. Two values that
- * are equal give the same bytes, whatever the order of their members. After RFC 8785, with exact
- * integers.
- * @throws RangeError for a value nested deeper than the stack
+ * The canonical form of RFC 8785, with exact integers: keys sorted by code unit, no spaces. Equal
+ * values have the same bytes.
+ * @throws RangeError for a value that is nested too deeply for the stack
  */
 export function canonicalJson(value: unknown): string {
   return canonical(value) ?? 'null';
 }
 
-/**
- * Written and not rebuilt, because an object would put keys such as "10" in an order of its own.
- */
+/** Writes the members itself: a rebuilt object would order keys such as "10" first. */
 function canonical(value: unknown): string | undefined {
   if (typeof value === 'bigint') return value.toString();
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
@@ -96,7 +82,7 @@ function canonical(value: unknown): string | undefined {
   return `{${members.join(',')}}`;
 }
 
-/** SHA-256 in lower-case hex. */
+/** SHA-256 as lower-case hex. */
 export function sha256Hex(data: string | Uint8Array): string {
   return createHash('sha256').update(data).digest('hex');
 }

@@ -1,7 +1,7 @@
 /**
- * The log: JSON lines by pino on standard error, constant messages with fields. Secrets are
- * redacted by the name of their field, and once more in the finished line by their shape. The only
- * importer of pino. An error is logged by name, code and stack; never with its parameters.
+ * The log: JSON lines on standard error, written by pino, which only this file imports. Secrets are
+ * redacted by field name, and again by pattern in the finished line. Errors are logged without
+ * statements and their parameters.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 
@@ -48,27 +48,26 @@ export function makeLog(level: string, destination?: DestinationStream): Log {
 
 const CAUSES_MAX = 4;
 
-/** What of an error may be written: no detail that could hold a parameter, a body or a header. */
-export function errorFields(error: unknown, depth = 0): Record<string, unknown> {
+function errorFields(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { name: typeof error };
   const { code } = error as { code?: unknown };
   const inner = depth < CAUSES_MAX && error.cause instanceof Error ? error.cause : undefined;
   const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? [];
   return {
     name: error.name,
-    message: holdsValues(error) ? 'a statement failed' : maskSecrets(error.message),
+    message: holdsValues(error) ? 'database statement failed' : maskSecrets(error.message),
     ...(typeof code === 'string' ? { errorCode: code } : {}),
     stack: maskSecrets(frames.slice(0, 7).join('\n')),
     ...(inner ? { cause: errorFields(inner, depth + 1) } : {}),
   };
 }
 
-/** Database drivers write the statement and its parameters into their messages. */
+/** Database drivers put the statement and its parameters into the message. */
 function holdsValues(error: Error): boolean {
   return error.name === 'PostgresError' || 'query' in error || 'parameters' in error;
 }
 
-/** Replaces what looks like one of our secrets, a token of the service or a password in a URL. */
+/** Masks keys, webhook secrets, tokens and passwords in a text, by pattern. */
 export function maskSecrets(text: string): string {
   return text
     .replace(/\b(thk|whsec|whsk)_[A-Za-z0-9+/=_-]+/g, '$1_[secret]')

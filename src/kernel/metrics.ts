@@ -1,12 +1,12 @@
-/** Measurements for Prometheus. The only importer of prom-client; a daemon has one registry. */
+/** Prometheus metrics. The only importer of prom-client. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export type Metrics = ReturnType<typeof makeMetrics>;
 
-/** The registry with every measurement we publish; names end in their unit. */
+/** Makes a registry with every metric of the daemon. */
 export function makeMetrics() {
-  const registers = [new Registry()];
-  const registry = registers[0] as Registry;
+  const registry = new Registry();
+  const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
     new Counter<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
@@ -23,27 +23,28 @@ export function makeMetrics() {
   return {
     text: () => registry.metrics(),
     contentType: registry.contentType,
-    operations: counter('operations_total', 'Writes by how the service answered', [
-      'kind',
-      'state',
-    ]),
-    gatewaySeconds: seconds('gateway_request', 'Time a gateway call took, service included', [
-      'kind',
-    ]),
-    upstreamRequests: counter('upstream_requests_total', 'Requests sent to the service', [
+    gatewaySeconds: seconds(
+      'gateway_request',
+      'Duration of gateway requests, including the service',
+      ['kind'],
+    ),
+    upstreamRequests: counter('upstream_requests_total', 'Requests to the service', [
       'class',
       'result',
     ]),
     upstreamRate: gauge(
       'upstream_learned_rate_per_second',
-      'Requests per second that the control of looks allows all daemons together',
+      'Polls per second that the rate limiter allows all daemons together',
     ),
-    observations: counter('polls_total', 'Looks at wallets and tokens', ['kind', 'result']),
-    attempts: counter('webhook_attempts_total', 'Webhook attempts by verdict', ['verdict']),
-    deliverySeconds: seconds('webhook_delivery', 'Time from commit of the event to its delivery'),
-    passSeconds: seconds('pass', 'Time one pass of a worker took', ['worker']),
-    passFailures: counter('pass_failures_total', 'Passes that ended in an error', ['worker']),
-    frozen: gauge('writes_frozen', '1 while people have stopped all writes'),
-    backlog: gauge('backlog', 'Rows waiting in each stage', ['stage']),
+    polls: counter('polls_total', 'Polls of targets', ['kind', 'result']),
+    attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['verdict']),
+    deliverySeconds: seconds(
+      'webhook_delivery',
+      'Time from the commit of an event to its delivery',
+    ),
+    passSeconds: seconds('worker_pass', 'Duration of one pass of a worker', ['worker']),
+    passFailures: counter('worker_pass_failures_total', 'Worker passes that failed', ['worker']),
+    frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
+    backlog: gauge('backlog_rows', 'Rows that wait to be processed by a stage', ['stage']),
   };
 }

@@ -1,24 +1,19 @@
-/**
- * Randomness as an argument. Production draws from the operating system; tests give a seed and can
- * replay it. The only file that may call Math.random or randomBytes.
- */
+/** Random numbers. Only this file calls Math.random or randomBytes; tests pass a seeded source. */
 import { randomBytes } from 'node:crypto';
 
 export interface Random {
   /** A number in [0, 1). */
   unit(): number;
-  /** `n` random bytes. */
   bytes(n: number): Uint8Array;
 }
 
-/** Randomness of the operating system. */
 export const systemRandom: Random = {
   unit: () => Math.random(),
   bytes: (n) => randomBytes(n),
 };
 
 /**
- * A reproducible stream from a 32-bit seed. Not for secrets.
+ * A reproducible stream from a 32-bit seed, for tests. Not for secrets.
  * Source: sfc32 by Chris Doty-Humphrey (PractRand), seeded by splitmix32.
  */
 export function seededRandom(seed: number): Random {

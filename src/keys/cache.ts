@@ -1,55 +1,52 @@
 /**
- * What is known of secrets for a moment, so that not every call asks the database: a second, in
- * bounded memory. Calls that come together ask once; nothing read before a revocation is believed
- * after it.
+ * One-second cache of key lookups, bounded in size. Concurrent lookups of one hash share a query.
  */
 import type { Clock, Instant } from '../kernel/clock.ts';
 
-/** How long an answer is believed without asking again, in milliseconds. */
-const BELIEVED_MS = 1_000;
-const BELIEVED_MAX = 1_000;
+const TTL_MS = 1_000;
+const ENTRIES_MAX = 1_000;
 
-export interface Belief<T> {
-  /** What stands behind that hash. @throws what asking throws */
-  of(hash: string): Promise<T | undefined>;
-  /** Forgets all, also what is being asked. */
+export interface Cache<T> {
+  /** @throws what the lookup throws */
+  get(hash: string): Promise<T | undefined>;
+  /** Drops all entries; the results of running lookups are not cached. */
   clear(): void;
 }
 
-export function makeBelief<T>(
-  ask: (hash: string) => Promise<T | undefined>,
+export function makeCache<T>(
+  lookUp: (hash: string) => Promise<T | undefined>,
   clock: Clock,
-): Belief<T> {
-  let believed = new Map<string, { known: T; until: Instant }>();
-  let asking = new Map<string, Promise<T | undefined>>();
+): Cache<T> {
+  let entries = new Map<string, { value: T; until: Instant }>();
+  let pending = new Map<string, Promise<T | undefined>>();
 
-  async function askOnce(hash: string): Promise<T | undefined> {
-    const [into, among] = [believed, asking];
-    const until = clock.now() + BELIEVED_MS;
+  async function load(hash: string): Promise<T | undefined> {
+    // After a clear these maps are no longer in use.
+    const [ownEntries, ownPending] = [entries, pending];
+    const until = clock.now() + TTL_MS;
     try {
-      const known = await ask(hash);
-      into.delete(hash);
-      if (into.size >= BELIEVED_MAX) into.clear();
-      // After a clear these are maps that nobody reads any more.
-      if (known !== undefined) into.set(hash, { known, until });
-      return known;
+      const value = await lookUp(hash);
+      ownEntries.delete(hash);
+      if (ownEntries.size >= ENTRIES_MAX) ownEntries.clear();
+      if (value !== undefined) ownEntries.set(hash, { value, until });
+      return value;
     } finally {
-      among.delete(hash);
+      ownPending.delete(hash);
     }
   }
   return {
-    async of(hash) {
-      const before = believed.get(hash);
-      if (before && before.until > clock.now()) return before.known;
-      const under = asking.get(hash);
-      if (under) return under;
-      const asked = askOnce(hash);
-      asking.set(hash, asked);
-      return asked;
+    async get(hash) {
+      const entry = entries.get(hash);
+      if (entry && entry.until > clock.now()) return entry.value;
+      const running = pending.get(hash);
+      if (running) return running;
+      const lookup = load(hash);
+      pending.set(hash, lookup);
+      return lookup;
     },
     clear() {
-      believed = new Map();
-      asking = new Map();
+      entries = new Map();
+      pending = new Map();
     },
   };
 }

@@ -10,7 +10,7 @@ export interface Key {
   name: string;
   owner: string;
   scopes: string[];
-  /** As JSON; null: none. */
+  /** Null: no limits. */
   limits: Json;
   createdAt: Instant;
   revokedAt: Instant | null;
@@ -32,7 +32,7 @@ export async function findByHash(orm: Orm, hash: string): Promise<Key | undefine
   return rows[0];
 }
 
-/** Inserting the same hash twice is harmless. */
+/** Does nothing when the hash exists. */
 export async function insertKey(
   orm: Orm,
   key: Omit<Key, 'revokedAt'> & { hash: string },
@@ -44,7 +44,7 @@ export async function listKeys(orm: Orm): Promise<Key[]> {
   return orm.select(COLUMNS).from(keys).orderBy(asc(keys.id)).limit(LISTED_MAX);
 }
 
-/** True when there was such a key, revoked now or before. */
+/** False when no such key exists. A key that is revoked already keeps its time. */
 export async function revokeKey(orm: Orm, id: string, now: Instant): Promise<boolean> {
   await orm
     .update(keys)

@@ -1,17 +1,13 @@
-/**
- * API keys: who may call, as whom, and for what. The secret itself is never stored, only its hash.
- */
+/** The table of API keys. Secrets are stored as hashes only. */
 import { text } from 'drizzle-orm/pg-core';
 import { instant, json, tallyhook } from '../db/columns.ts';
 
 export const keys = tallyhook.table('keys', {
   id: text().primaryKey(),
-  /**
-   * SHA-256 of the secret, hex. The secret has 256 random bits, so no salt or stretching is needed.
-   */
+  /** SHA-256 of the secret, hex. A secret of 256 random bits needs no salt and no stretching. */
   hash: text().notNull().unique(),
   name: text().notNull(),
-  /** The person or team behind the key; idempotency keys and approvals belong to owners. */
+  /** The person or team that uses the key; idempotency keys and approvals belong to owners. */
   owner: text().notNull(),
   scopes: text().array().notNull(),
   limits: json(),

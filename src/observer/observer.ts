@@ -215,7 +215,7 @@ async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | nu
   const turn = await takeTurn({ ...parts, pollTimeoutMs: settings.pollTimeoutMs }, target);
   if (!turn.ended || !turn.observation) return null;
   const { observation } = turn;
-  metrics.observations.inc({ kind: 'scan', result: observation.result });
+  metrics.polls.inc({ kind: 'scan', result: observation.result });
   const gap =
     observation.result === 'seen'
       ? SWEEP_REST_MS
@@ -246,7 +246,7 @@ async function record(
 ): Promise<void> {
   const { db, ids, metrics } = parts;
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
-  metrics.observations.inc({ kind: target.kind, result: observation.result });
+  metrics.polls.inc({ kind: target.kind, result: observation.result });
   const nextAt = await nextPollAt(parts, observation, target.failures);
   await db.begin((tx) => store.recordObservation(tx, row, nextAt));
 }

@@ -3,30 +3,9 @@
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import type { Kind } from '../kernel/kinds.ts';
 
-export const KINDS = [
-  'mint',
-  'mint_sequential',
-  'burn',
-  'set_extra_data',
-  'transfer_from',
-  'give',
-  'receive_from',
-  'transfer',
-  'other',
-] as const;
-export type Kind = (typeof KINDS)[number];
-
-/** Writes of service tokens: they move balances. */
-export const TOKEN_KINDS: readonly Kind[] = ['give', 'receive_from', 'transfer'];
-/** Writes of NFTs: they end as the chain ends them. */
-export const NFT_KINDS: readonly Kind[] = [
-  'mint',
-  'mint_sequential',
-  'burn',
-  'set_extra_data',
-  'transfer_from',
-];
+export { KINDS, type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
 
 export type State =
   | 'recorded'

@@ -8,7 +8,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
 import { after } from '../kernel/clock.ts';
-import type { Refused } from '../kernel/http-server.ts';
+import type { Refusal } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
 import type { ControlSurface } from './control/http.ts';
 import type { Answer, Call } from './endpoints/call.ts';
@@ -70,7 +70,7 @@ export function buildApp(world: World, service: Service, control: ControlSurface
 }
 
 /** The answer to bytes that are no request: nothing else of them is known. */
-export function unreadable(world: World, status: number): Refused {
+export function unreadable(world: World, status: number): Refusal {
   const { headers, body } = failure('oauth', status);
   return { headers: fixedHeaders(world, headers, body), body };
 }

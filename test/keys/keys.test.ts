@@ -1,14 +1,13 @@
-/** Who may call: secrets are shown once and kept as hashes, and end when they are revoked. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import {
   type Caller,
-  insistOnScope,
   isSecret,
   type Keys,
   makeKeys,
   newSecret,
+  requireScope,
   SCOPES,
 } from '../../src/keys/keys.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -30,9 +29,11 @@ const openKeys = () =>
   makeKeys({ db: database.db, clock, random: systemRandom, ids: makeIds(clock, systemRandom) });
 const create = (scopes: Caller['scopes'] = ['gateway']) =>
   keys.create({ name: 'app', owner: 'team', scopes });
+const revokedAt = async (keyId: string) =>
+  (await keys.list()).find(({ id }) => id === keyId)?.revokedAt;
 
 describe('A key', () => {
-  test('Authenticates by the secret that was shown once', async () => {
+  it('authenticates by its secret', async () => {
     const { key, secret } = await create(['read', 'gateway']);
     expect(isSecret(secret)).toBe(true);
     expect(await keys.authenticate(secret)).toEqual({
@@ -42,7 +43,7 @@ describe('A key', () => {
     });
   });
 
-  test('Is not readable in the database', async () => {
+  it('is stored without its secret', async () => {
     const { key, secret } = await create();
     const rows = await database.owner.sql`
       select k::text as row from tallyhook.keys k where id = ${key.id}`;
@@ -50,30 +51,28 @@ describe('A key', () => {
     expect(rows[0]?.row).not.toContain(secret.slice(4, 20));
   });
 
-  test('Revoked ends at once here, and within a second at another daemon', async () => {
+  it('that is revoked ends at once in this daemon and within a second in others', async () => {
     const { key, secret } = await create();
-    const elsewhere = openKeys();
-    expect(await elsewhere.authenticate(secret)).toBeDefined();
+    const other = openKeys();
+    expect(await other.authenticate(secret)).toBeDefined();
     expect(await keys.authenticate(secret)).toBeDefined();
     await keys.revoke(key.id);
     expect(await keys.authenticate(secret)).toBeUndefined();
     clock.advance(1_000);
-    expect(await elsewhere.authenticate(secret)).toBeUndefined();
-    const listed = (await keys.list()).find(({ id }) => id === key.id);
-    expect(listed?.revokedAt).toBe(clock.now() - 1_000);
+    expect(await other.authenticate(secret)).toBeUndefined();
+    expect(await revokedAt(key.id)).toBe(clock.now() - 1_000);
   });
 
-  test('Revoked twice keeps its first time; one that never was is not found', async () => {
+  it('that is revoked twice keeps the first time; a missing one is not found', async () => {
     const { key } = await create();
     await keys.revoke(key.id);
     clock.advance(50);
     await keys.revoke(key.id);
-    const listed = (await keys.list()).find(({ id }) => id === key.id);
-    expect(listed?.revokedAt).toBe(clock.now() - 50);
+    expect(await revokedAt(key.id)).toBe(clock.now() - 50);
     await expect(keys.revoke('key_none')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('For the admin is made once from its secret, and is refused when it is weak', async () => {
+  it('for the admin is created once per secret, and a weak secret is refused', async () => {
     const secret = newSecret(systemRandom);
     await Promise.all([keys.ensureAdmin(secret), openKeys().ensureAdmin(secret)]);
     await keys.ensureAdmin(secret);
@@ -92,12 +91,12 @@ describe('A key', () => {
     `thx_${'x'.repeat(40)}`,
     `thk_${'x'.repeat(31)}'`,
     `Bearer thk_${'x'.repeat(40)}`,
-  ])('Is not %j', async (text) => {
+  ])('does not have the secret %j', async (text) => {
     expect(isSecret(text)).toBe(false);
     expect(await keys.authenticate(text)).toBeUndefined();
   });
 
-  test('Of the right shape that nobody made is nobody', async () => {
+  it('that was never created does not authenticate', async () => {
     expect(await keys.authenticate(newSecret(systemRandom))).toBeUndefined();
   });
 });
@@ -105,12 +104,12 @@ describe('A key', () => {
 describe('A scope', () => {
   const caller = (...scopes: Caller['scopes']): Caller => ({ keyId: 'k', owner: 'o', scopes });
 
-  it.each(SCOPES)('%s is had by those who have it, and by admins', (scope) => {
+  it.each(SCOPES)('%s is granted to keys that have it and to admins only', (scope) => {
     const others = SCOPES.filter((other) => other !== scope && other !== 'admin');
-    expect(() => insistOnScope(caller(scope), scope)).not.toThrow();
-    expect(() => insistOnScope(caller('admin'), scope)).not.toThrow();
+    expect(() => requireScope(caller(scope), scope)).not.toThrow();
+    expect(() => requireScope(caller('admin'), scope)).not.toThrow();
     for (const refused of [caller(...others), caller()])
-      expect(() => insistOnScope(refused, scope)).toThrow(
+      expect(() => requireScope(refused, scope)).toThrow(
         expect.objectContaining({ code: 'forbidden', detail: `the key needs the scope ${scope}` }),
       );
   });

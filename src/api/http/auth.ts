@@ -10,7 +10,7 @@ import type { JSONParsed } from 'hono/utils/types';
 import { must } from '../../kernel/assert.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { insistOnScope, type Keys, SCOPES, type Scope } from '../../keys/keys.ts';
+import { requireScope, type Keys, SCOPES, type Scope } from '../../keys/keys.ts';
 import type { ApiDeps, ApiEnv } from '../deps.ts';
 import { boundedBody } from './body.ts';
 
@@ -43,7 +43,7 @@ export function behindKey(
     const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
     const caller = secret === undefined ? undefined : await keys.authenticate(secret);
     if (!caller) throw new Failure('unauthorized');
-    insistOnScope(caller, scope);
+    requireScope(caller, scope);
     c.set('caller', caller);
     await next();
   };
