@@ -9,7 +9,7 @@ import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { requireScope, type Keys } from '../keys/keys.ts';
+import { type Keys, requireScope } from '../keys/keys.ts';
 import { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 import {
   boundedHeader,

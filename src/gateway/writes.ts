@@ -13,7 +13,7 @@
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
-import { type Caller, dayLimitOf, checkLimits } from '../keys/keys.ts';
+import { type Caller, checkLimits, dayLimitOf } from '../keys/keys.ts';
 import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
 import { isAmbiguous } from './ambiguity.ts';

@@ -10,7 +10,7 @@ import type { JSONParsed } from 'hono/utils/types';
 import { must } from '../../kernel/assert.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
-import { requireScope, type Keys, SCOPES, type Scope } from '../../keys/keys.ts';
+import { type Keys, requireScope, SCOPES, type Scope } from '../../keys/keys.ts';
 import type { ApiDeps, ApiEnv } from '../deps.ts';
 import { boundedBody } from './body.ts';
 
