@@ -5,8 +5,8 @@
  */
 import {
   type Config,
+  checkService,
   type Database,
-  insistOnService,
   openService,
   upstreamSettings,
 } from '../daemon/daemon.ts';
@@ -83,7 +83,7 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
   if (!config.service) return 'none configured: the sandbox runs inside the daemon';
   const log = makeLog('error');
   const opened = await openService(config, { clock, random: systemRandom, log });
-  await insistOnService(db, opened, clock);
+  await checkService(db, opened, clock);
   const upstream = await openUpstream({
     ...opened.address,
     clock,

@@ -1,10 +1,10 @@
 /**
- * The composition root: every stage is made here, in the order of the pipeline, and given what it
- * needs. It reads like the tree. Nothing starts to work before `schedule.start()`.
+ * The composition root: makes every stage of a daemon in the order of the pipeline and passes each
+ * one its deps. No work starts before `schedule.start()`.
  */
 import { makeApi } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
-import { type Daemon, registerDaemon } from '../db/leases.ts';
+import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
 import { makeEncryption } from '../kernel/encryption.ts';
@@ -27,11 +27,11 @@ import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
-import { masterKeyOf } from './config/secrets.ts';
+import { loadMasterKey } from './config/secrets.ts';
 import {
-  booksOf,
   firstPollSettings,
   gatewaySettings,
+  ledgerSettings,
   observerSettings,
   operationsSettings,
   reconcilerSettings,
@@ -40,88 +40,86 @@ import {
   webhookSettings,
 } from './config/stage-settings.ts';
 import type { Database } from './database.ts';
-import { preImageFrom } from './first-poll.ts';
+import { makePreImages } from './first-poll.ts';
 import { makeHeartbeat } from './heartbeat.ts';
-import { observedRead } from './passive-observations.ts';
+import { recordPassiveReads } from './passive-observations.ts';
 import type { Service } from './service.ts';
-import { gently } from './workers/coalesce.ts';
-import { makeNotifier } from './workers/notifier.ts';
 import { makeSchedule } from './workers/schedule.ts';
-import { workersOf } from './workers/workers.ts';
+import { coalesce, makeNotifier } from './workers/wake-up.ts';
+import { makeWorkers } from './workers/workers.ts';
 
 export type Built = Awaited<ReturnType<typeof build>>;
-
+type Base = Awaited<ReturnType<typeof makeBase>>;
+type Stages = ReturnType<typeof makeStages>;
 type Wake = (...names: string[]) => void;
 
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
-  const base = await foundation(config, database, service, log);
-  let ring: Wake = () => {};
-  const wake: Wake = (...names) => ring(...names);
-  const stages = pipeline(config, base, service, wake);
-  const sequenced = makeNotifier();
-  const gateway = makeGateway({
-    ...base,
-    ...stages,
-    ...gatewaySettings(config),
-    preImage: preImageFrom({ ...base, ...stages, ...firstPollSettings(config) }),
-    // With the deadline of `single`: a caller waits for them.
-    heldBy: (owner, key) => base.db.single((q) => findByIdempotencyKey(q, owner, key)),
-    serviceDown: async () => (await base.db.single(availableSince)) === Number.POSITIVE_INFINITY,
-    isAlive: base.heartbeat.isAlive,
-    concluded: concludedWakes(wake, stages.webhooks),
-    observed: observedRead(stages.observer, log),
-  });
+  const base = await makeBase(config, database, service, log);
+  const { db, clock, metrics, keys, upstream, heartbeat } = base;
+  let wakeWorkers: Wake = () => {};
+  const wake: Wake = (...names) => wakeWorkers(...names);
+  const stages = makeStages(config, base, service, wake);
+  const { operations, decisions, elsewhere, ledger, observer, reconciler } = stages;
+  const { webhooks, reports } = stages;
+  const gateway = buildGateway(config, base, stages, wake);
+  const feed = makeNotifier();
   const schedule = makeSchedule({
-    ...base,
-    workers: workersOf({ config, ...base, ...stages, gateway, sequenced, wake }),
-    passDeadlineMs: config.daemon.pass_deadline_ms,
+    clock,
+    log,
+    metrics,
+    passTimeoutMs: config.daemon.worker_pass_timeout_ms,
+    workers: makeWorkers({
+      config,
+      db,
+      heartbeat,
+      operations,
+      gateway,
+      ledger,
+      observer,
+      reconciler,
+      webhooks,
+      reports,
+      feed,
+      wake,
+    }),
   });
-  ring = schedule.wake;
+  wakeWorkers = schedule.wake;
   const stopping = new AbortController();
   const api = makeApi({
-    ...base,
-    ...stages,
-    migrations: await readMigrations(),
-    nextEvent: sequenced.next,
+    db,
+    clock,
+    log,
+    metrics,
+    keys,
+    operations,
+    decisions,
+    elsewhere,
+    observer,
+    upstream,
+    webhooks,
+    reports,
     wake,
+    migrations: await readMigrations(),
+    nextEvent: feed.wait,
     stopping: stopping.signal,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
   });
   api.route('/', makeConsole());
-  return { ...base, ...stages, schedule, gateway, api, stopping };
+  const { daemon } = base;
+  return { daemon, keys, upstream, operations, webhooks, schedule, gateway, api, stopping };
 }
 
-/**
- * Who is told how soon: subscribers at once where there are any, the pull feed, the books and the
- * looks in batches worth a commit.
- */
-function concludedWakes(wake: Wake, webhooks: Webhooks): () => void {
-  const tell = gently(5, () => {
-    if (webhooks.isStirring()) wake('webhooks');
-  });
-  const number = gently(25, () => wake('sequencer'));
-  const settle = gently(250, () => wake('ledger', 'observer'));
-  return () => {
-    tell();
-    number();
-    settle();
-  };
-}
-
-/**
- * What every stage stands on: time, chance, names, secrets, this daemon's life, the way to the
- * service.
- */
-async function foundation(config: Config, database: Database, service: Service, log: Log) {
+/** What all stages rest on: identity, metrics, encryption, keys, and the client of the service. */
+async function makeBase(config: Config, database: Database, service: Service, log: Log) {
   const { db, clock } = database;
   const random = systemRandom;
   const ids = makeIds(clock, random);
   const metrics = makeMetrics();
-  const seal = makeEncryption(await masterKeyOf(config, random), random);
-  const aliveMs = config.daemon.alive_ms;
-  const daemon: Daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
+  const seal = makeEncryption(await loadMasterKey(config, random), random);
+  const aliveMs = config.daemon.heartbeat_timeout_ms;
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
   const keys = makeKeys({ db, clock, random, ids });
   const upstream = await openUpstream({
     ...service.address,
@@ -136,36 +134,99 @@ async function foundation(config: Config, database: Database, service: Service, 
   return { db, clock, random, ids, metrics, seal, log, daemon, keys, upstream, heartbeat };
 }
 
-/** The stages, from what was asked to what is told. */
-function pipeline(
-  config: Config,
-  base: Awaited<ReturnType<typeof foundation>>,
-  service: Service,
-  wake: Wake,
-) {
+/** The stages between the gateway and the API. */
+function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
+  const { db, clock, random, ids, metrics, seal, log, daemon, upstream, heartbeat } = base;
+  const books = ledgerSettings(config);
   const webhooks = makeWebhooks({
-    ...base,
+    db,
+    clock,
+    random,
+    ids,
+    seal,
+    log,
+    metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
     wake: () => wake('webhooks'),
-    daemons: base.heartbeat.living,
+    daemons: heartbeat.living,
   });
-  const outbox = makeOutbox({ ...base, fanOut: webhooks.fanOut });
-  const given = { ...base, outbox, books: booksOf(config) };
+  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const operations = makeOperations({
-    ...given,
-    settings: operationsSettings(config, given.books),
+    db,
+    clock,
+    ids,
+    daemon,
+    outbox,
+    settings: operationsSettings(config, books),
   });
-  const decisions = makeDecisions(given);
+  const decisions = makeDecisions({ db, clock, outbox });
   const elsewhere = makeReportedOperations({
-    ...given,
-    absorbed: (tx, operations, before) => listAbsorbed(tx, operations, given.books, before),
+    db,
+    clock,
+    ids,
+    outbox,
+    absorbed: (tx, reported, before) => listAbsorbed(tx, reported, books, before),
     observe: addWallets,
   });
-  const ledger = makeLedger(given);
-  const observer = makeObserver({ ...given, settings: observerSettings(config) });
-  const reconciler = makeReconciler({ ...given, operations, settings: reconcilerSettings(config) });
-  const reports = makeReports({ ...given, settings: reportSettings(config) });
-  const recorded = { operations, decisions, elsewhere };
-  return { webhooks, outbox, ...recorded, ledger, observer, reconciler, reports };
+  const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
+  const observer = makeObserver({
+    db,
+    clock,
+    random,
+    ids,
+    upstream,
+    outbox,
+    metrics,
+    settings: observerSettings(config),
+  });
+  const reconciler = makeReconciler({
+    db,
+    daemon,
+    outbox,
+    ids,
+    operations,
+    books,
+    settings: reconcilerSettings(config),
+  });
+  const reports = makeReports({ db, clock, ids, outbox, settings: reportSettings(config) });
+  return { webhooks, operations, decisions, elsewhere, ledger, observer, reconciler, reports };
+}
+
+function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
+  const { db, clock, log, metrics, keys, upstream, heartbeat } = base;
+  const { operations, observer, webhooks } = stages;
+  return makeGateway({
+    operations,
+    upstream,
+    clock,
+    log,
+    keys,
+    metrics,
+    ...gatewaySettings(config),
+    preImage: makePreImages({ db, observer, upstream, log, ...firstPollSettings(config) }),
+    // `single` bounds the wait of the caller.
+    heldBy: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
+    serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
+    isAlive: heartbeat.isAlive,
+    concluded: wakeAfterOutcome(wake, webhooks),
+    observed: recordPassiveReads(observer, log),
+  });
+}
+
+/**
+ * Wakes the later stages after a recorded outcome. Webhooks are woken soonest, because subscribers
+ * wait for them; the gaps of the others make each commit cover more outcomes.
+ */
+function wakeAfterOutcome(wake: Wake, webhooks: Webhooks): () => void {
+  const deliver = coalesce(5, () => {
+    if (webhooks.isStirring()) wake('webhooks');
+  });
+  const number = coalesce(25, () => wake('sequencer'));
+  const postAndPoll = coalesce(250, () => wake('ledger', 'observer'));
+  return () => {
+    deliver();
+    number();
+    postAndPoll();
+  };
 }

@@ -1,7 +1,7 @@
 /**
- * What was last seen of the parties of a write, for its intent; and the one look that comes before
- * the first write ever on a wallet or a token, so that there is something to compare with. Writes
- * that come together share their questions to the database, and their looks.
+ * The pre-image of a write: what was last observed of its wallets or token. A target that was never
+ * observed is polled once before the write is sent, so that the write's effect can be proved later.
+ * Concurrent writes share queries and polls.
  */
 import type { Db } from '../db/connect.ts';
 import type { WriteDescription } from '../gateway/gateway.ts';
@@ -12,62 +12,62 @@ import type { Log } from '../kernel/log.ts';
 import { lastSeen, type Observer, type TargetRef, targetName } from '../observer/observer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 
-interface Given {
+interface Deps {
   db: Db;
   observer: Pick<Observer, 'add' | 'noteRead'>;
   upstream: Pick<Upstream, 'account' | 'token' | 'budget'>;
   log: Log;
-  /** Wallets of our own books, lower case: nothing waits for a look at them. */
+  /** Keys of configured operator, fee and collection wallets; these are never polled here. */
   ownWallets: ReadonlySet<string>;
-  /** How long a write waits for its first look at most; 0: no look is made. */
+  /** The longest that a write waits for a first poll; 0 disables first polls. */
   firstPollMs: number;
 }
-interface Seen {
+interface LastSeen {
   name: string;
   at: number | null;
   seen: Json;
 }
-type Ref = Exclude<TargetRef, { kind: 'contract' }>;
+type Target = Exclude<TargetRef, { kind: 'contract' }>;
 
-/** The pre-image of a write as JSON, or null for one that touches nothing we could look at. */
-export function preImageFrom(given: Given): (write: WriteDescription) => Promise<Json> {
-  const seenOf = gathered(given.db);
-  const firstPoll = firstPolls(given);
+/** Returns the pre-image as JSON, or null for a write without wallets or token. */
+export function makePreImages(deps: Deps): (write: WriteDescription) => Promise<Json> {
+  const find = batchedLastSeen(deps.db);
+  const firstPoll = makeFirstPolls(deps);
   return async (write): Promise<Json> => {
-    const refs = refsOf(write);
+    const targets = targetsOf(write);
     const found = await Promise.all(
-      refs.map(async (ref) => (await seenOf(targetName(ref))) ?? (await firstPoll(ref))),
+      targets.map(async (target) => (await find(targetName(target))) ?? (await firstPoll(target))),
     );
     const seen = found.filter((one) => one !== undefined);
-    if (refs[0]?.kind === 'token') return seen[0] ? { token: seen[0].seen, at: seen[0].at } : null;
-    return refs.length === 0 ? null : { wallets: seen.map((one) => ({ ...one })) };
+    if (targets[0]?.kind === 'token')
+      return seen[0] ? { token: seen[0].seen, at: seen[0].at } : null;
+    return targets.length === 0 ? null : { wallets: seen.map((one) => ({ ...one })) };
   };
 }
 
-/** The token that an NFT write names, or the wallets that a write of tokens names. */
-function refsOf({ family, fields }: WriteDescription): Ref[] {
+function targetsOf({ family, fields }: WriteDescription): Target[] {
   if (family === 'nft') {
     const { contractId, tokenId } = fields;
     return contractId == null || tokenId == null ? [] : [{ kind: 'token', contractId, tokenId }];
   }
   const { fromAddr, toAddr } = fields;
-  const wallets = new Map<string, Ref>();
+  const wallets = new Map<string, Target>();
   for (const addr of [fromAddr, toAddr])
     if (addr != null && isAddress(addr) && !wallets.has(addressKey(addr)))
       wallets.set(addressKey(addr), { kind: 'wallet', addr });
   return [...wallets.values()];
 }
 
-/** Names asked for while a question is under way go with the next one. */
-function gathered(db: Db): (name: string) => Promise<Seen | undefined> {
-  let next: { names: Set<string>; rows: Promise<Map<string, Seen>> } | undefined;
+/** One query at a time; names that arrive while it runs are looked up together by the next one. */
+function batchedLastSeen(db: Db): (name: string) => Promise<LastSeen | undefined> {
+  let next: { names: Set<string>; rows: Promise<Map<string, LastSeen>> } | undefined;
   let running: Promise<unknown> = Promise.resolve();
   return async (name) => {
     if (!next) {
       const names = new Set<string>();
       const rows = running.then(async () => {
         next = undefined;
-        // With a deadline: the next question waits for this one.
+        // `single` has a deadline, and the next query waits for this one.
         const found = await db.single((q) => lastSeen(q, [...names]));
         return new Map(
           found.map((row) => [
@@ -84,55 +84,54 @@ function gathered(db: Db): (name: string) => Promise<Seen | undefined> {
   };
 }
 
-/** How long an object that was looked at is not looked at again for its absence. */
-const REMEMBERED_MS = 60_000;
-const REMEMBERED_MAX = 10_000;
+/** A target found absent is polled again only after this time. */
+const POLLED_TTL_MS = 60_000;
+const POLLED_MAX = 10_000;
 
-/** One look at what was never seen, if the budget has one free; shared, and bounded in time. */
-function firstPolls(given: Given): (ref: Ref) => Promise<Seen | undefined> {
-  const { upstream, log, ownWallets, firstPollMs } = given;
-  const underWay = new Map<string, Promise<Seen | undefined>>();
-  const polled = new Map<string, number>();
+/** Polls a target once, if the budget has a free request, and waits at most `firstPollMs`. */
+function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | undefined> {
+  const { upstream, log, ownWallets, firstPollMs } = deps;
+  const inFlight = new Map<string, Promise<LastSeen | undefined>>();
+  const polledAt = new Map<string, number>();
 
-  const start = (ref: Ref, name: string): Promise<Seen | undefined> | undefined => {
-    const lately = polled.get(name);
-    if (lately !== undefined && monotonicMs() - lately < REMEMBERED_MS) return undefined;
-    // Without a free look the write goes on: the observer looks at whatever an open write touches.
+  const start = (target: Target, name: string): Promise<LastSeen | undefined> | undefined => {
+    const last = polledAt.get(name);
+    if (last !== undefined && monotonicMs() - last < POLLED_TTL_MS) return undefined;
+    // The observer polls every target of an open write anyway, so the write need not wait.
     if (upstream.budget.free() < 1) return undefined;
-    if (polled.size >= REMEMBERED_MAX) polled.clear();
-    polled.set(name, monotonicMs());
-    const observation = poll(given, ref, name)
+    if (polledAt.size >= POLLED_MAX) polledAt.clear();
+    polledAt.set(name, monotonicMs());
+    const observation = poll(deps, target, name)
       .catch((err: unknown) => {
-        log.debug({ err }, 'a first look was not recorded');
+        log.debug({ err }, 'first poll not recorded');
         return undefined;
       })
-      .finally(() => underWay.delete(name));
-    underWay.set(name, observation);
+      .finally(() => inFlight.delete(name));
+    inFlight.set(name, observation);
     return observation;
   };
-  return async (ref) => {
+  return async (target) => {
     if (firstPollMs === 0) return undefined;
-    if (ref.kind === 'wallet' && ownWallets.has(addressKey(ref.addr))) return undefined;
-    const name = targetName(ref);
-    const observation = underWay.get(name) ?? start(ref, name);
+    if (target.kind === 'wallet' && ownWallets.has(addressKey(target.addr))) return undefined;
+    const name = targetName(target);
+    const observation = inFlight.get(name) ?? start(target, name);
     if (!observation) return undefined;
     return withDeadline(observation, firstPollMs, () => undefined);
   };
 }
 
-/** Looks, and records the look like every other; answers what was seen. */
 async function poll(
-  { db, observer, upstream }: Given,
-  ref: Ref,
+  { db, observer, upstream }: Deps,
+  target: Target,
   name: string,
-): Promise<Seen | undefined> {
+): Promise<LastSeen | undefined> {
   const observation =
-    ref.kind === 'wallet'
-      ? await upstream.account(ref.addr, 'unknown')
-      : await upstream.token(ref.contractId, ref.tokenId, 'unknown');
+    target.kind === 'wallet'
+      ? await upstream.account(target.addr, 'unknown')
+      : await upstream.token(target.contractId, target.tokenId, 'unknown');
   if (observation.result === 'inconclusive') return undefined;
-  await observer.add(db, [ref]);
-  await observer.noteRead(ref, observation);
+  await observer.add(db, [target]);
+  await observer.noteRead(target, observation);
   return observation.result === 'seen'
     ? { name, at: observation.startedAt, seen: { ...observation.record } }
     : undefined;

@@ -1,7 +1,6 @@
 /**
- * The sign of life: as long as it gets through, this daemon may promise and send. It also follows
- * the database's clock, divides the budget among the living, and starts an embedded server that
- * died.
+ * Keeps this daemon registered as alive, and on the way follows the database's clock, divides the
+ * polling budget among the living daemons, and restarts an embedded server that died.
  */
 import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
@@ -12,36 +11,36 @@ import type { Database } from './database.ts';
 
 export interface Heartbeat {
   beat(): Promise<void>;
-  /** False once the last sign is older than a daemon's life; then nothing may be sent. */
+  /** False once the last successful beat is older than `aliveMs`; then nothing may be sent. */
   isAlive: () => boolean;
-  /** How many daemons shared the work at the last sign, this one included. */
+  /** Living daemons at the last beat, this one included. */
   living: () => number;
 }
 
-export function makeHeartbeat(given: {
-  database: Database;
+export function makeHeartbeat(deps: {
+  database: Pick<Database, 'db' | 'clock' | 'revive'>;
   daemon: Daemon;
-  upstream: Upstream;
+  upstream: Pick<Upstream, 'shareAmong' | 'syncQuota'>;
   log: Log;
   aliveMs: number;
 }): Heartbeat {
-  const { database, daemon, upstream, log, aliveMs } = given;
+  const { database, daemon, upstream, log, aliveMs } = deps;
   let last = monotonicMs();
   let living = 1;
   return {
     async beat() {
-      const sent = monotonicMs();
+      const sentAt = monotonicMs();
       try {
         living = await keepAlive(database.db, daemon, database.clock.now(), aliveMs);
-        // From when it was sent: the database may have counted from then.
-        last = sent;
+        // The database counts from an instant not before `sentAt`.
+        last = sentAt;
         upstream.shareAmong(living);
         await upstream.syncQuota();
         await database.clock.follow();
       } catch (raw) {
         const error = toDatabaseError(raw);
         if (!isAway(error)) throw error;
-        log.warn({ err: error }, 'the database is away');
+        log.warn({ err: error }, 'the database is unreachable');
         await database.revive();
       }
     },

@@ -1,11 +1,10 @@
 /**
- * One daemon's life: started left to right, stopped right to left. A start either ends ready or
- * leaves nothing behind; a stop lets what is under way finish, within a deadline, and is harmless
- * twice.
+ * Starts and stops one daemon inside a process. A failed start leaves nothing running; a stop lets
+ * running work finish within a deadline.
  */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { retireDaemon, setInstallationFact } from '../db/leases.ts';
+import { retireDaemon, setInstallationSetting } from '../db/leases.ts';
 import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
@@ -13,27 +12,28 @@ import { systemRandom } from '../kernel/random.ts';
 import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
-import { ensureAdmin } from './config/secrets.ts';
-import { booksOf, nudgesOf } from './config/stage-settings.ts';
+import { ensureAdminKey } from './config/secrets.ts';
+import { cronJobs, ledgerSettings } from './config/stage-settings.ts';
 import { type Database, openDatabase } from './database.ts';
-import { serverOf } from './server.ts';
-import { insistOnService, openService, type Service } from './service.ts';
-import { startNudges } from './workers/cron.ts';
+import { makeHttpServer } from './server.ts';
+import { checkService, openService, type Service } from './service.ts';
+import { startCron } from './workers/cron.ts';
 
 export interface RunningDaemon {
   url: string;
-  /** Shown once: the admin key, when this start made it. */
+  /** The admin key, if this start generated it. */
   adminKey: string | undefined;
   sandboxUrl: string | undefined;
+  /** Lines for the operator, such as where the data are. */
   notes: string[];
   log: Log;
-  /** Drains and ends, within the deadline of the configuration. Harmless twice. */
+  /** Finishes running work and stops, within `daemon.drain_ms`. Idempotent. */
   stop(): Promise<void>;
-  /** Takes the database driver's one known fault; false when the error is something else. */
-  survives(error: unknown): boolean;
+  /** Replaces the database pool if the error is the driver's known fault; else returns false. */
+  recoversFrom(error: unknown): boolean;
 }
 
-/** Starts a daemon. @throws Failure `bad_setting` and others; nothing is left running then */
+/** Starts a daemon. @throws Failure such as `bad_setting`; nothing is left running then */
 export async function startDaemon(config: Config): Promise<RunningDaemon> {
   const log = makeLog(config.log.level);
   const undo: (() => Promise<void>)[] = [];
@@ -43,15 +43,15 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
     const { clock } = database;
     const service = await openService(config, { clock, random: systemRandom, log });
     undo.push(service.close);
-    await insistOnService(database.db, service, clock);
-    await tellFinance(database, config);
+    await checkService(database.db, service, clock);
+    await storeViewSettings(database, config);
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
-    const adminKey = await ensureAdmin(built.keys, config);
-    const server = serverOf(built);
+    const adminKey = await ensureAdminKey(built.keys, config);
+    const server = makeHttpServer(built);
     const url = await listen(server, config);
-    const stopNudges = startNudges(nudgesOf(config), log, (name) => built.schedule.wake(name));
-    undo.push(stopNudges);
+    const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
+    undo.push(stopCron);
     built.schedule.start();
     log.info({ url, daemon: built.daemon.id, service: service.identity }, 'ready');
     return {
@@ -60,8 +60,8 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
       sandboxUrl: service.sandboxUrl,
       notes: database.notes,
       log,
-      stop: once(() => stop({ config, log, server, built, service, database, stopNudges })),
-      survives: (error) => database.db.renewAfter(error),
+      stop: once(() => stop({ config, log, server, built, service, database, stopCron })),
+      recoversFrom: (error) => database.db.renewAfter(error),
     };
   } catch (error) {
     for (const step of undo.reverse()) await step().catch(() => {});
@@ -69,19 +69,19 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
   }
 }
 
-/** The views of finance_v1 read settings too; they find them in the database. */
-async function tellFinance({ db, clock }: Database, config: Config): Promise<void> {
+/** Stores the settings that the views of finance_v1 read. */
+async function storeViewSettings({ db, clock }: Database, config: Config): Promise<void> {
   const staleAfterMs = String(config.reports.stale_after_ms);
-  await setInstallationFact(db, BOOKS_FACT, booksFact(booksOf(config)), clock.now());
-  await setInstallationFact(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
+  await setInstallationSetting(db, BOOKS_FACT, booksFact(ledgerSettings(config)), clock.now());
+  await setInstallationSetting(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
 }
 
 function listen(server: Server, { http }: Config): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      const why =
+      const reason =
         error.code === 'EADDRINUSE' ? 'is in use; set PORT to another or to 0' : error.code;
-      reject(new Failure('bad_setting', `${http.host}:${http.port} ${why}`));
+      reject(new Failure('bad_setting', `${http.host}:${http.port} ${reason}`));
     });
     server.listen(http.port, http.host, () => {
       const { address, port, family } = server.address() as AddressInfo;
@@ -91,25 +91,25 @@ function listen(server: Server, { http }: Config): Promise<string> {
   });
 }
 
-interface Deps {
+interface StopDeps {
   config: Config;
   log: Log;
   server: Server;
   built: Built;
   service: Service;
   database: Database;
-  stopNudges: () => Promise<void>;
+  stopCron: () => Promise<void>;
 }
 
-/** Right to left: no new requests, then the workers, then what they used. */
-async function stop(parts: Deps): Promise<void> {
-  const { config, log, server, built, service, database } = parts;
+/** Stops in reverse order of the pipeline: requests, workers, then what they use. */
+async function stop(deps: StopDeps): Promise<void> {
+  const { config, log, server, built, service, database, stopCron } = deps;
   log.info('stopping');
   const drain = async () => {
     built.stopping.abort();
     server.close();
     server.closeIdleConnections();
-    await parts.stopNudges();
+    await stopCron();
     built.operations.close();
     await built.gateway.drain();
     await built.schedule.stop();
@@ -118,14 +118,14 @@ async function stop(parts: Deps): Promise<void> {
     await built.upstream.close();
     return 'drained';
   };
-  const how = await withDeadline(drain(), config.daemon.drain_ms, () => 'late');
+  const result = await withDeadline(drain(), config.daemon.drain_ms, () => 'timeout');
   server.closeAllConnections();
   await service.close();
   await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
-    log.warn({ err: error }, 'this daemon could not say goodbye');
+    log.warn({ err: error }, 'the leases of this daemon were not released; they expire');
   });
   await database.close();
-  log.info({ how }, 'stopped');
+  log.info({ result }, 'stopped');
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

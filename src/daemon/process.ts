@@ -1,21 +1,20 @@
 /**
- * A daemon as a process: what a person sees at the start, what signals do, and the exit code.
- * Standard output is for people, the log goes to standard error.
+ * A daemon as a process: the banner, the signals and the exit code. Standard output is for people;
+ * the log goes to standard error.
  */
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { loadConfig } from './config/config.ts';
 import { type RunningDaemon, startDaemon } from './lifecycle.ts';
 
-/** The one major version of Node that this program is made for. */
 const NODE_MAJOR = 24;
 
-/** Runs until a signal ends it. Answers the exit code. */
+/** Runs until a signal arrives; returns the exit code. */
 export async function runDaemon(): Promise<number> {
   const major = Number(process.versions.node.split('.')[0]);
   if (major !== NODE_MAJOR) {
     printLine(
-      `Tallyhook needs Node ${NODE_MAJOR}, not ${process.version}; npm start brings its own`,
+      `Tallyhook requires Node ${NODE_MAJOR}, this is ${process.version}; npm start uses its own`,
     );
     return 1;
   }
@@ -27,50 +26,44 @@ export async function runDaemon(): Promise<number> {
     printLine(error.detail ?? error.code);
     return 1;
   }
-  banner(daemon);
+  printBanner(daemon);
   return untilSignal(daemon);
 }
 
-function banner(daemon: RunningDaemon): void {
+function printBanner(daemon: RunningDaemon): void {
   printLine(`Tallyhook is ready at ${daemon.url}`);
   printLine(`  console   ${daemon.url}/`);
   printLine(`  API       ${daemon.url}/api/openapi.json`);
-  printLine(`  gateway   ${daemon.url}/v1/… (the service's own paths)`);
+  printLine(`  gateway   ${daemon.url}/v1/… (the paths of the service)`);
   if (daemon.sandboxUrl) {
     printLine(
-      `  service   no UPSTREAM_* is set: the sandbox, here at ${daemon.sandboxUrl}/_sandbox`,
+      `  service   sandbox at ${daemon.sandboxUrl}/_sandbox, because UPSTREAM_* is not set`,
     );
   }
   for (const note of daemon.notes) printLine(`  note      ${note}`);
-  if (daemon.adminKey) printLine(`  admin key ${daemon.adminKey} (shown once; keep it)`);
+  if (daemon.adminKey) printLine(`  admin key ${daemon.adminKey} (shown only once; store it)`);
 }
 
-/**
- * SIGTERM and SIGINT drain and end; a second one does not hurry. Anything uncaught ends the
- * process.
- */
+/** SIGTERM and SIGINT stop the daemon; repeating them changes nothing. */
 function untilSignal(daemon: RunningDaemon): Promise<number> {
   return new Promise((resolve) => {
-    const end = () => {
+    const stop = () => {
       daemon.stop().then(
         () => resolve(0),
         (error: unknown) => {
-          daemon.log.fatal({ err: error }, 'the stop failed');
+          daemon.log.fatal({ err: error }, 'stopping failed');
           resolve(1);
         },
       );
     };
-    process.on('SIGTERM', end);
-    process.on('SIGINT', end);
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
     process.on('uncaughtException', (error) => {
-      if (daemon.survives(error)) {
-        daemon.log.warn(
-          { err: error },
-          'the database driver lost a connection; its pool was renewed',
-        );
+      if (daemon.recoversFrom(error)) {
+        daemon.log.warn({ err: error }, 'database driver fault; the pool was replaced');
         return;
       }
-      daemon.log.fatal({ err: error }, 'an error nobody caught ends the daemon');
+      daemon.log.fatal({ err: error }, 'uncaught error; the process exits');
       resolve(1);
     });
   });

@@ -1,13 +1,12 @@
 /**
- * Which service this daemon speaks to: the one that the environment names, or the sandbox in the
- * same process. A database remembers the one it watches and refuses another, because two services
- * in one set of books would be worthless.
+ * The service that this daemon works with: the one of the environment, or a sandbox in the same
+ * process. A database stores which service it belongs to and is refused for another one.
  */
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db } from '../db/connect.ts';
 import { holdFolder } from '../db/embedded/folder-lock.ts';
-import { fixInstallationFact } from '../db/leases.ts';
+import { fixInstallationSetting } from '../db/leases.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -15,22 +14,22 @@ import type { Random } from '../kernel/random.ts';
 import { startSandbox } from '../sandbox/sandbox.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 
-/** The credentials of the sandbox in the same process; anybody may know them. */
-export const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };
+/** The credentials of the sandbox; not a secret. */
+const SANDBOX_CLIENT = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret' };
 
 export interface Service {
   address: ServiceAddress;
-  /** The sandbox's address, when it runs in this process. */
+  /** Set when the sandbox runs in this process. */
   sandboxUrl: string | undefined;
-  /** What the database remembers of it; holds no secret. */
+  /** Stored in the database; contains no secret. */
   identity: string;
   close(): Promise<void>;
 }
 
-/** Opens the service, starting the sandbox if nothing is configured. */
+/** Starts the sandbox if no service is configured. @throws Failure `bad_setting` */
 export async function openService(
   config: Config,
-  given: { clock: Clock; random: Random; log: Log },
+  deps: { clock: Clock; random: Random; log: Log },
 ): Promise<Service> {
   if (config.service) {
     const { baseUrl, authUrl, txUrl, clientId } = config.service;
@@ -38,7 +37,7 @@ export async function openService(
     return { address: config.service, sandboxUrl: undefined, identity, close: async () => {} };
   }
   const directory = join(config.dataDir, 'sandbox');
-  const world = await worldName(directory, given.random);
+  const world = await worldName(directory, deps.random);
   const release = await holdFolder('sandbox', await realpath(directory));
   if (!release) {
     throw new Failure(
@@ -50,9 +49,9 @@ export async function openService(
     ...SANDBOX_CLIENT,
     seed: config.sandbox.seed,
     directory,
-    clock: given.clock,
-    log: given.log,
-    liveliness: config.sandbox.liveliness,
+    clock: deps.clock,
+    log: deps.log,
+    liveliness: config.sandbox.background_traffic,
     settleMs: config.sandbox.settle_ms,
   });
   return {
@@ -66,9 +65,7 @@ export async function openService(
   };
 }
 
-/**
- * The name of the world in that folder: given once, so that a new world under old books is noticed.
- */
+/** Generated with the sandbox's folder, so that a new world is not taken for the former one. */
 async function worldName(directory: string, random: Random): Promise<string> {
   await mkdir(directory, { recursive: true });
   const path = join(directory, 'world-name');
@@ -77,13 +74,13 @@ async function worldName(directory: string, random: Random): Promise<string> {
   return (await readFile(path, 'utf8')).trim();
 }
 
-/** @throws Failure `bad_setting` when the database has been watching another service */
-export async function insistOnService(db: Db, service: Service, clock: Clock): Promise<void> {
-  const stands = await fixInstallationFact(db, 'service', service.identity, clock.now());
-  if (stands === service.identity) return;
+/** @throws Failure `bad_setting` when the database belongs to another service */
+export async function checkService(db: Db, service: Service, clock: Clock): Promise<void> {
+  const stored = await fixInstallationSetting(db, 'service', service.identity, clock.now());
+  if (stored === service.identity) return;
   throw new Failure(
     'bad_setting',
-    `this database watches another service (${stands}), not ${service.identity}; ` +
-      'give each service a database or DATA_DIR of its own',
+    `this database belongs to another service (${stored}), not to ${service.identity}; ` +
+      'use one database or DATA_DIR per service',
   );
 }

@@ -53,7 +53,7 @@ export async function findMissingGuards(db: Queryable): Promise<string[]> {
  * Refuses a database that would not keep our promises.
  * @throws Failure `bad_setting` naming the setting or the guard
  */
-export async function insistOnGuards(db: Queryable): Promise<void> {
+export async function checkGuards(db: Queryable): Promise<void> {
   const settings = await db.sql<{ name: string; setting: string }[]>`
     select name, setting from pg_settings
     where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'server_version_num')`;

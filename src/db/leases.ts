@@ -51,7 +51,7 @@ export async function keepAlive(
  * as alive: a process that was paused for long finds itself declared dead and must not go on.
  * @throws Failure `lease_lost`
  */
-export async function daemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
+export async function assertDaemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
   const rows = await tx.sql`
     select 1 as one from tallyhook.daemons where id = ${daemon.id} and alive_until >
       ${isoText(now)}`;
@@ -69,7 +69,7 @@ export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant):
  * Takes or keeps the lease of that name until `now + ttlMs`. Answers its fence, or undefined while
  * another daemon holds it. A holder that no longer counts as alive has lost it at once.
  */
-export async function holdLease(
+export async function acquireLease(
   db: Queryable,
   name: string,
   daemon: Daemon,
@@ -94,14 +94,14 @@ export async function holdLease(
  * Locks the lease row to the end of the transaction, so that nobody takes it meanwhile.
  * @throws Failure `lease_lost` when the fence is no longer ours.
  */
-export async function holdFence(tx: Tx, name: string, fence: bigint): Promise<void> {
+export async function lockLease(tx: Tx, name: string, fence: bigint): Promise<void> {
   const rows = await tx.sql<{ fence: bigint }[]>`
     select fence from tallyhook.leases where name = ${name} for no key update`;
   if (rows[0]?.fence !== fence) throw new Failure('lease_lost', name);
 }
 
 /** What this database was told about itself under that name, if anything. */
-export async function findInstallationFact(
+export async function findInstallationSetting(
   db: Queryable,
   name: string,
 ): Promise<string | undefined> {
@@ -111,7 +111,7 @@ export async function findInstallationFact(
 }
 
 /** Records a fact once; answers the value that stands, which may be an earlier one. */
-export async function fixInstallationFact(
+export async function fixInstallationSetting(
   db: Queryable,
   name: string,
   value: string,
@@ -121,11 +121,11 @@ export async function fixInstallationFact(
     insert into tallyhook.installation (name, value, set_at) values (${name}, ${value},
       ${isoText(now)})
     on conflict (name) do nothing`;
-  return must(await findInstallationFact(db, name), `installation fact ${name}`);
+  return must(await findInstallationSetting(db, name), `installation fact ${name}`);
 }
 
 /** Records a fact that follows the configuration; the newest value stands. */
-export async function setInstallationFact(
+export async function setInstallationSetting(
   db: Queryable,
   name: string,
   value: string,

@@ -5,7 +5,7 @@
  * changed: corrections are reversals. Postgres itself refuses whatever would not balance.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
-import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
+import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
 import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
@@ -107,7 +107,7 @@ export function makeLedger(given: {
       let work: Work | undefined;
       try {
         const { posted, problems } = await db.begin(async (tx) => {
-          await holdFence(tx, LEASE, fence);
+          await lockLease(tx, LEASE, fence);
           work = await readWork(tx, size, books);
           return postBatch(tx, work, books, clock);
         });
@@ -124,7 +124,7 @@ export function makeLedger(given: {
         }
         const problem = { ...first, problem: error.message };
         await db.begin(async (tx) => {
-          await holdFence(tx, LEASE, fence);
+          await lockLease(tx, LEASE, fence);
           await takeOut(tx, problem);
         });
         log.error(problem, 'a posting was set aside');
@@ -156,7 +156,7 @@ function heldLease(db: Db, daemon: Daemon) {
   return {
     async take(now: Instant): Promise<bigint | undefined> {
       if (held && now < held.until - LEASE_MS / 2) return held.fence;
-      const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
+      const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
       held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
       return fence;
     },

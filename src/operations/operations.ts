@@ -5,7 +5,7 @@
  * brings, or by people.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { type Daemon, daemonAlive } from '../db/leases.ts';
+import { assertDaemonAlive, type Daemon } from '../db/leases.ts';
 import { isAway, isTooSlow } from '../db/sqlstate.ts';
 import type { Clock, Instant, pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -149,7 +149,7 @@ export function makeOperations(parts: Deps): Operations {
     move: (tx, moves) => (moves.length === 0 ? Promise.resolve([]) : store.moveStates(tx, moves)),
     claimQueued: (now, limit) =>
       db.begin(async (tx) => {
-        await daemonAlive(tx, daemon, now);
+        await assertDaemonAlive(tx, daemon, now);
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
         // A pass may take long: what it sends now is sent now, and what expired meanwhile is over.
         return claim(tx, settings, { now: Math.max(now, clock.now()), limit, ...by });
@@ -186,7 +186,7 @@ function resend(
   return db.begin(async (tx) => {
     await lockGo(tx);
     if (await freezes.findFreeze(tx)) throw new Failure('frozen');
-    await daemonAlive(tx, daemon, startedAt);
+    await assertDaemonAlive(tx, daemon, startedAt);
     const send = { operationId, after, deadlineAt, startedAt, ...by };
     if (!(await insertSend(tx, send)))
       throw new Failure('lease_lost', 'this write may not leave again');

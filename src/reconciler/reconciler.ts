@@ -4,7 +4,7 @@
  * their events are one commit. Nothing is concluded from silence.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { type Daemon, holdFence, holdLease } from '../db/leases.ts';
+import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -84,7 +84,7 @@ export function makeReconciler(
   async function judge(fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> {
     await db.begin(
       async (tx) => {
-        await holdFence(tx, LEASE, fence);
+        await lockLease(tx, LEASE, fence);
         await outbox.emit(tx, await work(tx));
       },
       { snapshot: true },
@@ -136,7 +136,7 @@ export function makeReconciler(
 
   return {
     async runOnce(now) {
-      const fence = await holdLease(db, LEASE, daemon, now, LEASE_MS);
+      const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
       if (fence === undefined) return { judged: 0, more: false };
       try {
         return await pass(fence, now);

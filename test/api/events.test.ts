@@ -30,7 +30,7 @@ async function tell(balance: string): Promise<string> {
     ]),
   );
   while ((await sequence(database.db)) > 0);
-  api.notifier.ring();
+  api.notifier.notify();
   return event?.body ?? '';
 }
 

@@ -7,7 +7,7 @@ import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { expect } from 'vitest';
 import type { z } from 'zod';
 import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
-import { makeNotifier } from '../../src/daemon/workers/notifier.ts';
+import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
@@ -129,7 +129,7 @@ export async function openApi(db: Db, change: (deps: ApiDeps) => ApiDeps = (deps
     ...{ operations, decisions, elsewhere, wake: () => {} },
     stopping: stopping.signal,
     migrations: await readMigrations(),
-    nextEvent: notifier.next,
+    nextEvent: notifier.wait,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,
   });

@@ -1,9 +1,9 @@
-/** The configuration: what is known, what wins, and one clear line for whatever is not usable. */
+/** Loading of the configuration: defaults, precedence, and one line for each invalid value. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { type Environment, loadConfig, namesOf } from '../../src/daemon/config/config.ts';
@@ -32,7 +32,7 @@ async function fileOf(text: string): Promise<Environment> {
   return { TALLYHOOK_CONFIG: path };
 }
 
-/** The line that a start ends with. */
+/** The line with which loading fails. */
 function refusal(env: Environment): string {
   try {
     loadConfig(env);
@@ -40,27 +40,26 @@ function refusal(env: Environment): string {
     expect(error).toMatchObject({ code: 'bad_setting' });
     return String((error as { detail?: string }).detail);
   }
-  throw new Error('it was taken');
+  throw new Error('the configuration was accepted');
 }
 
-/** Every name of the schema, with dots; a record's own keys are not names. */
-function namesOfSchema(schema: z.ZodType, before = ''): string[] {
+function namesOfSchema(schema: z.ZodType, prefix = ''): string[] {
   if (!(schema instanceof z.ZodObject)) return [];
   return Object.entries(schema.shape).flatMap(([key, inner]) => [
-    before + key,
-    ...namesOfSchema(inner as z.ZodType, `${before}${key}.`),
+    prefix + key,
+    ...namesOfSchema(inner as z.ZodType, `${prefix}${key}.`),
   ]);
 }
 
-describe('The file of defaults', () => {
+describe('config/default.yaml', () => {
   const text = readFileSync(DEFAULTS, 'utf8');
   const tree = parse(text);
 
-  test('Has every setting of the schema, and no other', () => {
+  it('has every setting of the schema and no other', () => {
     expect(namesOf(tree).toSorted()).toEqual(namesOfSchema(settingsSchema).toSorted());
   });
 
-  test('Is what a start without any environment gets', () => {
+  it('is the configuration of a start without environment', () => {
     const { dataDir, databaseUrl, service, adminKey, masterKey, ...settings } = loadConfig({});
     expect(settings).toMatchObject(tree);
     expect([databaseUrl, service, adminKey, masterKey]).toEqual([
@@ -72,16 +71,21 @@ describe('The file of defaults', () => {
     expect(dataDir).toBe(join(process.cwd(), 'data'));
   });
 
-  test('Says something of every variable that wins over it', () => {
-    for (const name of ['HOST', 'PORT', 'LOG_LEVEL', 'UPSTREAM_BUDGET_PER_S'])
+  it('names every environment variable that overrides it', () => {
+    for (const name of [
+      'HOST',
+      'PORT',
+      'LOG_LEVEL',
+      'UPSTREAM_BUDGET_PER_S',
+      'UPSTREAM_QUIESCENCE_MS',
+      'WEBHOOK_ALLOW_CIDRS',
+    ])
       expect(text).toContain(`# ${name};`);
-    for (const name of ['UPSTREAM_QUIESCENCE_MS', 'WEBHOOK_ALLOW_CIDRS'])
-      expect(text).toContain(name);
   });
 });
 
-describe('What wins', () => {
-  test('Is the environment, then the own file, then the defaults, setting by setting', async () => {
+describe('A setting', () => {
+  it('comes from the environment, else from TALLYHOOK_CONFIG, else from the defaults', async () => {
     const env = await fileOf('http:\n  port: 1\n  host: 0.0.0.0\nlog: { level: debug }\n');
     const config = loadConfig({ ...env, PORT: '2' });
     expect(config.http).toMatchObject({ port: 2, host: '0.0.0.0', body_bytes_max: 1_048_576 });
@@ -89,7 +93,7 @@ describe('What wins', () => {
     expect(loadConfig({ PORT: '2' }, { http: { port: 3 } }).http.port).toBe(3);
   });
 
-  test('An empty variable is as if it were not there; white space is no part of a value', () => {
+  it('ignores an empty variable and surrounding white space', () => {
     const config = loadConfig({ PORT: '', HOST: '  ', LOG_LEVEL: ' warn ', MASTER_KEY: ' ' });
     expect([config.http.port, config.http.host, config.log.level]).toEqual([
       8080,
@@ -98,18 +102,18 @@ describe('What wins', () => {
     ]);
   });
 
-  test('An empty file changes nothing', async () => {
+  it('keeps its default with an empty file', async () => {
     expect(loadConfig(await fileOf('# nothing\n')).http.port).toBe(8080);
   });
 
-  test('A list is replaced whole', async () => {
+  it('that is a list is replaced as a whole', async () => {
     const env = await fileOf('webhooks: { allow_cidrs: ["10.0.0.0/8", "fd00::/8"] }');
     expect(loadConfig(env).webhooks.allow_cidrs).toEqual(['10.0.0.0/8', 'fd00::/8']);
     const both = loadConfig({ ...env, WEBHOOK_ALLOW_CIDRS: '192.168.0.0/16, 172.16.0.0/12' });
     expect(both.webhooks.allow_cidrs).toEqual(['192.168.0.0/16', '172.16.0.0/12']);
   });
 
-  test('Every variable of the contract is taken', () => {
+  it('can be set by each variable of the contract', () => {
     const config = loadConfig({
       ...SERVICE,
       HOST: '::1',
@@ -145,7 +149,7 @@ describe('What wins', () => {
     expect(Buffer.from(String(config.masterKey), 'base64')).toHaveLength(32);
   });
 
-  test('Is frozen all the way down', () => {
+  it('cannot be changed after loading', () => {
     const frozen = (value: object): boolean =>
       Object.isFrozen(value) &&
       Object.values(value).every(
@@ -155,7 +159,7 @@ describe('What wins', () => {
   });
 });
 
-describe('What is not usable ends the start with one line', () => {
+describe('An invalid configuration is refused with one line', () => {
   it.each<[Environment, RegExp]>([
     [{ PORT: '80x' }, /^PORT must be a port from 0 to 65535$/],
     [{ PORT: '65536' }, /^PORT must be a port/],
@@ -173,18 +177,18 @@ describe('What is not usable ends the start with one line', () => {
     [{ MASTER_KEY: 'short' }, /^MASTER_KEY must be 32 bytes in base64/],
     [{ MASTER_KEY: `${KEY} !${KEY}` }, /^MASTER_KEY must be/],
     [{ MASTER_KEY: `!${KEY}` }, /^MASTER_KEY must be/],
-    [{ DATABASE_URL: 'mysql://h/d', MASTER_KEY: KEY }, /^DATABASE_URL must be an address such as/],
+    [{ DATABASE_URL: 'mysql://h/d', MASTER_KEY: KEY }, /^DATABASE_URL must be a URL such as/],
     [{ DATABASE_URL: 'nonsense', MASTER_KEY: KEY }, /^DATABASE_URL must be/],
     [{ DATABASE_OWNER_URL: 'h:5432' }, /^DATABASE_OWNER_URL must be/],
-    [{ DATABASE_URL: 'postgres://h/d' }, /^MASTER_KEY must be .*needed with DATABASE_URL$/],
+    [{ DATABASE_URL: 'postgres://h/d' }, /^MASTER_KEY must be .*DATABASE_URL requires it$/],
     [{ NODE_ENV: 'production' }, /^UPSTREAM_BASE_URL must be .*production/],
     [{ ...SERVICE, UPSTREAM_TX_URL: '' }, /^UPSTREAM_TX_URL must be set as well/],
     [
       { UPSTREAM_CLIENT_SECRET: 'x' },
-      /^UPSTREAM_BASE_URL must be set as well, since UPSTREAM_CLIENT_SECRET/,
+      /^UPSTREAM_BASE_URL must be set as well, because UPSTREAM_CLIENT_SECRET/,
     ],
-    [{ ...SERVICE, UPSTREAM_BASE_URL: 'api.example' }, /^UPSTREAM_BASE_URL must be an address/],
-    [{ ...SERVICE, UPSTREAM_AUTH_URL: 'ftp://x' }, /^UPSTREAM_AUTH_URL must be an address/],
+    [{ ...SERVICE, UPSTREAM_BASE_URL: 'api.example' }, /^UPSTREAM_BASE_URL must be a URL/],
+    [{ ...SERVICE, UPSTREAM_AUTH_URL: 'ftp://x' }, /^UPSTREAM_AUTH_URL must be a URL/],
     [
       { UPSTREAM_BASEURL: 'x' },
       /^UPSTREAM_BASEURL is not a setting; did you mean UPSTREAM_BASE_URL\?$/,
@@ -193,7 +197,7 @@ describe('What is not usable ends the start with one line', () => {
     [{ WEBHOOK_ALLOW_CIDR: 'x' }, /did you mean WEBHOOK_ALLOW_CIDRS\?$/],
     [{ TALLYHOOK_CONFG: 'x' }, /did you mean TALLYHOOK_CONFIG\?$/],
     [{ TALLYHOOK_CONFIG: '/nowhere/x.yaml' }, /x\.yaml cannot be read; TALLYHOOK_CONFIG must name/],
-  ])('%o', (env, line) => {
+  ])('for the environment %o', (env, line) => {
     expect(refusal(env)).toMatch(line);
     expect(refusal(env)).not.toContain('\n');
   });
@@ -206,40 +210,40 @@ describe('What is not usable ends the start with one line', () => {
       'reports: { reconciliation: { timezone: UTC } }',
       /did you mean reports\.reconciliation\.time_zone\?$/,
     ],
-    ['http: { port: "80" }', /^http\.port is not usable: /],
-    ['http: 5', /^http is not usable: /],
-    ['webhooks:', /^webhooks is not usable: /],
-    ['upstream: { steady_share: 2 }', /^upstream\.steady_share is not usable: /],
-    ['database: { connections_max: 3 }', /^database\.connections_max is not usable: /],
+    ['http: { port: "80" }', /^http\.port is invalid: /],
+    ['http: 5', /^http is invalid: /],
+    ['webhooks:', /^webhooks is invalid: /],
+    ['upstream: { steady_share: 2 }', /^upstream\.steady_share is invalid: /],
+    ['database: { connections_max: 3 }', /^database\.connections_max is invalid: /],
     [
       'database: { statement_timeout_ms: 3000000000 }',
-      /^database\.statement_timeout_ms is not usable/,
+      /^database\.statement_timeout_ms is invalid/,
     ],
-    ['ledger: { fees_addr: "0x1" }', /^ledger\.fees_addr is not usable: /],
-    ['ledger: { fee_mode: split }', /^ledger\.fee_mode is not usable: /],
-    ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is not usable: /],
-    ['reports: { reconciliation: { time_zone: Mars/Base } }', /not usable: not a time zone$/],
+    ['ledger: { fees_addr: "0x1" }', /^ledger\.fees_addr is invalid: /],
+    ['ledger: { fee_mode: split }', /^ledger\.fee_mode is invalid: /],
+    ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is invalid: /],
+    ['reports: { reconciliation: { time_zone: Mars/Base } }', /invalid: not a time zone$/],
     [
       'reports: { reconciliation: { period: week } }',
-      /^reports\.reconciliation\.period is not usable: /,
+      /^reports\.reconciliation\.period is invalid: /,
     ],
     ['- a\n- b', /\.yaml must be YAML with the sections of config\/default\.yaml$/],
     ['a: [', /\.yaml must be YAML with the sections/],
     ['just words', /\.yaml must be YAML with the sections/],
-  ])('In a file: %s', async (text, line) => {
-    const said = refusal(await fileOf(text));
-    expect(said).toMatch(line);
-    expect(said).not.toContain('\n');
+  ])('for the file %s', async (text, line) => {
+    const message = refusal(await fileOf(text));
+    expect(message).toMatch(line);
+    expect(message).not.toContain('\n');
   });
 
-  test('And without any value that may be a secret', async () => {
-    const said = [
+  it('that contains no value, since it may be a secret', async () => {
+    const message = [
       refusal({ ADMIN_KEY: 'thk_hush' }),
       refusal({ MASTER_KEY: 'hush' }),
       refusal({ DATABASE_URL: 'hush://u:hush@h' }),
       refusal({ ...SERVICE, UPSTREAM_BASE_URL: 'hush' }),
       refusal({ ...SERVICE, UPSTREAM_TX_URL: undefined }),
     ];
-    expect(said.join()).not.toContain('hush');
+    expect(message.join()).not.toContain('hush');
   });
 });

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { findMissingGuards, GUARDS, insistOnGuards } from '../../src/db/guards.ts';
+import { checkGuards, findMissingGuards, GUARDS } from '../../src/db/guards.ts';
 import { WRITER } from '../../src/db/roles.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -33,7 +33,7 @@ async function meanwhile<T>(change: string, observation: (db: Db) => Promise<T>)
 describe('Guards', () => {
   test('All stand after the migrations', async () => {
     expect(await findMissingGuards(database.db)).toEqual([]);
-    await insistOnGuards(database.db);
+    await checkGuards(database.db);
   });
 
   test('Are every trigger of ours', async () => {
@@ -53,7 +53,7 @@ describe('Guards', () => {
     ];
     for (const change of changes) {
       expect(await meanwhile(change, findMissingGuards)).toEqual([guard]);
-      const refused = meanwhile(change, insistOnGuards);
+      const refused = meanwhile(change, checkGuards);
       await expect(refused).rejects.toMatchObject({
         code: 'bad_setting',
         message: expect.stringContaining(guard),
@@ -66,7 +66,7 @@ describe('Guards', () => {
     await database.owner.sql.unsafe(`alter database ${name} set synchronous_commit = off`);
     const db = connect({ url: database.url, role: WRITER, max: 1 });
     try {
-      await expect(insistOnGuards(db)).rejects.toMatchObject({
+      await expect(checkGuards(db)).rejects.toMatchObject({
         code: 'bad_setting',
         message: expect.stringMatching(/synchronous_commit off .*set synchronous_commit = on/),
       });

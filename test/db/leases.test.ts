@@ -1,16 +1,16 @@
 /** Who lives and who may: epochs, leases, fences, and facts that stand. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
+  acquireLease,
+  assertDaemonAlive,
   type Daemon,
-  daemonAlive,
-  findInstallationFact,
-  fixInstallationFact,
-  holdFence,
-  holdLease,
+  findInstallationSetting,
+  fixInstallationSetting,
   keepAlive,
+  lockLease,
   registerDaemon,
   retireDaemon,
-  setInstallationFact,
+  setInstallationSetting,
 } from '../../src/db/leases.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -37,9 +37,9 @@ beforeEach(async () => {
 });
 
 const hold = (daemon: Daemon, name = `work${round}`) =>
-  holdLease(database.db, name, daemon, clock.now(), TTL_MS);
+  acquireLease(database.db, name, daemon, clock.now(), TTL_MS);
 const fenced = (fence: bigint, name = `work${round}`) =>
-  database.db.begin((tx) => holdFence(tx, name, fence));
+  database.db.begin((tx) => lockLease(tx, name, fence));
 const lost = { code: 'lease_lost' };
 
 describe('Daemons', () => {
@@ -59,7 +59,7 @@ describe('Daemons', () => {
   });
 
   test('May promise only while they count as alive', async () => {
-    const alive = () => database.db.begin((tx) => daemonAlive(tx, a, clock.now()));
+    const alive = () => database.db.begin((tx) => assertDaemonAlive(tx, a, clock.now()));
     await alive();
     clock.advance(ALIVE_MS);
     await expect(alive()).rejects.toMatchObject(lost);
@@ -137,7 +137,7 @@ describe('A lease', () => {
     let taken: Promise<bigint | undefined> | undefined;
     const order: string[] = [];
     await database.db.begin(async (tx) => {
-      await holdFence(tx, `work${round}`, 1n);
+      await lockLease(tx, `work${round}`, 1n);
       taken = hold(b).then((fence) => {
         order.push('taken');
         return fence;
@@ -156,18 +156,18 @@ describe('A lease', () => {
 describe('Facts of the installation', () => {
   test('Once fixed keep their first value, whoever asks at once', async () => {
     const name = `service${round}`;
-    expect(await findInstallationFact(database.db, name)).toBeUndefined();
+    expect(await findInstallationSetting(database.db, name)).toBeUndefined();
     const told = await Promise.all(
-      ['one', 'two', 'three'].map((v) => fixInstallationFact(database.db, name, v, clock.now())),
+      ['one', 'two', 'three'].map((v) => fixInstallationSetting(database.db, name, v, clock.now())),
     );
     expect(new Set(told).size).toBe(1);
-    expect(await findInstallationFact(database.db, name)).toBe(told[0]);
+    expect(await findInstallationSetting(database.db, name)).toBe(told[0]);
   });
 
   test('That follow the configuration keep their newest value', async () => {
     const name = `books${round}`;
-    await setInstallationFact(database.db, name, 'old', clock.now());
-    await setInstallationFact(database.db, name, 'new', clock.now());
-    expect(await findInstallationFact(database.db, name)).toBe('new');
+    await setInstallationSetting(database.db, name, 'old', clock.now());
+    await setInstallationSetting(database.db, name, 'new', clock.now());
+    expect(await findInstallationSetting(database.db, name)).toBe('new');
   });
 });

@@ -1,6 +1,6 @@
 /** What a write's intent says of before: what was last seen, after one look where nothing was. */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { preImageFrom } from '../../src/daemon/first-poll.ts';
+import { makePreImages } from '../../src/daemon/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteDescription } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
@@ -58,7 +58,7 @@ function polling(wanted: { free?: number; firstPollMs?: number; own?: string[] }
     add: async (_db: unknown, refs: readonly TargetRef[]) => void added.push(...refs),
     noteRead: async () => {},
   } as unknown as Observer;
-  const preImage = preImageFrom({
+  const preImage = makePreImages({
     db: database.db,
     observer,
     upstream,

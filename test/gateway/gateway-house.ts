@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { type Dispatcher, request } from 'undici';
-import { serverOf } from '../../src/daemon/server.ts';
+import { makeHttpServer } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import {
@@ -243,7 +243,7 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
     writeTimeoutMs,
   });
   const api = { fetch: () => Response.json({ code: 'not_found', status: 404 }, NOTHING) };
-  const server = serverOf({ gateway, api });
+  const server = makeHttpServer({ gateway, api });
   const url = `http://127.0.0.1:${await listen(server)}`;
   return { gateway, keys, operations, upstream, observed, server, url, logged: () => text };
 }

@@ -20,14 +20,14 @@ const READY_MS = 20_000;
 /** Everything faster than in production, so that a test waits for events and not for gaps. */
 export const QUICK = {
   http: { port: 0 },
-  daemon: { alive_ms: 1_500, poll_ms: 100, drain_ms: 10_000 },
-  upstream: { budget_per_s: 200, start_rate_per_s: 200, write_timeout_ms: 2_000 },
+  daemon: { heartbeat_timeout_ms: 1_500, worker_interval_ms: 100, drain_ms: 10_000 },
+  upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },
   observer: {
-    steady_ms: 400,
-    pending_min_ms: 60,
-    pending_max_ms: 400,
-    probe_ms: 300,
-    probe_down_ms: 200,
+    steady_interval_ms: 400,
+    pending_interval_min_ms: 60,
+    pending_interval_max_ms: 400,
+    probe_interval_ms: 300,
+    probe_interval_down_ms: 200,
   },
   reconciler: { read_lag_ms: 50, quiescence_ms: 400, undecided_after_ms: 1_500 },
 };

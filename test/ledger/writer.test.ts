@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { holdLease, registerDaemon } from '../../src/db/leases.ts';
+import { acquireLease, registerDaemon } from '../../src/db/leases.ts';
 import { listAccounts, listTransactions } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -32,7 +32,7 @@ describe('The one writer', () => {
     await putOperations(database.owner, [give('op_1')]);
     expect((await ledger.runOnce(clock.now())).posted).toBe(1);
     const other = await registerDaemon(database.db, 'dmn_2', clock.now(), 15_000);
-    await holdLease(database.db, 'ledger', other, clock.now() + 11_000, 10_000);
+    await acquireLease(database.db, 'ledger', other, clock.now() + 11_000, 10_000);
     await putOperations(database.owner, [give('op_2')]);
     clock.advance(1_000);
     expect((await ledger.runOnce(clock.now())).posted).toBe(0);

@@ -16,15 +16,15 @@ import { type NumberedWrite, numberedWrites } from './kill-writes.ts';
 
 /** Workers sleep, so that the pieces that pass are those of the write. */
 const ASLEEP = {
-  daemon: { alive_ms: 1_500, poll_ms: 60_000, drain_ms: 5_000 },
+  daemon: { heartbeat_timeout_ms: 1_500, worker_interval_ms: 60_000, drain_ms: 5_000 },
   database: { connections_max: 4 },
   observer: {
-    steady_ms: 600_000,
-    pending_min_ms: 60_000,
-    pending_max_ms: 60_000,
-    probe_ms: 600_000,
+    steady_interval_ms: 600_000,
+    pending_interval_min_ms: 60_000,
+    pending_interval_max_ms: 60_000,
+    probe_interval_ms: 600_000,
     // While the service is down nothing else passes.
-    probe_down_ms: 200,
+    probe_interval_down_ms: 200,
   },
 };
 

@@ -1,7 +1,7 @@
 /** The world of a simulated story: the real service over HTTP, and daemons before it. */
 
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
-import { preImageFrom } from '../../src/daemon/first-poll.ts';
+import { makePreImages } from '../../src/daemon/first-poll.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type Daemon, registerDaemon } from '../../src/db/leases.ts';
 import type { WriteDeps } from '../../src/gateway/gateway.ts';
@@ -182,7 +182,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     write: {
       ...{ operations, upstream, clock, log, isAlive: () => true, concluded: () => {} },
       ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
-      preImage: preImageFrom({ db, observer, upstream, log, ownWallets, firstPollMs: 1_000 }),
+      preImage: makePreImages({ db, observer, upstream, log, ownWallets, firstPollMs: 1_000 }),
       heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
     },
   };

@@ -21,7 +21,11 @@ import * as steps from './steps.ts';
  */
 const QUICK = {
   http: { host: '127.0.0.1', port: 0 },
-  observer: { steady_ms: 3_000, pending_min_ms: 300, pending_max_ms: 2_000 },
+  observer: {
+    steady_interval_ms: 3_000,
+    pending_interval_min_ms: 300,
+    pending_interval_max_ms: 2_000,
+  },
   reconciler: { read_lag_ms: 300, quiescence_ms: 3_000, undecided_after_ms: 15_000 },
   upstream: { write_timeout_ms: 5_000 },
   log: { level: 'fatal' },

@@ -1,7 +1,7 @@
 /**
- * The configuration: read once, checked whole, frozen. The only reader of the environment. A name
- * that is not known or a value that is not usable stops the start with one line that says what it
- * should be.
+ * Loads the configuration from the environment and YAML files, validates and freezes it. The only
+ * reader of the environment. An unknown name or an invalid value is refused with one line that
+ * states what is expected.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,13 +9,12 @@ import { parse } from 'yaml';
 import { Failure } from '../../kernel/errors.ts';
 import { type Settings, settingsSchema } from './settings.ts';
 
-/** What the environment and the files come to. */
 export interface Config extends Settings {
   dataDir: string;
-  /** Undefined: embedded Postgres. */
+  /** Undefined for the embedded Postgres. */
   databaseUrl: string | undefined;
   databaseOwnerUrl: string | undefined;
-  /** Undefined: the sandbox in the same process. */
+  /** Undefined for the sandbox in the same process. */
   service: ServiceAddress | undefined;
   adminKey: string | undefined;
   /** 32 bytes in base64. */
@@ -34,27 +33,27 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const DEFAULTS = join(import.meta.dirname, '../../../config/default.yaml');
 
-/** Variables that name a setting of the file: its path, and how its text is read. */
+/** Environment variables that override a setting of the file. */
 const OVERRIDES: Record<
   string,
-  { path: [string, string]; read: (text: string) => unknown; shape: string }
+  { path: [string, string]; read: (text: string) => unknown; expected: string }
 > = {
-  HOST: { path: ['http', 'host'], read: String, shape: 'an address such as 127.0.0.1' },
-  PORT: { path: ['http', 'port'], read: Number, shape: 'a port from 0 to 65535' },
+  HOST: { path: ['http', 'host'], read: String, expected: 'an address such as 127.0.0.1' },
+  PORT: { path: ['http', 'port'], read: Number, expected: 'a port from 0 to 65535' },
   LOG_LEVEL: {
     path: ['log', 'level'],
     read: String,
-    shape: 'trace, debug, info, warn, error or fatal',
+    expected: 'trace, debug, info, warn, error or fatal',
   },
   UPSTREAM_BUDGET_PER_S: {
     path: ['upstream', 'budget_per_s'],
     read: Number,
-    shape: 'requests per second, more than 0',
+    expected: 'requests per second, more than 0',
   },
   UPSTREAM_QUIESCENCE_MS: {
     path: ['reconciler', 'quiescence_ms'],
     read: Number,
-    shape: 'whole milliseconds, at least 1',
+    expected: 'whole milliseconds, at least 1',
   },
   WEBHOOK_ALLOW_CIDRS: {
     path: ['webhooks', 'allow_cidrs'],
@@ -63,35 +62,35 @@ const OVERRIDES: Record<
         .split(',')
         .map((cidr) => cidr.trim())
         .filter(Boolean),
-    shape: 'ranges such as 10.0.0.0/8, separated by commas',
+    expected: 'ranges such as 10.0.0.0/8, separated by commas',
   },
 };
 
-const SERVICE = [
+const SERVICE_VARIABLES = [
   'UPSTREAM_BASE_URL',
   'UPSTREAM_AUTH_URL',
   'UPSTREAM_TX_URL',
   'UPSTREAM_CLIENT_ID',
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
-const KNOWN = [
+const KNOWN_VARIABLES = [
   ...Object.keys(OVERRIDES),
-  ...SERVICE,
+  ...SERVICE_VARIABLES,
   'TALLYHOOK_CONFIG',
   'TALLYHOOK_URL',
   'TALLYHOOK_KEY',
 ];
 
 /**
- * Reads the configuration. @throws Failure `bad_setting` with one line naming the setting
- * @param overrides values that win over everything, such as those of the demo
+ * @param overrides settings that take precedence over everything else
+ * @throws Failure `bad_setting` with one line that names the setting
  */
 export function loadConfig(env: Environment = process.env, overrides: object = {}): Config {
   refuseUnknownVariables(env);
-  const own = text(env, 'TALLYHOOK_CONFIG');
+  const file = text(env, 'TALLYHOOK_CONFIG');
   const merged = [
     readYaml(DEFAULTS),
-    own ? readYaml(resolve(own)) : {},
+    file ? readYaml(resolve(file)) : {},
     fromEnvironment(env),
     overrides,
   ].reduce(merge);
@@ -102,13 +101,13 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   if (!service && env.NODE_ENV === 'production') {
     throw bad(
       'UPSTREAM_BASE_URL',
-      'the address of the service: in production the sandbox does not start by itself',
+      'the address of the service; with NODE_ENV=production no sandbox is started',
     );
   }
   if (databaseUrl && !masterKey) {
     throw bad(
       'MASTER_KEY',
-      '32 bytes in base64 (openssl rand -base64 32), needed with DATABASE_URL',
+      '32 bytes in base64 (openssl rand -base64 32); DATABASE_URL requires it',
     );
   }
   return deepFreeze({
@@ -122,8 +121,8 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   });
 }
 
-function bad(name: string, shape: string): Failure {
-  return new Failure('bad_setting', `${name} must be ${shape}`);
+function bad(name: string, expected: string): Failure {
+  return new Failure('bad_setting', `${name} must be ${expected}`);
 }
 
 function text(env: Environment, name: string): string | undefined {
@@ -133,10 +132,10 @@ function text(env: Environment, name: string): string | undefined {
 
 function refuseUnknownVariables(env: Environment): void {
   for (const name of Object.keys(env)) {
-    if (!/^(UPSTREAM|WEBHOOK|TALLYHOOK)_/.test(name) || KNOWN.includes(name)) continue;
+    if (!/^(UPSTREAM|WEBHOOK|TALLYHOOK)_/.test(name) || KNOWN_VARIABLES.includes(name)) continue;
     throw new Failure(
       'bad_setting',
-      `${name} is not a setting; did you mean ${nearest(name, KNOWN)}?`,
+      `${name} is not a setting; did you mean ${nearest(name, KNOWN_VARIABLES)}?`,
     );
   }
 }
@@ -156,7 +155,7 @@ function readYaml(path: string): object {
     if (parsed === null || parsed === undefined) return {};
     if (typeof parsed === 'object' && !Array.isArray(parsed)) return parsed;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Failure('bad_setting', `${path} must be YAML with the sections of config/default.yaml`);
 }
@@ -186,20 +185,20 @@ function parseSettings(merged: object, env: Environment): Settings {
   const variable = Object.entries(OVERRIDES).find(
     ([name, row]) => path.startsWith(row.path.join('.')) && text(env, name) !== undefined,
   );
-  if (variable) throw bad(variable[0], variable[1].shape);
-  throw new Failure('bad_setting', `${path} is not usable: ${issue?.message ?? 'unknown reason'}`);
+  if (variable) throw bad(variable[0], variable[1].expected);
+  throw new Failure('bad_setting', `${path} is invalid: ${issue?.message ?? 'unknown reason'}`);
 }
 
 function serviceOf(env: Environment): ServiceAddress | undefined {
-  const given = SERVICE.filter((name) => text(env, name) !== undefined);
-  if (given.length === 0) return undefined;
-  const missing = SERVICE.find((name) => text(env, name) === undefined);
-  if (missing) throw bad(missing, `set as well, since ${given[0]} is set`);
+  const set = SERVICE_VARIABLES.filter((name) => text(env, name) !== undefined);
+  if (set.length === 0) return undefined;
+  const missing = SERVICE_VARIABLES.find((name) => text(env, name) === undefined);
+  if (missing) throw bad(missing, `set as well, because ${set[0]} is set`);
   const url = (name: string) => {
     const value = text(env, name) ?? '';
     const parsed = URL.canParse(value) ? new URL(value) : undefined;
     if (!parsed || !/^https?:$/.test(parsed.protocol))
-      throw bad(name, 'an address such as https://api.example');
+      throw bad(name, 'a URL such as https://api.example');
     return value.replace(/\/+$/, '');
   };
   return {
@@ -214,7 +213,7 @@ function serviceOf(env: Environment): ServiceAddress | undefined {
 function databaseUrlOf(env: Environment, name: string): string | undefined {
   const value = text(env, name);
   if (value && !(URL.canParse(value) && /^postgres(ql)?:$/.test(new URL(value).protocol))) {
-    throw bad(name, 'an address such as postgres://user:password@host:5432/database');
+    throw bad(name, 'a URL such as postgres://user:password@host:5432/database');
   }
   return value;
 }
@@ -229,19 +228,19 @@ function adminKeyOf(env: Environment): string | undefined {
 
 function masterKeyOf(env: Environment): string | undefined {
   const value = text(env, 'MASTER_KEY');
-  // 43 digits are 32 bytes; Buffer.from would pass over whatever is no digit.
+  // Buffer.from would skip invalid characters. 32 bytes are 43 digits.
   if (value !== undefined && !/^[A-Za-z0-9+/_-]{43}=?$/.test(value)) {
     throw bad('MASTER_KEY', '32 bytes in base64 (openssl rand -base64 32)');
   }
   return value;
 }
 
-/** The later one wins, section by section; a list or a plain value is replaced whole. */
-function merge(base: object, over: object): object {
+/** Merges sections; lists and plain values of `overrides` replace those of `base`. */
+function merge(base: object, overrides: object): object {
   const result: Record<string, unknown> = { ...base };
-  for (const [key, value] of Object.entries(over)) {
-    const old = result[key];
-    result[key] = isPlain(old) && isPlain(value) ? merge(old, value) : value;
+  for (const [key, value] of Object.entries(overrides)) {
+    const current = result[key];
+    result[key] = isPlain(current) && isPlain(value) ? merge(current, value) : value;
   }
   return result;
 }
@@ -250,20 +249,19 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Every name of the file, with dots. */
-export function namesOf(tree: object, before = ''): string[] {
+/** Dotted names of all settings in a parsed file. */
+export function namesOf(tree: object, prefix = ''): string[] {
   return Object.entries(tree).flatMap(([key, value]) =>
-    isPlain(value) ? [before + key, ...namesOf(value, `${before}${key}.`)] : [before + key],
+    isPlain(value) ? [prefix + key, ...namesOf(value, `${prefix}${key}.`)] : [prefix + key],
   );
 }
 
-/** The known name that differs in the fewest letters. */
 function nearest(name: string, known: readonly string[]): string {
   const sorted = [...known].sort((a, b) => distance(name, a) - distance(name, b));
   return sorted[0] ?? '';
 }
 
-/** Levenshtein's distance between two names. */
+/** Levenshtein distance. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

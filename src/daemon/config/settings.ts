@@ -1,4 +1,4 @@
-/** The shape of the configuration file: every setting, parsed and bounded. Pure. */
+/** The schema of config/default.yaml: every setting with its bounds. Pure. */
 import { z } from 'zod';
 
 const ms = z
@@ -18,18 +18,17 @@ export const settingsSchema = z.strictObject({
     host: z.string().min(1),
     port: z.number().int().min(0).max(65_535),
     body_bytes_max: bytes,
-    concurrency_max: count,
     feed_wait_max_ms: ms,
   }),
   daemon: z.strictObject({
-    alive_ms: ms.min(500),
+    worker_interval_ms: ms,
+    worker_pass_timeout_ms: ms,
+    heartbeat_timeout_ms: ms.min(500),
     drain_ms: ms,
-    pass_deadline_ms: ms,
-    poll_ms: ms,
   }),
   database: z.strictObject({
     connections_max: count.min(4).max(500),
-    // Postgres keeps it in 32 bits.
+    // Postgres stores it in 32 bits.
     statement_timeout_ms: ms.max(2_147_483_647),
     retention_days: z.strictObject({
       events: days,
@@ -40,35 +39,36 @@ export const settingsSchema = z.strictObject({
   }),
   upstream: z.strictObject({
     budget_per_s: perS,
-    start_rate_per_s: perS,
-    concurrency_max: count,
+    initial_rate_per_s: perS,
     steady_share: share,
-    waiting_max: count,
-    wait_ms: ms,
-    forwards_max: count,
+    poll_concurrency_max: count,
+    poll_queue_max: count,
+    poll_queue_timeout_ms: ms,
+    app_concurrency_max: count,
     connect_timeout_ms: ms,
     read_timeout_ms: ms,
     write_timeout_ms: ms,
     body_bytes_max: bytes,
   }),
   gateway: z.strictObject({
-    first_poll_ms: z.number().int().min(0).max(60_000),
+    concurrency_max: count,
+    unauthenticated_per_s: perS,
+    first_poll_wait_ms: z.number().int().min(0).max(60_000),
     queue_ttl_ms: ms.max(7 * 86_400_000),
-    open_paths_per_s: perS,
   }),
   operations: z.strictObject({
     conflict_wait_ms: z.number().int().min(0).max(60_000),
     refuse_conflicts: z.boolean(),
-    waiting_max: count,
-    queue_max: count,
+    wait_queue_max: count,
+    request_queue_max: count,
   }),
   observer: z.strictObject({
-    steady_ms: ms,
-    pending_min_ms: ms,
-    pending_max_ms: ms,
-    probe_ms: ms,
-    probe_down_ms: ms,
+    steady_interval_ms: ms,
+    pending_interval_min_ms: ms,
+    pending_interval_max_ms: ms,
     poll_timeout_ms: ms,
+    probe_interval_ms: ms,
+    probe_interval_down_ms: ms,
   }),
   reconciler: z.strictObject({
     read_lag_ms: z.number().int().min(0).max(3_600_000),
@@ -83,21 +83,21 @@ export const settingsSchema = z.strictObject({
   }),
   webhooks: z.strictObject({
     allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),
-    deadline_ms: ms,
-    concurrency: count,
-    in_flight_per_endpoint: count,
+    attempt_timeout_ms: ms,
+    concurrency_max: count,
+    in_flight_per_endpoint_max: count,
   }),
   reports: z.strictObject({
     reconciliation: z.strictObject({
-      cron: z.string().min(9),
-      time_zone: z.string().refine(isTimeZone, 'not a time zone'),
       period: z.union([z.literal('day'), z.number().int().min(1).max(1_440)]),
+      time_zone: z.string().refine(isTimeZone, 'not a time zone'),
+      cron: z.string().min(9),
     }),
     stale_after_ms: ms,
   }),
   sandbox: z.strictObject({
     seed: z.number().int().min(0).max(4_294_967_295),
-    liveliness: z.boolean(),
+    background_traffic: z.boolean(),
     settle_ms: ms,
   }),
   log: z.strictObject({

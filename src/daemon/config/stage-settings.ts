@@ -1,7 +1,4 @@
-/**
- * From the configuration file's names to each stage's own settings. Pure; one function per stage.
- */
-
+/** Maps the configuration to the settings of each stage. Pure. */
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Books, walletEffectsOf, walletsOfBooks } from '../../ledger/ledger.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
@@ -10,7 +7,7 @@ import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
 import type { UpstreamSettings } from '../../upstream/upstream.ts';
 import { type WebhookSettings, webhookDefaults } from '../../webhooks/webhooks.ts';
-import type { Nudge } from '../workers/cron.ts';
+import type { CronJob } from '../workers/cron.ts';
 import type { Config } from './config.ts';
 
 export function upstreamSettings({ upstream }: Config): UpstreamSettings {
@@ -20,16 +17,16 @@ export function upstreamSettings({ upstream }: Config): UpstreamSettings {
     connectTimeoutMs: upstream.connect_timeout_ms,
     bodyBytesMax: upstream.body_bytes_max,
     budgetPerS: upstream.budget_per_s,
-    startRatePerS: Math.min(upstream.start_rate_per_s, upstream.budget_per_s),
-    concurrencyMax: upstream.concurrency_max,
+    startRatePerS: Math.min(upstream.initial_rate_per_s, upstream.budget_per_s),
+    concurrencyMax: upstream.poll_concurrency_max,
     steadyShare: upstream.steady_share,
-    waitingMax: upstream.waiting_max,
-    waitMs: upstream.wait_ms,
-    forwardsMax: upstream.forwards_max,
+    waitingMax: upstream.poll_queue_max,
+    waitMs: upstream.poll_queue_timeout_ms,
+    forwardsMax: upstream.app_concurrency_max,
   };
 }
 
-export function booksOf({ ledger }: Config): Books {
+export function ledgerSettings({ ledger }: Config): Books {
   return {
     feeMode: ledger.fee_mode,
     operators: new Map(Object.entries(ledger.operators)),
@@ -38,7 +35,6 @@ export function booksOf({ ledger }: Config): Books {
   };
 }
 
-/** Writes are told apart by the wallets of users; those of our own books are always under way. */
 export function operationsSettings(
   { operations, upstream }: Config,
   books: Books,
@@ -46,40 +42,39 @@ export function operationsSettings(
   return {
     admissionWaitMs: operations.conflict_wait_ms,
     refuseAmbiguous: operations.refuse_conflicts,
-    waitingMax: operations.waiting_max,
-    queueMax: operations.queue_max,
+    waitingMax: operations.wait_queue_max,
+    queueMax: operations.request_queue_max,
     queuedSendWithinMs: upstream.write_timeout_ms,
     touchedBy: touchedBy(books),
   };
 }
 
+/** Only user wallets can conflict: configured operator, fee and collection wallets are left out. */
 export function touchedBy(books: Books): OperationsSettings['touchedBy'] {
-  const ours = new Set(walletsOfBooks(books).map(addressKey));
-  const nothing = {
-    ...{ fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null },
-  };
+  const own = new Set(walletsOfBooks(books).map(addressKey));
+  const empty = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
   return (kind, fields) => {
-    const effects = walletEffectsOf({ ...nothing, ...fields, kind }, books);
-    const users = new Map([...effects].filter(([key]) => !ours.has(key)));
+    const effects = walletEffectsOf({ ...empty, ...fields, kind }, books);
+    const users = new Map([...effects].filter(([key]) => !own.has(key)));
     return { users, all: [...effects.keys()] };
   };
 }
 
-function rhythmOf({ observer }: Config) {
+function pollIntervals({ observer }: Config) {
   return {
-    steadyMs: observer.steady_ms,
-    pendingMinMs: observer.pending_min_ms,
-    pendingMaxMs: observer.pending_max_ms,
+    steadyMs: observer.steady_interval_ms,
+    pendingMinMs: observer.pending_interval_min_ms,
+    pendingMaxMs: observer.pending_interval_max_ms,
   };
 }
 
 export function observerSettings(config: Config): ObserverSettings {
   const { observer, upstream } = config;
   return {
-    ...rhythmOf(config),
+    ...pollIntervals(config),
     steadyShare: upstream.steady_share,
-    probeMs: observer.probe_ms,
-    probeDownMs: observer.probe_down_ms,
+    probeMs: observer.probe_interval_ms,
+    probeDownMs: observer.probe_interval_down_ms,
     pollTimeoutMs: observer.poll_timeout_ms,
   };
 }
@@ -87,7 +82,7 @@ export function observerSettings(config: Config): ObserverSettings {
 export function reconcilerSettings(config: Config): ReconcilerSettings {
   const { reconciler } = config;
   return {
-    ...rhythmOf(config),
+    ...pollIntervals(config),
     readLagMs: reconciler.read_lag_ms,
     quiescenceMs: reconciler.quiescence_ms,
     undecidedAfterMs: reconciler.undecided_after_ms,
@@ -96,34 +91,31 @@ export function reconcilerSettings(config: Config): ReconcilerSettings {
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
-/** @param sandbox with the sandbox in use, receivers on this machine are allowed */
+/** @param sandbox true allows receivers on loopback addresses */
 export function webhookSettings({ webhooks }: Config, sandbox: boolean): WebhookSettings {
   return {
     ...webhookDefaults,
     allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
-    send: { ...webhookDefaults.send, deadlineMs: webhooks.deadline_ms },
-    concurrency: webhooks.concurrency,
-    inFlightPerEndpoint: webhooks.in_flight_per_endpoint,
+    send: { ...webhookDefaults.send, deadlineMs: webhooks.attempt_timeout_ms },
+    concurrency: webhooks.concurrency_max,
+    inFlightPerEndpoint: webhooks.in_flight_per_endpoint_max,
   };
 }
 
-/** The first look before a wallet's first write; our own books' wallets need none. */
 export function firstPollSettings(config: Config) {
-  const { operators, feesAddr, collectionAddr } = booksOf(config);
-  const own = [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr != null);
   return {
-    ownWallets: new Set(own.map(addressKey)),
-    firstPollMs: config.gateway.first_poll_ms,
+    ownWallets: new Set(walletsOfBooks(ledgerSettings(config)).map(addressKey)),
+    firstPollMs: config.gateway.first_poll_wait_ms,
   };
 }
 
 export function gatewaySettings({ http, upstream, gateway }: Config) {
   return {
     bodyBytesMax: http.body_bytes_max,
-    concurrencyMax: http.concurrency_max,
+    concurrencyMax: gateway.concurrency_max,
     readTimeoutMs: upstream.read_timeout_ms,
     writeTimeoutMs: upstream.write_timeout_ms,
-    openPathsPerS: gateway.open_paths_per_s,
+    openPathsPerS: gateway.unauthenticated_per_s,
     queueTtlMs: gateway.queue_ttl_ms,
   };
 }
@@ -141,11 +133,10 @@ export function reportSettings({ reports, reconciler }: Config): ReportSettings 
   };
 }
 
-/** When the calendar says to look: for due reports, and for the house-keeping of partitions. */
-export function nudgesOf({ reports }: Config): Nudge[] {
+export function cronJobs({ reports }: Config): CronJob[] {
   const { cron, time_zone: timeZone } = reports.reconciliation;
   return [
     { name: 'reports', cron, timeZone },
-    { name: 'house-keeping', cron: '17 3 * * *', timeZone: 'UTC' },
+    { name: 'partitions', cron: '17 3 * * *', timeZone: 'UTC' },
   ];
 }

@@ -1,7 +1,7 @@
 /**
- * The rhythm of the workers. Each does one bounded pass and says when it wants the next; here is
- * the loop, the wake-up, the deadline of a pass and the stop. One worker never runs twice at once
- * in a daemon; a pass that fails is logged, counted, and tried again, later each time.
+ * Runs the workers in loops: a bounded pass, then a wait until the next one is due or the worker is
+ * woken. A worker never runs twice at once in a daemon. A failed pass is logged, counted and
+ * retried with growing pauses.
  */
 import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -9,67 +9,65 @@ import type { Metrics } from '../../kernel/metrics.ts';
 
 export interface Worker {
   name: string;
-  /** One pass. Answers when the next should be: an instant, or undefined for the usual poll. */
+  /** Runs one pass; returns when the next one is due, or undefined for `intervalMs` from now. */
   pass: (now: Instant) => Promise<Instant | undefined>;
-  /** The longest wait between passes, in milliseconds. */
-  pollMs: number;
-  /** How long one pass may take; absent: the schedule's own. */
-  deadlineMs?: number;
+  /** The longest wait between two passes. */
+  intervalMs: number;
+  /** The longest duration of one pass; by default that of the schedule. */
+  timeoutMs?: number;
 }
 
 export interface Schedule {
   start(): void;
-  /** Runs these workers soon, or once more if they are running. */
+  /** Runs these workers now, or once more if they are running. */
   wake(...names: string[]): void;
-  /**
-   * Starts no more passes and resolves when those under way are done. Harmless twice, or before
-   * start.
-   */
+  /** Starts no more passes and waits for the running ones. Idempotent; allowed before `start`. */
   stop(): Promise<void>;
 }
 
-const FAILURE_PAUSE_MS = 100;
-const FAILURE_PAUSE_MAX_MS = 5_000;
+const RETRY_MS = 100;
+const RETRY_MAX_MS = 5_000;
 
-/** The schedule of one daemon. */
-export function makeSchedule(given: {
+export function makeSchedule(deps: {
   workers: readonly Worker[];
   clock: Clock;
   log: Log;
   metrics: Metrics;
-  passDeadlineMs: number;
+  passTimeoutMs: number;
 }): Schedule {
-  const { workers, clock, log, metrics, passDeadlineMs } = given;
+  const { workers, clock, log, metrics, passTimeoutMs } = deps;
   const stopping = new AbortController();
-  const bells = new Map(workers.map((worker) => [worker.name, makeBell()]));
+  const signals = new Map(workers.map((worker) => [worker.name, makeWakeSignal()]));
   const loops: Promise<void>[] = [];
 
   async function loop(worker: Worker): Promise<void> {
+    const wakeSignal = signals.get(worker.name) ?? makeWakeSignal();
     let failures = 0;
     while (!stopping.signal.aborted) {
-      const bell = bells.get(worker.name) ?? makeBell();
-      bell.reset();
-      const started = monotonicMs();
+      wakeSignal.reset();
+      const startedAt = monotonicMs();
       let waitMs: number;
       try {
+        // A pass that waits on a lost connection would otherwise block its worker for ever.
         const next = await withDeadline(
           worker.pass(clock.now()),
-          worker.deadlineMs ?? passDeadlineMs,
+          worker.timeoutMs ?? passTimeoutMs,
           () => {
-            throw new Error('the pass exceeded its deadline');
+            throw new Error('the pass exceeded its timeout');
           },
         );
-        waitMs = Math.min(worker.pollMs, next === undefined ? worker.pollMs : next - clock.now());
+        waitMs = Math.min(worker.intervalMs, (next ?? Number.POSITIVE_INFINITY) - clock.now());
         failures = 0;
       } catch (error) {
         failures++;
         metrics.passFailures.inc({ worker: worker.name });
-        log.error({ err: error, worker: worker.name, failures }, 'a pass failed');
-        waitMs = Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * 2 ** Math.min(failures, 10));
+        log.error({ err: error, worker: worker.name, failures }, 'worker pass failed');
+        waitMs = Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** Math.min(failures, 10));
       }
-      metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - started) / 1000);
+      metrics.passSeconds.observe({ worker: worker.name }, (monotonicMs() - startedAt) / 1000);
+      // A wake-up does not shorten the pause after a failure.
       if (waitMs > 0)
-        await pause(waitMs, failures > 0 ? stopping.signal : bell.signal(stopping.signal));
+        await pause(waitMs, failures > 0 ? stopping.signal : wakeSignal.or(stopping.signal));
     }
   }
 
@@ -78,25 +76,24 @@ export function makeSchedule(given: {
       for (const worker of workers) loops.push(loop(worker));
     },
     wake(...names) {
-      for (const name of names) bells.get(name)?.ring();
+      for (const name of names) signals.get(name)?.set();
     },
     async stop() {
       stopping.abort();
-      for (const bell of bells.values()) bell.ring();
       await Promise.allSettled(loops);
     },
   };
 }
 
-/** A bell that rings once per wait: rung before the wait, the wait ends at once. */
-function makeBell() {
+/** Set before a wait, it ends that wait at once. */
+function makeWakeSignal() {
   let controller = new AbortController();
   return {
-    // With a reason of its own, since the usual one takes a stack at every ring.
-    ring: () => controller.signal.aborted || controller.abort('rung'),
+    // With a reason, because the default one captures a stack trace on every call.
+    set: () => controller.signal.aborted || controller.abort('woken'),
     reset: () => {
       if (controller.signal.aborted) controller = new AbortController();
     },
-    signal: (stop: AbortSignal) => AbortSignal.any([controller.signal, stop]),
+    or: (stop: AbortSignal) => AbortSignal.any([controller.signal, stop]),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The table of periodic work: who runs, how often at least, and whom a pass that did something
- * wakes. Work is found in tables; a wake-up only makes it sooner.
+ * The background workers of a daemon: what each pass does, how often it runs at least, and which
+ * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
 import type { Db } from '../../db/connect.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
@@ -14,35 +14,35 @@ import type { Reports } from '../../reports/reports.ts';
 import type { Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
-import type { Notifier } from './notifier.ts';
 import type { Worker } from './schedule.ts';
+import type { Notifier } from './wake-up.ts';
 
-interface Given {
-  config: Config;
+interface Deps {
+  config: Pick<Config, 'daemon' | 'database' | 'observer'>;
   db: Db;
-  operations: Operations;
-  gateway: Gateway;
+  operations: Pick<Operations, 'runOnce'>;
+  gateway: Pick<Gateway, 'runQueue'>;
   ledger: Ledger;
-  observer: Observer;
+  observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
-  webhooks: Webhooks;
-  reports: Reports;
+  webhooks: Pick<Webhooks, 'runOnce'>;
+  reports: Pick<Reports, 'runDue'>;
   heartbeat: Heartbeat;
-  sequenced: Notifier;
+  /** Notified when events were numbered. */
+  feed: Notifier;
   wake: (...names: string[]) => void;
 }
 
-/** Every worker of a daemon, in the order of the pipeline. */
-export function workersOf(given: Given): Worker[] {
-  return [...asking(given), ...knowing(given), ...telling(given)];
+/** Every worker, in the order of the pipeline. */
+export function makeWorkers(deps: Deps): Worker[] {
+  return [...intakeWorkers(deps), ...reconciliationWorkers(deps), ...publishingWorkers(deps)];
 }
 
-/** Who keeps this daemon alive, and what was asked on its way. */
-function asking({ config, heartbeat, operations, gateway, wake }: Given): Worker[] {
+function intakeWorkers({ config, heartbeat, operations, gateway, wake }: Deps): Worker[] {
   return [
     {
       name: 'heartbeat',
-      pollMs: config.daemon.alive_ms / 3,
+      intervalMs: config.daemon.heartbeat_timeout_ms / 3,
       pass: async () => {
         await heartbeat.beat();
         return undefined;
@@ -50,7 +50,7 @@ function asking({ config, heartbeat, operations, gateway, wake }: Given): Worker
     },
     {
       name: 'operations',
-      pollMs: 1_000,
+      intervalMs: 1_000,
       pass: async (now) => {
         if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
         return undefined;
@@ -58,36 +58,39 @@ function asking({ config, heartbeat, operations, gateway, wake }: Given): Worker
     },
     {
       name: 'queue',
-      pollMs: 1_000,
-      // One pass may send as many writes as its bound, each up to its own deadline.
-      deadlineMs: 600_000,
+      intervalMs: 1_000,
+      // One pass may send several writes, each up to its own deadline.
+      timeoutMs: 600_000,
       pass: async (now) => (await gateway.runQueue(now)).nextAt,
     },
   ];
 }
 
-/** Who finds out what is true. */
-function knowing({ config, ledger, observer, reconciler, wake }: Given): Worker[] {
-  const pollMs = config.daemon.poll_ms;
+function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: Deps): Worker[] {
+  const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
       name: 'ledger',
-      pollMs,
+      intervalMs,
       pass: async (now) => ((await ledger.runOnce(now)).more ? now : undefined),
     },
     {
       name: 'observer',
-      pollMs,
+      intervalMs,
       pass: async (now) => {
         const { observations, nextAt } = await observer.runOnce(now);
         if (observations > 0) wake('reconciler');
         return nextAt;
       },
     },
-    { name: 'probe', pollMs: config.observer.probe_ms, pass: (now) => observer.probeOnce(now) },
+    {
+      name: 'probe',
+      intervalMs: config.observer.probe_interval_ms,
+      pass: (now) => observer.probeOnce(now),
+    },
     {
       name: 'reconciler',
-      pollMs,
+      intervalMs,
       pass: async (now) => {
         const { judged, more } = await reconciler.runOnce(now);
         if (judged > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
@@ -97,22 +100,21 @@ function knowing({ config, ledger, observer, reconciler, wake }: Given): Worker[
   ];
 }
 
-/** Who tells it, and who keeps the house. */
-function telling({ config, db, sequenced, webhooks, reports, wake }: Given): Worker[] {
-  const pollMs = config.daemon.poll_ms;
+function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps): Worker[] {
+  const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
       name: 'sequencer',
-      pollMs,
+      intervalMs,
       pass: async (now) => {
         const numbered = await sequence(db);
-        if (numbered > 0) sequenced.ring();
+        if (numbered > 0) feed.notify();
         return numbered === SEQUENCE_MAX ? now : undefined;
       },
     },
     {
       name: 'webhooks',
-      pollMs,
+      intervalMs,
       pass: async (now) => {
         const { more, nextDueAt } = await webhooks.runOnce(now);
         return more ? now : nextDueAt;
@@ -120,8 +122,8 @@ function telling({ config, db, sequenced, webhooks, reports, wake }: Given): Wor
     },
     {
       name: 'reports',
-      pollMs: 60_000,
-      deadlineMs: 3_600_000,
+      intervalMs: 60_000,
+      timeoutMs: 3_600_000,
       pass: async (now) => {
         const { made, more } = await reports.runDue(now);
         if (made > 0) wake('sequencer', 'webhooks');
@@ -129,8 +131,8 @@ function telling({ config, db, sequenced, webhooks, reports, wake }: Given): Wor
       },
     },
     {
-      name: 'house-keeping',
-      pollMs: 3_600_000,
+      name: 'partitions',
+      intervalMs: 3_600_000,
       pass: async (now) => {
         await makePartitions(db, now);
         await dropPartitions(db, now, config.database.retention_days);

@@ -143,7 +143,7 @@ async function adopt(directory: string, home: Home): Promise<EmbeddedServer | un
     if (await findPostmaster(data)) throw error;
     return undefined;
   }
-  return serverOf('adopted', running.pid, data, login, elsewhereNotes(directory, home));
+  return makeHttpServer('adopted', running.pid, data, login, elsewhereNotes(directory, home));
 }
 
 /** Starts the server of the home, after making its cluster if there is none. */
@@ -171,7 +171,7 @@ async function start(
   const running = await startPostmaster({ bin, data, logFile, user }, START_LIMIT_MS);
   const login = { port: running.port, password };
   await ensureDatabase(login);
-  return serverOf(isNew ? 'created' : 'restarted', running.pid, data, login, notes);
+  return makeHttpServer(isNew ? 'created' : 'restarted', running.pid, data, login, notes);
 }
 
 /** The password of a cluster that exists. */
@@ -190,7 +190,7 @@ function elsewhereNotes(directory: string, home: Home): string[] {
   ];
 }
 
-function serverOf(
+function makeHttpServer(
   how: EmbeddedServer['how'],
   pid: number,
   data: string,

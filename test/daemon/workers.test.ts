@@ -1,0 +1,263 @@
+/** The worker loops, wake-ups, and cron jobs. */
+import { describe, expect, it } from 'vitest';
+import { startCron } from '../../src/daemon/workers/cron.ts';
+import { makeSchedule, type Worker } from '../../src/daemon/workers/schedule.ts';
+import { coalesce, makeNotifier } from '../../src/daemon/workers/wake-up.ts';
+import { systemClock } from '../../src/kernel/clock.ts';
+import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+
+const NEVER_MS = 86_400_000;
+
+/** A worker whose passes the test ends one by one. */
+function controlledWorker(name = 'worker') {
+  const passes: { end: (next?: number) => void; fail: (error: Error) => void }[] = [];
+  let running = 0;
+  let most = 0;
+  const worker: Worker = {
+    name,
+    intervalMs: NEVER_MS,
+    pass: () =>
+      new Promise<number | undefined>((resolve, reject) => {
+        running++;
+        most = Math.max(most, running);
+        passes.push({
+          end: (next) => {
+            running--;
+            resolve(next);
+          },
+          fail: (error) => {
+            running--;
+            reject(error);
+          },
+        });
+      }),
+  };
+  return {
+    worker,
+    passes,
+    most: () => most,
+    /** Resolves when that many passes have passes. */
+    until: (n: number) => expect.poll(() => passes.length).toBe(n),
+    last: () => passes.at(-1),
+  };
+}
+
+function scheduleOf(workers: Worker[], passTimeoutMs = NEVER_MS) {
+  let text = '';
+  const log = makeLog('error', {
+    write: (line: string) => {
+      text += line;
+    },
+  });
+  const metrics = makeMetrics();
+  const schedule = makeSchedule({ workers, clock: systemClock, log, metrics, passTimeoutMs });
+  return { schedule, metrics, logged: () => text };
+}
+
+/** Lets everything that is ready run. */
+async function flush() {
+  for (let i = 0; i < 20; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+describe('The schedule', () => {
+  it('runs each worker at the start and then waits for its interval or a wake-up', async () => {
+    const { worker, passes, until, last } = controlledWorker();
+    const { schedule } = scheduleOf([worker]);
+    await flush();
+    expect(passes).toHaveLength(0);
+    schedule.start();
+    await until(1);
+    last()?.end();
+    await flush();
+    expect(passes).toHaveLength(1);
+    schedule.wake('worker', 'no such worker');
+    await until(2);
+    last()?.end();
+    await schedule.stop();
+  });
+
+  it('runs a worker woken during its pass once more, and never twice at once', async () => {
+    const { worker, passes, until, last, most } = controlledWorker();
+    const { schedule } = scheduleOf([worker]);
+    schedule.start();
+    await until(1);
+    for (let i = 0; i < 5; i++) schedule.wake('worker');
+    await flush();
+    expect(passes).toHaveLength(1);
+    last()?.end();
+    await until(2);
+    last()?.end();
+    await flush();
+    expect([passes.length, most()]).toEqual([2, 1]);
+    await schedule.stop();
+  });
+
+  it('runs a worker again at once when its pass returns the present as the next instant', async () => {
+    const { worker, until, last } = controlledWorker();
+    const { schedule } = scheduleOf([worker]);
+    schedule.start();
+    for (const n of [1, 2, 3]) {
+      await until(n);
+      last()?.end(systemClock.now());
+    }
+    await until(4);
+    last()?.end(systemClock.now() + NEVER_MS);
+    await schedule.stop();
+  });
+
+  it('wakes only the named workers', async () => {
+    const one = controlledWorker('one');
+    const two = controlledWorker('two');
+    const { schedule } = scheduleOf([one.worker, two.worker]);
+    schedule.start();
+    await one.until(1);
+    await two.until(1);
+    for (const { last } of [one, two]) last()?.end();
+    await flush();
+    schedule.wake('two');
+    await two.until(2);
+    await flush();
+    expect(one.passes).toHaveLength(1);
+    two.last()?.end();
+    await schedule.stop();
+  });
+
+  it('pauses after a failed pass, even when woken, and then continues', async () => {
+    const { worker, passes, until, last } = controlledWorker();
+    const { schedule, metrics, logged } = scheduleOf([worker]);
+    schedule.start();
+    await until(1);
+    last()?.fail(new Error('Bearer hush0123456789'));
+    await flush();
+    schedule.wake('worker');
+    await flush();
+    expect(passes).toHaveLength(1);
+    await until(2);
+    last()?.end();
+    await schedule.stop();
+    expect(logged()).toContain('"worker":"worker","failures":1');
+    expect(logged()).not.toContain('hush');
+    expect(await metrics.text()).toContain('pass_failures_total{worker="worker"} 1');
+  });
+
+  it('treats a pass that throws synchronously as a failed pass', async () => {
+    let count = 0;
+    const worker: Worker = {
+      name: 'worker',
+      intervalMs: NEVER_MS,
+      pass: () => {
+        count++;
+        throw new Error('at once');
+      },
+    };
+    const { schedule, logged } = scheduleOf([worker]);
+    schedule.start();
+    await expect.poll(() => count).toBe(2);
+    await schedule.stop();
+    expect(logged()).toContain('"failures":2');
+  });
+
+  it('fails a hanging pass after its timeout and continues with the worker', async () => {
+    const { worker, until, last, passes } = controlledWorker();
+    const { schedule, logged } = scheduleOf([worker], 30);
+    schedule.start();
+    await until(2);
+    last()?.end();
+    await flush();
+    await schedule.stop();
+    expect(logged()).toContain('exceeded its timeout');
+    passes[0]?.end();
+  });
+
+  it('stops after the running pass and starts no other', async () => {
+    const { worker, passes, until, last } = controlledWorker();
+    const { schedule } = scheduleOf([worker]);
+    schedule.start();
+    await until(1);
+    let stopped = false;
+    const stop = schedule.stop().then(() => {
+      stopped = true;
+    });
+    schedule.wake('worker');
+    await flush();
+    expect(stopped).toBe(false);
+    last()?.end(systemClock.now());
+    await stop;
+    schedule.wake('worker');
+    await flush();
+    expect(passes).toHaveLength(1);
+  });
+
+  it('stops at once when stopped twice, before its start, or after a failure', async () => {
+    const idle = controlledWorker();
+    const first = scheduleOf([idle.worker]).schedule;
+    await first.stop();
+    first.start();
+    await first.stop();
+    expect(idle.passes).toHaveLength(0);
+    const failing = controlledWorker();
+    const second = scheduleOf([failing.worker]).schedule;
+    second.start();
+    await failing.until(1);
+    failing.last()?.fail(new Error('x'));
+    await flush();
+    await Promise.all([second.stop(), second.stop()]);
+    await flush();
+    expect(failing.passes).toHaveLength(1);
+  });
+});
+
+describe('A coalesced wake-up', () => {
+  it('happens at once, and calls in the gap after it cause one more', async () => {
+    let calls = 0;
+    const wake = coalesce(20, () => {
+      calls++;
+    });
+    for (let i = 0; i < 100; i++) wake();
+    expect(calls).toBe(1);
+    await expect.poll(() => calls).toBe(2);
+    await expect
+      .poll(() => {
+        wake();
+        return calls;
+      })
+      .toBeGreaterThan(2);
+  });
+});
+
+describe('A notifier', () => {
+  it('ends current waits and no later ones', async () => {
+    const notifier = makeNotifier();
+    const { signal } = new AbortController();
+    const ended: number[] = [];
+    const wait = (n: number) => notifier.wait(signal, NEVER_MS).then(() => ended.push(n));
+    const first = Promise.all([wait(1), wait(2)]);
+    notifier.notify();
+    await first;
+    const gone = new AbortController();
+    const third = notifier.wait(gone.signal, NEVER_MS).then(() => ended.push(3));
+    await flush();
+    expect(ended).toEqual([1, 2]);
+    gone.abort();
+    await third;
+    await notifier.wait(signal, 1);
+    expect(ended).toEqual([1, 2, 3]);
+  });
+});
+
+describe('A cron job', () => {
+  const log = makeLog('silent');
+
+  it.each(['nonsense', '99 * * * *', '', '* * *'])('with the expression %j is refused', (cron) => {
+    const jobs = [{ name: 'reports', cron, timeZone: 'UTC' }];
+    expect(() => startCron(jobs, log, () => {})).toThrow(
+      expect.objectContaining({ code: 'bad_setting', detail: expect.stringContaining('reports') }),
+    );
+  });
+
+  it('ends when the returned function is called', async () => {
+    const jobs = [{ name: 'reports', cron: '5 0 * * *', timeZone: 'Europe/Berlin' }];
+    await startCron(jobs, log, () => {})();
+  });
+});
