@@ -1,5 +1,8 @@
-/** How the tests run: real parts, two workers, one template database made once for all files. */
+/** How the tests run: two workers, and one template database that every test file clones. */
 import { defineConfig } from 'vitest/config';
+
+// Workers and the daemons that tests start inherit it; it halves the start of a daemon.
+process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 
 export default defineConfig({
   test: {

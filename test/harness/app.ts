@@ -51,7 +51,7 @@ export interface App {
     headers?: Record<string, string>,
   ): Promise<Answered>;
   /**
-   * Follows the feed from its beginning until an event fits. @throws Error after 20 s, listing what
+   * Follows the feed from its beginning until an event fits. @throws Error after 60 s, listing what
    * came
    */
   until(fits: (event: FeedEvent) => boolean): Promise<FeedEvent>;
@@ -59,7 +59,7 @@ export interface App {
   events(): Promise<FeedEvent[]>;
 }
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 const PAGE = 500;
 
 /** @param url asked for every call, since a daemon that was started again has another port */

@@ -15,7 +15,9 @@ import { createDatabase, type TestDatabase } from './database.ts';
 export const ADMIN_KEY = 'thk_test-admin-key-0123456789abcdefghijklmnop';
 export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
-const READY_MS = 20_000;
+const READY_MS = 40_000;
+/** The daemon gets nothing else of the test's environment. */
+const ENV = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 
 /** Everything faster than in production, so that a test waits for events and not for gaps. */
 export const QUICK = {
@@ -109,7 +111,7 @@ export async function spawnDaemon(
   const started = performance.now();
   const child = spawn(process.execPath, ['src/main.ts'], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
+    env: { ...ENV, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];

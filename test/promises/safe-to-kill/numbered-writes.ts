@@ -1,15 +1,15 @@
 /**
- * Every kind of write, numbered, so that what the service did and what the journal says can be laid
- * side by side: each has a reference in the journal and a mark in the service's own log.
+ * Every kind of write, numbered, so that the service's log and the recorded operations can be
+ * compared: the number is in the operation's reference and in the effect that the service logs.
  */
-import type { Effect } from '../../src/sandbox/state/records.ts';
-import type { App } from '../harness/app.ts';
-import { ADMIN_KEY, type World } from '../harness/daemon.ts';
-import { until } from '../harness/until.ts';
-import { userTokenOf } from '../harness/user-token.ts';
+import type { Effect } from '../../../src/sandbox/state/records.ts';
+import type { App } from '../../harness/app.ts';
+import { ADMIN_KEY, type World } from '../../harness/daemon.ts';
+import { until } from '../../harness/until.ts';
+import { userTokenOf } from '../../harness/user-token.ts';
 
 export interface NumberedWrite {
-  /** What has to be there before; done while nobody watches. */
+  /** What the write requires, done before the daemon starts. */
   prepare?: (n: number) => void;
   /** @param headers further ones, beside the reference */
   write: (app: App, n: number, headers?: Record<string, string>) => Promise<unknown>;
@@ -26,15 +26,15 @@ export const referenceOf = (n: number) => ({ 'tallyhook-reference': `kill-${n}.`
 
 const numberOfGive = ({ amount }: Effect) => Number(amount) - 1_000;
 
-/** Asked for during maintenance by a caller that waits, and sent from the queue after it. */
+/** Accepted into the request queue during maintenance, and sent after it. */
 function queuedGive({ ada, sandbox }: World): NumberedWrite['write'] {
   return async (app, n) => {
     sandbox.control.maintenance({ state: 'on' });
     const wait = { prefer: 'respond-async', ...referenceOf(n) };
-    const told = await app.give(ada, 1_000 + n, wait).finally(() => {
+    const answer = await app.give(ada, 1_000 + n, wait).finally(() => {
       sandbox.control.maintenance({ state: 'off' });
     });
-    const id = String(told.headers['tallyhook-operation']);
+    const id = String(answer.headers['tallyhook-operation']);
     await until(async () => {
       const { json } = await app.call('GET', `/api/operations/${id}`);
       return (json as { state?: string }).state === 'accepted' || undefined;
