@@ -206,11 +206,11 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     ...gatewaySettings(config),
     preImage: makePreImages({ db, observer, upstream, log, ...firstPollSettings(config) }),
     // `single` bounds the wait of the caller.
-    heldBy: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
+    findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,
     isAlive: heartbeat.isAlive,
-    concluded: wakeAfterOutcome(wake, webhooks),
-    observed: recordPassiveReads(observer, log),
+    onConcluded: wakeAfterOutcome(wake, webhooks),
+    onRead: recordPassiveReads(observer, log),
   });
 }
 

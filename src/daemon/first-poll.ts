@@ -4,7 +4,7 @@
  * Concurrent writes share queries and polls.
  */
 import type { Db } from '../db/connect.ts';
-import type { WriteDescription } from '../gateway/gateway.ts';
+import type { WriteRoute } from '../gateway/gateway.ts';
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { monotonicMs, withDeadline } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -30,7 +30,7 @@ interface LastSeen {
 type Target = Exclude<TargetRef, { kind: 'contract' }>;
 
 /** Returns the pre-image as JSON, or null for a write without wallets or token. */
-export function makePreImages(deps: Deps): (write: WriteDescription) => Promise<Json> {
+export function makePreImages(deps: Deps): (write: WriteRoute) => Promise<Json> {
   const find = batchedLastSeen(deps.db);
   const firstPoll = makeFirstPolls(deps);
   return async (write): Promise<Json> => {
@@ -45,7 +45,7 @@ export function makePreImages(deps: Deps): (write: WriteDescription) => Promise<
   };
 }
 
-function targetsOf({ family, fields }: WriteDescription): Target[] {
+function targetsOf({ family, fields }: WriteRoute): Target[] {
   if (family === 'nft') {
     const { contractId, tokenId } = fields;
     return contractId == null || tokenId == null ? [] : [{ kind: 'token', contractId, tokenId }];

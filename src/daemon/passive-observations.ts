@@ -1,5 +1,5 @@
 /** Turns reads of apps through the gateway into passive observations, in the background. */
-import type { ObservedRead } from '../gateway/gateway.ts';
+import type { AnsweredRead } from '../gateway/gateway.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Observer, TargetRef } from '../observer/observer.ts';
 import { readToken, readWallet } from '../upstream/upstream.ts';
@@ -11,7 +11,7 @@ const PENDING_MAX = 100;
 export function recordPassiveReads(
   observer: Pick<Observer, 'noteRead'>,
   log: Log,
-): (read: ObservedRead) => void {
+): (read: AnsweredRead) => void {
   let pending = 0;
   return (read) => {
     const target = targetOf(read);
@@ -28,7 +28,7 @@ export function recordPassiveReads(
 async function record(
   observer: Pick<Observer, 'noteRead'>,
   target: TargetRef,
-  { startedAt, endedAt, body }: ObservedRead,
+  { startedAt, endedAt, body }: AnsweredRead,
 ): Promise<void> {
   const seen = { startedAt, endedAt, result: 'seen' as const, raw: null };
   if (target.kind === 'wallet') {
@@ -40,7 +40,7 @@ async function record(
   }
 }
 
-function targetOf({ path, query }: ObservedRead): TargetRef | undefined {
+function targetOf({ path, query }: AnsweredRead): TargetRef | undefined {
   const token = /^\/v1\/chain\/erc721\/(\d+)\/tokens\/(\d+)$/.exec(path);
   if (token?.[1] && token[2]) {
     return { kind: 'token', contractId: BigInt(token[1]), tokenId: BigInt(token[2]) };

@@ -1,46 +1,43 @@
 /**
- * The service's own paths, recorded. An app changes its base URL and its token and gets the
- * service's own answers, byte for byte; writes are recorded on the way (write.ts), reads are passed
- * through and serve as looks (passing.ts). It works on Node's request and response, because a web
- * framework would normalise paths and merge headers. Who calls is known before a body is read.
+ * The gateway: serves the service's own paths to apps. It records and sends writes (writes.ts),
+ * forwards reads (reads.ts) and returns the service's answers byte for byte. It works on Node's
+ * request and response, because web frameworks normalise paths and merge headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { type Keys, requireScope } from '../keys/keys.ts';
-import { type AddressLimit, makeAddressLimit } from './address-limit.ts';
-import {
-  boundedHeader,
-  foreignAuthorization,
-  forwardedHeaders,
-  type Identity,
-  idempotencyKeyOf,
-  identify,
-} from './auth.ts';
-import { headerOf, readBody, type Target, targetOf, writeAnswer } from './http.ts';
-import { waitsUntil } from './preference.ts';
+import { authenticate, type Identity, serviceAuthorization } from './auth.ts';
+import { boundedHeader, forwardedHeaders, idempotencyKeyOf, waitsUntil } from './headers.ts';
+import { headerOf, readBody, type Target, targetOf, writeResponse } from './http.ts';
+import { type AddressLimit, makeAddressLimit, makeSlots, type Slots } from './limits.ts';
 import { type QueuePass, runQueue } from './queue.ts';
-import { type PassedRead, passRead, type ReadDeps } from './reads.ts';
-import { type Answer, problemAnswer, unauthorizedAnswer } from './replies.ts';
-import { makeRetryBudget } from './retry-budget.ts';
-import { type Classified, classify, describe, type Request } from './routes.ts';
+import { type ForwardedRead, forwardRead, type ReadDeps } from './reads.ts';
+import { type GatewayResponse, problemResponse, unauthorizedResponse } from './responses.ts';
+import { fieldsOf, type Request, type Route, routeOf } from './routes.ts';
+import { makeRetryBudget } from './send.ts';
 import { runWrite, type WriteDeps } from './writes.ts';
 
 export type { QueuePass } from './queue.ts';
-export type { ObservedRead } from './reads.ts';
-export type { WriteDeps, WriteDescription } from './writes.ts';
+export type { AnsweredRead } from './reads.ts';
+export type { WriteRoute } from './routes.ts';
+export type { WriteDeps } from './writes.ts';
 
 export interface Gateway {
   /**
    * Answers one request under /v1/. Never rejects.
-   * @param goOn sends `100 Continue`, for a caller that waits for it before its body
+   * @param sendContinue sends `100 Continue`, to a client that waits for it before its body
    */
-  handle(request: IncomingMessage, response: ServerResponse, goOn?: () => void): Promise<void>;
-  /** One pass over the writes whose callers chose to wait. */
+  handle(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    sendContinue?: () => void,
+  ): Promise<void>;
+  /** One pass over the request queue. */
   runQueue(now: Instant): Promise<QueuePass>;
-  /** Refuses new writes and resolves when those under way are answered. */
+  /** Refuses new requests and resolves when all running requests are answered. */
   drain(): Promise<void>;
 }
 
@@ -48,126 +45,132 @@ export interface GatewayDeps extends WriteDeps, ReadDeps {
   keys: Keys;
   metrics: Metrics;
   bodyBytesMax: number;
-  /** Requests under way at most; more are answered 429. */
+  /** Request slots; further requests are answered 429. */
   concurrencyMax: number;
-  /** How often one address may ask for what needs no key, per second. */
+  /** Unauthenticated requests per second and address. */
   openPathsPerS: number;
-  /** How long a write waits whose caller chose to, and named no end. */
+  /** How long a write waits in the request queue when its caller sets no end. */
   queueTtlMs: number;
 }
 
-/** One call: what came, and how to let its body come. */
 interface Call {
   incoming: IncomingMessage;
-  response: ServerResponse;
-  goOn: (() => void) | undefined;
+  outgoing: ServerResponse;
+  sendContinue: (() => void) | undefined;
 }
-type Deps = GatewayDeps & { addresses: AddressLimit; strangers: Set<Call> };
-/** Undefined: the answer is written already. */
-type Told = { answer: Answer | undefined; kind: string };
+type Deps = GatewayDeps & { addressLimit: AddressLimit; unauthenticatedSlots: Slots };
+/** `response` is undefined when it is already written; `kind` is the label of the metric. */
+type Handled = { response: GatewayResponse | undefined; kind: string };
 
-/** The gateway of one daemon. */
-export function makeGateway(given: GatewayDeps): Gateway {
-  const addresses = makeAddressLimit(given.openPathsPerS);
-  const strangers = new Set<Call>();
-  const parts: Deps = { retries: makeRetryBudget(), ...given, addresses, strangers };
-  const underWay = new Set<Promise<unknown>>();
+/** Unauthenticated requests may use at most 25 % of the request slots. */
+const UNAUTHENTICATED_SHARE = 0.25;
+
+export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
+  const { openPathsPerS, concurrencyMax } = gatewayDeps;
+  const deps: Deps = {
+    retryBudget: makeRetryBudget(),
+    ...gatewayDeps,
+    addressLimit: makeAddressLimit(openPathsPerS),
+    unauthenticatedSlots: makeSlots(Math.ceil(concurrencyMax * UNAUTHENTICATED_SHARE)),
+  };
+  const running = new Set<Promise<unknown>>();
   let draining = false;
   return {
-    async handle(incoming, response, goOn) {
+    async handle(incoming, outgoing, sendContinue) {
       const started = monotonicMs();
-      const refusal = draining
-        ? new Failure('shutting_down')
-        : underWay.size >= parts.concurrencyMax
-          ? new Failure('too_many_requests')
-          : undefined;
-      const work = tell(parts, { incoming, response, goOn }, refusal);
-      underWay.add(work);
+      const full = running.size >= concurrencyMax ? 'too_many_requests' : undefined;
+      const refusal = draining ? 'shutting_down' : full;
+      const work = respond(deps, { incoming, outgoing, sendContinue }, refusal);
+      running.add(work);
       try {
-        const { answer, kind } = await work;
-        if (answer) writeAnswer(incoming, response, answer, parts.bodyBytesMax);
-        parts.metrics.gatewaySeconds.observe({ kind }, (monotonicMs() - started) / 1000);
+        const { response, kind } = await work;
+        if (response) writeResponse(incoming, outgoing, response, deps.bodyBytesMax);
+        deps.metrics.gatewaySeconds.observe({ kind }, (monotonicMs() - started) / 1000);
       } finally {
-        underWay.delete(work);
+        running.delete(work);
       }
     },
-    runQueue: (now) => runQueue(parts, () => draining, now),
+    runQueue: (now) => runQueue(deps, () => draining, now),
     async drain() {
       draining = true;
-      while (underWay.size > 0) await Promise.allSettled(underWay);
+      while (running.size > 0) await Promise.allSettled(running);
     },
   };
 }
 
-/** Every refusal ends here as an answer; whatever is not ours is logged and says nothing. */
-async function tell(parts: Deps, call: Call, refusal: Failure | undefined): Promise<Told> {
+/** Turns every error into a response; unexpected errors are logged and answered as a bare 500. */
+async function respond(deps: Deps, call: Call, refusal: ErrorCode | undefined): Promise<Handled> {
   try {
-    if (refusal) throw refusal;
-    return await route(parts, call);
+    if (refusal) throw new Failure(refusal);
+    return await dispatch(deps, call);
   } catch (raw) {
     const known = toDatabaseError(raw);
-    const away = isAway(known) || isTooSlow(known);
-    const error = away ? new Failure('database_unavailable') : known;
-    if (!(error instanceof Failure)) parts.log.error({ err: error }, 'gateway call failed');
-    return { answer: problemAnswer(error), kind: 'refused' };
+    const isUnavailable = isAway(known) || isTooSlow(known);
+    const error = isUnavailable ? new Failure('database_unavailable') : known;
+    if (!(error instanceof Failure)) deps.log.error({ err: error }, 'gateway request failed');
+    return { response: problemResponse(error), kind: 'refused' };
   }
 }
 
-/** Sends a request the way of its kind: private, read or write. */
-async function route(parts: Deps, call: Call): Promise<Told> {
+async function dispatch(deps: Deps, call: Call): Promise<Handled> {
   const { incoming } = call;
-  // Its answer would repeat what we send, and with it our own token.
+  // The answer to a TRACE repeats the request, and with it the managed token.
   if (incoming.method === 'TRACE') throw new Failure('method_not_allowed');
   const target = targetOf(incoming.url ?? '');
-  const classified = classify(incoming.method ?? 'GET', target.path);
-  if (classified.what === 'private') {
-    refuseTooOften(parts, incoming);
-    const own = foreignAuthorization(incoming);
+  const route = routeOf(incoming.method ?? 'GET', target.path);
+  if (route.type === 'unauthenticated') {
+    deps.addressLimit.check(incoming.socket.remoteAddress ?? '');
+    const own = serviceAuthorization(incoming);
     const authorization = own === undefined ? ('none' as const) : { own };
-    return amongStrangers(parts, call, () => pass(parts, call, target, classified, authorization));
+    return deps.unauthenticatedSlots.run(() => read(deps, call, target, route, authorization));
   }
-  const identity = await identify(parts.keys, incoming);
-  if (!identity) return { answer: unauthorizedAnswer(target.path), kind: 'refused' };
+  const identity = await authenticate(deps.keys, incoming);
+  if (!identity) return { response: unauthorizedResponse(target.path), kind: 'refused' };
   requireScope(identity.caller, 'gateway');
-  if (classified.what === 'read') {
-    const { ownToken } = identity;
-    const token = ownToken === undefined ? ({ managed: true } as const) : { own: ownToken };
-    return pass(parts, call, target, classified, token);
-  }
-  return write(parts, call, target, identity);
+  if (route.type === 'write') return write(deps, call, target, route, identity);
+  const { ownToken } = identity;
+  const token = ownToken === undefined ? ({ managed: true } as const) : { own: ownToken };
+  return read(deps, call, target, route, token);
 }
 
-async function pass(
-  parts: Deps,
+async function read(
+  deps: Deps,
   call: Call,
   target: Target,
-  { host, what: kind }: Exclude<Classified, { what: 'write' }>,
-  authorization: PassedRead['authorization'],
-): Promise<Told> {
-  const request = await requestOf(parts, call, target);
-  const headers = forwardedHeaders(call.incoming);
-  const read = { request, query: target.query, host, headers, authorization };
-  return { answer: await passRead(parts, read, call.response), kind };
+  { host, type: kind }: Route,
+  authorization: ForwardedRead['authorization'],
+): Promise<Handled> {
+  const request = await requestOf(deps, call, target);
+  return {
+    response: await forwardRead(deps, { request, host, authorization }, call.outgoing),
+    kind,
+  };
 }
 
-async function write(parts: Deps, call: Call, target: Target, identity: Identity): Promise<Told> {
+async function write(
+  deps: Deps,
+  call: Call,
+  target: Target,
+  route: Extract<Route, { type: 'write' }>,
+  identity: Identity,
+): Promise<Handled> {
   const { incoming } = call;
-  // What is wrong with the head is said before the body is taken.
-  const asked = {
-    headers: forwardedHeaders(incoming),
+  // Invalid headers are refused before the body is read.
+  const options = {
     idempotencyKey: idempotencyKeyOf(incoming),
     reference: boundedHeader(incoming, 'tallyhook-reference'),
-    waitsUntil: waitOf(parts, incoming, identity),
+    waitsUntil: waitOf(deps, incoming, identity),
   };
-  const request = await requestOf(parts, call, target);
-  const description = describe(request);
-  if (description.what !== 'write') throw new Failure('internal', 'a write that is none');
-  const { query } = target;
-  const answer = await runWrite(parts, { request, query, description, ...identity, ...asked });
-  return { answer, kind: description.kind };
+  const request = await requestOf(deps, call, target);
+  const fields = fieldsOf(request);
+  const input = { request, route: { ...route, fields }, ...identity, ...options };
+  return { response: await runWrite(deps, input), kind: route.kind };
 }
 
-/** Until when the caller lets its write wait. @throws Failure `invalid_request` */
+/**
+ * Until when the write may wait in the request queue; undefined when the caller did not choose to.
+ * @throws Failure `invalid_request`
+ */
 function waitOf(
   { clock, queueTtlMs }: Deps,
   incoming: IncomingMessage,
@@ -177,46 +180,22 @@ function waitOf(
   const expires = headerOf(incoming, 'tallyhook-expires');
   const until = waitsUntil(prefer, expires, clock.now(), queueTtlMs);
   if (until === undefined) return undefined;
-  // Neither a token of the caller nor how a body is packed is kept to send with later.
+  // The queue stores neither the caller's token nor the content encoding.
   if (ownToken !== undefined)
-    throw new Failure('invalid_request', 'respond-async needs the managed token');
+    throw new Failure('invalid_request', 'respond-async requires the managed token');
   if (headerOf(incoming, 'content-encoding') !== undefined)
-    throw new Failure('invalid_request', 'respond-async needs a body without content-encoding');
+    throw new Failure('invalid_request', 'respond-async requires a body without content-encoding');
   return until;
 }
 
 async function requestOf(
   { bodyBytesMax }: Deps,
-  { incoming, goOn }: Call,
-  { path }: Target,
+  { incoming, sendContinue }: Call,
+  { path, query }: Target,
 ): Promise<Request> {
   const method = incoming.method ?? 'GET';
   const contentType = headerOf(incoming, 'content-type');
-  const body = await readBody(incoming, bodyBytesMax, goOn);
-  return { method, path, contentType, body };
-}
-
-/** Those who need no key may be slow all together, and leave most of the room to the others. */
-const STRANGERS_SHARE = 0.25;
-
-/** @throws Failure `too_many_requests` when too many without a key are under way */
-async function amongStrangers<T>(
-  { strangers, concurrencyMax }: Deps,
-  call: Call,
-  work: () => Promise<T>,
-): Promise<T> {
-  if (strangers.size >= Math.ceil(concurrencyMax * STRANGERS_SHARE))
-    throw new Failure('too_many_requests');
-  strangers.add(call);
-  try {
-    return await work();
-  } finally {
-    strangers.delete(call);
-  }
-}
-
-/** @throws Failure `too_many_requests` with the seconds to wait */
-function refuseTooOften({ addresses }: Deps, { socket }: IncomingMessage): void {
-  const wait = addresses.take(socket.remoteAddress ?? '');
-  if (wait > 0) throw new Failure('too_many_requests', undefined, { retry_after_s: wait });
+  const headers = forwardedHeaders(incoming);
+  const body = await readBody(incoming, bodyBytesMax, sendContinue);
+  return { method, path, query, contentType, headers, body };
 }

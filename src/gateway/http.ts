@@ -1,10 +1,7 @@
-/**
- * Reading a caller's request and writing the answer, byte for byte, on Node's own request and
- * response.
- */
+/** Reads requests and writes responses, byte for byte, on Node's own objects. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Failure } from '../kernel/errors.ts';
-import type { Answer } from './replies.ts';
+import type { GatewayResponse } from './responses.ts';
 
 export interface Target {
   path: string;
@@ -13,28 +10,26 @@ export interface Target {
 }
 
 /**
- * The raw path and query of a request. @throws Failure `not_found` when a normalising server would
- * read another path in it (`..`, encoded dots, letters or slashes, backslashes, a fragment),
- * because then two readers would disagree.
+ * The raw path and query of a request.
+ * @throws Failure `not_found` for a path that another server could normalise to a different one
+ * (`..`, encoded dots, letters or slashes, backslashes, a fragment)
  */
 export function targetOf(url: string): Target {
   const mark = url.indexOf('?');
   const path = mark < 0 ? url : url.slice(0, mark);
   const query = mark < 0 ? '' : url.slice(mark);
   if (!URL.canParse(url, 'http://host.invalid')) throw new Failure('not_found');
-  const normal = new URL(url, 'http://host.invalid');
-  const same = normal.host === 'host.invalid' && normal.pathname === path && encodedOnce(path);
-  if (!same || path.includes('//') || url.includes('#')) {
+  const parsed = new URL(url, 'http://host.invalid');
+  const isNormal =
+    parsed.host === 'host.invalid' && parsed.pathname === path && isMinimallyEncoded(path);
+  if (!isNormal || path.includes('//') || url.includes('#')) {
     throw new Failure('not_found', 'the path is not in its normal form');
   }
   return { path, query };
 }
 
-/**
- * True when what is percent-encoded has to be: `%67ive` is `give` to a server, and must not pass as
- * another.
- */
-function encodedOnce(path: string): boolean {
+/** False when a character is encoded needlessly: a server reads `%67ive` as `give`. */
+function isMinimallyEncoded(path: string): boolean {
   try {
     const decoded = decodeURIComponent(path);
     return encodeURI(decoded) === path && !/[\\\p{Cc}]/u.test(decoded);
@@ -43,34 +38,34 @@ function encodedOnce(path: string): boolean {
   }
 }
 
-/** One header as text; several of a name are joined, as Node does. */
-export function headerOf(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
+/** The value of a header; several are joined with a comma. */
+export function headerOf(incoming: IncomingMessage, name: string): string | undefined {
+  const value = incoming.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** How much more than the bound is read and dropped, so that a caller hears why it is refused. */
+/** Up to this multiple of the limit a body is read and dropped, so that the client gets the 413. */
 const DROPPED_TIMES = 8;
 
 /**
- * The whole body, at most `bytesMax`. @throws Failure `body_too_large`, `invalid_request` when cut
- * off
- * @param goOn called once when the body is wanted
+ * Reads the whole body.
+ * @param sendContinue called once before the body is read
+ * @throws Failure `body_too_large`, or `invalid_request` when the body ends early
  */
 export async function readBody(
-  request: IncomingMessage,
+  incoming: IncomingMessage,
   bytesMax: number,
-  goOn?: () => void,
+  sendContinue?: () => void,
 ): Promise<Uint8Array> {
   const droppedMax = bytesMax * DROPPED_TIMES;
-  const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > (goOn ? bytesMax : droppedMax)) throw tooLarge(bytesMax);
-  goOn?.();
+  const declared = Number(incoming.headers['content-length'] ?? 0);
+  if (declared > (sendContinue ? bytesMax : droppedMax)) throw tooLarge(bytesMax);
+  sendContinue?.();
   let chunks: Buffer[] = [];
   let size = 0;
   try {
-    // Left early it is not destroyed: the refusal goes out on this connection.
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    // Not destroyed on an early return: the refusal is sent on this connection.
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
       size += chunk.length;
       if (size > droppedMax) throw tooLarge(bytesMax);
       if (size > bytesMax) chunks = [];
@@ -84,41 +79,40 @@ export async function readBody(
 }
 
 function tooLarge(bytesMax: number): Failure {
-  return new Failure('body_too_large', `at most ${bytesMax} bytes are taken`);
+  return new Failure('body_too_large', `the limit is ${bytesMax} bytes`);
 }
 
-/** Sets status and headers; several of a name stay several. */
-export function writeHead(response: ServerResponse, head: Omit<Answer, 'body'>): void {
-  const named = new Map<string, string[]>();
+/** Sets status and headers; headers of one name stay separate. */
+export function writeHead(outgoing: ServerResponse, head: Omit<GatewayResponse, 'body'>): void {
+  const byName = new Map<string, string[]>();
   for (const [name, value] of head.headers) {
-    named.set(name.toLowerCase(), [...(named.get(name.toLowerCase()) ?? []), value]);
+    byName.set(name.toLowerCase(), [...(byName.get(name.toLowerCase()) ?? []), value]);
   }
-  response.statusCode = head.status;
-  for (const [name, values] of named) {
-    response.setHeader(name, values.length === 1 ? (values[0] as string) : values);
+  outgoing.statusCode = head.status;
+  for (const [name, values] of byName) {
+    outgoing.setHeader(name, values.length === 1 ? (values[0] as string) : values);
   }
 }
 
-/** Writes an answer whole; a caller that has gone is no error. */
-export function writeAnswer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  answer: Answer,
+/** Writes a whole response; does nothing when the client is gone. */
+export function writeResponse(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  response: GatewayResponse,
   bodyBytesMax: number,
 ): void {
-  if (response.destroyed || response.headersSent) return;
-  writeHead(response, answer);
-  // An answer that has no body by its nature is not given a length of its own.
-  const bodiless = request.method === 'HEAD' || answer.status === 204 || answer.status === 304;
-  if (!bodiless) response.setHeader('content-length', answer.body.length);
-  // What was not read of a refused body must not be taken for the next request; a small one is
-  // read and dropped, so that the caller hears why.
-  if (!request.complete && !isDroppable(request, bodyBytesMax))
-    response.setHeader('connection', 'close');
-  response.end(bodiless ? undefined : answer.body);
+  if (outgoing.destroyed || outgoing.headersSent) return;
+  writeHead(outgoing, response);
+  const hasBody = incoming.method !== 'HEAD' && response.status !== 204 && response.status !== 304;
+  if (hasBody) outgoing.setHeader('content-length', response.body.length);
+  // The unread rest of a refused body must not be read as the next request. Node reads and drops a
+  // small one, so that the client gets the response.
+  if (!incoming.complete && !isDroppable(incoming, bodyBytesMax))
+    outgoing.setHeader('connection', 'close');
+  outgoing.end(hasBody ? response.body : undefined);
 }
 
-/** True when the rest of the body is bounded and on its way. */
+/** True when the rest of the body is bounded and already being sent. */
 function isDroppable({ headers }: IncomingMessage, bodyBytesMax: number): boolean {
   const length = Number(headers['content-length'] ?? Number.NaN);
   return length <= bodyBytesMax * DROPPED_TIMES && headers.expect === undefined;

@@ -1,56 +1,54 @@
 /**
- * What waits is sent when the service is back: a few at a time, in the journal's order, each once.
- * A pass ends when one of them had to go back, so that a service that is still away is not asked
- * for all of them.
+ * Sends the writes of the request queue, in order, each once. A pass ends when a write had to be
+ * queued again, so that an unavailable service is not sent all of them.
  */
 
 import type { Instant } from '../kernel/clock.ts';
 import type { QueuedSend } from '../operations/operations.ts';
-import { classify, hostOf } from './routes.ts';
+import { routeOf } from './routes.ts';
 import { sendAndConclude } from './send.ts';
 import type { WriteDeps } from './writes.ts';
 
-/** Queued writes open at once, and in one pass at most. */
-const AT_ONCE = 4;
-const PASS_MAX = 200;
+const CONCURRENT_SENDS_MAX = 4;
+const SENDS_PER_PASS_MAX = 200;
 
 export interface QueuePass {
   sent: number;
-  /** When the next pass makes sense; undefined: at the usual time. */
+  /** When the next pass is due; undefined: at the usual time. */
   nextAt: Instant | undefined;
 }
 
-/** One pass. @param stopped asked before each claim; true: no more is taken */
+/** @param isStopping ends the pass before its next claim */
 export async function runQueue(
-  parts: WriteDeps,
-  stopped: () => boolean,
+  deps: WriteDeps,
+  isStopping: () => boolean,
   now: Instant,
 ): Promise<QueuePass> {
-  const blockedUntil = parts.upstream.blockedUntil('app-write');
+  const blockedUntil = deps.upstream.blockedUntil('app-write');
   if (blockedUntil !== undefined) return { sent: 0, nextAt: blockedUntil };
-  if (await parts.serviceDown()) return { sent: 0, nextAt: undefined };
+  if (await deps.serviceDown()) return { sent: 0, nextAt: undefined };
   let sent = 0;
-  while (sent < PASS_MAX && !stopped()) {
-    const claimed = await parts.operations.claimQueued(now, AT_ONCE);
+  while (sent < SENDS_PER_PASS_MAX && !isStopping()) {
+    const claimed = await deps.operations.claimQueued(now, CONCURRENT_SENDS_MAX);
     if (claimed.length === 0) return { sent, nextAt: undefined };
-    const gone = await Promise.all(claimed.map((write) => sendQueued(parts, write)));
+    const concluded = await Promise.all(claimed.map((write) => sendQueued(deps, write)));
     sent += claimed.length;
-    if (gone.includes(false)) return { sent, nextAt: undefined };
+    if (concluded.includes(false)) return { sent, nextAt: undefined };
   }
   return { sent, nextAt: now };
 }
 
-/** Sends one; false when it went back to the queue, or its outcome is not recorded yet. */
-async function sendQueued(parts: WriteDeps, queued: QueuedSend): Promise<boolean> {
+/** False when the write was queued again, or its outcome is not recorded yet. */
+async function sendQueued(deps: WriteDeps, queued: QueuedSend): Promise<boolean> {
   const { id, method, path, contentType, body, sendDeadlineAt, expiresAt } = queued;
   const plain = path.split('?')[0] ?? path;
-  const classified = classify(method, plain);
-  const family = classified.what === 'write' ? classified.family : 'other';
-  const { operation } = await sendAndConclude(parts, {
+  const route = routeOf(method, plain);
+  const family = route.type === 'write' ? route.family : 'other';
+  const { operation } = await sendAndConclude(deps, {
     operationId: id,
     method,
     path,
-    host: hostOf(plain),
+    host: route.host,
     headers: [
       ['accept', 'application/json'],
       ...(contentType === null ? [] : [['content-type', contentType] as [string, string]]),

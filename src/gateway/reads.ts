@@ -1,26 +1,25 @@
 /**
- * What changes no token: reads, and the authorization host whatever its method. Its answers go
- * through unchanged, the large ones piece by piece; none is recorded, and those of the
- * authorization host are not even looked at.
+ * Forwards reads, and every request to the authorization host. Answers are returned unchanged, large
+ * ones as a stream. Reads may serve as passive observations; requests to the authorization host are
+ * neither recorded nor logged.
  */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { ForwardRequest, Head, Sink, Upstream } from '../upstream/upstream.ts';
 import { writeHead } from './http.ts';
-import { type Answer, passedOn, throttled } from './replies.ts';
-import type { Request } from './routes.ts';
+import { forwardedResponse, type GatewayResponse, throttledFailure } from './responses.ts';
+import type { Host, Request } from './routes.ts';
 
 export interface ReadDeps {
   upstream: Upstream;
   clock: Clock;
-  /** Called with what an app read, since it is a look that cost nothing. */
-  observed: (seen: ObservedRead) => void;
+  /** Called with every answered read, as a possible passive observation. */
+  onRead: (read: AnsweredRead) => void;
   readTimeoutMs: number;
 }
 
-/** A read of an app that the service answered. */
-export interface ObservedRead {
+export interface AnsweredRead {
   path: string;
   query: string;
   status: number;
@@ -29,42 +28,38 @@ export interface ObservedRead {
   endedAt: number;
 }
 
-export interface PassedRead {
+export interface ForwardedRead {
   request: Request;
-  query: string;
-  host: 'base' | 'auth' | 'tx';
-  headers: [string, string][];
+  host: Host;
   authorization: ForwardRequest['authorization'];
 }
 
-/** Forwards it. Answers undefined when the answer went to the caller already, as a stream. */
-export async function passRead(
-  parts: ReadDeps,
-  read: PassedRead,
-  response: ServerResponse,
-): Promise<Answer | undefined> {
-  const { request, query, host } = read;
-  if (host !== 'auth') refuseWhileBlocked(parts);
-  const forwarded = await parts.upstream.forward({
-    method: request.method,
-    path: `${request.path}${query}`,
+/** Returns undefined when the answer was streamed to the caller. */
+export async function forwardRead(
+  deps: ReadDeps,
+  { request, host, authorization }: ForwardedRead,
+  outgoing: ServerResponse,
+): Promise<GatewayResponse | undefined> {
+  const { method, path, query, headers, body } = request;
+  if (host !== 'auth') refuseWhileBlocked(deps);
+  const { answer, outcome, startedAt, endedAt, streamed } = await deps.upstream.forward({
+    method,
+    path: `${path}${query}`,
     host,
-    headers: read.headers,
-    body: request.body,
-    authorization: read.authorization,
+    headers,
+    body,
+    authorization,
     family: 'read',
-    deadlineAt: parts.clock.now() + parts.readTimeoutMs,
-    overflow: (head, begun, stop) => streamTo(response, head, begun, stop),
+    deadlineAt: deps.clock.now() + deps.readTimeoutMs,
+    overflow: (head, begun, stop) => streamTo(outgoing, head, begun, stop),
   });
-  const { answer, outcome, startedAt, endedAt, streamed } = forwarded;
   if (streamed) return undefined;
   if (answer?.complete) {
-    const { status, body } = answer;
-    if (host !== 'auth')
-      parts.observed({ path: request.path, query, status, body, startedAt, endedAt });
-    return passedOn(answer, request.method === 'HEAD' ? lengthIn(answer) : []);
+    const { status, body: bytes } = answer;
+    if (host !== 'auth') deps.onRead({ path, query, status, body: bytes, startedAt, endedAt });
+    return forwardedResponse(answer, method === 'HEAD' ? contentLength(answer) : []);
   }
-  if (outcome.class === 'unavailable') throw throttled(outcome.retryAt, endedAt);
+  if (outcome.class === 'unavailable') throw throttledFailure(outcome.retryAt, endedAt);
   const cause = 'cause' in outcome ? outcome.cause : undefined;
   throw new Failure(
     outcome.class === 'not_sent' ? 'upstream_not_reached' : 'upstream_unreadable',
@@ -72,26 +67,25 @@ export async function passRead(
   );
 }
 
-/** The service asked reads of apps to wait: we answer for it, and send nothing. */
+/** @throws Failure `upstream_throttled` while the service asks the reads of apps to wait */
 function refuseWhileBlocked({ upstream, clock }: ReadDeps): void {
   const until = upstream.blockedUntil('app-read');
-  if (until !== undefined) throw throttled(until, clock.now());
+  if (until !== undefined) throw throttledFailure(until, clock.now());
 }
 
-/** Begins a large answer; from here on it comes as fast as the caller reads. */
-function streamTo(response: ServerResponse, head: Head, begun: Uint8Array, stop: () => void): Sink {
-  const { status, headers } = passedOn({ ...head, body: begun }, lengthIn(head));
-  writeHead(response, { status, headers });
-  response.once('close', stop);
-  response.write(begun);
+/** Starts a streamed response; the service is then read as fast as the caller reads. */
+function streamTo(outgoing: ServerResponse, head: Head, begun: Uint8Array, stop: () => void): Sink {
+  writeHead(outgoing, forwardedResponse({ ...head, body: begun }, contentLength(head)));
+  outgoing.once('close', stop);
+  outgoing.write(begun);
   return {
-    write: (piece) => response.write(piece),
-    drained: (go) => void response.once('drain', go),
-    end: () => void response.end(),
-    cut: () => void response.destroy(),
+    write: (piece) => outgoing.write(piece),
+    drained: (go) => void outgoing.once('drain', go),
+    end: () => void outgoing.end(),
+    cut: () => void outgoing.destroy(),
   };
 }
 
-function lengthIn({ headers }: Head): [string, string][] {
+function contentLength({ headers }: Head): [string, string][] {
   return headers.filter(([name]) => name.toLowerCase() === 'content-length');
 }

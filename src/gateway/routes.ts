@@ -1,34 +1,37 @@
 /**
- * What a request to the service is. One table knows every write of interface section 4; everything
- * is recorded through the same description, and a write path that nobody has heard of is `other`.
- * Pure.
+ * The routes of the service's API: which requests are writes, of which kind, and to which host they
+ * go. A table lists every write of interface section 4; other writes have the kind `other`. Pure.
  */
 
 import { wholeOf } from '../kernel/amounts.ts';
 import { canonicalJson, type Json, sha256Hex, tryParseJson } from '../kernel/json.ts';
-import type { Kind, WriteFields } from '../operations/operations.ts';
+import type { Kind } from '../kernel/kinds.ts';
+import type { WriteFields } from '../operations/operations.ts';
 
-/** Which host of the service a path belongs to (design, section 4, gateway). */
+/** The hosts of the service. */
 export type Host = 'base' | 'auth' | 'tx';
 
 export interface Request {
   method: string;
-  /** The raw path, without the query. */
+  /** Raw, without the query. */
   path: string;
+  /** With its question mark, or empty. */
+  query: string;
   contentType: string | undefined;
+  /** The headers that are forwarded. */
+  headers: [string, string][];
   body: Uint8Array;
 }
 
-/** What the head of a request says, before its body is read. */
-export type Classified =
-  | { what: 'read'; host: Host }
-  /** Authorization and maintenance: passed through, never recorded, never logged. */
-  | { what: 'private'; host: 'auth' }
-  | { what: 'write'; host: Host; kind: Kind; family: Family };
+/** What method and path determine, before the body is read. */
+export type Route =
+  | { type: 'read'; host: Host }
+  /** Authorization and maintenance: needs no key, is neither recorded nor logged. */
+  | { type: 'unauthenticated'; host: 'auth' }
+  | { type: 'write'; host: Host; kind: Kind; family: Family };
 
-export type Description =
-  | Exclude<Classified, { what: 'write' }>
-  | (Extract<Classified, { what: 'write' }> & { fields: WriteFields });
+/** The route of a write, with the fields of its path and body. */
+export type WriteRoute = Extract<Route, { type: 'write' }> & { fields: WriteFields };
 
 export type Family = 'transaction' | 'nft' | 'other';
 
@@ -38,27 +41,28 @@ interface WriteRow {
   path: RegExp;
   kind: Kind;
   family: Family;
+  /** @param path the groups of the pattern */
   fields: (values: Values, path: readonly string[]) => WriteFields;
 }
 
-/** A slash at the end names the same thing: a server may take either. */
+/** Servers may accept a trailing slash. */
 const END = '/?$';
 const NFT = '^/v1/chain/erc721/(\\d+)';
 const token = (v: Values) => ({
-  toAddr: party(v.toAddr),
+  toAddr: addressIn(v.toAddr),
   tokenUri: text(v.tokenURI),
   metaData: text(v.metaData),
   extraData: text(v.extraData),
 });
 const money = (v: Values) => ({
-  fromAddr: party(v.fromAddr),
-  toAddr: party(v.toAddr),
+  fromAddr: addressIn(v.fromAddr),
+  toAddr: addressIn(v.toAddr),
   amount: whole(v.amount),
   feeAmount: whole(v.feeAmount),
   reasonType: text(v.reasonType),
 });
 
-/** Every write of the interface; the order does not matter, no two rows match the same request. */
+/** At most one row matches a request. */
 export const WRITES: readonly WriteRow[] = [
   {
     method: 'POST',
@@ -104,8 +108,8 @@ export const WRITES: readonly WriteRow[] = [
     fields: (v, [contract]) => ({
       contractId: whole(contract),
       tokenId: whole(v.tokenId),
-      fromAddr: party(v.fromAddr),
-      toAddr: party(v.toAddr),
+      fromAddr: addressIn(v.fromAddr),
+      toAddr: addressIn(v.toAddr),
     }),
   },
   {
@@ -134,53 +138,46 @@ export const WRITES: readonly WriteRow[] = [
   },
 ];
 
-/** Methods that change nothing (RFC 9110, section 9.2.1), as far as they can be forwarded. */
+/** Safe methods (RFC 9110, section 9.2.1). The gateway refuses TRACE. */
 const SAFE = ['GET', 'HEAD', 'OPTIONS'];
 
-/** What a request is by its method and raw path. Never fails. */
-export function classify(method: string, path: string): Classified {
+/** @param path raw, without the query */
+export function routeOf(method: string, path: string): Route {
   const host = hostOf(path);
-  if (host === 'auth') return { what: 'private', host };
-  if (SAFE.includes(method)) return { what: 'read', host };
-  const { kind, family } = rowOf(method, path)?.row ?? { kind: 'other', family: 'other' };
-  return { what: 'write', host, kind, family };
+  if (host === 'auth') return { type: 'unauthenticated', host };
+  if (SAFE.includes(method)) return { type: 'read', host };
+  const { kind, family } = matchWrite(method, path)?.row ?? { kind: 'other', family: 'other' };
+  return { type: 'write', host, kind, family };
 }
 
-/**
- * Says what a request is. Never fails: fields that cannot be read are null, and the service judges
- * them.
- */
-export function describe(request: Request): Description {
-  const classified = classify(request.method, request.path);
-  if (classified.what !== 'write') return classified;
-  const found = rowOf(request.method, request.path);
-  const fields = found ? found.row.fields(valuesOf(request), found.parts) : {};
-  return { ...classified, fields };
+/** The fields of a write. Those that cannot be parsed are null; the service validates them. */
+export function fieldsOf(request: Request): WriteFields {
+  const match = matchWrite(request.method, request.path);
+  return match ? match.row.fields(valuesOf(request), match.groups) : {};
 }
 
-function rowOf(method: string, path: string): { row: WriteRow; parts: string[] } | undefined {
+function matchWrite(method: string, path: string): { row: WriteRow; groups: string[] } | undefined {
   for (const row of WRITES) {
     const match = row.method === method ? row.path.exec(path) : null;
-    if (match) return { row, parts: match.slice(1) };
+    if (match) return { row, groups: match.slice(1) };
   }
   return undefined;
 }
 
-export function hostOf(path: string): Host {
+function hostOf(path: string): Host {
   if (/^\/v1\/(oauth|system)(\/|$)/.test(path)) return 'auth';
   if (/^\/v1\/app\/token\/account\/?$/.test(path)) return 'base';
   return path.startsWith('/v1/app/token/') ? 'tx' : 'base';
 }
 
-/**
- * What makes two requests the same for an idempotency key: method, path with query, canonical body.
- */
-export function fingerprintOf(request: Request, query: string): string {
+/** Identifies repeats of a request: a hash of method, path, query and canonical body. */
+export function fingerprintOf(request: Request): string {
+  const { method, path, query } = request;
   const body = canonicalBody(request) ?? sha256Hex(request.body);
-  return sha256Hex(`${request.method}\n${request.path}${query}\n${body}`);
+  return sha256Hex(`${method}\n${path}${query}\n${body}`);
 }
 
-/** Undefined for what is not JSON, or nested so deeply that it has no canonical form. */
+/** Undefined for a body that is not JSON, or is nested too deeply. */
 function canonicalBody(request: Request): string | undefined {
   const parsed = isJson(request) ? tryParseJson(textOf(request.body)) : undefined;
   try {
@@ -196,7 +193,7 @@ function valuesOf(request: Request): Values {
   return parsed && typeof parsed === 'object' && !Array.isArray(parsed) ? parsed : {};
 }
 
-/** The content type of transaction bodies is not shown, so the body itself also counts. */
+/** The interface does not document the content type of transactions, so the body counts too. */
 export function isJson({ contentType, body }: Request): boolean {
   return /\bjson\b/i.test(contentType ?? '') || textOf(body).trimStart().startsWith('{');
 }
@@ -205,19 +202,19 @@ export function textOf(body: Uint8Array): string {
   return new TextDecoder().decode(body);
 }
 
-/** Texts are kept as they came, up to the size that a column is worth; NUL cannot be stored. */
+/** Postgres cannot store NUL and lone surrogates. */
 function text(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   return value.slice(0, TEXT_MAX).toWellFormed().replaceAll('\0', '\ufffd');
 }
 
-/** An address is looked up by index, whose entries are small; the service has none this long. */
-function party(value: unknown): string | null {
-  return text(value)?.slice(0, PARTY_MAX).toWellFormed() ?? null;
+/** Addresses are indexed, and index entries are small. */
+function addressIn(value: unknown): string | null {
+  return text(value)?.slice(0, ADDRESS_MAX).toWellFormed() ?? null;
 }
 
-const PARTY_MAX = 255;
-/** In UTF-16 units; more than the interface allows wherever it names a length. */
+/** In UTF-16 units; both exceed every length that the interface documents. */
+const ADDRESS_MAX = 255;
 const TEXT_MAX = 4_000;
 
 function whole(value: unknown): bigint | null {

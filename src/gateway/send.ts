@@ -1,29 +1,26 @@
 /**
- * From the first byte of a recorded write to its durable outcome. A write is sent again only when
- * it is proved that nothing left, a few times, within its deadline and this daemon's budget; every
- * send is a row before it happens. What left is never sent again here, but once after a 401 on the
- * managed token; what the service put off goes back to the queue, if its caller waits.
+ * Sends a recorded write and makes its outcome durable. A write is resent only after proof that no
+ * byte left, within its deadline and the retry budget of this daemon, and once after a 401 on the
+ * managed token. Every send is recorded before it happens.
  */
 
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Conclusion, Operation, Operations } from '../operations/operations.ts';
 import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
-import type { RetryBudget } from './retry-budget.ts';
 
-/** What a sender needs from the house. */
 export interface SendDeps {
   operations: Operations;
   upstream: Upstream;
   clock: Clock;
   log: Log;
-  /** False once this daemon no longer counts as alive: then it must not send. */
+  /** False when the heartbeat of this daemon has expired; then it must not send. */
   isAlive: () => boolean;
-  /** Called when an outcome was recorded, so that the later stages look at once. */
-  concluded: (operation: Operation) => void;
-  /** What sends again may cost; absent: nothing is sent again. */
-  retries?: RetryBudget;
-  /** How waits are waited; absent: in real time. */
+  /** Called after an outcome is recorded, to wake the later stages. */
+  onConcluded: (operation: Operation) => void;
+  /** Absent: nothing is resent. */
+  retryBudget?: RetryBudget;
+  /** Absent: real time. */
   pause?: typeof pause;
 }
 
@@ -35,30 +32,30 @@ export type Sendable = Pick<
 
 export interface Sent {
   forwarded: Forwarded;
-  /** Undefined when the outcome could not be recorded for too long. */
+  /** Undefined when the outcome could not be recorded in time. */
   operation: Operation | undefined;
 }
 
-/** Proofs that nothing left, which may be another the next time. */
-const WORTH_AGAIN: readonly NotSentCause[] = [
+/** Causes that may be temporary. */
+const RESENDABLE: readonly NotSentCause[] = [
   'connection_refused',
   'connect_timeout',
   'name_lookup',
   'tls',
   'not_connected',
 ];
-const AGAIN_MAX = 2;
-const AGAIN_AFTER_MS = 100;
-/** How long a caller waits for its outcome to become durable while the database is away. */
-const RECORD_OUTCOME_MS = 20_000;
-/** How long we go on trying after that, so that the service's own answer is not lost. */
-const KEEP_TRYING_MS = 600_000;
+const RESENDS_MAX = 2;
+const RESEND_AFTER_MS = 100;
+/** How long a caller waits for its outcome to become durable while the database is unavailable. */
+const RECORD_WAIT_MS = 20_000;
+/** How long recording is retried in total, so that the service's answer is not lost. */
+const RECORD_RETRY_MS = 600_000;
 
-/** Sends, again where that is proved harmless, and makes the outcome durable. Never rejects. */
-export async function sendAndConclude(parts: SendDeps, write: Sendable): Promise<Sent> {
-  const forwarded = await send(parts, write);
+/** Sends a write and makes its outcome durable. Never rejects. */
+export async function sendAndConclude(deps: SendDeps, write: Sendable): Promise<Sent> {
+  const forwarded = await send(deps, write);
   const { answer, outcome, endedAt, appNo } = forwarded;
-  const operation = await conclude(parts, {
+  const operation = await conclude(deps, {
     operationId: write.operationId,
     outcome,
     answer,
@@ -68,24 +65,24 @@ export async function sendAndConclude(parts: SendDeps, write: Sendable): Promise
   return { forwarded, operation };
 }
 
-async function send(parts: SendDeps, write: Sendable): Promise<Forwarded> {
-  const { clock, upstream, retries } = parts;
+async function send(deps: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, upstream, retryBudget } = deps;
   const { deadlineAt } = write;
-  retries?.earn();
-  for (let again = 0; ; again++) {
-    const forwarded = await forwardOnce(parts, write);
+  retryBudget?.earn();
+  for (let resends = 0; ; resends++) {
+    const forwarded = await forwardOnce(deps, write);
     const { outcome } = forwarded;
-    if (outcome.class !== 'not_sent' || !WORTH_AGAIN.includes(outcome.cause)) return forwarded;
-    const waitMs = AGAIN_AFTER_MS * 2 ** again;
-    if (again === AGAIN_MAX || clock.now() + waitMs >= deadlineAt) return forwarded;
-    if (upstream.blockedUntil('app-write') !== undefined || !retries?.take()) return forwarded;
-    await (parts.pause ?? pause)(waitMs);
-    if (!(await mayAgain(parts, write, outcome.cause))) return forwarded;
+    if (outcome.class !== 'not_sent' || !RESENDABLE.includes(outcome.cause)) return forwarded;
+    const waitMs = RESEND_AFTER_MS * 2 ** resends;
+    if (resends === RESENDS_MAX || clock.now() + waitMs >= deadlineAt) return forwarded;
+    if (upstream.blockedUntil('app-write') !== undefined || !retryBudget?.take()) return forwarded;
+    await (deps.pause ?? pause)(waitMs);
+    if (!(await recordResend(deps, write, outcome.cause))) return forwarded;
   }
 }
 
-function forwardOnce(parts: SendDeps, write: Sendable): Promise<Forwarded> {
-  const { clock, operations, upstream, isAlive } = parts;
+function forwardOnce(deps: SendDeps, write: Sendable): Promise<Forwarded> {
+  const { clock, operations, upstream, isAlive } = deps;
   const { operationId, deadlineAt, ...request } = write;
   return upstream.forward({
     ...request,
@@ -95,37 +92,63 @@ function forwardOnce(parts: SendDeps, write: Sendable): Promise<Forwarded> {
   });
 }
 
-/** The row of the next send; without it there is none, and the proof of the last one stands. */
-async function mayAgain(parts: SendDeps, write: Sendable, after: string): Promise<boolean> {
+/** False when the resend could not be recorded; then the write is not resent. */
+async function recordResend(deps: SendDeps, write: Sendable, after: string): Promise<boolean> {
   const { operationId, deadlineAt } = write;
   try {
-    await parts.operations.recordResend(operationId, after, deadlineAt);
+    await deps.operations.recordResend(operationId, after, deadlineAt);
     return true;
   } catch (err) {
-    parts.log.warn({ err, operationId }, 'not sent again');
+    deps.log.warn({ err, operationId }, 'resend not recorded, write not resent');
     return false;
   }
 }
 
-/** Makes the outcome durable, however long the database takes. */
+/** Retries while the database is unavailable. */
 async function conclude(
-  { operations, clock, log, concluded, pause: wait = pause }: SendDeps,
+  { operations, clock, log, onConcluded, pause: wait = pause }: SendDeps,
   conclusion: Conclusion,
 ): Promise<Operation | undefined> {
-  const keepTrying = async () => {
-    const giveUpAt = clock.now() + KEEP_TRYING_MS;
+  const record = async () => {
+    const giveUpAt = clock.now() + RECORD_RETRY_MS;
     for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 2_000)) {
       try {
         const operation = await operations.conclude(conclusion);
-        concluded(operation);
+        onConcluded(operation);
         return operation;
       } catch (error) {
         const { operationId } = conclusion;
-        log.error({ err: error, operationId }, 'an outcome could not be recorded yet');
+        log.error({ err: error, operationId }, 'outcome not recorded yet');
         if (clock.now() > giveUpAt) return undefined;
         await wait(waitMs);
       }
     }
   };
-  return withDeadline(keepTrying(), RECORD_OUTCOME_MS, () => undefined);
+  return withDeadline(record(), RECORD_WAIT_MS, () => undefined);
+}
+
+const RETRY_SHARE = 0.1;
+const RETRIES_SAVED_MAX = 10;
+
+/** Allows one resend per ten first sends, and saves up to ten. */
+export interface RetryBudget {
+  /** Counts a first send. */
+  earn(): void;
+  /** False when no resend is left. */
+  take(): boolean;
+}
+
+export function makeRetryBudget(): RetryBudget {
+  let saved = RETRIES_SAVED_MAX;
+  return {
+    earn() {
+      saved = Math.min(RETRIES_SAVED_MAX, saved + RETRY_SHARE);
+    },
+    take() {
+      // Ten additions of a tenth may be slightly less than one.
+      if (saved < 1 - 1e-9) return false;
+      saved -= 1;
+      return true;
+    },
+  };
 }

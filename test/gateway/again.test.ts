@@ -1,7 +1,7 @@
 /** A write is sent again only when nothing left: a few times, each a row, within a budget. */
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeRetryBudget } from '../../src/gateway/retry-budget.ts';
+import { makeRetryBudget } from '../../src/gateway/send.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { BODY, GIVE, openRig, type Rig } from './gateway-house.ts';
 

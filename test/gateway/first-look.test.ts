@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { makePreImages } from '../../src/daemon/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
-import type { WriteDescription } from '../../src/gateway/gateway.ts';
+import type { WriteRoute } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import type { Observer, TargetRef } from '../../src/observer/observer.ts';
@@ -19,15 +19,15 @@ const AT = Date.UTC(2026, 10, 21);
 let wallets = 0;
 const freshAddr = () => `0xAb${String(wallets++).padStart(38, '0')}`;
 
-const give = (toAddr: string, fromAddr: string | null = null): WriteDescription => ({
-  what: 'write',
+const give = (toAddr: string, fromAddr: string | null = null): WriteRoute => ({
+  type: 'write',
   host: 'tx',
   kind: fromAddr === null ? 'give' : 'transfer',
   family: 'transaction',
   fields: { fromAddr, toAddr, amount: 1n },
 });
-const burn = (tokenId: bigint | null): WriteDescription => ({
-  what: 'write',
+const burn = (tokenId: bigint | null): WriteRoute => ({
+  type: 'write',
   host: 'base',
   kind: 'burn',
   family: 'nft',

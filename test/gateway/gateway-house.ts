@@ -8,10 +8,10 @@ import { makeHttpServer } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import {
+  type AnsweredRead,
   type Gateway,
   type GatewayDeps,
   makeGateway,
-  type ObservedRead,
 } from '../../src/gateway/gateway.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
@@ -67,7 +67,7 @@ export interface Rig {
   keys: Keys;
   operations: Operations;
   gateway: Gateway;
-  observed: ObservedRead[];
+  observed: AnsweredRead[];
   logged(): string;
   close(): Promise<void>;
 }
@@ -221,7 +221,7 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
   const settings = wanted.operations ?? operationsDefaults;
   const operations = makeOperations({ db, clock, ids, daemon, outbox, settings });
   const keys = makeKeys({ db: wanted.keysDb ?? db, clock, random: systemRandom, ids });
-  const observed: ObservedRead[] = [];
+  const observed: AnsweredRead[] = [];
   const gateway = makeGateway({
     operations,
     upstream,
@@ -230,13 +230,13 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
     log,
     metrics,
     preImage: async () => null,
-    heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
+    findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),
     serviceDown: async () => wanted.serviceDown?.() ?? false,
     openPathsPerS: wanted.openPathsPerS ?? 10_000,
     queueTtlMs: 60_000,
     isAlive: wanted.isAlive ?? (() => true),
-    concluded: () => {},
-    observed: (seen) => observed.push(seen),
+    onConcluded: () => {},
+    onRead: (read) => observed.push(read),
     bodyBytesMax: wanted.bodyBytesMax ?? 1_048_576,
     concurrencyMax: wanted.concurrencyMax ?? 100,
     readTimeoutMs: 5_000,

@@ -180,10 +180,10 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({ db, daemon, ids, operations, books, outbox, settings: SETTINGS }),
     write: {
-      ...{ operations, upstream, clock, log, isAlive: () => true, concluded: () => {} },
+      ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },
       ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
       preImage: makePreImages({ db, observer, upstream, log, ownWallets, firstPollMs: 1_000 }),
-      heldBy: (owner, key) => findByIdempotencyKey(db, owner, key),
+      findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),
     },
   };
 }

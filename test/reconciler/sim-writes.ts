@@ -1,6 +1,6 @@
 /** What the apps of a simulated story ask for, and what happens to it on the way. */
-import { describe } from '../../src/gateway/routes.ts';
-import { type IncomingWrite, runWrite } from '../../src/gateway/writes.ts';
+import { fieldsOf, type Request, routeOf } from '../../src/gateway/routes.ts';
+import { runWrite, type WriteInput } from '../../src/gateway/writes.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
 import type { Kind, WriteFields } from '../../src/operations/operations.ts';
@@ -72,21 +72,19 @@ function dying({ write }: SimDaemon, crash: Crash, { time }: World): SimDaemon['
   return { ...write, upstream: { ...write.upstream, forward } };
 }
 
-function incomingOf(world: World, entry: Asked): IncomingWrite {
+function incomingOf(world: World, entry: Asked): WriteInput {
   const request = requestOf(entry);
-  const description = describe(request);
-  if (description.what !== 'write') throw new Error(`no write: ${request.path}`);
+  const route = routeOf(request.method, request.path);
+  if (route.type !== 'write') throw new Error(`no write: ${request.path}`);
   const own = ['set_extra_data', 'transfer_from'].includes(entry.kind);
   const token = world.tokens.get(entry.fields.fromAddr ?? '');
   return {
     request,
-    query: `?sim=${entry.name}`,
-    description,
+    route: { ...route, fields: fieldsOf(request) },
     caller: { owner: 'app', keyId: 'key', scopes: ['gateway'] },
     idempotencyKey: undefined,
     reference: entry.name,
     ownToken: own ? `Bearer ${token}` : undefined,
-    headers: [['content-type', request.contentType]],
   };
 }
 
@@ -156,8 +154,12 @@ function tokenWish(world: World, dice: number): Wish | undefined {
 }
 
 /** The request as an app writes it. */
-function requestOf({ name, kind, fields }: Asked) {
+function requestOf({ name, kind, fields }: Asked): Request {
   const { operationNo, fromAddr, toAddr, amount, feeAmount } = fields;
+  const common = (contentType: string) => ({
+    ...{ query: `?sim=${name}`, contentType },
+    headers: [['content-type', contentType] as [string, string]],
+  });
   const payment = {
     give: `/v1/app/token/operations/${operationNo}/give`,
     receive_from: '/v1/app/token/operations/receive-from',
@@ -169,8 +171,12 @@ function requestOf({ name, kind, fields }: Asked) {
       ...(toAddr ? { toAddr } : {}),
       ...{ amount, ...(kind === 'give' ? {} : { feeAmount }), reasonType: name },
     });
-    const contentType = 'application/json';
-    return { method: 'POST', path: payment, contentType, body: Buffer.from(body) };
+    return {
+      ...common('application/json'),
+      method: 'POST',
+      path: payment,
+      body: Buffer.from(body),
+    };
   }
   const base = `/v1/chain/erc721/${fields.contractId}`;
   const form = new URLSearchParams();
@@ -191,9 +197,9 @@ function requestOf({ name, kind, fields }: Asked) {
     set_extra_data: `${base}/tokens/${fields.tokenId}/set-extra-data`,
   }[kind as string];
   return {
+    ...common('application/x-www-form-urlencoded'),
     method: kind === 'set_extra_data' ? 'PUT' : 'POST',
     path: path ?? base,
-    contentType: 'application/x-www-form-urlencoded',
     body: Buffer.from(form.toString()),
   };
 }

@@ -1,12 +1,11 @@
-/** Whether a caller chose to wait, and until when. */
 import { describe, expect, it } from 'vitest';
-import { waitsUntil } from '../../src/gateway/preference.ts';
+import { waitsUntil } from '../../src/gateway/headers.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21);
 const DAY = 86_400_000;
 
-describe('A caller', () => {
+describe('A write', () => {
   it.each([
     [undefined, undefined, undefined],
     ['', undefined, undefined],
@@ -15,7 +14,7 @@ describe('A caller', () => {
     ['respond-async', undefined, NOW + 60_000],
     ['Respond-Async', isoText(NOW + 5), NOW + 5],
     ['wait=10, respond-async;x=1', isoText(NOW + 7 * DAY), NOW + 7 * DAY],
-  ])('That prefers %j, until %j, waits until %j', (prefer, expires, until) => {
+  ])('with Prefer %j and Tallyhook-Expires %j waits until %j', (prefer, expires, until) => {
     expect(waitsUntil(prefer, expires, NOW, 60_000)).toBe(until);
   });
 
@@ -26,7 +25,7 @@ describe('A caller', () => {
     '2026-11-20T23:59:59Z',
     isoText(NOW),
     isoText(NOW + 7 * DAY + 1),
-  ])('That waits until %j is refused', (expires) => {
+  ])('with Tallyhook-Expires %j is refused', (expires) => {
     expect(() => waitsUntil('respond-async', expires, NOW, 60_000)).toThrow(
       expect.objectContaining({ code: 'invalid_request' }),
     );

@@ -1,42 +1,43 @@
-/**
- * What the gateway says itself, and what of the service's answers it passes on. Pure.
- */
-
+/** The gateway's responses: forwarded answers, replays, and its own. Pure. */
 import type { Instant } from '../kernel/clock.ts';
-import { Failure, problemOf } from '../kernel/errors.ts';
+import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
 import { type Json, jsonText } from '../kernel/json.ts';
-import { type KeyedOperation, type Operation, operationFields } from '../operations/operations.ts';
+import {
+  type KeyedOperation,
+  type Operation,
+  operationFields,
+  type State,
+} from '../operations/operations.ts';
 
-/** An answer as bytes: what is written to the caller, unchanged. */
-export interface Answer {
+export interface GatewayResponse {
   status: number;
   headers: [string, string][];
   body: Uint8Array;
 }
 
-/** The headers of the service that a caller gets; the rest belongs to the connection. */
-const PASSED_ON = new Set([
+/** The service's headers that are returned to the caller. */
+const RETURNED_HEADERS = new Set([
   'content-type',
   'location',
   'retry-after',
   'www-authenticate',
   'set-cookie',
-  // Without these the bytes cannot be read, a token could be cached, and a 405 says nothing.
   'content-encoding',
   'cache-control',
   'allow',
 ]);
 
-/** The service's answer as the caller gets it: status and body bytes as they came. */
-export function passedOn(answer: Answer, extra: [string, string][] = []): Answer {
-  const headers = answer.headers.filter(([name]) => PASSED_ON.has(name.toLowerCase()));
+/** An answer of the service, with status and body unchanged. */
+export function forwardedResponse(
+  answer: GatewayResponse,
+  extra: [string, string][] = [],
+): GatewayResponse {
+  const headers = answer.headers.filter(([name]) => RETURNED_HEADERS.has(name.toLowerCase()));
   return { status: answer.status, headers: [...headers, ...extra], body: answer.body };
 }
 
-/**
- * One of our own refusals as a problem document (RFC 9457), with Retry-After where it names a wait.
- */
-export function problemAnswer(error: unknown, extra: [string, string][] = []): Answer {
+/** A problem document (RFC 9457); its member `retry_after_s` also becomes Retry-After. */
+export function problemResponse(error: unknown, extra: [string, string][] = []): GatewayResponse {
   const problem = problemOf(error);
   const wait = problem.retry_after_s;
   const headers: [string, string][] = [['content-type', 'application/problem+json'], ...extra];
@@ -44,22 +45,19 @@ export function problemAnswer(error: unknown, extra: [string, string][] = []): A
   return { status: problem.status, headers, body: Buffer.from(jsonText(problem)) };
 }
 
-/** The service set a deadline for this class of traffic: its remaining seconds, in our own 429. */
-export function throttled(
+/** @param until the Retry-After deadline that the service set for this class of traffic */
+export function throttledFailure(
   until: Instant | undefined,
   now: Instant,
   members: Record<string, unknown> = {},
 ): Failure {
   const wait =
     until === undefined ? {} : { retry_after_s: Math.max(1, Math.ceil((until - now) / 1000)) };
-  return new Failure('upstream_throttled', 'the service set this deadline', {
-    ...members,
-    ...wait,
-  });
+  return new Failure('upstream_throttled', 'the service set Retry-After', { ...members, ...wait });
 }
 
-/** The service's own way of saying 401 on that path (interface, sections 7.1 and 7.2). */
-export function unauthorizedAnswer(path: string): Answer {
+/** A 401 in the format of the service on that path (interface, sections 7.1 and 7.2). */
+export function unauthorizedResponse(path: string): GatewayResponse {
   const headers: [string, string][] = [['content-type', 'application/json']];
   const message = 'Unauthorized: send Authorization: Bearer thk_… or Tallyhook-Key: thk_…';
   if (path.startsWith('/v1/app/')) {
@@ -73,20 +71,18 @@ export function unauthorizedAnswer(path: string): Answer {
   return { status: 200, headers, body: Buffer.from(jsonText(body)) };
 }
 
-/** The headers that tell a caller which operation this was. */
 export function operationHeaders(operation: Operation): [string, string][] {
   return [
     ['tallyhook-operation', operation.id],
-    ['tallyhook-outcome', callerOutcome(operation)],
+    ['tallyhook-outcome', operation.state === 'undecided' ? 'unknown' : operation.state],
   ];
 }
 
-function callerOutcome({ state }: Operation): string {
-  return state === 'unknown' || state === 'undecided' ? 'unknown' : state;
-}
-
-/** The caller chose to wait: its operation as it stands, and where to ask for it again. */
-export function queuedAnswer(operation: Operation, extra: [string, string][] = []): Answer {
+/** A 202 with the operation and its address, for a caller that chose to wait. */
+export function queuedResponse(
+  operation: Operation,
+  extra: [string, string][] = [],
+): GatewayResponse {
   const body = { id: operation.id, ...operationFields(operation) };
   return {
     status: 202,
@@ -101,40 +97,36 @@ export function queuedAnswer(operation: Operation, extra: [string, string][] = [
   };
 }
 
-/** What a repeat of an idempotent write is answered; nothing is ever sent for it. */
-export function replayAnswer(held: KeyedOperation, fingerprint: string): Answer {
+/** The errors that repeats get of operations without an answer to replay. */
+const REPLAY_ERRORS: Partial<Record<State, ErrorCode>> = {
+  recorded: 'idempotency_in_flight',
+  sending: 'idempotency_in_flight',
+  unknown: 'outcome_unknown',
+  undecided: 'outcome_unknown',
+  not_executed: 'not_executed',
+  cancelled: 'not_executed',
+};
+
+/** The response to a repeat of an idempotent write. */
+export function replayResponse(held: KeyedOperation, fingerprint: string): GatewayResponse {
   const { operation, answer } = held;
   const members = { operation_id: operation.id, state: operation.state };
   if (held.fingerprint !== fingerprint) {
-    return problemAnswer(new Failure('idempotency_mismatch', undefined, members));
+    return problemResponse(new Failure('idempotency_mismatch', undefined, members));
   }
-  const headers = [
-    ...operationHeaders(operation),
-    ['idempotency-replayed', 'true'] as [string, string],
-  ];
-  switch (operation.state) {
-    case 'queued':
-      return queuedAnswer(operation, [['idempotency-replayed', 'true']]);
-    case 'recorded':
-    case 'sending':
-      return problemAnswer(new Failure('idempotency_in_flight', undefined, members), headers);
-    case 'unknown':
-    case 'undecided':
-      return problemAnswer(new Failure('outcome_unknown', undefined, members), headers);
-    case 'not_executed':
-    case 'cancelled':
-      return problemAnswer(new Failure('not_executed', undefined, members), headers);
-    default:
-      break;
-  }
+  const replayed: [string, string] = ['idempotency-replayed', 'true'];
+  if (operation.state === 'queued') return queuedResponse(operation, [replayed]);
+  const headers = [...operationHeaders(operation), replayed];
+  const code = REPLAY_ERRORS[operation.state];
+  if (code) return problemResponse(new Failure(code, undefined, members), headers);
   const answered = operation.effectiveBasis === 'answer' || operation.state === 'rejected';
   if (answered && answer.status !== null && answer.body) {
     const stored = { status: answer.status, headers: pairs(answer.headers), body: answer.body };
-    return passedOn(stored, headers);
+    return forwardedResponse(stored, headers);
   }
   const data = recoveredData(operation);
   if (!data)
-    return problemAnswer(new Failure('executed_without_number', undefined, members), headers);
+    return problemResponse(new Failure('executed_without_number', undefined, members), headers);
   return {
     status: 200,
     headers: [['content-type', 'application/json'], ...headers],
@@ -142,7 +134,7 @@ export function replayAnswer(held: KeyedOperation, fingerprint: string): Answer 
   };
 }
 
-/** The service's success data of an operation whose answer was lost but whose ids were found. */
+/** The service's success data for an operation with a lost answer; undefined without its ids. */
 function recoveredData({ kind, txHash, tokenId, txLogNo, txAppNo }: Operation) {
   if (txLogNo !== null && txAppNo !== null) return { tx_app_no: txAppNo, tx_log_no: txLogNo };
   if (txHash === null) return undefined;

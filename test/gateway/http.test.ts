@@ -1,9 +1,8 @@
-/** One spelling per path: what passes is what any other reader would read. */
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { targetOf } from '../../src/gateway/http.ts';
 
-describe('A target', () => {
+describe('A request target', () => {
   it.each([
     ['/v1/x', '/v1/x', ''],
     ['/v1/x?', '/v1/x', '?'],
@@ -12,7 +11,7 @@ describe('A target', () => {
     ['/v1/a%20b', '/v1/a%20b', ''],
     ['/v1/%C3%A9', '/v1/%C3%A9', ''],
     ['/v1/a:b@c,d;e=f', '/v1/a:b@c,d;e=f', ''],
-  ])('%s is taken as it is', (url, path, query) => {
+  ])('is split into path and query: %s', (url, path, query) => {
     expect(targetOf(url)).toEqual({ path, query });
   });
 
@@ -51,11 +50,11 @@ describe('A target', () => {
     '/v1/a%0Ab',
     '/v1/%5C..%5Cx',
     '/v1/x\t',
-  ])('%j is not found', (url) => {
+  ])('that is not in its normal form is not found: %j', (url) => {
     expect(() => targetOf(url)).toThrow(expect.objectContaining({ code: 'not_found' }));
   });
 
-  test('That passes is the path that any other reader sees in it', () => {
+  it('that is accepted has one path for every URL parser', () => {
     const piece = fc.constantFrom(
       '/',
       '.',

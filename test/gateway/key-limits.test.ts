@@ -1,15 +1,14 @@
-/** A request that could be read in two ways tells no amount. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { isAmbiguous } from '../../src/gateway/ambiguity.ts';
+import { isAmbiguous } from '../../src/gateway/key-limits.ts';
+import type { Request } from '../../src/gateway/routes.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
-const request = (body: string | Buffer, contentType?: string) => ({
-  ...{ method: 'POST', path: '/v1/app/token/accounts/transfer', contentType },
-  body: Buffer.from(body),
+const request = (body: string | Buffer, contentType?: string): Request => ({
+  ...{ method: 'POST', path: '/v1/app/token/accounts/transfer', query: '', headers: [] },
+  ...{ contentType, body: Buffer.from(body) },
 });
-const spaces = ' '.repeat(80);
 const both = '{"amount":1,"reasonType":"x&amount=99&toAddr=y"}';
 
 describe('A request', () => {
@@ -22,28 +21,29 @@ describe('A request', () => {
     ['amount=1&toAddr=x', undefined, false],
     ['amount=1&amount=2', undefined, true],
     ['', undefined, false],
-    // JSON to one and a form to the other.
+    // Valid as JSON and as a form.
     [both, JSON_TYPE, false],
     [both, 'application/vnd.api+json; charset=UTF-8', false],
     [both, undefined, true],
     [both, FORM, true],
     [both, `${FORM}; a=json`, true],
     ['{"amount":1,"reasonType":"r"}', FORM, false],
-    [`${spaces}${both}`, undefined, true],
+    [`${' '.repeat(80)}${both}`, undefined, true],
     ['[{"amount":99,"reasonType":"x&amount=1&y="}]', undefined, true],
     ['amount=1&toAddr=x', 'multipart/form-data; boundary=b', true],
     ['amount=1&toAddr=x', 'text/plain', true],
     ['{"amount":1}', 'application/json; charset=utf-7', true],
     [gzipSync('{"amount":1}'), JSON_TYPE, true],
-  ])('Whose body could be read in two ways is found: %s of type %s', (body, type, ambiguous) => {
-    expect(isAmbiguous(request(body, type), '')).toBe(ambiguous);
+  ])('with the body %s of type %s is ambiguous: %s', (body, type, ambiguous) => {
+    expect(isAmbiguous(request(body, type))).toBe(ambiguous);
   });
 
-  it('That is packed, or says something in its query, is found', () => {
-    const plain = request('{"amount":1}', JSON_TYPE);
-    expect(isAmbiguous(plain, '?x=1')).toBe(false);
-    expect(isAmbiguous(plain, '?x=1&amount=99')).toBe(true);
-    expect(isAmbiguous(plain, '?feeAmount=99')).toBe(true);
-    expect(isAmbiguous(plain, '', 'gzip')).toBe(true);
+  it.each<[string, Partial<Request>, boolean]>([
+    ['another query', { query: '?x=1' }, false],
+    ['an amount in the query', { query: '?x=1&amount=99' }, true],
+    ['a fee in the query', { query: '?feeAmount=99' }, true],
+    ['a content encoding', { headers: [['content-encoding', 'gzip']] }, true],
+  ])('with %s is ambiguous or not', (_what, more, ambiguous) => {
+    expect(isAmbiguous({ ...request('{"amount":1}', JSON_TYPE), ...more })).toBe(ambiguous);
   });
 });

@@ -1,0 +1,71 @@
+/** The headers of an app's request: those that are forwarded, and those that the gateway reads. */
+import type { IncomingMessage } from 'node:http';
+import { type Instant, parseInstant } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
+import { headerOf } from './http.ts';
+
+const FORWARDED = [
+  'content-type',
+  'content-encoding',
+  'accept',
+  'accept-language',
+  'user-agent',
+  'cookie',
+];
+
+export function forwardedHeaders(incoming: IncomingMessage): [string, string][] {
+  return FORWARDED.flatMap((name) => {
+    const value = headerOf(incoming, name);
+    return value === undefined ? [] : [[name, value] as [string, string]];
+  });
+}
+
+const LENGTH_MAX = 255;
+
+/** @throws Failure `invalid_request` */
+export function idempotencyKeyOf(incoming: IncomingMessage): string | undefined {
+  // The draft writes a quoted string (structured field), many clients a bare one; both are one key.
+  const key = boundedHeader(incoming, 'idempotency-key')?.replace(/^"(.*)"$/, '$1');
+  if (key === '') throw new Failure('invalid_request', 'idempotency-key must not be empty');
+  return key;
+}
+
+/** A header that is stored. @throws Failure `invalid_request` */
+export function boundedHeader(incoming: IncomingMessage, name: string): string | undefined {
+  const value = headerOf(incoming, name);
+  if (value === undefined) return undefined;
+  if (value.length === 0 || value.length > LENGTH_MAX || !/^[\x20-\x7e]+$/.test(value)) {
+    throw new Failure('invalid_request', `${name} must be 1 to ${LENGTH_MAX} printable characters`);
+  }
+  return value;
+}
+
+const TTL_MAX_MS = 7 * 86_400_000;
+
+/**
+ * Until when a write with `Prefer: respond-async` (RFC 7240) may wait; undefined without it.
+ * @param expires the header `Tallyhook-Expires`; `ttlMs` from now when it is absent
+ * @throws Failure `invalid_request` for an instant that is invalid, past, or too far ahead
+ */
+export function waitsUntil(
+  prefer: string | undefined,
+  expires: string | undefined,
+  now: Instant,
+  ttlMs: number,
+): Instant | undefined {
+  if (!prefersAsync(prefer)) return undefined;
+  if (expires === undefined) return now + ttlMs;
+  const at = parseInstant(expires.trim());
+  if (at === undefined)
+    throw new Failure('invalid_request', 'tallyhook-expires must be an RFC 3339 instant');
+  if (at <= now) throw new Failure('invalid_request', 'tallyhook-expires is past');
+  if (at > now + TTL_MAX_MS)
+    throw new Failure('invalid_request', 'tallyhook-expires is more than 7 days ahead');
+  return at;
+}
+
+function prefersAsync(prefer = ''): boolean {
+  return prefer
+    .split(',')
+    .some((preference) => /^respond-async$/i.test(preference.split(';')[0]?.trim() ?? ''));
+}
