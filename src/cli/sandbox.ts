@@ -1,6 +1,6 @@
 /**
  * `tallyhook sandbox`: the simulated service alone, until a signal ends it. A folder is used by one
- * sandbox at a time, be it this command's or a daemon's: two would write one journal.
+ * sandbox at a time, be it this command's or a daemon's: two would write one change log.
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ async function start(options: SandboxCommand, directory: string | undefined): Pr
       ...(directory ? { directory } : {}),
       clock: systemClock,
       log: makeLog('warn'),
-      liveliness: live === true,
+      backgroundTraffic: live === true,
     });
   } catch (error) {
     if (error instanceof Failure) throw error;

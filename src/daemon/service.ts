@@ -51,7 +51,7 @@ export async function openService(
     directory,
     clock: deps.clock,
     log: deps.log,
-    liveliness: config.sandbox.background_traffic,
+    backgroundTraffic: config.sandbox.background_traffic,
     settleMs: config.sandbox.settle_ms,
   });
   return {

@@ -1,12 +1,9 @@
 /**
- * The door of the sandbox: the service of the interface, complete, on one port of this machine.
- * The same port serves the three hosts of the interface and the control surface below
- * `/_sandbox`.
- *
- * It promises that the same seed, calls and clock give the same bytes, and, with a directory,
- * that no acknowledged effect is lost when the process is killed. It must never be taken for the
- * real service: its members need no password, and its control surface is open to whoever reaches
- * the port.
+ * The public module of the sandbox: the complete service of the interface, simulated, on one port.
+ * The port serves the three hosts of the interface and, below `/_sandbox`, the control surface.
+ * The same seed, calls and clock give the same bytes. With a directory, no acknowledged write is
+ * lost when the process is killed. There is no access control: members need no password, and every
+ * client that reaches the port can use the control surface.
  */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,24 +11,20 @@ import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../kernel/clock.ts';
 import { makeServer } from '../kernel/http-server.ts';
 import type { Log } from '../kernel/log.ts';
-import { enliven } from './chain/background-traffic.ts';
-import { resume } from './chain/chain.ts';
+import { scheduleBackgroundTraffic } from './chain/background-traffic.ts';
+import { resumeChain } from './chain/chain.ts';
 import { type Control, makeControl } from './control/control.ts';
 import { makeControlSurface } from './control/http.ts';
-import { makeRequestLog } from './control/request-log.ts';
-import { type Switches, switchesSchema } from './faults/switches.ts';
-import { buildApp, unreadable } from './http.ts';
-import { makeService } from './service.ts';
-import { noJournal, openJournal, readJournal } from './state/change-log.ts';
+import { buildApp, unreadable } from './http/app.ts';
+import { makePipeline } from './http/pipeline.ts';
+import { noChangeLog, openChangeLog, readChangeLog } from './state/change-log.ts';
 import type { Settings } from './state/records.ts';
-import { REDIRECT_URIS, sow } from './state/seeds.ts';
+import { makeRequestLog } from './state/request-log.ts';
+import { insertSeedData, REDIRECT_URIS } from './state/seed-data.ts';
+import { type Switches, switchesSchema } from './state/switches.ts';
 import { makeWorld, type World } from './world.ts';
 
-export type { Control } from './control/control.ts';
-export type { Switches } from './faults/switches.ts';
-export type { World } from './world.ts';
-
-/** One caller can neither hold connections for long without asking something, nor many of them. */
+/** Bounds on slow, idle and simultaneous connections. */
 const LIMITS = {
   requestTimeout: 30_000,
   headersTimeout: 10_000,
@@ -46,17 +39,17 @@ export interface SandboxOptions {
   clientSecret: string;
   /** Default 127.0.0.1. */
   host?: string;
-  /** Default 0: a free one. */
+  /** Default 0, which picks a free port. */
   port?: number;
-  /** Where the world is kept; absent: in memory only. */
+  /** The folder of the change log; without it, the world is in memory only. */
   directory?: string;
   clock: Clock;
   log?: Log;
-  /** Whether wallets and tokens change by themselves now and then. Default false. */
-  liveliness?: boolean;
-  /** Median time in which the chain settles a write. */
+  /** Whether wallets and tokens change now and then without a request. Default false. */
+  backgroundTraffic?: boolean;
+  /** Median settle time of the chain. */
   settleMs?: number;
-  /** Addresses to which authorization codes may be sent. */
+  /** Registered redirect URIs for authorization codes. */
   redirectUris?: string[];
   switches?: Partial<Switches>;
 }
@@ -64,25 +57,25 @@ export interface SandboxOptions {
 export interface Sandbox {
   url: string;
   port: number;
-  /** The state itself, for tests that look. */
+  /** The state, for tests. */
   world: World;
-  /** Everything that the control surface can do, without HTTP. */
+  /** The operations of the control surface, without HTTP. */
   control: Control;
-  /** Cuts what is open and ends; a second call changes nothing. */
+  /** Cuts all connections and closes the change log; a second call has no effect. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a sandbox. A world found in the directory goes on where it stopped, with the switches that
- * the options name laid over its own; its seed stays.
- * @throws Failure `bad_setting` for a damaged journal; whatever `listen` throws
+ * Starts a sandbox. A world in the directory continues and keeps its seed; switches in the options
+ * replace its own.
+ * @throws Failure `bad_setting` for a damaged change log; the error of `listen`
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const world = openWorld(options);
   const requests = makeRequestLog();
   const control = makeControl(world, requests);
-  const service = makeService(world, requests, options.log);
-  const app = buildApp(world, service, makeControlSurface(control), options.log);
+  const pipeline = makePipeline(world, requests, options.log);
+  const app = buildApp(world, pipeline, makeControlSurface(control), options.log);
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
     overrideGlobalObjects: false,
     errorHandler: () => {
@@ -91,8 +84,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     },
   });
   const server = makeServer(
-    (request, response, goOn) => {
-      goOn?.();
+    (request, response, proceed) => {
+      proceed?.();
       return listener(request, response);
     },
     (status) => unreadable(world, status),
@@ -118,17 +111,19 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 function openWorld(options: SandboxOptions): World {
   const { seed, clientId, clientSecret, clock, directory } = options;
-  const given: Partial<Switches> = { ...options.switches };
-  if (options.settleMs !== undefined) given.settle_median_ms = options.settleMs;
-  if (options.liveliness !== undefined) given.liveliness = options.liveliness;
+  const switches: Partial<Switches> = { ...options.switches };
+  if (options.settleMs !== undefined) switches.settle_median_ms = options.settleMs;
+  if (options.backgroundTraffic !== undefined) {
+    switches.background_traffic = options.backgroundTraffic;
+  }
   const settings: Settings = {
     seed,
     offset_ms: 0,
     window: null,
     redirect_uris: options.redirectUris ?? REDIRECT_URIS,
     fail_next: 0,
-    lively_at: null,
-    switches: switchesSchema.parse(given),
+    background_at: null,
+    switches: switchesSchema.parse(switches),
   };
   const app = {
     app_no: 101n,
@@ -136,18 +131,18 @@ function openWorld(options: SandboxOptions): World {
     client_id: clientId,
     client_secret: clientSecret,
   };
-  const lines = directory === undefined ? [] : readJournal(directory);
-  const journal = directory === undefined ? noJournal : openJournal(directory);
-  const world = makeWorld(app, clock, journal, settings, lines);
+  const lines = directory === undefined ? [] : readChangeLog(directory);
+  const changeLog = directory === undefined ? noChangeLog : openChangeLog(directory);
+  const world = makeWorld(app, clock, changeLog, settings, lines);
   if (lines.length === 0) {
     world.clear(settings);
-    sow(world);
+    insertSeedData(world);
   } else {
-    world.change({ switches: { ...world.switches(), ...given } });
+    world.change({ switches: { ...world.switches(), ...switches } });
     if (options.redirectUris) world.change({ redirect_uris: options.redirectUris });
   }
-  resume(world);
-  enliven(world);
+  resumeChain(world);
+  scheduleBackgroundTraffic(world);
   world.advance();
   return world;
 }

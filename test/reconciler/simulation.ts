@@ -4,7 +4,7 @@
  */
 import { keepAlive } from '../../src/db/leases.ts';
 import { listOperations, type Move } from '../../src/operations/operations.ts';
-import type { Received } from '../../src/sandbox/control/request-log.ts';
+import type { Received } from '../../src/sandbox/state/request-log.ts';
 import { runDry } from '../ledger/fixture.ts';
 import {
   badGateway,

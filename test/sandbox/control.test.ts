@@ -135,20 +135,20 @@ test('A reset sows the world of its seed, with the switches of the start', async
   expect([caller.addressOf(1) === one, two === one]).toEqual([true, false]);
 });
 
-test('With liveliness, wallets and tokens change by themselves, by the clock', async () => {
-  caller.sandbox.control.setSwitches({ liveliness: true, lively_interval_ms: 1_000 });
+test('With background traffic, wallets and tokens change by the clock without a request', async () => {
+  caller.sandbox.control.setSwitches({ background_traffic: true, background_interval_ms: 1_000 });
   const balances = () => caller.sandbox.control.state().wallets.map(({ balance }) => balance);
   const before = balances();
   expect(balances()).toEqual(before);
   caller.clock.advance(60_000);
   const after = balances();
   expect(after).not.toEqual(before);
-  caller.sandbox.control.setSwitches({ liveliness: false });
+  caller.sandbox.control.setSwitches({ background_traffic: false });
   caller.clock.advance(60_000);
   expect(balances()).toEqual(after);
   const tokens = () => caller.sandbox.control.state().tokens;
   const seen = new Set(tokens().map(({ token_id, locked }) => `${token_id} ${locked}`));
-  caller.sandbox.control.setSwitches({ liveliness: true });
+  caller.sandbox.control.setSwitches({ background_traffic: true });
   for (let i = 0; i < 60; i += 1) {
     caller.clock.advance(5_000);
     for (const { token_id, locked } of tokens()) seen.add(`${token_id} ${locked}`);

@@ -98,7 +98,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 test('Two worlds of one seed answer the same bytes to any requests', async () => {
-  const LIVELY = { settleMs: 4_000, liveliness: true, switches: { fail_share: 0.3 } };
+  const LIVELY = { settleMs: 4_000, backgroundTraffic: true, switches: { fail_share: 0.3 } };
   const [one, two] = [await startCaller(LIVELY), await startCaller(LIVELY)];
   const seed = fc.integer({ min: 0, max: 2 ** 32 - 1 });
   await fc.assert(

@@ -39,7 +39,7 @@ async function day(caller: Caller): Promise<string[]> {
 const LIVELY = {
   switches: { settle_sigma: 1, fail_share: 0.4 },
   settleMs: 4_000,
-  liveliness: true,
+  backgroundTraffic: true,
 };
 
 test('Two worlds of one seed answer the same bytes', async () => {

@@ -1,6 +1,6 @@
 /** Sections 4.4, 5 and 7.3: grants, codes, checks, expiry, the login page. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { OAUTH_DETAILS } from '../../src/sandbox/endpoints/refusals.ts';
+import { OAUTH_DETAILS } from '../../src/sandbox/endpoints/errors.ts';
 import { BASIC, type Caller, codeFor, REDIRECT, startCaller, stopAll } from './client.ts';
 
 let caller: Caller;

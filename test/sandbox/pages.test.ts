@@ -15,7 +15,7 @@ describe('The pages', () => {
   }
   let browser: Browser;
   let caller: Caller;
-  const complaints: string[] = [];
+  const fieldErrors: string[] = [];
 
   beforeAll(async () => {
     caller = await startCaller();
@@ -29,9 +29,9 @@ describe('The pages', () => {
 
   async function opened(path: string): Promise<Page> {
     const page = await browser.newPage();
-    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('pageerror', (error) => fieldErrors.push(error.message));
     page.on('console', (line) => {
-      if (line.type() === 'error') complaints.push(line.text());
+      if (line.type() === 'error') fieldErrors.push(line.text());
     });
     await page.goto(caller.sandbox.url + path);
     return page;
@@ -39,16 +39,16 @@ describe('The pages', () => {
 
   it('let a person act on the world', async () => {
     const page = await opened('/_sandbox');
-    await page.selectOption('select', { label: 'Begins, announces or ends maintenance' });
+    await page.selectOption('select', { label: 'Starts, announces or ends maintenance' });
     await page.fill('textarea', '{"state":"on","message":"<b>New disks</b>"}');
     await page.click('button');
-    await page.locator('#said', { hasText: '200 {"maintenance"' }).waitFor();
-    expect(await page.locator('#said b').count()).toBe(0);
+    await page.locator('#response', { hasText: '200 {"maintenance"' }).waitFor();
+    expect(await page.locator('#response b').count()).toBe(0);
     expect((await caller.send('GET', '/v1/system/maintenance')).at('data.status')).toBe('INACTIVE');
     await page.fill('textarea', '{"state":"off"}');
     await page.click('button');
-    await page.locator('#said', { hasText: 'null' }).waitFor();
-    expect(complaints).toEqual([]);
+    await page.locator('#response', { hasText: 'null' }).waitFor();
+    expect(fieldErrors).toEqual([]);
   });
 
   it('let a member log in, who is sent back with code and state', async () => {

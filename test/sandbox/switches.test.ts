@@ -1,6 +1,6 @@
 /** What the interface does not show: each switch changes what it says, and only that. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type Switches, switchesSchema } from '../../src/sandbox/faults/switches.ts';
+import { type Switches, switchesSchema } from '../../src/sandbox/state/switches.ts';
 import { BASIC, type Caller, type Reply, startCaller, stopAll } from './client.ts';
 
 let caller: Caller;

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { ACCOUNT_CODES } from '../../src/sandbox/endpoints/refusals.ts';
+import { ACCOUNT_CODES } from '../../src/sandbox/endpoints/errors.ts';
 import { type Caller, STRANGER, startCaller, stopAll } from './client.ts';
 
 let caller: Caller;

@@ -1,69 +1,68 @@
 /**
- * A little life of its own: now and then a wallet's balance changes or a token moves, as if
- * somebody else had acted. What happens and when belongs to the seed; it happens by the world's
- * clock when the next request comes, so no timer runs.
+ * Background traffic: now and then a balance changes or a token moves, as if another app had
+ * written. Content and times derive from the seed; it runs by the world's clock when the next
+ * request arrives.
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { STATUS, type Token, tokenKey, WALLET_STATUS, type Wallet } from '../state/records.ts';
-import { move } from '../state/wallets.ts';
+import { addBalance } from '../state/wallets.ts';
 import type { World } from '../world.ts';
-import { begin } from './chain.ts';
+import { startWrite } from './chain.ts';
 
-/** After a long silence at most this many intervals are lived through. */
-const CATCH_UP = 100;
+/** After a long pause at most this many intervals are simulated. */
+const CATCH_UP_MAX = 100;
 
-/** Begins, goes on with or ends the life of the world, as the switch says. */
-export function enliven(world: World): void {
-  const { liveliness, lively_interval_ms } = world.switches();
-  const { lively_at } = world.settings();
-  if (!liveliness && lively_at !== null) world.change({ lively_at: null });
-  if (!liveliness) return;
-  const next = lively_at ?? world.now() + lively_interval_ms;
-  if (lively_at === null) world.change({ lively_at: next });
-  plan(world, next);
+/** Starts, resumes or stops background traffic, depending on the switch. */
+export function scheduleBackgroundTraffic(world: World): void {
+  const { background_traffic, background_interval_ms } = world.switches();
+  const { background_at } = world.settings();
+  if (!background_traffic && background_at !== null) world.change({ background_at: null });
+  if (!background_traffic) return;
+  const next = background_at ?? world.now() + background_interval_ms;
+  if (background_at === null) world.change({ background_at: next });
+  addTimer(world, next);
 }
 
-/** Puts the next act on the agenda; one that was put off or switched off meanwhile does nothing. */
-function plan(world: World, at: Instant): void {
-  world.agenda.add(at, () => {
-    if (world.settings().lively_at !== at) return;
-    liveOnce(world);
+/** A timer whose instant is no longer the scheduled one does nothing. */
+function addTimer(world: World, at: Instant): void {
+  world.timers.add(at, () => {
+    if (world.settings().background_at !== at) return;
+    actOnce(world);
     const next = nextTime(world);
-    world.change({ lively_at: next });
-    plan(world, next);
+    world.change({ background_at: next });
+    addTimer(world, next);
   });
 }
 
 function nextTime(world: World): Instant {
-  const { lively_interval_ms } = world.switches();
-  const gap = lively_interval_ms * (0.5 + world.draw('lively-time', world.next('lively-time')));
-  const next = world.now() + Math.round(gap);
-  return Math.max(next, world.present() - CATCH_UP * lively_interval_ms);
+  const { background_interval_ms } = world.switches();
+  const draw = world.draw('background-time', world.next('background-time'));
+  const next = world.now() + Math.round(background_interval_ms * (0.5 + draw));
+  return Math.max(next, world.present() - CATCH_UP_MAX * background_interval_ms);
 }
 
-/** One act: mostly a few service tokens between two members' wallets, sometimes an NFT. */
-function liveOnce(world: World): void {
-  const n = world.next('lively');
+/** Moves a few service tokens between two members' wallets, or one time in four acts on an NFT. */
+function actOnce(world: World): void {
+  const n = world.next('background');
   const wallets = memberWallets(world);
-  const from = wallets[Math.floor(world.draw('lively-from', n) * wallets.length)];
-  const to = wallets[Math.floor(world.draw('lively-to', n) * wallets.length)];
+  const from = wallets[Math.floor(world.draw('background-from', n) * wallets.length)];
+  const to = wallets[Math.floor(world.draw('background-to', n) * wallets.length)];
   if (!from || !to) return;
-  const token = world.draw('lively-kind', n) < 0.25 ? ownedToken(world, from, n) : undefined;
+  const token = world.draw('background-kind', n) < 0.25 ? ownedToken(world, from, n) : undefined;
   if (token) {
-    // The owner offers it on a market, takes it back, or gives it away.
-    if (token.locked || world.draw('lively-offer', n) < 0.4) setLock(world, token, !token.locked);
-    else begin(world, token, 'transfer_from', to.addr);
+    // The owner registers it on a market, withdraws it, or transfers it.
+    const lock = token.locked || world.draw('background-offer', n) < 0.4;
+    if (lock) setLock(world, token, !token.locked);
+    else startWrite(world, token, 'transfer_from', to.addr);
     return;
   }
-  const amount = 1n + BigInt(Math.floor(world.draw('lively-amount', n) * 9));
-  if (from.addr === to.addr) {
-    move(world, to.addr, amount);
-    return;
+  const amount = 1n + BigInt(Math.floor(world.draw('background-amount', n) * 9));
+  if (from.addr !== to.addr) {
+    if (from.balance < amount) return;
+    addBalance(world, from.addr, -amount);
   }
-  if (from.balance < amount) return;
-  move(world, from.addr, -amount);
-  move(world, to.addr, amount);
+  addBalance(world, to.addr, amount);
 }
 
 function memberWallets(world: World): Wallet[] {
@@ -73,12 +72,12 @@ function memberWallets(world: World): Wallet[] {
   });
 }
 
-/** One of the wallet's tokens that the chain is done with. */
+/** One of the wallet's complete tokens. */
 function ownedToken(world: World, { addr }: Wallet, n: bigint): Token | undefined {
   const own = [...world.tokens.values()].filter(
     ({ owner, status }) => addressKey(owner) === addressKey(addr) && status === STATUS.complete,
   );
-  return own[Math.floor(world.draw('lively-token', n) * own.length)];
+  return own[Math.floor(world.draw('background-token', n) * own.length)];
 }
 
 function setLock(world: World, token: Token, locked: boolean): void {

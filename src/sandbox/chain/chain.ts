@@ -1,13 +1,19 @@
 /**
- * The simulated chain: each write to it gets a hash, waits (Pending), is worked on (Progress),
- * and ends in Complete or Fail after a time that belongs to the seed. Its effect on a token is
- * seen when it completes; a failed one leaves the token as it was, with the status and the hash
- * of the failure.
+ * The simulated chain. Each write gets a hash, is Pending, then in Progress, and ends Complete or
+ * Fail after a time drawn from the seed. Its effect on the token shows when it completes; a failed
+ * write changes only the token's status and last hash.
  */
-import { type Contract, STATUS, type Token, tokenKey, type Work } from '../state/records.ts';
+import {
+  type Contract,
+  newToken,
+  STATUS,
+  type Token,
+  tokenKey,
+  type Work,
+} from '../state/records.ts';
 import type { World } from '../world.ts';
 
-/** Which share of the settle time a write waits before it is worked on. */
+/** The share of the settle time for which a write is Pending. */
 const PENDING_SHARE = 0.3;
 
 /** The next chain transaction hash: 66 characters. */
@@ -15,35 +21,23 @@ export function nextHash(world: World): string {
   return `0x${world.hex('tx', world.next('tx'), 64)}`;
 }
 
-/** Creates a token whose mint has begun. Answers the hash. */
-export function beginMint(
+/** Starts the mint of a new token and returns the hash. */
+export function startMint(
   world: World,
   contract: Contract,
-  fields: Pick<Token, 'token_id' | 'owner' | 'uri' | 'metadata' | 'extra'>,
+  { token_id, ...fields }: Pick<Token, 'token_id' | 'owner' | 'uri' | 'metadata' | 'extra'>,
   kind: 'mint' | 'mint_sequential',
 ): string {
-  const now = world.now();
-  const token: Token = {
-    ...fields,
-    contract_id: contract.contract_id,
-    creator: contract.creator_addr,
-    created_at: now,
-    owned_at: now,
-    locked: false,
-    status: STATUS.pending,
-    last_tx_hash: '',
-    exists: false,
-    work: null,
-  };
-  return begin(world, token, kind, token.owner);
+  const token = newToken(contract, token_id, world.now(), { ...fields, exists: false });
+  return startWrite(world, token, kind, token.owner);
 }
 
 /**
- * Begins a write to the chain: the token is Pending under a new hash, and the write is recorded as
- * applied. Answers the hash.
- * @param value the new owner or the new extra data; nothing for a burn
+ * Starts a chain write: sets the token Pending under a new hash, records the write as applied and
+ * returns the hash.
+ * @param value the new owner or the new extra data; empty for a burn
  */
-export function begin(world: World, token: Token, kind: Work['kind'], value: string): string {
+export function startWrite(world: World, token: Token, kind: Work['kind'], value: string): string {
   const n = world.next('chain');
   const now = world.now();
   const settleMs = settleTime(world, n);
@@ -59,7 +53,7 @@ export function begin(world: World, token: Token, kind: Work['kind'], value: str
   const hash = nextHash(world);
   const pending: Token = { ...token, status: STATUS.pending, last_tx_hash: hash, work };
   world.tokens.put(tokenKey(token.contract_id, token.token_id), pending);
-  awaitChain(world, pending);
+  scheduleWork(world, pending);
   const minting = kind === 'mint' || kind === 'mint_sequential';
   world.applied({
     kind,
@@ -72,17 +66,17 @@ export function begin(world: World, token: Token, kind: Work['kind'], value: str
   return hash;
 }
 
-/** Puts what the chain still has to do on the agenda again, after the world was loaded. */
-export function resume(world: World): void {
-  for (const token of world.tokens.values()) awaitChain(world, token);
+/** Schedules all unsettled writes again after the world was loaded. */
+export function resumeChain(world: World): void {
+  for (const token of world.tokens.values()) scheduleWork(world, token);
 }
 
-/** True while the chain is still working on the token. */
+/** Whether the chain has not settled the token's last write. */
 export function isProcessing(token: Token): boolean {
   return token.status === STATUS.pending || token.status === STATUS.progress;
 }
 
-/** Log-normal around the median, at most twenty times it: a long tail, as chains have. */
+/** Log-normal around the median, at most twenty times the median. */
 function settleTime(world: World, n: bigint): number {
   const { settle_median_ms, settle_sigma } = world.switches();
   const u = 1 - world.draw('settle-a', n);
@@ -91,21 +85,22 @@ function settleTime(world: World, n: bigint): number {
   return Math.round(settle_median_ms * Math.min(20, Math.exp(settle_sigma * normal)));
 }
 
-function awaitChain(world: World, { contract_id, token_id, last_tx_hash, work }: Token): void {
+function scheduleWork(world: World, { contract_id, token_id, last_tx_hash, work }: Token): void {
   if (!work) return;
   const key = tokenKey(contract_id, token_id);
-  const current = () => {
+  const update = (change: (token: Token) => void) => () => {
     const token = world.tokens.get(key);
-    return token?.work && token.last_tx_hash === last_tx_hash ? token : undefined;
+    // A later write or an outside change has replaced this write.
+    if (token?.work && token.last_tx_hash === last_tx_hash) change(token);
   };
-  world.agenda.add(work.progress_at, () => {
-    const token = current();
-    if (token) world.tokens.put(key, { ...token, status: STATUS.progress });
-  });
-  world.agenda.add(work.final_at, () => {
-    const token = current();
-    if (token) settle(world, key, token, work);
-  });
+  world.timers.add(
+    work.progress_at,
+    update((token) => world.tokens.put(key, { ...token, status: STATUS.progress })),
+  );
+  world.timers.add(
+    work.final_at,
+    update((token) => settle(world, key, token, work)),
+  );
 }
 
 function settle(world: World, key: string, token: Token, work: Work): void {
@@ -114,18 +109,12 @@ function settle(world: World, key: string, token: Token, work: Work): void {
   } else if (work.kind === 'burn') {
     world.tokens.delete(key);
   } else {
-    world.tokens.put(key, { ...token, ...effectOf(work, world.now()), work: null });
-  }
-}
-
-function effectOf(work: Work, now: number): Partial<Token> {
-  const done = { status: STATUS.complete, exists: true };
-  switch (work.kind) {
-    case 'set_extra_data':
-      return { ...done, extra: work.value };
-    case 'transfer_from':
-      return { ...done, owner: work.value, owned_at: now };
-    default:
-      return done;
+    const done = { ...token, status: STATUS.complete, exists: true, work: null };
+    if (work.kind === 'set_extra_data') done.extra = work.value;
+    if (work.kind === 'transfer_from') {
+      done.owner = work.value;
+      done.owned_at = world.now();
+    }
+    world.tokens.put(key, done);
   }
 }

@@ -1,18 +1,18 @@
 /**
- * The hand behind the service: everything a test or a person can do to the world without being a
- * caller of it. Each act first brings time up to the clock and ends in the journal, like a request.
+ * Changes of the world by tests and operators, past the service's own endpoints. Like a request,
+ * each one first advances time and then commits to the change log.
  */
 import { addressKey, isAddress } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { enliven } from '../chain/background-traffic.ts';
-import { nextHash, resume } from '../chain/chain.ts';
+import { scheduleBackgroundTraffic } from '../chain/background-traffic.ts';
+import { nextHash, resumeChain } from '../chain/chain.ts';
 import { ROUTES } from '../endpoints/routes.ts';
 import { type Fault, type FaultInput, type FaultRow, faultSchema } from '../faults/kinds.ts';
-import { type Switches, switchesSchema } from '../faults/switches.ts';
 import {
   type Effect,
   type Member,
+  newToken,
   type Settings,
   STATUS,
   type Token,
@@ -20,7 +20,9 @@ import {
   WALLET_STATUS,
   type Wallet,
 } from '../state/records.ts';
-import { sow } from '../state/seeds.ts';
+import type { Received, RequestLog } from '../state/request-log.ts';
+import { insertSeedData } from '../state/seed-data.ts';
+import { type Switches, switchesSchema } from '../state/switches.ts';
 import { putWallet } from '../state/wallets.ts';
 import type { World } from '../world.ts';
 import type {
@@ -31,18 +33,18 @@ import type {
   TokenChange,
   WalletChange,
 } from './inputs.ts';
-import type { Received, RequestLog } from './request-log.ts';
 
-/** The most faults that are kept; the oldest are forgotten. */
+/** The most faults that are stored; the oldest are deleted first. */
 const FAULTS_KEPT = 1000;
-/** The clock goes no further than timestamps have digits. */
+/** The most wallets and tokens in the state. */
+const ROWS_SHOWN = 1000;
+/** Timestamps have four digits for the year. */
 const LAST_INSTANT = Date.UTC(9999, 0, 1);
 const ENDPOINTS = new Set(['absent', ...ROUTES.map(({ name }) => name)]);
 
 export type Control = ReturnType<typeof makeControl>;
 
 export function makeControl(world: World, requests: RequestLog) {
-  /** Wraps an act: time before it, the journal after it. */
   const act =
     <A extends unknown[], R>(change: (...args: A) => R) =>
     (...args: A): R => {
@@ -55,11 +57,11 @@ export function makeControl(world: World, requests: RequestLog) {
     };
   return {
     state: act(() => stateOf(world, requests)),
-    /** The newest requests received, or the first after number `after`; oldest first. */
+    /** Requests received, oldest first: the newest, or the first after number `after`. */
     requests: act((after?: number, limit?: number): Received[] =>
       requests.list(after, limit ?? 1000),
     ),
-    /** Writes that were applied after number `after`: the truth to compare books with. */
+    /** Applied writes after number `after`, oldest first. */
     effects: act((after?: bigint, limit?: number): Effect[] =>
       [...world.effects.values()]
         .filter((effect) => effect.n > (after ?? 0n))
@@ -72,7 +74,7 @@ export function makeControl(world: World, requests: RequestLog) {
     removeToken: act((contractId: bigint, tokenId: bigint) =>
       world.tokens.delete(tokenKey(contractId, tokenId)),
     ),
-    /** Lets the next writes to the chain fail. */
+    /** Makes the next chain writes fail. */
     failNext: act((count: number) => world.change({ fail_next: count })),
     addMember: act((input: MemberInput) => addMember(world, input)),
     addRedirectUri: act((uri: string) => addRedirectUri(world, uri)),
@@ -86,7 +88,7 @@ export function makeControl(world: World, requests: RequestLog) {
     setSwitches: act((patch: Partial<Switches>) => {
       const switches = switchesSchema.parse({ ...world.switches(), ...patch });
       world.change({ switches });
-      enliven(world);
+      scheduleBackgroundTraffic(world);
       return switches;
     }),
     reset: act((input: ResetInput) => reset(world, requests, input)),
@@ -111,8 +113,8 @@ function stateOf(world: World, requests: RequestLog) {
       balance: world.wallets.get(addressKey(operator.addr))?.balance ?? 0n,
     })),
     members: [...world.members.values()],
-    wallets: first(world.wallets.values()),
-    tokens: first(world.tokens.values()),
+    wallets: [...world.wallets.values()].slice(0, ROWS_SHOWN),
+    tokens: [...world.tokens.values()].slice(0, ROWS_SHOWN),
     faults: [...world.faults.values()],
     counts: {
       wallets: world.wallets.size(),
@@ -123,14 +125,9 @@ function stateOf(world: World, requests: RequestLog) {
   };
 }
 
-/** The first thousand: the state is for looking at, not for moving. */
-function first<T>(rows: Iterable<T>): T[] {
-  return [...rows].slice(0, 1000);
-}
-
-/** @throws Failure `invalid_request` for what is no address */
+/** @throws Failure `invalid_request` for a malformed address */
 function setWallet(world: World, addr: string, change: WalletChange): Wallet {
-  if (!isAddress(addr)) throw new Failure('invalid_request', 'an address has 42 characters');
+  if (!isAddress(addr)) throw new Failure('invalid_request', 'addr: expected 42 characters');
   const found = world.wallets.get(addressKey(addr));
   const wallet = found ?? { addr, balance: 0n, status: WALLET_STATUS.normal };
   return putWallet(world, {
@@ -141,32 +138,17 @@ function setWallet(world: World, addr: string, change: WalletChange): Wallet {
 }
 
 /**
- * Changes a token, or mints one that is complete at once. A new owner or new data is a change on
- * the chain and gets a hash of its own; a status or a lock is not.
- * @throws Failure `invalid_request`
+ * Changes a token, or creates a complete one. A new owner or new extra data is a chain write and
+ * gets a new hash; a status or a lock does not.
+ * @throws Failure `not_found` for an unknown contract
  */
 function setToken(world: World, contractId: bigint, id: bigint, change: TokenChange): Token {
   const contract = world.contracts.get(contractId.toString());
-  if (!contract) throw new Failure('not_found', 'no such contract');
+  if (!contract) throw new Failure('not_found', 'contract_id: no such contract');
   const key = tokenKey(contractId, id);
   const now = world.now();
   const found = world.tokens.get(key);
-  const token = found ?? {
-    contract_id: contractId,
-    token_id: id,
-    owner: contract.creator_addr,
-    uri: '',
-    metadata: '',
-    extra: '',
-    creator: contract.creator_addr,
-    created_at: now,
-    owned_at: now,
-    locked: false,
-    status: STATUS.complete,
-    last_tx_hash: '',
-    exists: true,
-    work: null,
-  };
+  const token = found ?? newToken(contract, id, now, {});
   const { owner, extra, locked, status, uri, metadata } = change;
   const onChain = !found || owner !== undefined || extra !== undefined;
   const next: Token = {
@@ -182,13 +164,13 @@ function setToken(world: World, contractId: bigint, id: bigint, change: TokenCha
     last_tx_hash: change.last_tx_hash ?? (onChain ? nextHash(world) : token.last_tx_hash),
     work: status === undefined && !onChain ? token.work : null,
   };
-  // What was being worked on is overtaken, so it cannot stay in a state of being processed.
+  // The change replaces an unsettled write, so the token cannot remain in processing.
   if (onChain && status === undefined) next.status = STATUS.complete;
   world.tokens.put(key, next);
   return next;
 }
 
-/** Members are never taken away, so their count gives the next number. */
+/** Members are never deleted, so their count gives the next number. */
 function addMember(world: World, { nickname, addr }: MemberInput): Member {
   const member_no = BigInt(world.members.size()) + 1n;
   const member: Member = { member_no, nickname, addr: addr ?? null };
@@ -214,10 +196,10 @@ function setMaintenance(world: World, change: MaintenanceChange): Settings['wind
   return window;
 }
 
-/** @throws Failure `invalid_request` for an endpoint that is none */
+/** @throws Failure `invalid_request` for an unknown endpoint */
 function addFault(world: World, fault: Fault): FaultRow {
   if (fault.endpoint !== undefined && !ENDPOINTS.has(fault.endpoint)) {
-    throw new Failure('invalid_request', `endpoint: one of ${[...ENDPOINTS].join(', ')}`);
+    throw new Failure('invalid_request', `endpoint: expected one of ${[...ENDPOINTS].join(', ')}`);
   }
   for (const key of world.faults.keys()) {
     if (world.faults.size() < FAULTS_KEPT) break;
@@ -229,11 +211,14 @@ function addFault(world: World, fault: Fault): FaultRow {
   return row;
 }
 
-/** @throws Failure `invalid_request` when it would move back or too far */
+/** @throws Failure `invalid_request` when the clock would move back or beyond the year 9998 */
 function moveClock(world: World, move: ClockMove): { now: Instant; offset_ms: number } {
   const by = 'advance_ms' in move ? move.advance_ms : Date.parse(move.now) - world.now();
   if (by < 0 || world.now() + by > LAST_INSTANT) {
-    throw new Failure('invalid_request', 'the clock goes forward, to the year 9999 at most');
+    throw new Failure(
+      'invalid_request',
+      'the clock moves forward only, to the end of the year 9998 at most',
+    );
   }
   const offset_ms = world.settings().offset_ms + by;
   world.change({ offset_ms });
@@ -241,15 +226,15 @@ function moveClock(world: World, move: ClockMove): { now: Instant; offset_ms: nu
   return { now: world.now(), offset_ms };
 }
 
-/** Everything as it was at the start, the switches too, but for what the input names. */
+/** Restores the world and the switches of the start, except for what the input names. */
 function reset(world: World, requests: RequestLog, input: ResetInput): { seed: number } {
   const { initial } = world;
   const switches = switchesSchema.parse({ ...initial.switches, ...input.switches });
   const fresh: Settings = { ...initial, seed: input.seed ?? world.settings().seed, switches };
   world.clear(fresh);
   requests.clear();
-  sow(world);
-  resume(world);
-  enliven(world);
+  insertSeedData(world);
+  resumeChain(world);
+  scheduleBackgroundTraffic(world);
   return { seed: fresh.seed };
 }

@@ -1,10 +1,10 @@
-/** The control surface described as an OpenAPI document, made from its routes. */
+/** The OpenAPI document of the control surface, made from its routes. */
 import { z } from 'zod';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
-/** What the surface says of itself; neither changes anything. */
+/** The two read-only paths that describe the surface. */
 const DESCRIPTIONS = {
-  '/_sandbox': { summary: 'A page for people', type: 'text/html' },
+  '/_sandbox': { summary: 'The console of the sandbox', type: 'text/html' },
   '/_sandbox/openapi.json': { summary: 'This document', type: 'application/json' },
 };
 
@@ -20,7 +20,7 @@ const PROBLEM = {
   },
 };
 
-/** OpenAPI 3.1. Whole numbers may be written as decimal text, and are answered so. */
+/** OpenAPI 3.1. Whole numbers may be sent as decimal text and are returned as decimal text. */
 export function controlDocument() {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of CONTROL_ROUTES) {
@@ -43,7 +43,7 @@ function operationOf({ path, summary, body, example, query = {} }: ControlRoute)
     required: true,
     schema: { type: 'string' },
   }));
-  const questions = Object.entries(query).map(([name, description]) => ({
+  const queries = Object.entries(query).map(([name, description]) => ({
     name,
     in: 'query',
     description,
@@ -55,18 +55,21 @@ function operationOf({ path, summary, body, example, query = {} }: ControlRoute)
   };
   return {
     summary,
-    parameters: [...parameters, ...questions],
+    parameters: [...parameters, ...queries],
     ...(body
       ? { requestBody: { content: { 'application/json': { schema: schemaOf(body), example } } } }
       : {}),
     responses: {
-      200: { description: 'Done', content: { 'application/json': { schema: { type: 'object' } } } },
+      200: {
+        description: 'The result',
+        content: { 'application/json': { schema: { type: 'object' } } },
+      },
       default: problem,
     },
   };
 }
 
-/** A bigint has no JSON Schema of its own: it is an integer of any size. */
+/** JSON Schema for a body. JSON Schema has no bigint; it becomes an integer of any size. */
 function schemaOf(body: z.ZodType) {
   return z.toJSONSchema(body, {
     io: 'input',

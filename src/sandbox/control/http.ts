@@ -1,6 +1,6 @@
 /**
- * The control surface over HTTP: JSON in, JSON out, whole numbers as decimal text. A body must be
- * declared as JSON, so that no page of another site can send one from a browser.
+ * The control surface over HTTP: JSON in and out, whole numbers as decimal text. A body must have
+ * the content type of JSON, so that a page of another origin cannot send one without a preflight.
  */
 import { assert } from '../../kernel/assert.ts';
 import { Failure, problemOf } from '../../kernel/errors.ts';
@@ -20,7 +20,6 @@ export interface ControlSurface {
     contentType: string | undefined,
     body: string | undefined,
   ): Answer;
-  /** The page for people. */
   page(): Answer;
 }
 
@@ -43,8 +42,8 @@ export function makeControlSurface(control: Control): ControlSurface {
     answer(method, path, query, contentType, body) {
       try {
         const below = path.slice('/_sandbox'.length);
-        const given = method === 'POST' ? bodyOf(contentType, body) : undefined;
-        return plainAnswer(200, run(method, below, query, given) ?? {});
+        const value = method === 'POST' ? bodyOf(contentType, body) : undefined;
+        return plainAnswer(200, run(method, below, query, value) ?? {});
       } catch (error) {
         const problem = problemOf(error);
         return plainAnswer(problem.status, problem, 'application/problem+json');
@@ -65,7 +64,7 @@ function bodyOf(contentType: string | undefined, body: string | undefined): unkn
 
 /** `/tokens/{contract_id}/{token_id}` as a pattern with named groups. */
 function patternOf(path: ControlRoute['path']): RegExp {
-  assert(!/[.*+?^$()|[\]\\]/.test(path), 'a control path is plain text');
+  assert(!/[.*+?^$()|[\]\\]/.test(path), 'a control path has no pattern characters');
   return new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
 }
 

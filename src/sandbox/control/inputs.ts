@@ -1,15 +1,15 @@
-/** What may be said to the control surface: one schema per body, bounded. */
+/** Schemas of the request bodies of the control surface. */
 import { z } from 'zod';
 import { ADDRESS_LENGTH } from '../../kernel/addresses.ts';
-import { switchPatchSchema, whole } from '../faults/switches.ts';
 import { walletStatusSchema } from '../state/records.ts';
+import { switchPatchSchema, whole } from '../state/switches.ts';
 
 const text = z.string().max(10_000);
 const duration = z.int().min(0).max(1e12);
 const address = z.string().length(ADDRESS_LENGTH);
 
 export const walletChangeSchema = z.strictObject({
-  /** The balance itself. */
+  /** The new balance. */
   amt_token: whole.optional(),
   /** Added to the balance; may be negative. */
   delta: whole.optional(),
@@ -28,19 +28,11 @@ export const tokenChangeSchema = z.strictObject({
 
 export const failNextSchema = z.strictObject({ count: z.int().min(0).max(1e6).default(1) });
 
+const lasting = { duration_ms: duration.optional(), message: text.optional() };
 export const maintenanceSchema = z.discriminatedUnion('state', [
   z.strictObject({ state: z.literal('off') }),
-  z.strictObject({
-    state: z.literal('on'),
-    duration_ms: duration.optional(),
-    message: text.optional(),
-  }),
-  z.strictObject({
-    state: z.literal('announced'),
-    start_in_ms: duration,
-    duration_ms: duration.optional(),
-    message: text.optional(),
-  }),
+  z.strictObject({ state: z.literal('on'), ...lasting }),
+  z.strictObject({ state: z.literal('announced'), start_in_ms: duration, ...lasting }),
 ]);
 
 export const clockSchema = z.union([
@@ -55,7 +47,7 @@ export const resetSchema = z.strictObject({
 
 export const memberSchema = z.strictObject({
   nickname: z.string().min(1).max(100),
-  /** Absent: a wallet is created at the member's first own look. */
+  /** Without it, the member's first own read creates a wallet. */
   addr: address.optional(),
 });
 

@@ -1,7 +1,4 @@
-/**
- * The page of the control surface: what stands in the world, and a form that does to it what the
- * surface can do.
- */
+/** The console of the sandbox: the state of the world, and a form for the control surface. */
 import { createHash } from 'node:crypto';
 import { isoText } from '../../kernel/clock.ts';
 import { escapeHtml } from '../endpoints/call.ts';
@@ -17,29 +14,28 @@ select,input,textarea{font:inherit;display:block;width:100%;box-sizing:border-bo
 margin:.3rem 0}
 pre{white-space:pre-wrap;overflow-wrap:anywhere}`;
 
-/** Sends what the form says and shows the answer, as text and never as HTML. */
+/** Sends the form and shows the response, as text and never as HTML. */
 const SCRIPT = `const form = document.forms.act;
-const said = document.getElementById('said');
-const chosen = () => form.route.selectedOptions[0].dataset;
+const response = document.getElementById('response');
+const selected = () => form.route.selectedOptions[0].dataset;
 form.route.onchange = () => {
-  form.path.value = chosen().path;
-  form.body.value = chosen().body;
+  form.path.value = selected().path;
+  form.body.value = selected().body;
 };
 form.onsubmit = async (event) => {
   event.preventDefault();
-  const method = chosen().method;
+  const method = selected().method;
   const sent = method === 'POST' ? { body: form.body.value } : {};
   const headers = { 'content-type': 'application/json' };
   const answer = await fetch(form.path.value, { method, headers, ...sent });
-  said.textContent = answer.status + ' ' + (await answer.text());
+  response.textContent = answer.status + ' ' + (await answer.text());
 };
 form.route.onchange();`;
 
 const SCRIPT_HASH = createHash('sha256').update(SCRIPT).digest('base64');
-/** What the page may run: its own script, and nothing else. */
+/** The content security policy source for the page's one script. */
 export const PAGE_SCRIPT_SOURCE = `'sha256-${SCRIPT_HASH}'`;
 
-/** What stands in the world, and what can be done to it. */
 export function controlPage(state: ReturnType<Control['state']>): string {
   const members = new Map(state.members.map((member) => [member.addr, member.nickname]));
   const operators = new Map(
@@ -62,7 +58,7 @@ export function controlPage(state: ReturnType<Control['state']>): string {
     `/_sandbox${path}`,
     summary,
   ]);
-  const acts = CONTROL_ROUTES.filter(({ method }) => method !== 'GET').map(optionOf);
+  const actions = CONTROL_ROUTES.filter(({ method }) => method !== 'GET').map(optionOf);
   const service = ROUTES.map(({ method, path, name }) => [method, path, name]);
   return `<!doctype html>
 <html lang="en">
@@ -72,12 +68,12 @@ export function controlPage(state: ReturnType<Control['state']>): string {
 <p>Seed ${state.seed}, ${isoText(state.now)}, app ${state.app.app_no}
 (<code>${escapeHtml(state.app.client_id)}</code>).
 The control surface is described by <a href="/_sandbox/openapi.json">openapi.json</a>.</p>
-<form name="act"><select name="route" aria-label="What to do">${acts.join('')}</select>
+<form name="act"><select name="route" aria-label="Action">${actions.join('')}</select>
 <input name="path" aria-label="Path"><textarea name="body" rows="3" aria-label="Body"></textarea>
-<button>Send</button></form><pre id="said" role="status"></pre>
-<h2>Wallets</h2>${tableOf(['who', 'token_addr', 'amt_token', 'status'], wallets)}
+<button>Send</button></form><pre id="response" role="status"></pre>
+<h2>Wallets</h2>${tableOf(['owner', 'token_addr', 'amt_token', 'status'], wallets)}
 <h2>Tokens</h2>${tableOf(['token', 'owner', 'status', 'lock'], tokens)}
-<h2>Control</h2>${tableOf(['method', 'path', 'does'], control)}
+<h2>Control</h2>${tableOf(['method', 'path', 'description'], control)}
 <h2>Endpoints</h2>${tableOf(['method', 'path', 'name for faults'], service)}
 <script>${SCRIPT}</script>
 </body>

@@ -1,11 +1,13 @@
-/** Every path of the control surface on one screen; the document and the page are made from it. */
+/** The paths of the control surface, from which its OpenAPI document and its page are made. */
 import type { z } from 'zod';
 import { parseWhole } from '../../kernel/amounts.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { faultSchema } from '../faults/kinds.ts';
-import { switchPatchSchema } from '../faults/switches.ts';
+import { switchPatchSchema } from '../state/switches.ts';
 import type { Control } from './control.ts';
 import * as inputs from './inputs.ts';
+
+type Params = Record<string, string>;
 
 export interface ControlRoute {
   method: 'GET' | 'POST' | 'DELETE';
@@ -13,71 +15,77 @@ export interface ControlRoute {
   path: string;
   summary: string;
   body?: z.ZodType;
-  /** A body that does something. */
+  /** A valid body that has an effect. */
   example?: object;
-  /** What may follow the path: what each means by its name; all of them whole numbers. */
+  /** Descriptions of the query parameters; all are whole numbers. */
   query?: Record<string, string>;
-  run(control: Control, params: Record<string, string>, body: unknown): unknown;
+  run(control: Control, params: Params, body: unknown): unknown;
 }
 
-/** A route whose body has a schema, so that `run` sees it parsed. */
-function posting<S extends z.ZodType>(
+const get = (
+  path: string,
+  summary: string,
+  run: (control: Control, params: Params) => unknown,
+  query: Record<string, string> = {},
+): ControlRoute => ({ method: 'GET', path, summary, run, query });
+
+const remove = (
+  path: string,
+  summary: string,
+  run: (control: Control, params: Params) => unknown,
+): ControlRoute => ({ method: 'DELETE', path, summary, run });
+
+/** A route whose body is validated before `run`. */
+const post = <S extends z.ZodType>(
   path: string,
   summary: string,
   body: S,
   example: z.input<S> & object,
-  run: (control: Control, body: z.output<S>, params: Record<string, string>) => unknown,
-): ControlRoute {
-  return {
-    method: 'POST',
-    path,
-    summary,
-    body,
-    example,
-    run: (control, params, given) => run(control, parsed(body, given), params),
-  };
-}
+  run: (control: Control, body: z.output<S>, params: Params) => unknown,
+): ControlRoute => ({
+  method: 'POST',
+  path,
+  summary,
+  body,
+  example,
+  run: (control, params, value) => run(control, parsed(body, value), params),
+});
 
-const LIMIT = 'At most so many; absent: 1000';
+const LIMIT = 'The most entries returned; 1000 by default';
 
 export const CONTROL_ROUTES: readonly ControlRoute[] = [
-  {
-    method: 'GET',
-    path: '/state',
-    summary: 'The whole world: app, time, switches, contracts, operators, members, wallets, tokens',
-    run: (control) => control.state(),
-  },
-  {
-    method: 'GET',
-    path: '/requests',
-    summary: 'Requests received, oldest first; at least the newest ten thousand are kept',
-    query: { after: 'Begin after this number; absent: with the newest', limit: LIMIT },
-    run: (control, { after, limit }) => ({
-      data: control.requests(
-        after === undefined ? undefined : Number(numberIn(after, 0n)),
-        Number(numberIn(limit, 1000n)),
-      ),
-    }),
-  },
-  {
-    method: 'GET',
-    path: '/effects',
-    summary: 'Writes that were applied, oldest first',
-    query: { after: 'Begin after this number', limit: LIMIT },
-    run: (control, { after, limit }) => ({
+  get(
+    '/state',
+    'The whole world: app, time, switches, contracts, operators, members, wallets, tokens',
+    (control) => control.state(),
+  ),
+  get(
+    '/requests',
+    'Requests received, oldest first; the newest ten thousand are kept',
+    (control, { after, limit }) => {
+      const from = after === undefined ? undefined : Number(numberIn(after, 0n));
+      return { data: control.requests(from, Number(numberIn(limit, 1000n))) };
+    },
+    { after: 'Start after this number; the newest requests by default', limit: LIMIT },
+  ),
+  get(
+    '/effects',
+    'Applied writes, oldest first',
+    (control, { after, limit }) => ({
       data: control.effects(numberIn(after, 0n), Number(numberIn(limit, 1000n))),
     }),
-  },
-  posting(
+    { after: 'Start after this number', limit: LIMIT },
+  ),
+  post(
     '/wallets/{addr}',
-    "Sets a wallet behind the callers' back: its balance, a difference, its status; or makes one",
+    'Sets or creates a wallet: its balance, a difference to it, its status',
     inputs.walletChangeSchema,
     { delta: 100, status: 1 },
     (control, body, { addr = '' }) => control.setWallet(addr, body),
   ),
-  posting(
+  post(
     '/tokens/fail-next',
-    'Lets the next writes to the chain fail',
+    'Makes the next chain writes fail',
     inputs.failNextSchema,
     { count: 1 },
     (control, { count }) => {
@@ -85,102 +93,95 @@ export const CONTROL_ROUTES: readonly ControlRoute[] = [
       return { fail_next: count };
     },
   ),
-  posting(
+  post(
     '/tokens/{contract_id}/{token_id}',
-    "Changes a token behind the callers' back, or makes one; locked: true registers it on a market",
+    'Changes or creates a token; locked: true registers it on a market',
     inputs.tokenChangeSchema,
     { locked: true },
-    (control, body, params) =>
-      control.setToken(segment(params.contract_id), segment(params.token_id), body),
+    (control, body, { contract_id, token_id }) =>
+      control.setToken(segment(contract_id), segment(token_id), body),
   ),
-  {
-    method: 'DELETE',
-    path: '/tokens/{contract_id}/{token_id}',
-    summary: 'Takes a token away, as a burn made elsewhere would',
-    run: (control, params) =>
-      control.removeToken(segment(params.contract_id), segment(params.token_id)),
-  },
-  posting(
+  remove(
+    '/tokens/{contract_id}/{token_id}',
+    'Deletes a token, as a burn by another app does',
+    (control, { contract_id, token_id }) =>
+      control.removeToken(segment(contract_id), segment(token_id)),
+  ),
+  post(
     '/members',
     'Adds a member who can log in',
     inputs.memberSchema,
     { nickname: 'Zoe' },
     (control, body) => control.addMember(body),
   ),
-  posting(
+  post(
     '/redirect-uris',
-    'Registers an address to which authorization codes may be sent',
+    'Registers a redirect URI for authorization codes',
     inputs.redirectSchema,
     { uri: 'http://127.0.0.1:3001/callback' },
     (control, { uri }) => ({ redirect_uris: control.addRedirectUri(uri) }),
   ),
-  posting(
+  post(
     '/maintenance',
-    'Begins, announces or ends maintenance',
+    'Starts, announces or ends maintenance',
     inputs.maintenanceSchema,
     { state: 'announced', start_in_ms: 60_000, duration_ms: 600_000, message: 'New disks' },
     (control, body) => ({ maintenance: control.maintenance(body) }),
   ),
-  {
-    method: 'GET',
-    path: '/faults',
-    summary: 'Scripted faults and how often each was met',
-    run: (control) => ({ data: control.faults() }),
-  },
-  posting(
+  get('/faults', 'Scripted faults and how many requests met each', (control) => ({
+    data: control.faults(),
+  })),
+  post(
     '/faults',
     'Scripts a fault',
     faultSchema,
     { kind: 'lost_answer', endpoint: 'give' },
     (control, body) => control.addFault(body),
   ),
-  {
-    method: 'DELETE',
-    path: '/faults',
-    summary: 'Forgets all faults',
-    run: (control) => control.clearFaults(),
-  },
-  posting(
+  remove('/faults', 'Deletes all faults', (control) => control.clearFaults()),
+  post(
     '/clock',
     'Moves the clock of the world forward',
     inputs.clockSchema,
     { advance_ms: 60_000 },
     (control, body) => control.moveClock(body),
   ),
-  posting(
+  post(
     '/switches',
-    'Turns switches: how the service reads what its document does not show',
+    'Sets switches: how the service behaves where its interface is silent',
     switchPatchSchema,
     { fee: 'deducted', read_lag_ms: 2_000 },
     (control, body) => control.setSwitches(body),
   ),
-  posting(
+  post(
     '/reset',
-    'Forgets everything and sows a new world',
+    'Deletes everything and creates a new world',
     inputs.resetSchema,
     { seed: 2 },
     (control, body) => control.reset(body),
   ),
 ];
 
-/** @throws Failure `invalid_request`, naming the first member that is wrong */
-function parsed<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
-  const result = schema.safeParse(given);
+/** @throws Failure `invalid_request`, naming the first field that is wrong */
+function parsed<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   throw new Failure('invalid_request', `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
 }
 
-function numberIn(text: string | undefined, absent: bigint): bigint {
-  const value = text === undefined ? absent : parseWhole(text);
+function numberIn(text: string | undefined, byDefault: bigint): bigint {
+  const value = text === undefined ? byDefault : parseWhole(text);
   if (value === undefined || value < 0n || value > 10n ** 15n) {
-    throw new Failure('invalid_request', 'after and limit are whole numbers');
+    throw new Failure('invalid_request', 'after and limit: expected whole numbers up to 10^15');
   }
   return value;
 }
 
 function segment(text: string | undefined): bigint {
   const value = parseWhole(text ?? '');
-  if (value === undefined) throw new Failure('invalid_request', 'ids are whole numbers');
+  if (value === undefined) {
+    throw new Failure('invalid_request', 'contract_id and token_id: expected whole numbers');
+  }
   return value;
 }

@@ -1,5 +1,4 @@
-/** The login page of the authorization flow: it names the app, the way back, and who can log in. */
-
+/** The login page of the authorization flow: app, redirect URI, and a button for each member. */
 import type { Member } from '../state/records.ts';
 import { escapeHtml } from './call.ts';
 
@@ -15,7 +14,7 @@ button{font:inherit;display:block;width:100%;margin:.5rem 0;padding:.6rem;text-a
 cursor:pointer}
 small{color:#555;overflow-wrap:anywhere}`;
 
-/** HTML in which nothing that came from outside can become markup. */
+/** Renders the page; every value from the request is escaped. */
 export function loginPage(
   appName: string,
   request: AuthorizeRequest,

@@ -1,12 +1,11 @@
 /**
- * Maintenance (section 4.4, row 6, and 2.7). One window, and the clock decides: READY before its
- * start, INACTIVE within it, ACTIVE after it or without one.
+ * Maintenance (sections 2.7 and 4.4, row 6): READY before the start of the window, INACTIVE within
+ * it, ACTIVE after it or without one.
  */
-
-import { wallText } from '../state/wall-time.ts';
+import { timestampText } from '../state/timestamps.ts';
 import type { World } from '../world.ts';
 import { type Answer, type Family, success } from './call.ts';
-import { failure } from './refusals.ts';
+import { failure } from './errors.ts';
 
 export type MaintenanceStatus = 'READY' | 'ACTIVE' | 'INACTIVE';
 
@@ -24,7 +23,7 @@ export function readMaintenance(world: World): Answer {
     return success({ status, start: null, end: null, message: null });
   }
   const { time_zone } = world.switches();
-  const text = (at: number | null) => (at === null ? null : wallText(at, time_zone));
+  const text = (at: number | null) => (at === null ? null : timestampText(at, time_zone));
   return success({
     status,
     start: text(window.start),
@@ -33,7 +32,7 @@ export function readMaintenance(world: World): Answer {
   });
 }
 
-/** What every other endpoint answers while the service is down. */
+/** The response of every other endpoint while the service is down. */
 export function maintenanceAnswer(world: World, family: Family): Answer {
   const { window } = world.settings();
   return failure(family, 503, `The service is under maintenance. ${window?.message ?? ''}`.trim());

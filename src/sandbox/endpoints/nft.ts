@@ -1,16 +1,16 @@
 /**
- * The seven NFT endpoints (section 4.1). Order of refusal: who calls (401), the form of the input
- * (400), whether contract and token are there (404), whether the state allows it (422).
+ * The five NFT writes (section 4.1, rows 1 to 5). Checks run in this order: caller (401), input
+ * (400), contract and token exist (404), state allows the write (422).
  */
 import { addressKey } from '../../kernel/addresses.ts';
-import { begin, beginMint, isProcessing } from '../chain/chain.ts';
+import { isProcessing, startMint, startWrite } from '../chain/chain.ts';
 import { type Caller, callerOf } from '../state/grants.ts';
 import { type Contract, type Token, tokenKey } from '../state/records.ts';
 import { walletOf } from '../state/wallets.ts';
 import type { World } from '../world.ts';
 import { type Answer, type Call, formOf, success } from './call.ts';
-import { checkedInput, type Input } from './fields.ts';
-import { nftRefusal, unprocessable } from './refusals.ts';
+import { nftRefusal, unprocessable } from './errors.ts';
+import { checkedInput, type Input } from './nft-input.ts';
 
 /** POST …/mint */
 export function mint(world: World, call: Call): Answer {
@@ -19,11 +19,11 @@ export function mint(world: World, call: Call): Answer {
   const contract = getContract(world, input);
   const token_id = input.whole('tokenId');
   const known = world.tokens.get(tokenKey(contract.contract_id, token_id));
-  // A mint that failed on the chain left no token, so its number is free again.
+  // A mint that failed on the chain leaves its token id free.
   if (known && (known.exists || isProcessing(known))) {
     throw unprocessable('tokenId', 'unique', 'The token id is already in use');
   }
-  const tx_hash = beginMint(world, contract, { token_id, ...mintFields(input) }, 'mint');
+  const tx_hash = startMint(world, contract, { token_id, ...mintFields(input) }, 'mint');
   return success({ tx_hash });
 }
 
@@ -37,7 +37,7 @@ export function mintSequential(world: World, call: Call): Answer {
   const key = contract.contract_id.toString();
   world.contracts.put(key, { ...contract, next_token_id: token_id + 1n });
   const fields = { token_id, ...mintFields(input) };
-  const tx_hash = beginMint(world, contract, fields, 'mint_sequential');
+  const tx_hash = startMint(world, contract, fields, 'mint_sequential');
   return success({ tx_hash, tokenId: token_id });
 }
 
@@ -48,9 +48,9 @@ export function burn(world: World, call: Call): Answer {
   const contract = getContract(world, input);
   const token = getWritable(world, contract, input);
   if (world.switches().burn === 'own' && !sameAddress(token.owner, contract.creator_addr)) {
-    throw unprocessable('tokenId', 'owner', 'The token belongs to somebody else');
+    throw unprocessable('tokenId', 'owner', 'The token has another owner');
   }
-  return success({ tx_hash: begin(world, token, 'burn', '') });
+  return success({ tx_hash: startWrite(world, token, 'burn', '') });
 }
 
 /** PUT …/tokens/{tokenId}/set-extra-data */
@@ -58,7 +58,7 @@ export function setExtraData(world: World, call: Call): Answer {
   const caller = authorize(world, call, 'user');
   const input = formInput(call, ['tokenId', 'extraData']);
   const token = getOwned(world, getContract(world, input), input, caller);
-  return success({ tx_hash: begin(world, token, 'set_extra_data', input.text('extraData')) });
+  return success({ tx_hash: startWrite(world, token, 'set_extra_data', input.text('extraData')) });
 }
 
 /** POST …/transfer-from */
@@ -69,20 +69,17 @@ export function transferFrom(world: World, call: Call): Answer {
   if (!sameAddress(token.owner, input.text('fromAddr'))) {
     throw unprocessable('fromAddr', 'owner', 'fromAddr is not the current owner');
   }
-  return success({ tx_hash: begin(world, token, 'transfer_from', input.text('toAddr')) });
+  return success({ tx_hash: startWrite(world, token, 'transfer_from', input.text('toAddr')) });
 }
 
-/**
- * The caller, when the token is valid and of the kind that the endpoint wants.
- * @throws Refusal 401
- */
+/** @throws Refusal 401 unless the access token is valid and of that kind */
 export function authorize(world: World, call: Call, kind: Caller['kind']): Caller {
   const caller = callerOf(world, call.authorization);
   if (caller?.kind !== kind) throw nftRefusal(401);
   return caller;
 }
 
-/** @throws Refusal 404 for a contract that is not there, 401 for one of another app */
+/** @throws Refusal 404 for an unknown contract, 401 for one of another app */
 export function getContract(world: World, input: Input): Contract {
   const contract = world.contracts.get(input.whole('contractId').toString());
   if (!contract) throw nftRefusal(404);
@@ -90,21 +87,20 @@ export function getContract(world: World, input: Input): Contract {
   return contract;
 }
 
-/** The refusal for a token that is not there. */
 export function absentToken(world: World) {
   const message = 'The token does not exist';
-  const complaint = { message, field: 'tokenId', validation: 'exists' };
-  return nftRefusal(world.switches().absent_token, complaint);
+  const fieldError = { message, field: 'tokenId', validation: 'exists' };
+  return nftRefusal(world.switches().absent_token, fieldError);
 }
 
 function sameAddress(a: string, b: string): boolean {
   return addressKey(a) === addressKey(b);
 }
 
-/** Fields of the form; numbers in the path win over fields of the same name. */
+/** The form and path fields; path parameters take precedence. */
 function formInput(call: Call, required: string[], optional: string[] = []): Input {
-  const given = new Map([...formOf(call), ...Object.entries(call.params)]);
-  return checkedInput(given, ['contractId', ...required], optional);
+  const fields = new Map([...formOf(call), ...Object.entries(call.params)]);
+  return checkedInput(fields, ['contractId', ...required], optional);
 }
 
 function mintFields(input: Input) {
@@ -116,7 +112,7 @@ function mintFields(input: Input) {
   };
 }
 
-/** The token of a write. @throws Refusal 404, or 422 while it is locked or being processed */
+/** @throws Refusal 404, or 422 while the token is locked or being processed */
 function getWritable(world: World, contract: Contract, input: Input): Token {
   const token = world.tokens.get(tokenKey(contract.contract_id, input.whole('tokenId')));
   if (!token) throw absentToken(world);
@@ -128,12 +124,12 @@ function getWritable(world: World, contract: Contract, input: Input): Token {
   return token;
 }
 
-/** As `getWritable`, for a token that the logged-in user owns. @throws Refusal 422 */
+/** As `getWritable`, for a token of the logged-in user. @throws Refusal 422 */
 function getOwned(world: World, contract: Contract, input: Input, caller: Caller): Token {
   const token = getWritable(world, contract, input);
   const own = caller.kind === 'user' && walletOf(world, caller.member).addr;
   if (!own || !sameAddress(token.owner, own)) {
-    throw unprocessable('tokenId', 'owner', 'The token belongs to somebody else');
+    throw unprocessable('tokenId', 'owner', 'The token has another owner');
   }
   return token;
 }

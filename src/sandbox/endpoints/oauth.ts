@@ -1,16 +1,15 @@
 /**
- * The authorization endpoints (section 4.4): three grants at one path, the token check, and the
- * login of the authorization code flow. Secrets are compared in constant time and kept only as
- * hashes.
+ * The authorization endpoints (section 4.4): the three grants, the token check, and the login of
+ * the authorization code flow. Secrets are compared in constant time.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { sha256Hex } from '../../kernel/json.ts';
-import { findGrant, isExpired, issue, useUp } from '../state/grants.ts';
+import { findGrant, isExpired, issue, markUsed } from '../state/grants.ts';
 import type { Grant, Member } from '../state/records.ts';
 import type { World } from '../world.ts';
 import { type Answer, type Call, formOf, htmlAnswer, jsonAnswer } from './call.ts';
+import { oauthRefusal, oauthStatus } from './errors.ts';
 import { type AuthorizeRequest, loginPage } from './login-page.ts';
-import { oauthRefusal, oauthStatus } from './refusals.ts';
 
 /** POST /v1/oauth/token */
 export function token(world: World, call: Call): Answer {
@@ -23,9 +22,9 @@ export function token(world: World, call: Call): Answer {
     case 'client_credentials':
       return clientToken(world);
     case 'authorization_code':
-      return tokenForCode(world, need(form, 'code'), need(form, 'redirect_uri'));
+      return tokenForCode(world, required(form, 'code'), required(form, 'redirect_uri'));
     case 'refresh_token':
-      return refreshedToken(world, need(form, 'refresh_token'));
+      return refreshedToken(world, required(form, 'refresh_token'));
     default:
       throw oauthRefusal('invalid_grant');
   }
@@ -57,11 +56,11 @@ export function authorize(world: World, call: Call): Answer {
   return htmlAnswer(200, loginPage(world.app.name, request, [...world.members.values()]));
 }
 
-/** POST /v1/oauth/authorize: the member of the page logs in and is sent back with a code. */
+/** POST /v1/oauth/authorize: logs a member in and redirects with a code. */
 export function login(world: World, call: Call): Answer {
   const form = formOf(call);
   const request = authorizeRequest(world, form);
-  const member = world.members.get(need(form, 'member_no'));
+  const member = world.members.get(required(form, 'member_no'));
   if (!member) throw oauthStatus(401);
   const { redirect_uri, state } = request;
   const { member_no } = member;
@@ -77,11 +76,10 @@ export function login(world: World, call: Call): Answer {
   return { status: 302, headers: { location: target.href, 'cache-control': 'no-store' }, body: '' };
 }
 
-/** @throws Refusal for each way in which the request can be wrong, in this order */
 function authorizeRequest(world: World, fields: ReadonlyMap<string, string>): AuthorizeRequest {
-  const response_type = need(fields, 'response_type');
-  const client_id = need(fields, 'client_id');
-  const redirect_uri = need(fields, 'redirect_uri');
+  const response_type = required(fields, 'response_type');
+  const client_id = required(fields, 'client_id');
+  const redirect_uri = required(fields, 'redirect_uri');
   if (client_id !== world.app.client_id) throw oauthRefusal('invalid_request');
   if (response_type !== 'code') throw oauthRefusal('unsupported_response_type');
   checkRedirect(world, redirect_uri);
@@ -92,14 +90,14 @@ function clientToken(world: World): Answer {
   return tokenAnswer(world, accessFields(world, 'client_credentials', null));
 }
 
-/** @throws Refusal; a code works once, for the address it was asked for, and not for long */
+/** A code is valid once, for its own redirect URI, and until it expires. @throws Refusal */
 function tokenForCode(world: World, code: string, redirect_uri: string): Answer {
   checkRedirect(world, redirect_uri);
   const grant = findGrant(world, 'code', code);
   if (!grant) throw oauthRefusal('unauthorized_client');
   if (grant.used || isExpired(world, grant)) throw oauthRefusal('invalid_grant');
   if (grant.redirect_uri !== redirect_uri) throw oauthRefusal('redirect_uri_mismatch');
-  useUp(world, code);
+  markUsed(world, code);
   return userToken(world, 'authorization_code', memberOf(world, grant), newRefresh(world, grant));
 }
 
@@ -107,7 +105,7 @@ function refreshedToken(world: World, secret: string): Answer {
   const grant = findGrant(world, 'refresh', secret);
   if (!grant || grant.used || isExpired(world, grant)) throw oauthRefusal('invalid_grant');
   const rotates = world.switches().refresh_rotates;
-  if (rotates) useUp(world, secret);
+  if (rotates) markUsed(world, secret);
   const next = rotates ? newRefresh(world, grant) : secret;
   return userToken(world, 'refresh_token', memberOf(world, grant), next);
 }
@@ -143,7 +141,7 @@ function accessFields(world: World, grant_type: string, member_no: bigint | null
   };
 }
 
-/** What a token record says of its member; nothing for a client token. */
+/** The member's fields of a token record; none for a client token. */
 function memberFields(world: World, member: Member | undefined) {
   if (!member) return {};
   const { member_no, nickname } = member;
@@ -159,7 +157,7 @@ function tokenAnswer(world: World, record: Record<string, unknown>): Answer {
   return jsonAnswer(200, body, { 'cache-control': 'no-store' });
 }
 
-function need(fields: ReadonlyMap<string, string>, name: string): string {
+function required(fields: ReadonlyMap<string, string>, name: string): string {
   const value = fields.get(name);
   if (!value) throw oauthRefusal('invalid_request');
   return value;
@@ -172,7 +170,7 @@ function checkRedirect(world: World, uri: string): void {
 /** @throws Refusal 401 unless the header carries this app's id and secret */
 function checkBasic({ app }: World, call: Call): void {
   const encoded = /^Basic +([A-Za-z0-9+/=]+) *$/i.exec(call.authorization ?? '')?.[1] ?? '';
-  const given = sha256Hex(Buffer.from(encoded, 'base64'));
-  const wanted = sha256Hex(`${app.client_id}:${app.client_secret}`);
-  if (!timingSafeEqual(Buffer.from(given), Buffer.from(wanted))) throw oauthStatus(401);
+  const presented = sha256Hex(Buffer.from(encoded, 'base64'));
+  const expected = sha256Hex(`${app.client_id}:${app.client_secret}`);
+  if (!timingSafeEqual(Buffer.from(presented), Buffer.from(expected))) throw oauthStatus(401);
 }

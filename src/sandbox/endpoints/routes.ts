@@ -1,5 +1,4 @@
-/** Every endpoint of the service on one screen. */
-
+/** The endpoints of the service. */
 import type { World } from '../world.ts';
 import { readAccount } from './accounts.ts';
 import type { Answer, Call, Family } from './call.ts';
@@ -12,7 +11,7 @@ import { give, receiveFrom, transfer } from './transactions.ts';
 type Handler = (world: World, call: Call) => Answer;
 
 export interface Route {
-  /** The name by which faults find it. */
+  /** The name that faults refer to. */
   name: string;
   family: Family;
   method: 'GET' | 'POST' | 'PUT';
@@ -50,7 +49,7 @@ export const ROUTES: readonly Route[] = [
   route('maintenance', 'oauth', 'GET', '/v1/system/maintenance', readMaintenance),
 ];
 
-/** The error shape of a path that is none of these. */
+/** The error shape of a path without a route. */
 export function familyOf(path: string): Family {
   if (path.startsWith('/v1/app/')) return 'account';
   return /^\/v1\/(oauth|system)(\/|$)/.test(path) ? 'oauth' : 'nft';

@@ -1,17 +1,25 @@
 /**
- * Give, deduct and transfer (section 4.3), with every limit and every error of section 7.2. The
- * rules are judged in one fixed order, before anything changes: who calls, the form of the body,
- * the amount, the parties, the limit of 24 hours, the balance.
+ * Give, deduct and transfer (section 4.3) with the limits and errors of section 7.2. Checks run in
+ * a fixed order before anything changes: caller, form of the body, amount, parties, 24-hour limit,
+ * balance.
  */
-import { addressKey } from '../../kernel/addresses.ts';
-import { parseWhole } from '../../kernel/amounts.ts';
+import { ADDRESS_LENGTH, addressKey } from '../../kernel/addresses.ts';
+import { parseWhole, wholeOf } from '../../kernel/amounts.ts';
+import { type Json, tryParseJson } from '../../kernel/json.ts';
 import { callerOf } from '../state/grants.ts';
 import { type PaymentKind, WALLET_STATUS, type Wallet } from '../state/records.ts';
-import { move } from '../state/wallets.ts';
+import { addBalance } from '../state/wallets.ts';
 import type { World } from '../world.ts';
 import { type Answer, type Call, success } from './call.ts';
-import { accountRefusal } from './refusals.ts';
-import { type PaymentRequest, readPayment } from './transaction-body.ts';
+import { accountRefusal } from './errors.ts';
+
+interface PaymentRequest {
+  addr(field: string): string;
+  amount: bigint;
+  /** Zero where the endpoint has no fee. */
+  fee: bigint;
+  reasonType: string;
+}
 
 /** POST …/operations/{operationNo}/give */
 export function give(world: World, call: Call): Answer {
@@ -65,7 +73,7 @@ function operatorAddress(world: World, operationNo: bigint, method: string): str
   return operator.addr;
 }
 
-/** Judges the parties and the balance, then moves the tokens and numbers the transaction. */
+/** Checks the parties and the balance, moves the tokens and numbers the transaction. */
 function pay(
   world: World,
   kind: PaymentKind,
@@ -77,7 +85,7 @@ function pay(
   const from = getParty(world, fromAddr);
   const to = getParty(world, toAddr);
   for (const party of [from, to]) checkStatus(world, party);
-  if (kind === 'transfer') checkDay(world, from, amount);
+  if (kind === 'transfer') checkDayLimit(world, from, amount);
 
   const rules = world.switches();
   const feeTo = fee > 0n ? operatorAddress(world, rules.fee_operator, kind) : undefined;
@@ -89,9 +97,9 @@ function pay(
     throw accountRefusal(196, { amount: from.balance, sendAmount: leaves });
   }
 
-  move(world, from.addr, -leaves);
-  move(world, to.addr, arrives);
-  if (feeTo) move(world, feeTo, fee);
+  addBalance(world, from.addr, -leaves);
+  addBalance(world, to.addr, arrives);
+  if (feeTo) addBalance(world, feeTo, fee);
   const tx_app_no = world.app.app_no;
   const tx_log_no = rules.tx_log_no_base + world.next('tx_log_no');
   world.applied({
@@ -120,17 +128,71 @@ function checkStatus(world: World, { status }: Wallet): void {
   if (status === WALLET_STATUS.suspended || status === WALLET_STATUS.withdrawn) {
     throw accountRefusal(199);
   }
-  // The service would have to lift the stop that the user asked for, and may not.
+  // The payment would need a change of a status that the user requested.
   if (status === WALLET_STATUS.userRequest && world.switches().user_request === 'refuse') {
     throw accountRefusal(197);
   }
 }
 
 /** @throws Refusal 295 */
-function checkDay(world: World, from: Wallet, amount: bigint): void {
+function checkDayLimit(world: World, from: Wallet, amount: bigint): void {
   const onedayLimit = world.switches().oneday_limit;
-  const onedaySendAmount = world.spending.within(from.addr, world.now());
+  const onedaySendAmount = world.transferTotals.within(from.addr, world.now());
   if (onedaySendAmount + amount > onedayLimit) {
     throw accountRefusal(295, { onedayLimit, onedaySendAmount });
   }
+}
+
+/**
+ * Parses a body.
+ * @throws Refusal 997 when it is not a JSON object or a field is missing, 399 for a malformed
+ * field, 298 or 299 for the amount, 294 for a fractional fee
+ */
+function readPayment(text: string, addresses: string[], hasFee: boolean): PaymentRequest {
+  const body = objectOf(tryParseJson(text));
+  const required = [...addresses, 'amount', ...(hasFee ? ['feeAmount'] : []), 'reasonType'];
+  for (const field of required) {
+    if (body.get(field) === undefined || body.get(field) === null) throw accountRefusal(997);
+  }
+  for (const field of addresses) {
+    const addr = body.get(field);
+    if (typeof addr !== 'string' || addr.length !== ADDRESS_LENGTH) throw accountRefusal(399);
+  }
+  const reasonType = body.get('reasonType');
+  if (typeof reasonType !== 'string' || reasonType === '') throw accountRefusal(399);
+
+  const amount = numberOf(body.get('amount'));
+  if (amount === undefined) throw accountRefusal(298);
+  if (amount <= 0n) throw accountRefusal(299);
+  const fee = hasFee ? feeOf(body.get('feeAmount'), amount) : 0n;
+  return { addr: (field) => String(body.get(field)), amount, fee, reasonType };
+}
+
+function objectOf(value: Json | undefined): Map<string, Json> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw accountRefusal(997);
+  }
+  return new Map(Object.entries(value));
+}
+
+/** Decimal text is not an integer here. */
+function numberOf(value: Json | undefined): bigint | undefined {
+  return typeof value === 'string' ? undefined : wholeOf(value);
+}
+
+/** @throws Refusal 294 for a fraction, 399 for anything else that is not a fee */
+function feeOf(value: Json | undefined, amount: bigint): bigint {
+  const fee = numberOf(value);
+  if (fee !== undefined && fee >= 0n) return fee;
+  const decimals = /^(\d+)\.(\d+)$/.exec(String(value));
+  if (typeof value !== 'number' || !decimals) throw accountRefusal(399);
+  const [, whole = '', part = ''] = decimals;
+  throw accountRefusal(294, { recvAmount: lessFraction(amount, whole + part, part.length) });
+}
+
+/** `amount` − `digits` / 10^`places`, exactly, as decimal text. */
+function lessFraction(amount: bigint, digits: string, places: number): string {
+  const rest = amount * 10n ** BigInt(places) - BigInt(digits);
+  const text = (rest < 0n ? -rest : rest).toString().padStart(places + 1, '0');
+  return `${rest < 0n ? '-' : ''}${text.slice(0, -places)}.${text.slice(-places)}`;
 }

@@ -1,29 +1,27 @@
 /**
- * Scripted misbehaviour, as one step around the answering of a request. It decides whether and when
- * the request is applied, what its answer becomes, and what happens to the connection.
+ * Scripted faults. A fault decides whether and when a request is applied, which response it gets,
+ * and what happens to the connection.
  */
 import { unreachable } from '../../kernel/assert.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
-import { failure, refusalNamed } from '../endpoints/refusals.ts';
+import { failure, refusalByCode } from '../endpoints/errors.ts';
 import type { World } from '../world.ts';
 import type { Fault, FaultRow } from './kinds.ts';
 
-/** What goes back over the connection, and how. */
-export interface Delivery {
+/** A response and how it is transmitted. */
+export interface PlannedResponse {
   answer: Answer;
-  /** Real milliseconds before anything is sent or cut. */
+  /** Real milliseconds before the first byte is sent or the connection is cut. */
   delayMs: number;
-  /** Whether all of it, half of it or nothing is sent before the connection is cut. */
+  /** How much is sent; after less than all, the connection is cut. */
   sent: 'all' | 'half' | 'nothing';
-  /** A cut is a reset instead of a close. */
+  /** Cut by a reset instead of a close. */
   reset: boolean;
 }
 
-type Proceed = (call: Call) => Answer;
-
 const NOTHING: Answer = { status: 0, headers: {}, body: '' };
 
-/** The fault that this request meets, counted; or undefined. The oldest one comes first. */
+/** Finds the oldest fault that the request meets, and counts it. */
 export function takeFault(world: World, call: Call): FaultRow | undefined {
   for (const row of world.faults.values()) {
     if (row.left === 0 || !matches(row.fault, call)) continue;
@@ -39,56 +37,60 @@ export function takeFault(world: World, call: Call): FaultRow | undefined {
   return undefined;
 }
 
-/** Answers the request under a fault. `proceed` applies it, once or never. */
-export function underFault(
+/**
+ * Plans the response to a request that meets the fault, if any.
+ * @param apply applies the request; called at most once
+ */
+export function planResponse(
   world: World,
   call: Call,
   row: FaultRow | undefined,
-  proceed: Proceed,
-): Delivery {
-  if (!row) return delivered(proceed(call));
+  apply: (call: Call) => Answer,
+): PlannedResponse {
+  if (!row) return complete(apply(call));
   const { fault } = row;
+  const instead = (answer: () => Answer, applied: boolean) => {
+    if (applied) apply(call);
+    return complete(answer());
+  };
   switch (fault.kind) {
     case 'lost_answer':
-      return { ...delivered(proceed(call)), sent: 'nothing', reset: fault.reset };
+      return { ...complete(apply(call)), sent: 'nothing', reset: fault.reset };
     case 'dropped':
-      return { ...delivered(NOTHING), sent: 'nothing', reset: fault.reset };
+      return { ...complete(NOTHING), sent: 'nothing', reset: fault.reset };
     case 'late': {
-      world.agenda.add(world.now() + fault.delay_ms, () => proceed(call));
+      world.timers.add(world.now() + fault.delay_ms, () => apply(call));
       const delayMs = fault.hold ? fault.delay_ms : 0;
       return { answer: NOTHING, delayMs, sent: 'nothing', reset: fault.reset };
     }
     case 'delay':
-      return { ...delivered(proceed(call)), delayMs: fault.delay_ms };
+      return { ...complete(apply(call)), delayMs: fault.delay_ms };
     case 'throttle':
-      if (fault.applied) proceed(call);
-      return delivered(throttled(world, call, fault));
+      return instead(() => throttled(world, call, fault), fault.applied);
     case 'status':
-      if (fault.applied) proceed(call);
-      return delivered(statusAnswer(call, fault));
+      return instead(() => statusAnswer(call, fault), fault.applied);
     case 'error':
-      if (fault.applied) proceed(call);
-      return delivered(scriptedError(world, call, fault));
+      return instead(() => scriptedError(world, call, fault), fault.applied);
     case 'truncated':
-      return { ...delivered(proceed(call)), sent: 'half', reset: fault.reset };
+      return { ...complete(apply(call)), sent: 'half', reset: fault.reset };
     case 'garbled':
-      return delivered(garbled(proceed(call)));
+      return complete(garbled(apply(call)));
     case 'stale_list':
-      return delivered(proceed({ ...call, ageMs: fault.age_ms }));
+      return complete(apply({ ...call, ageMs: fault.age_ms }));
     case 'shifting_pages':
-      return delivered(proceed({ ...call, shift: row.hits }));
+      return complete(apply({ ...call, shift: row.hits }));
     default:
       return unreachable(fault);
   }
 }
 
-/** A refusal for now, with a Retry-After in the form that is asked for, in whole seconds. */
+/** A 429 or 503 with Retry-After in the given form, in whole seconds. */
 export function throttled(
   world: World,
   call: Call,
-  given: Pick<Fault & { kind: 'throttle' }, 'status' | 'retry_after' | 'retry_after_s'>,
+  options: Pick<Fault & { kind: 'throttle' }, 'status' | 'retry_after' | 'retry_after_s'>,
 ): Answer {
-  const { status, retry_after, retry_after_s } = given;
+  const { status, retry_after, retry_after_s } = options;
   const answer = failure(call.family, status, 'Too many requests');
   if (retry_after === 'none') return answer;
   const date = new Date(world.now() + retry_after_s * 1000).toUTCString();
@@ -96,7 +98,7 @@ export function throttled(
   return { ...answer, headers: { ...answer.headers, 'retry-after': value } };
 }
 
-function delivered(answer: Answer): Delivery {
+function complete(answer: Answer): PlannedResponse {
   return { answer, delayMs: 0, sent: 'all', reset: false };
 }
 
@@ -109,11 +111,11 @@ function matches(fault: Fault, call: Call): boolean {
 }
 
 function patternOf(path: string): RegExp {
-  const parts = path.split('*').map((part) => part.replace(/[^\w/-]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`, 's');
+  const texts = path.split('*').map((text) => text.replace(/[^\w/-]/g, '\\$&'));
+  return new RegExp(`^${texts.join('.*')}$`, 's');
 }
 
-/** A documented error that nobody earned: figures that the script does not name are plausible. */
+/** A documented error; values that the script leaves out are made up. */
 function scriptedError(world: World, call: Call, fault: Fault & { kind: 'error' }): Answer {
   const rules = world.switches();
   const figures = {
@@ -127,7 +129,7 @@ function scriptedError(world: World, call: Call, fault: Fault & { kind: 'error' 
     method: call.endpoint.replaceAll('_', '-'),
     ...fault.figures,
   };
-  return refusalNamed(call.family, fault.code, figures).answer(rules);
+  return refusalByCode(call.family, fault.code, figures).answer(rules);
 }
 
 function statusAnswer(call: Call, fault: Fault & { kind: 'status' }): Answer {
@@ -135,7 +137,7 @@ function statusAnswer(call: Call, fault: Fault & { kind: 'status' }): Answer {
   return { status: fault.status, headers: { 'content-type': 'text/html' }, body: fault.body };
 }
 
-/** The first half of the body, and then what no parser reads. */
+/** Replaces the second half of the body by text that is not JSON. */
 function garbled(answer: Answer): Answer {
   const half = answer.body.slice(0, Math.ceil(answer.body.length / 2));
   return { ...answer, body: `${half}\u0000<html>` };

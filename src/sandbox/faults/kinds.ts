@@ -1,83 +1,83 @@
-/** Which misbehaviours can be scripted, and which requests they meet. The table of faults. */
+/** The kinds of faults that can be scripted, and which requests they match. */
 import { z } from 'zod';
-import { isErrorCode } from '../endpoints/refusals.ts';
-import { whole } from './switches.ts';
+import { isErrorCode } from '../endpoints/errors.ts';
+import { whole } from '../state/switches.ts';
 
-const target = {
-  /** Name of an endpoint, such as `give` or `mint`; absent: any. */
+const match = {
+  /** Name of an endpoint, such as `give` or `mint`; without it, any. */
   endpoint: z.string().max(64).optional(),
   method: z.string().max(16).optional(),
-  /** A path pattern in which `*` stands for anything; absent: any. */
+  /** A path pattern in which `*` stands for any text; without it, any path. */
   path: z.string().max(500).optional(),
-  /** Met only by a request whose path, query or body contains this text. */
+  /** Text that the path, query or body of the request must contain. */
   contains: z.string().max(500).optional(),
-  /** How many requests it meets. */
+  /** How many requests meet the fault. */
   count: z.int().min(1).max(1e9).default(1),
-  /** How many matching requests pass unharmed first. */
+  /** How many matching requests pass before the first one meets it. */
   skip: z.int().min(0).max(1e9).default(0),
 };
 const delayMs = z.int().min(0).max(86_400_000);
-/** How a connection is cut: closed, or reset. */
+/** Cut the connection by a reset instead of a close. */
 const reset = z.boolean().default(false);
+/** Whether the request is applied despite the error response. */
+const applied = z.boolean().default(false);
 
 export const faultSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('lost_answer'), ...target, reset }),
-  z.strictObject({ kind: z.literal('dropped'), ...target, reset }),
-  /** Applied `delay_ms` after the connection was cut, or with `hold` cut when it is applied. */
+  z.strictObject({ kind: z.literal('lost_answer'), ...match, reset }),
+  z.strictObject({ kind: z.literal('dropped'), ...match, reset }),
+  /** Applied `delay_ms` after the connection is cut; with `hold`, both happen after `delay_ms`. */
   z.strictObject({
     kind: z.literal('late'),
-    ...target,
+    ...match,
     delay_ms: delayMs.default(1000),
     hold: z.boolean().default(false),
     reset,
   }),
   /** Applied at once, answered `delay_ms` later. */
-  z.strictObject({ kind: z.literal('delay'), ...target, delay_ms: delayMs.default(1000) }),
+  z.strictObject({ kind: z.literal('delay'), ...match, delay_ms: delayMs.default(1000) }),
   z.strictObject({
     kind: z.literal('throttle'),
-    ...target,
+    ...match,
     status: z.literal([429, 503]).default(429),
-    /** Whether the request is applied all the same. */
-    applied: z.boolean().default(false),
+    applied,
     retry_after: z.enum(['seconds', 'date', 'none']).default('seconds'),
     retry_after_s: z.int().min(0).max(1e6).default(1),
   }),
   z.strictObject({
     kind: z.literal('status'),
-    ...target,
+    ...match,
     status: z.int().min(400).max(599),
-    /** Whether the request is applied before the status is answered. */
-    applied: z.boolean().default(false),
-    /** The body instead of the documented shape, as HTML. */
+    applied,
+    /** An HTML body instead of the documented shape. */
     body: z.string().max(10_000).optional(),
   }),
   /** A documented error: a status of section 7.1, a code of 7.2 or a detail of 7.3. */
   z.strictObject({
     kind: z.literal('error'),
-    ...target,
+    ...match,
     code: z.string().refine(isErrorCode, 'not an error of the service'),
-    /** What stands in its message, such as `{"amount":"12"}`. */
+    /** Values for the placeholders of its message, such as `{"amount":"12"}`. */
     figures: z.record(z.string().max(32), z.string().max(1000)).default({}),
-    applied: z.boolean().default(false),
+    applied,
   }),
-  z.strictObject({ kind: z.literal('truncated'), ...target, reset }),
-  z.strictObject({ kind: z.literal('garbled'), ...target }),
-  /** Reads answer as things stood `age_ms` ago. */
-  z.strictObject({ kind: z.literal('stale_list'), ...target, age_ms: delayMs.default(60_000) }),
-  /** Each page begins one row further than it should. */
-  z.strictObject({ kind: z.literal('shifting_pages'), ...target }),
+  z.strictObject({ kind: z.literal('truncated'), ...match, reset }),
+  z.strictObject({ kind: z.literal('garbled'), ...match }),
+  /** Reads show the state of `age_ms` ago. */
+  z.strictObject({ kind: z.literal('stale_list'), ...match, age_ms: delayMs.default(60_000) }),
+  /** Each page starts one row too late, one more with every request. */
+  z.strictObject({ kind: z.literal('shifting_pages'), ...match }),
 ]);
 
-/** A fault as it may be written: what is left out has a default. */
+/** A fault before its defaults are filled in. */
 export type FaultInput = z.input<typeof faultSchema>;
 export type Fault = z.output<typeof faultSchema>;
 
 export const faultRowSchema = z.strictObject({
   fault_id: whole,
   fault: faultSchema,
-  /** Matching requests still to pass unharmed. */
+  /** Matching requests that still pass. */
   skip: z.int(),
-  /** Requests still to be met. */
+  /** Requests that still meet the fault. */
   left: z.int(),
   hits: z.int(),
 });

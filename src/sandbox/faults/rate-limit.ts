@@ -1,7 +1,4 @@
-/**
- * The service's own limit of requests, when one is switched on: a token bucket by the world's
- * clock.
- */
+/** The service's own rate limit: a token bucket by the world's clock. */
 import type { Instant } from '../../kernel/clock.ts';
 
 export interface RateLimit {
@@ -11,18 +8,18 @@ export interface RateLimit {
 }
 
 export function makeRateLimit(): RateLimit {
-  let spent = 0;
+  let used = 0;
   let last: Instant = Number.NEGATIVE_INFINITY;
   return {
     take(now, perSecond, burst) {
-      spent = now < last ? 0 : Math.max(0, spent - ((now - last) / 1000) * perSecond);
+      used = now < last ? 0 : Math.max(0, used - ((now - last) / 1000) * perSecond);
       last = now;
-      if (spent + 1 > burst) return Math.ceil(((spent + 1 - burst) / perSecond) * 1000);
-      spent += 1;
+      if (used + 1 > burst) return Math.ceil(((used + 1 - burst) / perSecond) * 1000);
+      used += 1;
       return 0;
     },
     clear() {
-      spent = 0;
+      used = 0;
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * The world on disk: one file of lines, each line one committed change, appended before the answer
- * leaves. A process killed at any instant loses no acknowledged change; a last line that was cut
- * short is dropped. It does not promise to survive the machine losing power.
+ * The change log on disk: a file in which each line is one committed change, appended before the
+ * response is sent. It survives a killed process at any instant, not a power failure; an unfinished
+ * last line is ignored.
  */
 import {
   closeSync,
@@ -19,19 +19,19 @@ import { join } from 'node:path';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
 
-export interface JournalFile {
+export interface ChangeLog {
   append(line: string): void;
-  /** Replaces everything by these lines, in one step that a crash cannot halve. */
+  /** Replaces the whole file atomically. */
   rewrite(lines: Iterable<string>): void;
-  /** Bytes appended since the last rewrite, and bytes that it wrote. */
+  /** Bytes appended since the last rewrite, and bytes that the rewrite wrote. */
   size(): { appended: number; base: number };
   close(): void;
 }
 
 const FILE = 'world.jsonl';
 
-/** A journal that keeps nothing: the world lives in memory. */
-export const noJournal: JournalFile = {
+/** A change log that stores nothing, for a world in memory. */
+export const noChangeLog: ChangeLog = {
   append: () => {},
   rewrite: () => {},
   size: () => ({ appended: 0, base: 0 }),
@@ -39,14 +39,14 @@ export const noJournal: JournalFile = {
 };
 
 /**
- * The committed lines of a directory, oldest first.
- * @throws Failure `bad_setting` when a line other than the last cannot be read
+ * Returns the committed lines of a directory, oldest first.
+ * @throws Failure `bad_setting` when a line other than the last is not JSON
  */
-export function readJournal(directory: string): Json[] {
+export function readChangeLog(directory: string): Json[] {
   const path = join(directory, FILE);
   if (!existsSync(path)) return [];
   const lines = readFileSync(path, 'utf8').split('\n');
-  lines.pop(); // What follows the last line break was never finished.
+  lines.pop(); // Text behind the last line break is an unfinished line.
   return lines.map((line, index) => {
     try {
       return parseJson(line);
@@ -56,8 +56,8 @@ export function readJournal(directory: string): Json[] {
   });
 }
 
-/** Opens the journal of a directory for writing; `rewrite` must come before the first `append`. */
-export function openJournal(directory: string): JournalFile {
+/** Opens the change log of a directory; `rewrite` must be called before the first `append`. */
+export function openChangeLog(directory: string): ChangeLog {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const path = join(directory, FILE);
   let file = openSync(path, 'a', 0o600);
@@ -65,25 +65,25 @@ export function openJournal(directory: string): JournalFile {
   let base = 0;
   return {
     append(line) {
-      const whole = base + appended;
+      const length = base + appended;
       try {
         appended += write(file, `${line}\n`);
       } catch (error) {
-        // Half a line would spoil the next one.
-        ftruncateSync(file, whole);
+        // A partial line would corrupt the next one.
+        ftruncateSync(file, length);
         throw error;
       }
     },
     rewrite(lines) {
-      const fresh = `${path}.new`;
-      rmSync(fresh, { force: true });
-      const next = openSync(fresh, 'a', 0o600);
+      const newPath = `${path}.new`;
+      rmSync(newPath, { force: true });
+      const newFile = openSync(newPath, 'a', 0o600);
       base = 0;
-      for (const line of lines) base += write(next, `${line}\n`);
-      fsyncSync(next);
-      renameSync(fresh, path);
+      for (const line of lines) base += write(newFile, `${line}\n`);
+      fsyncSync(newFile);
+      renameSync(newPath, path);
       closeSync(file);
-      file = next;
+      file = newFile;
       appended = 0;
     },
     size: () => ({ appended, base }),
@@ -91,7 +91,7 @@ export function openJournal(directory: string): JournalFile {
   };
 }
 
-/** Writes all of the text: a write may stop early on a nearly full disk. */
+/** Writes the whole text, because one write may stop early on a nearly full disk. */
 function write(file: number, text: string): number {
   const bytes = Buffer.from(text);
   for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);

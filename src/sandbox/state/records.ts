@@ -1,9 +1,9 @@
 /**
- * The nouns of the world, as they are kept and as they are written to the journal. Loading parses
- * them, so a journal of another make is refused instead of believed. Whole numbers are exact.
+ * The records of the world, as stored and as written to the change log. Loading validates them, so
+ * the data of another version is refused.
  */
 import { z } from 'zod';
-import { switchesSchema, whole } from '../faults/switches.ts';
+import { switchesSchema, whole } from './switches.ts';
 
 const instant = z.number();
 
@@ -12,15 +12,15 @@ export type PaymentKind = (typeof PAYMENT_KINDS)[number];
 
 export const contractSchema = z.strictObject({
   contract_id: whole,
-  /** Whether it was issued to the app of this sandbox. */
+  /** Whether it belongs to the app of this sandbox. */
   own: z.boolean(),
   creator_addr: z.string(),
-  /** Where the search for the next free token id begins. */
+  /** The search for the next free token id starts here. */
   next_token_id: whole,
 });
 
-/** What the chain is still doing with a token. */
-export const workSchema = z.strictObject({
+/** A write that the chain has not settled yet. */
+const workSchema = z.strictObject({
   kind: z.enum(['mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from']),
   /** The new owner or the new extra data. */
   value: z.string(),
@@ -64,13 +64,11 @@ export const operatorSchema = z.strictObject({ operation_no: whole, addr: z.stri
 export const memberSchema = z.strictObject({
   member_no: whole,
   nickname: z.string(),
-  /** Null until the member's first own look at the wallet. */
+  /** Null until the member reads the own wallet for the first time. */
   addr: z.string().nullable(),
 });
 
-/**
- * A code or token that was issued. It is kept under the hash of its secret, never by the secret.
- */
+/** An issued code or token, stored under the hash of its secret. */
 export const grantSchema = z.strictObject({
   kind: z.enum(['code', 'access', 'refresh']),
   grant_type: z.string(),
@@ -80,7 +78,7 @@ export const grantSchema = z.strictObject({
   used: z.boolean(),
 });
 
-/** One write that was applied: the truth against which a caller's books can be compared. */
+/** One applied write, against which a caller's records can be compared. */
 export const effectSchema = z.strictObject({
   n: whole,
   at: instant,
@@ -100,8 +98,8 @@ export const effectSchema = z.strictObject({
 
 export const counterSchema = z.strictObject({ value: whole });
 
-/** A maintenance window: announced before `start`, down until `end`, over after it. */
-export const windowSchema = z.strictObject({
+/** A maintenance window: announced before `start`, down until `end`. */
+const windowSchema = z.strictObject({
   start: instant,
   end: instant.nullable(),
   message: z.string().nullable(),
@@ -112,9 +110,10 @@ export const settingsSchema = z.strictObject({
   offset_ms: z.number(),
   window: windowSchema.nullable(),
   redirect_uris: z.array(z.string()),
-  /** How many of the next writes to the chain fail. */
+  /** How many of the next chain writes fail. */
   fail_next: z.int().min(0),
-  lively_at: instant.nullable(),
+  /** When background traffic acts next. */
+  background_at: instant.nullable(),
   switches: switchesSchema,
 });
 
@@ -129,7 +128,33 @@ export type Grant = z.output<typeof grantSchema>;
 export type Effect = z.output<typeof effectSchema>;
 export type Settings = z.output<typeof settingsSchema>;
 
-/** The key of a token among all tokens. */
+/** A complete token without data; `fields` name what differs. */
+export function newToken(
+  { contract_id, creator_addr }: Contract,
+  token_id: bigint,
+  now: number,
+  fields: Partial<Token>,
+): Token {
+  return {
+    contract_id,
+    token_id,
+    owner: creator_addr,
+    uri: '',
+    metadata: '',
+    extra: '',
+    creator: creator_addr,
+    created_at: now,
+    owned_at: now,
+    locked: false,
+    status: STATUS.complete,
+    last_tx_hash: '',
+    exists: true,
+    work: null,
+    ...fields,
+  };
+}
+
+/** The key of a token in the table of tokens. */
 export function tokenKey(contractId: bigint, tokenId: bigint): string {
   return `${contractId}/${tokenId}`;
 }

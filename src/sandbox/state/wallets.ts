@@ -1,9 +1,9 @@
-/** Wallets: finding one by its address, and the one that a member gets at the first own look. */
+/** Wallets: addresses, balance changes, and the wallet that a member gets on the first own read. */
 import { addressKey } from '../../kernel/addresses.ts';
 import type { World } from '../world.ts';
 import { type Member, WALLET_STATUS, type Wallet } from './records.ts';
 
-/** An address of 42 characters that belongs to the seed, the label and the number. */
+/** A 42-character address derived from the seed, the label and the number. */
 export function addressOf(world: World, label: string, n: bigint): string {
   return `0x${world.hex(`addr-${label}`, n, 40)}`;
 }
@@ -13,7 +13,7 @@ export function putWallet(world: World, wallet: Wallet): Wallet {
   return wallet;
 }
 
-/** The member's wallet; it is created when there is none. */
+/** The member's wallet; created if there is none. */
 export function walletOf(world: World, member: Member): Wallet {
   const found = member.addr === null ? undefined : world.wallets.get(addressKey(member.addr));
   if (found) return found;
@@ -25,8 +25,8 @@ export function walletOf(world: World, member: Member): Wallet {
   );
 }
 
-/** Adds to a wallet, or takes from it. The caller has checked that it may. */
-export function move(world: World, addr: string, amount: bigint): void {
+/** Adds the amount, which may be negative, to a balance. The caller has checked the balance. */
+export function addBalance(world: World, addr: string, amount: bigint): void {
   const wallet = world.wallets.get(addressKey(addr));
   if (wallet) putWallet(world, { ...wallet, balance: wallet.balance + amount });
 }

@@ -1,27 +1,26 @@
 /**
- * Every error of the service in one place: the statuses of section 7.1, the codes of 7.2 and the
- * details of 7.3, with the shape in which each family says it. A rule throws a Refusal; whatever
- * else is thrown is the family's own "internal error", with nothing inside.
+ * The errors of the service: the statuses of section 7.1, the codes of 7.2 and the details of 7.3,
+ * each in the shape of its family. Endpoints throw a Refusal; any other error becomes the family's
+ * internal error.
  */
-
-import type { Switches } from '../faults/switches.ts';
+import type { Switches } from '../state/switches.ts';
 import { type Answer, type Family, jsonAnswer } from './call.ts';
 
-export const NFT_STATUSES = {
+const NFT_STATUSES = {
   400: 'Validation error',
   401: 'Unauthorized',
   404: 'URL does not exist',
   422: 'The request cannot be processed',
   500: 'Internal server error',
 } as const;
-export type NftStatus = keyof typeof NFT_STATUSES;
+type NftStatus = keyof typeof NFT_STATUSES;
 
 interface AccountRow {
   status: 406 | 500;
   message: string;
 }
 
-/** Words that begin with a colon are replaced by figures. */
+/** Placeholders in messages begin with a colon. */
 export const ACCOUNT_CODES = {
   999: { status: 500, message: 'Unidentified error. Please try again later.' },
   997: { status: 500, message: 'Invalid parameter value.' },
@@ -55,7 +54,7 @@ export const ACCOUNT_CODES = {
     message: 'The received amount after the fee would be fractional: :recvAmount',
   },
 } as const satisfies Record<number, AccountRow>;
-export type AccountCode = keyof typeof ACCOUNT_CODES;
+type AccountCode = keyof typeof ACCOUNT_CODES;
 
 export const OAUTH_DETAILS = {
   invalid_request: 'Wrong parameter or malformed request',
@@ -65,7 +64,7 @@ export const OAUTH_DETAILS = {
   unsupported_response_type: 'The response type is not defined',
   redirect_uri_mismatch: 'The redirect URI is not allowed',
 } as const;
-export type OauthDetail = keyof typeof OAUTH_DETAILS;
+type OauthDetail = keyof typeof OAUTH_DETAILS;
 
 const OAUTH_STATUSES: Record<number, string> = {
   400: 'Bad request or invalid parameter',
@@ -76,14 +75,14 @@ const OAUTH_STATUSES: Record<number, string> = {
   503: 'System under maintenance, please retry later',
 };
 
-/** One complaint in the error list of an NFT answer. */
-export interface Complaint {
+/** An entry of the error list of an NFT response. */
+export interface FieldError {
   message: string;
   field: string;
   validation: string;
 }
 
-/** The service says no; the answer is ready but for the switch on HTTP codes. */
+/** The service refuses the request; the response depends on the switch for HTTP codes. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly answer: (switches: Switches) => Answer;
@@ -95,20 +94,20 @@ export class Refusal extends Error {
 }
 
 /** An error of section 7.1: HTTP 200, the status in the body. */
-export function nftRefusal(status: NftStatus, ...complaints: Complaint[]): Refusal {
+export function nftRefusal(status: NftStatus, ...fieldErrors: FieldError[]): Refusal {
   const error =
-    complaints.length > 0
-      ? complaints
+    fieldErrors.length > 0
+      ? fieldErrors
       : [{ message: NFT_STATUSES[status], field: '', validation: '' }];
   return new Refusal(`nft ${status}`, () => jsonAnswer(200, { status, error }));
 }
 
-/** 422 for one field, with the name of the rule that was broken. */
+/** 422 for one field, with the rule that was broken. */
 export function unprocessable(field: string, validation: string, message: string): Refusal {
   return nftRefusal(422, { message, field, validation });
 }
 
-/** An error of section 7.2. Figures replace the words of its message that begin with a colon. */
+/** An error of section 7.2. @param figures values for the placeholders of its message */
 export function accountRefusal(
   code: AccountCode,
   figures: Record<string, bigint | string> = {},
@@ -153,27 +152,27 @@ export function failure(family: Family, status: number, message?: string): Answe
   }
 }
 
-/** What a path or method that the service does not have answers. */
+/** The response to a path or method that the service does not have. */
 export function absentAnswer(family: Family, switches: Switches): Answer {
   return family === 'nft' ? nftRefusal(404).answer(switches) : failure(family, 404);
 }
 
-/** What the family answers when something broke inside. */
-export function brokenAnswer(family: Family, switches: Switches): Answer {
+/** The response to an unexpected error. */
+export function internalError(family: Family, switches: Switches): Answer {
   if (family === 'nft') return nftRefusal(500).answer(switches);
   return family === 'account' ? accountRefusal(999).answer(switches) : failure('oauth', 500);
 }
 
-/** True for an error that the family of some endpoint knows. */
+/** Whether any family documents this error. */
 export function isErrorCode(code: string): boolean {
   return isNftStatus(Number(code)) || isAccountCode(Number(code)) || isOauthDetail(code);
 }
 
 /**
- * The documented error of that name, or the family's own "internal error" for another's.
- * @param figures what stands in its message
+ * The documented error with that code; the internal error if the family does not have it.
+ * @param figures values for the placeholders of its message
  */
-export function refusalNamed(
+export function refusalByCode(
   family: Family,
   code: string,
   figures: Record<string, bigint | string>,

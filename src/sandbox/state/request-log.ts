@@ -1,6 +1,6 @@
 /**
- * Every request that was received, in memory, the newest ten thousand: what a caller's promises are
- * checked against. Codes and tokens do not enter it: bodies and queries of /v1/oauth are left out.
+ * The newest requests received, in memory. Queries and bodies of /v1/oauth are left out, because
+ * they carry codes and tokens.
  */
 import type { Instant } from '../../kernel/clock.ts';
 
@@ -14,21 +14,21 @@ export interface Received {
   body: string;
   /** Whether it changed the world. */
   applied: boolean;
-  /** Status of the answer, or null while there is none and when the connection was cut. */
+  /** Status of the response; null until there is one, and when the connection was cut. */
   status: number | null;
-  /** The fault it met. */
+  /** The kind of the fault that the request met. */
   fault: string | null;
 }
 
 export interface RequestLog {
-  begin(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received;
+  add(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received;
   /** Oldest first: the newest `limit` requests, or the first `limit` after number `after`. */
   list(after: number | undefined, limit: number): Received[];
   total(): number;
   clear(): void;
 }
 
-const KEPT = 10_000;
+const REQUESTS_KEPT = 10_000;
 /** Characters kept of a path, a query and a body. */
 const TEXT_KEPT = 2_000;
 
@@ -36,21 +36,21 @@ export function makeRequestLog(): RequestLog {
   let received: Received[] = [];
   let total = 0;
   return {
-    begin(request) {
+    add(request) {
       total += 1;
       const secret = request.path.startsWith('/v1/oauth');
       const entry: Received = {
         ...request,
         n: total,
-        path: kept(request.path),
-        query: secret ? '' : kept(request.query),
-        body: secret ? '' : kept(request.body),
+        path: truncated(request.path),
+        query: secret ? '' : truncated(request.query),
+        body: secret ? '' : truncated(request.body),
         applied: false,
         status: null,
         fault: null,
       };
       received.push(entry);
-      if (received.length > 2 * KEPT) received = received.slice(-KEPT);
+      if (received.length > 2 * REQUESTS_KEPT) received = received.slice(-REQUESTS_KEPT);
       return entry;
     },
     list(after, limit) {
@@ -65,7 +65,7 @@ export function makeRequestLog(): RequestLog {
   };
 }
 
-/** The beginning of a text, copied: a mere slice would keep all of a long body in memory. */
-function kept(text: string): string {
+/** Copies the beginning of a text; a slice would keep the whole text in memory. */
+function truncated(text: string): string {
   return text.length > TEXT_KEPT ? Buffer.from(text.slice(0, TEXT_KEPT)).toString() : text;
 }

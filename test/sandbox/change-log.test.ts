@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { must } from '../../src/kernel/assert.ts';
 import { canonicalJson } from '../../src/kernel/json.ts';
-import { noJournal, openJournal, readJournal } from '../../src/sandbox/state/change-log.ts';
+import { noChangeLog, openChangeLog, readChangeLog } from '../../src/sandbox/state/change-log.ts';
 import { BASIC, type Caller, startCaller, stopAll } from './client.ts';
 
 let directory: string;
@@ -68,7 +68,7 @@ describe('A world that is opened again', () => {
       fc.asyncProperty(fc.integer({ min: base, max: whole.length }), async (length) => {
         writeFileSync(file(), whole.subarray(0, length));
         const kept = whole.subarray(0, length).toString().split('\n').length - 1;
-        expect(readJournal(directory)).toHaveLength(kept);
+        expect(readChangeLog(directory)).toHaveLength(kept);
         const again = await startCaller({ directory });
         expect(again.sandbox.control.state().members).toHaveLength(8);
         await again.sandbox.close();
@@ -87,16 +87,16 @@ describe('A world that is opened again', () => {
 });
 
 test('A journal that is written afresh holds what the old one meant', () => {
-  const journal = openJournal(directory);
-  journal.rewrite(['1', '2']);
-  journal.append('3');
-  expect(readJournal(directory)).toEqual([1, 2, 3]);
-  journal.rewrite(['"all"']);
-  journal.append('4');
-  expect(readJournal(directory)).toEqual(['all', 4]);
-  expect(journal.size()).toEqual({ appended: 2, base: 6 });
-  journal.close();
-  expect(noJournal.size().appended).toBe(0);
+  const changeLog = openChangeLog(directory);
+  changeLog.rewrite(['1', '2']);
+  changeLog.append('3');
+  expect(readChangeLog(directory)).toEqual([1, 2, 3]);
+  changeLog.rewrite(['"all"']);
+  changeLog.append('4');
+  expect(readChangeLog(directory)).toEqual(['all', 4]);
+  expect(changeLog.size()).toEqual({ appended: 2, base: 6 });
+  changeLog.close();
+  expect(noChangeLog.size().appended).toBe(0);
 });
 
 test('Killed at any instant, it has lost no write that it acknowledged', async () => {

@@ -1,66 +1,65 @@
 /**
- * The one listening port. Bytes in, bytes out: bodies are bounded and read whole before a rule sees
- * them, answers are written straight to the connection, because faults cut it on purpose. Headers
- * carry the world's date, so that equal worlds answer equal bytes. No CORS headers, ever.
+ * The HTTP side of the sandbox. Bodies are bounded and read whole before an endpoint runs.
+ * Responses are written straight to the connection, because faults cut it. The date header shows
+ * the world's time, so that equal worlds send equal bytes. There are no CORS headers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono } from 'hono';
-import { after } from '../kernel/clock.ts';
-import type { Refusal } from '../kernel/http-server.ts';
-import type { Log } from '../kernel/log.ts';
-import type { ControlSurface } from './control/http.ts';
-import type { Answer, Call } from './endpoints/call.ts';
-import { brokenAnswer, failure } from './endpoints/refusals.ts';
-import { familyOf, ROUTES, type Route } from './endpoints/routes.ts';
-import type { Delivery } from './faults/faults.ts';
-import type { Service } from './service.ts';
-import type { World } from './world.ts';
+import { after } from '../../kernel/clock.ts';
+import type { Refusal } from '../../kernel/http-server.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { ControlSurface } from '../control/http.ts';
+import type { Answer, Call } from '../endpoints/call.ts';
+import { failure, internalError } from '../endpoints/errors.ts';
+import { familyOf, ROUTES, type Route } from '../endpoints/routes.ts';
+import type { PlannedResponse } from '../faults/faults.ts';
+import type { World } from '../world.ts';
+import type { Pipeline } from './pipeline.ts';
 
 type Env = { Bindings: HttpBindings };
 type Exchange = Context<Env>;
 
-export const BODY_MAX_BYTES = 2 ** 20;
+const BODY_MAX_BYTES = 2 ** 20;
 
-/** All paths of the service and of its control surface. */
-export function buildApp(world: World, service: Service, control: ControlSurface, log?: Log) {
+/** Routes the paths of the service and of the control surface. */
+export function buildApp(world: World, pipeline: Pipeline, control: ControlSurface, log?: Log) {
   const app = new Hono<Env>();
   const serve = (route: Route | undefined) => async (c: Exchange) => {
     const body = await readBody(c.env.incoming);
     if (body === undefined) return RESPONSE_ALREADY_SENT;
-    const known = isPlain(c) ? route : undefined;
-    const fits = body !== TOO_LARGE;
-    const delivery = service(callOf(c, known, fits ? body : ''), fits ? known : tooLarge(c, known));
-    return deliver(c, delivery, !fits);
+    const matched = isNormalised(c) ? route : undefined;
+    if (body !== TOO_LARGE) return transmit(c, pipeline(callOf(c, matched, body), matched));
+    return transmit(c, pipeline(callOf(c, matched, ''), tooLarge(c, matched)), true);
   };
   app.get('/_sandbox', (c) => send(c, control.page()));
   app.all('/_sandbox/*', async (c) => {
     const body = await readBody(c.env.incoming);
     if (body === undefined) return RESPONSE_ALREADY_SENT;
-    const given = body === TOO_LARGE ? undefined : body;
+    const text = body === TOO_LARGE ? undefined : body;
     const type = c.req.header('content-type');
-    const answer = control.answer(c.req.method, c.req.path, c.req.query(), type, given);
+    const answer = control.answer(c.req.method, c.req.path, c.req.query(), type, text);
     return send(c, answer, body === TOO_LARGE);
   });
   for (const route of ROUTES) app.on(route.method, route.path, serve(route));
   app.notFound(serve(undefined) as (c: Context) => Promise<Response>);
   app.onError((error, c) => {
-    log?.error({ err: error }, 'sandbox exchange broke');
-    return send(c as Exchange, brokenAnswer(familyOf(c.req.path), world.switches()), true);
+    log?.error({ err: error }, 'sandbox request failed');
+    return send(c as Exchange, internalError(familyOf(c.req.path), world.switches()), true);
   });
 
   function send(c: Exchange, answer: Answer, close = false): Response {
-    write(world, c.env.outgoing as ServerResponse, answer, { close });
+    write(world, c.env.outgoing as ServerResponse, answer, close);
     return RESPONSE_ALREADY_SENT;
   }
-  function deliver(c: Exchange, delivery: Delivery, close: boolean): Response {
-    const { answer, delayMs, sent, reset } = delivery;
+  function transmit(c: Exchange, response: PlannedResponse, close = false): Response {
+    const { answer, delayMs, sent, reset } = response;
     const outgoing = c.env.outgoing as ServerResponse;
     const act = () => {
-      if (sent === 'all') return write(world, outgoing, answer, { close });
-      if (sent === 'half') return writeHalf(world, outgoing, answer, reset);
-      cut(outgoing, reset);
+      if (sent === 'all') write(world, outgoing, answer, close);
+      else if (sent === 'half') writeHalf(world, outgoing, answer, reset);
+      else cut(outgoing, reset);
     };
     if (delayMs === 0) act();
     else outgoing.once('close', after(delayMs, act));
@@ -69,14 +68,14 @@ export function buildApp(world: World, service: Service, control: ControlSurface
   return app;
 }
 
-/** The answer to bytes that are no request: nothing else of them is known. */
+/** The response to bytes that are not a readable request. */
 export function unreadable(world: World, status: number): Refusal {
   const { headers, body } = failure('oauth', status);
   return { headers: fixedHeaders(world, headers, body), body };
 }
 
-/** True when the path means the same before and after normalising: no dots, no backslashes. */
-function isPlain(c: Exchange): boolean {
+/** Whether normalising leaves the path as it is: no dot segments, no backslashes. */
+function isNormalised(c: Exchange): boolean {
   return (c.env.incoming.url ?? '').split('?')[0] === c.req.path;
 }
 
@@ -97,7 +96,7 @@ function callOf(c: Exchange, route: Route | undefined, body: string): Call {
   };
 }
 
-/** Answers a body that was not kept, in the place of the endpoint that it was meant for. */
+/** A route that refuses a body over the bound in the error shape of the matched endpoint. */
 function tooLarge(c: Exchange, route: Route | undefined): Route {
   const family = route?.family ?? familyOf(c.req.path);
   const handle = () => failure(family, 413, 'The body is too large');
@@ -107,8 +106,8 @@ function tooLarge(c: Exchange, route: Route | undefined): Route {
 const TOO_LARGE = Symbol('too large');
 
 /**
- * The whole body as text, or undefined when its sender went away. What is too much is still read
- * for a while, so that the sender gets to see the refusal.
+ * Reads the whole body as text; undefined when the client disconnected. An oversized body is read
+ * on up to a second bound, so that the client receives the refusal.
  */
 async function readBody(
   incoming: HttpBindings['incoming'],
@@ -135,12 +134,8 @@ function fixedHeaders(world: World, headers: Record<string, string>, body: strin
   };
 }
 
-function write(
-  world: World,
-  outgoing: ServerResponse,
-  { status, headers, body }: Answer,
-  { close = false } = {},
-): void {
+function write(world: World, outgoing: ServerResponse, answer: Answer, close: boolean): void {
+  const { status, headers, body } = answer;
   if (outgoing.destroyed || outgoing.headersSent) return;
   const fixed = fixedHeaders(world, headers, body);
   outgoing.writeHead(status, close ? { ...fixed, connection: 'close' } : fixed);

@@ -1,11 +1,11 @@
-/** The input rules of the NFT endpoints, as a table: which field, which rule, which complaint. */
+/** Validation of the inputs of the NFT endpoints: a table of fields and their rules. */
 import { ADDRESS_LENGTH } from '../../kernel/addresses.ts';
 import { parseWhole } from '../../kernel/amounts.ts';
 import { tryParseJson } from '../../kernel/json.ts';
-import { type Complaint, nftRefusal } from './refusals.ts';
+import { type FieldError, nftRefusal } from './errors.ts';
 
-export const METADATA_MAX = 1000;
-export const EXTRADATA_MAX = 500;
+const METADATA_MAX = 1000;
+const EXTRADATA_MAX = 500;
 
 interface Rule {
   validation: string;
@@ -25,7 +25,7 @@ const positive: Rule = {
   holds: (text) => (parseWhole(text) ?? 1n) > 0n,
 };
 const boolean: Rule = { validation: 'boolean', holds: (text) => flagOf(text) !== undefined };
-/** An empty text is allowed wherever JSON text is. */
+/** JSON text may be empty. */
 const json: Rule = {
   validation: 'json',
   holds: (text) => text === '' || tryParseJson(text) !== undefined,
@@ -55,9 +55,9 @@ const RULES: Record<string, Rule[]> = {
 const MAY_BE_EMPTY = new Set(['metaData', 'extraData']);
 
 export interface Input {
-  /** A required field, or one that is present. */
+  /** The text of a field; empty when it is absent. */
   text(field: string): string;
-  /** The whole number of a required field, or of one that is present. */
+  /** The number of a field; 0 when it is absent. */
   whole(field: string): bigint;
   /** The field, or undefined when it is absent or empty. */
   find(field: string): string | undefined;
@@ -65,39 +65,39 @@ export interface Input {
 
 /**
  * Checks every field at once.
- * @throws Refusal 400 with one complaint for each rule that is broken
+ * @throws Refusal 400 with one error for each rule that is broken
  */
 export function checkedInput(
-  given: ReadonlyMap<string, string>,
+  fields: ReadonlyMap<string, string>,
   required: readonly string[],
   optional: readonly string[] = [],
 ): Input {
-  const complaints: Complaint[] = [];
+  const fieldErrors: FieldError[] = [];
   for (const field of [...required, ...optional]) {
-    const text = given.get(field);
+    const text = fields.get(field);
     if (text === undefined || (text === '' && !MAY_BE_EMPTY.has(field))) {
-      if (required.includes(field)) complaints.push(complaint(field, 'required'));
+      if (required.includes(field)) fieldErrors.push(fieldError(field, 'required'));
       continue;
     }
     for (const rule of RULES[field] ?? []) {
-      if (!rule.holds(text)) complaints.push(complaint(field, rule.validation));
+      if (!rule.holds(text)) fieldErrors.push(fieldError(field, rule.validation));
     }
   }
-  if (complaints.length > 0) throw nftRefusal(400, ...complaints);
+  if (fieldErrors.length > 0) throw nftRefusal(400, ...fieldErrors);
   return {
-    text: (field) => given.get(field) ?? '',
-    whole: (field) => parseWhole(given.get(field) ?? '') ?? 0n,
-    find: (field) => given.get(field) || undefined,
+    text: (field) => fields.get(field) ?? '',
+    whole: (field) => parseWhole(fields.get(field) ?? '') ?? 0n,
+    find: (field) => fields.get(field) || undefined,
   };
 }
 
-/** The boolean that a query value writes. */
+/** Parses a boolean query value. */
 export function flagOf(text: string): boolean | undefined {
   if (text === 'true' || text === '1') return true;
   return text === 'false' || text === '0' ? false : undefined;
 }
 
-function complaint(field: string, validation: string): Complaint {
+function fieldError(field: string, validation: string): FieldError {
   const rule = validation.split(':')[0] ?? validation;
   return { message: `${rule} validation failed on ${field}`, field, validation: rule };
 }

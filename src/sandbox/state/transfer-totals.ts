@@ -3,25 +3,20 @@ import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Effect } from './records.ts';
 
-export const DAY_MS = 86_400_000;
+const DAY_MS = 86_400_000;
 
-export interface Spending {
-  /** Counts an applied write when it is a transfer. Writes come in order of time. */
-  note(effect: Effect): void;
-  /** What the wallet sent after `now` − 24 h. */
+export interface TransferTotals {
+  /** Counts the write if it is a transfer. Writes must come in order of time. */
+  add(effect: Effect): void;
+  /** The sum that the wallet sent after `now` − 24 h. */
   within(addr: string, now: Instant): bigint;
   clear(): void;
 }
 
-interface Sent {
-  entries: { at: Instant; amount: bigint }[];
-  sum: bigint;
-}
-
-export function makeSpending(): Spending {
-  const wallets = new Map<string, Sent>();
+export function makeTransferTotals(): TransferTotals {
+  const wallets = new Map<string, { entries: { at: Instant; amount: bigint }[]; sum: bigint }>();
   return {
-    note({ kind, from_addr, amount, at }) {
+    add({ kind, from_addr, amount, at }) {
       if (kind !== 'transfer' || from_addr === null || amount === null) return;
       const key = addressKey(from_addr);
       const sent = wallets.get(key) ?? { entries: [], sum: 0n };

@@ -1,0 +1,42 @@
+/** Callbacks due later by the world's clock, in order of time and then of arrival. */
+import type { Instant } from '../../kernel/clock.ts';
+
+interface Timer {
+  at: Instant;
+  run: () => void;
+}
+
+export interface Timers {
+  add(at: Instant, run: () => void): void;
+  /** Removes and returns the first timer due at `now`. */
+  take(now: Instant): Timer | undefined;
+  clear(): void;
+}
+
+export function makeTimers(): Timers {
+  let timers: Timer[] = [];
+  return {
+    add(at, run) {
+      timers.splice(indexAfter(timers, at), 0, { at, run });
+    },
+    take(now) {
+      const first = timers[0];
+      return first && first.at <= now ? timers.shift() : undefined;
+    },
+    clear() {
+      timers = [];
+    },
+  };
+}
+
+/** The index behind all timers that are due at the instant or before it. */
+function indexAfter(timers: readonly Timer[], at: Instant): number {
+  let low = 0;
+  let high = timers.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((timers[middle]?.at ?? at) <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
