@@ -201,7 +201,7 @@ create trigger accounts_updated_true after update on tallyhook.accounts
 create trigger accounts_identity before update of id, name, kind, asset, opened_at on tallyhook.accounts
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
-create trigger wanted_postings_identity before update of id, kind, account, counter, amount, effective_at,
+create trigger posting_requests_identity before update of id, kind, account, counter, amount, effective_at,
   effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at on
   tallyhook.posting_requests
   for each statement execute function tallyhook.refuse_change();
@@ -209,7 +209,7 @@ create trigger wanted_postings_identity before update of id, kind, account, coun
 alter table tallyhook.accounts enable always trigger accounts_opened_true,
   enable always trigger accounts_updated_true, enable always trigger accounts_identity;
 --> statement-breakpoint
-alter table tallyhook.posting_requests enable always trigger wanted_postings_identity;
+alter table tallyhook.posting_requests enable always trigger posting_requests_identity;
 --> statement-breakpoint
 -- What is pruned by dropping partitions. A month each, made ahead; the default partition takes what no
 -- month was made for, so that an insert never fails for lack of one.

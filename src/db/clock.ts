@@ -1,23 +1,22 @@
 /**
- * Postgres time as a Clock: instants that several daemons compare come from one clock. The offset
- * to the machine's steady counter is measured with a query and renewed by the daemon from time to
- * time.
+ * The database's time as a Clock, so that instants of several daemons can be compared. It is the
+ * machine's monotonic clock plus an offset that the daemon measures again at every heartbeat.
  */
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
 import type { Db } from './connect.ts';
 
 export interface DatabaseClock extends Clock {
-  /** Measures the offset again; a failed measurement leaves the old one. */
+  /** Measures the offset again; keeps the old one if that fails. */
   follow(): Promise<void>;
 }
 
-/** Asks the database for its time and follows it. @throws DatabaseError when it does not answer. */
+/** @throws DatabaseError when the database does not answer */
 export async function databaseClock(db: Db): Promise<DatabaseClock> {
   let offset = await measure(db);
   let last: Instant = 0;
   return {
     now() {
-      // Never backwards: a correction slows us down instead of repeating an instant.
+      // Never goes backwards when the offset shrinks.
       last = Math.max(last, Math.floor(monotonicMs() + offset));
       return last;
     },
@@ -27,7 +26,7 @@ export async function databaseClock(db: Db): Promise<DatabaseClock> {
   };
 }
 
-/** Best of three: the answer with the shortest round trip is the least wrong. */
+/** Of three measurements, the one with the shortest round trip has the smallest error. */
 async function measure(db: Db): Promise<number> {
   let best = { trip: Number.POSITIVE_INFINITY, offset: 0 };
   for (let i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 /**
- * What a start insists on: a server that keeps what it confirms, and guards that stand and are
- * switched on. The list is the promise; a guard that is missing here protects nothing.
+ * Checks at every start that Postgres keeps what it confirms and that the guarding triggers exist
+ * and are enabled. A trigger that is not in this list is not checked.
  */
 import { Failure } from '../kernel/errors.ts';
 import type { Queryable } from './connect.ts';
@@ -24,7 +24,7 @@ const KEPT = [
   'decisions',
 ];
 
-/** Every guarding trigger as `table.trigger`. */
+/** `table.trigger` of each guarding trigger. */
 export const GUARDS: readonly string[] = [
   ...APPEND_ONLY.map((table) => `${table}.${table}_append_only`),
   ...KEPT.map((table) => `${table}.${table}_kept`),
@@ -34,10 +34,10 @@ export const GUARDS: readonly string[] = [
   'accounts.accounts_opened_true',
   'accounts.accounts_updated_true',
   'accounts.accounts_identity',
-  'posting_requests.wanted_postings_identity',
+  'posting_requests.posting_requests_identity',
 ];
 
-/** Guards that are missing or not enabled always; empty when all stand. */
+/** Guards that are missing or not `enable always`. */
 export async function findMissingGuards(db: Queryable): Promise<string[]> {
   const rows = await db.sql<{ name: string }[]>`
     select c.relname || '.' || t.tgname as name
@@ -45,14 +45,11 @@ export async function findMissingGuards(db: Queryable): Promise<string[]> {
     join pg_class c on c.oid = t.tgrelid
     join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = 'tallyhook' and not t.tgisinternal and t.tgenabled = 'A'`;
-  const standing = new Set(rows.map((row) => row.name));
-  return GUARDS.filter((guard) => !standing.has(guard));
+  const enabled = new Set(rows.map((row) => row.name));
+  return GUARDS.filter((guard) => !enabled.has(guard));
 }
 
-/**
- * Refuses a database that would not keep our promises.
- * @throws Failure `bad_setting` naming the setting or the guard
- */
+/** @throws Failure `bad_setting` that names the setting or the guard */
 export async function checkGuards(db: Queryable): Promise<void> {
   const settings = await db.sql<{ name: string; setting: string }[]>`
     select name, setting from pg_settings
@@ -60,12 +57,12 @@ export async function checkGuards(db: Queryable): Promise<void> {
   for (const { name, setting } of settings) {
     if (name === 'server_version_num') {
       if (Number(setting) < 150000) {
-        throw new Failure('bad_setting', `Postgres 15 or newer is needed, this is ${setting}`);
+        throw new Failure('bad_setting', `Postgres 15 or newer is required, this is ${setting}`);
       }
     } else if (setting === 'off') {
       throw new Failure(
         'bad_setting',
-        `Postgres runs with ${name} off and may lose what it confirmed; set ${name} = on`,
+        `Postgres runs with ${name} off and may lose commits; set ${name} = on`,
       );
     }
   }
@@ -73,7 +70,7 @@ export async function checkGuards(db: Queryable): Promise<void> {
   if (missing.length > 0) {
     throw new Failure(
       'bad_setting',
-      `guards of the database are missing or disabled, restore them: ${missing.join(', ')}`,
+      `triggers that guard the database are missing or disabled; restore them: ${missing.join(', ')}`,
     );
   }
 }

@@ -1,8 +1,7 @@
 /**
- * Who lives and who may. A daemon has an epoch, one per start; a lease is work that one daemon at a
- * time may do. All instants are Postgres time. A lease that ran out may be taken by anybody; its
- * fence then rises, and a holder that wakes up late finds its fence gone (`holdFence`) before it
- * writes.
+ * Living daemons, leases, and the stored settings of an installation. A lease lets one daemon at a
+ * time do some work. Its fencing token (`fence`) grows when the holder changes, so that a former
+ * holder is refused by `lockLease` before it writes. All instants are database time.
  */
 import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -14,9 +13,7 @@ export interface Daemon {
   epoch: bigint;
 }
 
-/**
- * Registers a start and gives it its epoch; it counts as alive for `aliveMs` after its last sign.
- */
+/** Registers a start of a daemon, alive until `aliveMs` after `now` or its last heartbeat. */
 export async function registerDaemon(
   db: Queryable,
   id: string,
@@ -30,7 +27,7 @@ export async function registerDaemon(
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
-/** A sign of life. Answers how many daemons are alive, this one included. */
+/** Stores a heartbeat; returns the number of living daemons, this one included. */
 export async function keepAlive(
   db: Queryable,
   daemon: Daemon,
@@ -38,18 +35,17 @@ export async function keepAlive(
   aliveMs: number,
 ): Promise<number> {
   const [row] = await db.sql<{ alive: number }[]>`
-    with sign as (
+    with heartbeat as (
       update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)} where id = ${daemon.id}
       returning id)
     select count(*)::int as alive from tallyhook.daemons
-    where alive_until > ${isoText(now)} or id in (select id from sign)`;
+    where alive_until > ${isoText(now)} or id in (select id from heartbeat)`;
   return row?.alive ?? 1;
 }
 
 /**
- * Insists, inside a transaction that is about to promise something, that this daemon still counts
- * as alive: a process that was paused for long finds itself declared dead and must not go on.
- * @throws Failure `lease_lost`
+ * Refuses the transaction of a daemon that no longer counts as alive, such as a process that was
+ * paused for long. @throws Failure `lease_lost`
  */
 export async function assertDaemonAlive(tx: Tx, daemon: Daemon, now: Instant): Promise<void> {
   const rows = await tx.sql`
@@ -59,15 +55,15 @@ export async function assertDaemonAlive(tx: Tx, daemon: Daemon, now: Instant): P
     throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
-/** Says goodbye: from now on it counts as dead, and its leases are free for the others. */
+/** Ends a daemon's registration, which also frees its leases. */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.daemons set alive_until = ${isoText(now)} where id = ${daemon.id}`;
 }
 
 /**
- * Takes or keeps the lease of that name until `now + ttlMs`. Answers its fence, or undefined while
- * another daemon holds it. A holder that no longer counts as alive has lost it at once.
+ * Takes or renews a lease until `now + ttlMs`; returns its fencing token, or undefined while another
+ * living daemon holds it.
  */
 export async function acquireLease(
   db: Queryable,
@@ -91,8 +87,8 @@ export async function acquireLease(
 }
 
 /**
- * Locks the lease row to the end of the transaction, so that nobody takes it meanwhile.
- * @throws Failure `lease_lost` when the fence is no longer ours.
+ * Locks a lease until the end of the transaction.
+ * @throws Failure `lease_lost` when another daemon has taken it since
  */
 export async function lockLease(tx: Tx, name: string, fence: bigint): Promise<void> {
   const rows = await tx.sql<{ fence: bigint }[]>`
@@ -100,17 +96,7 @@ export async function lockLease(tx: Tx, name: string, fence: bigint): Promise<vo
   if (rows[0]?.fence !== fence) throw new Failure('lease_lost', name);
 }
 
-/** What this database was told about itself under that name, if anything. */
-export async function findInstallationSetting(
-  db: Queryable,
-  name: string,
-): Promise<string | undefined> {
-  const rows = await db.sql<{ value: string }[]>`
-    select value from tallyhook.installation where name = ${name}`;
-  return rows[0]?.value;
-}
-
-/** Records a fact once; answers the value that stands, which may be an earlier one. */
+/** Stores a setting unless it has a value; returns its value. */
 export async function fixInstallationSetting(
   db: Queryable,
   name: string,
@@ -121,10 +107,12 @@ export async function fixInstallationSetting(
     insert into tallyhook.installation (name, value, set_at) values (${name}, ${value},
       ${isoText(now)})
     on conflict (name) do nothing`;
-  return must(await findInstallationSetting(db, name), `installation fact ${name}`);
+  const [row] = await db.sql<{ value: string }[]>`
+    select value from tallyhook.installation where name = ${name}`;
+  return must(row, `installation setting ${name}`).value;
 }
 
-/** Records a fact that follows the configuration; the newest value stands. */
+/** Stores a setting, replacing its value. */
 export async function setInstallationSetting(
   db: Queryable,
   name: string,

@@ -1,8 +1,7 @@
 /**
- * Brings a database to this program's schema: drizzle's folder, applied by our own runner.
- * Everything in one transaction under one lock, so that many daemons may start at once; a file that
- * was edited after it was applied, and a database newer than the program, are refused. Forward
- * only.
+ * Applies the migrations of the folder `drizzle`, all in one transaction under one lock, so that
+ * several daemons may start at once. An edited file and a database newer than the program are
+ * refused; drizzle's own migrator does not detect either.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ import { ensureRoles } from './roles.ts';
 import { toDatabaseError } from './sqlstate.ts';
 
 const FOLDER = join(import.meta.dirname, '../../drizzle');
-/** The transaction lock under which migrations run; any number, but the same in every daemon. */
+/** The key of the advisory lock; arbitrary. */
 const LOCK = 7240124;
 
 interface Migration {
@@ -23,7 +22,6 @@ interface Migration {
   hash: string;
 }
 
-/** The migrations of this program, in order. */
 export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   const journal = JSON.parse(await readFile(join(folder, 'meta/_journal.json'), 'utf8')) as {
     entries: { idx: number; tag: string }[];
@@ -38,7 +36,7 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
 }
 
 /**
- * Applies what is missing; answers the tags that were applied.
+ * Applies missing migrations; returns their tags.
  * @param ownerUrl a login that may create schemas and roles
  * @throws Failure `bad_setting` for a newer database or an edited migration
  */
@@ -60,14 +58,14 @@ export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string
   }
 }
 
-/** The tags that `migrate` would apply; changes nothing. @throws as `migrate` */
+/** The tags that `migrate` would apply. @throws as `migrate` */
 export async function missingMigrations(url: string, folder = FOLDER): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const db = connect({ url, max: 1, name: 'tallyhook migrate' });
   try {
-    const [there] = await db.sql<{ there: boolean }[]>`
-      select to_regclass('tallyhook.migrations') is not null as there`;
-    const applied = there?.there ? await listApplied(db.sql) : [];
+    const [table] = await db.sql<{ exists: boolean }[]>`
+      select to_regclass('tallyhook.migrations') is not null as exists`;
+    const applied = table?.exists ? await listApplied(db.sql) : [];
     for (const row of applied) refuseMismatch(row, migrations);
     return migrations.filter((m) => !applied.some((row) => row.idx === m.idx)).map((m) => m.tag);
   } catch (error) {
@@ -104,25 +102,24 @@ async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]
 }
 
 function refuseMismatch(row: Applied, known: Migration[]): void {
-  const mine = known.find((m) => m.idx === row.idx);
-  if (!mine) {
+  const own = known.find((m) => m.idx === row.idx);
+  if (!own) {
     throw new Failure(
       'bad_setting',
-      `the database is newer than this program (it has ${row.tag}); start a newer program`,
+      `the database is newer than this program (it has ${row.tag}); run a newer program`,
     );
   }
-  if (mine.hash !== row.hash) {
+  if (own.hash !== row.hash) {
     throw new Failure(
       'bad_setting',
-      `migration ${row.tag} was applied with another content; restore drizzle/${row.tag}.sql`,
+      `drizzle/${row.tag}.sql was edited after it was applied; restore its former content`,
     );
   }
 }
 
-/** True when every migration of this program is applied: what /readyz asks. */
+/** True when exactly the migrations of this program are applied. */
 export async function isMigrated(sql: Sql, migrations: Migration[]): Promise<boolean> {
-  const rows = await sql<
-    { count: number }[]
-  >`select count(*)::int as count from tallyhook.migrations`;
+  const rows = await sql<{ count: number }[]>`
+    select count(*)::int as count from tallyhook.migrations`;
   return rows[0]?.count === migrations.length;
 }

@@ -1,12 +1,11 @@
 /**
- * House-keeping of what is partitioned by month: months are made ahead and dropped when they are
- * older than their retention. The work is done by owner functions that know only their own list of
- * tables.
+ * Creates monthly partitions ahead of time and drops those older than their retention, through
+ * functions of the database owner that accept only their own list of tables.
  */
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Queryable } from './connect.ts';
 
-/** How long each prunable table is kept, in days. */
+/** In days, per partitioned table. */
 export interface Retention {
   events: number;
   observations: number;
@@ -17,13 +16,13 @@ export interface Retention {
 const MONTHS_AHEAD = 3;
 const DAY_MS = 86_400_000;
 
-/** Makes this month and the next ones. Harmless when they exist. */
+/** Creates the partitions of this month and the next ones, unless they exist. */
 export async function makePartitions(db: Queryable, now: Instant): Promise<void> {
   await db.sql`select tallyhook.make_partitions(${isoText(now).slice(0, 10)}::date,
     ${MONTHS_AHEAD})`;
 }
 
-/** Drops the months that ended before the retention; answers their names. */
+/** Drops partitions whose month ended before the retention; returns their names. */
 export async function dropPartitions(
   db: Queryable,
   now: Instant,

@@ -1,10 +1,8 @@
 /**
- * What the database says when it refuses, as codes. Errors of the driver carry parameters and
- * values; nothing of that leaves this folder: a DatabaseError has the SQLSTATE and the constraint,
- * no more.
+ * Database errors as SQLSTATE codes. The driver's errors contain statements, parameters and values,
+ * which may be secret; a DatabaseError has only the SQLSTATE and the constraint.
  */
 
-/** A failed statement: which SQLSTATE, which constraint or table; never the values. */
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError';
   /** SQLSTATE, or the driver's code such as CONNECTION_CLOSED. */
@@ -12,17 +10,17 @@ export class DatabaseError extends Error {
   readonly constraint: string | undefined;
 
   constructor(code: string, constraint: string | undefined, where: string | undefined) {
-    super(`database refused: ${code}${constraint ? ` (${constraint})` : ''}`);
+    super(`database error: ${code}${constraint ? ` (${constraint})` : ''}`);
     this.code = code;
     this.constraint = constraint;
     if (where) this.stack = `${this.name}: ${this.message}\n${where}`;
   }
 }
 
-/** SQLSTATEs after which the same work may be tried again: it was rolled back whole. */
+/** serialization_failure, deadlock_detected, lock_not_available: the work was rolled back. */
 const RETRYABLE = new Set(['40001', '40P01', '55P03']);
 
-/** Codes that mean the database is away, not that it refused. */
+/** The database was not reached, or the connection was lost. */
 const AWAY = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_ENDED',
@@ -42,16 +40,14 @@ const AWAY = new Set([
   '08006',
   '08003',
   '08001',
-  // Ended from outside while it ran, or no connection left: the server is there, but not for us.
+  // The session timed out, too many connections, or our own deadline passed.
   '25P03',
   '25P04',
   '53300',
   'DEADLINE',
 ]);
 
-/**
- * The error as ours: one of the driver's becomes a DatabaseError, anything else stays what it is.
- */
+/** Converts an error of the driver to a DatabaseError; returns any other error unchanged. */
 export function toDatabaseError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof DatabaseError) return error;
   const inner = error.cause instanceof Error ? error.cause : error;
@@ -70,36 +66,30 @@ export function toDatabaseError(error: unknown): unknown {
   return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'));
 }
 
-/**
- * True when the transaction may be run again as it is (serialization failure, deadlock, lock
- * timeout).
- */
+/** True when the same transaction may be run again. */
 export function isRetryable(error: unknown): boolean {
-  const refusal = toDatabaseError(error);
-  return refusal instanceof DatabaseError && RETRYABLE.has(refusal.code);
+  const known = toDatabaseError(error);
+  return known instanceof DatabaseError && RETRYABLE.has(known.code);
 }
 
-/**
- * True when the database could not be reached or went away; the outcome of a commit is then not
- * known.
- */
+/** True when the database was not reached or went away; a commit's result is then unknown. */
 export function isAway(error: unknown): boolean {
-  const refusal = toDatabaseError(error);
-  return refusal instanceof DatabaseError && AWAY.has(refusal.code);
+  const known = toDatabaseError(error);
+  return known instanceof DatabaseError && AWAY.has(known.code);
 }
 
-/** True when a statement was ended because it ran for too long; its work was rolled back. */
+/** True when `statement_timeout` ended a statement; its work was rolled back. */
 export function isTooSlow(error: unknown): boolean {
-  const refusal = toDatabaseError(error);
-  return refusal instanceof DatabaseError && refusal.code === '57014';
+  const known = toDatabaseError(error);
+  return known instanceof DatabaseError && known.code === '57014';
 }
 
-/** True when a unique index (that one, when named) refused the row. */
+/** True for a unique violation (of that constraint, when named). */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
-  const refusal = toDatabaseError(error);
+  const known = toDatabaseError(error);
   return (
-    refusal instanceof DatabaseError &&
-    refusal.code === '23505' &&
-    (constraint === undefined || refusal.constraint === constraint)
+    known instanceof DatabaseError &&
+    known.code === '23505' &&
+    (constraint === undefined || known.constraint === constraint)
   );
 }

@@ -1,13 +1,8 @@
-/**
- * Tables of the daemons themselves: who lives, who holds which lease, and what this database has
- * been told about itself (which service it watches). Written only by `db/`.
- */
+/** Tables of the daemons and their leases, and the stored settings of the installation. */
 import { bigint, text } from 'drizzle-orm/pg-core';
 import { instant, tallyhook } from './columns.ts';
 
-/**
- * One row per daemon start. The epoch rises with every start, so an older life can be told apart.
- */
+/** One row per start of a daemon; each start has a higher epoch. */
 export const daemons = tallyhook.table('daemons', {
   id: text().primaryKey(),
   epoch: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().unique(),
@@ -15,7 +10,7 @@ export const daemons = tallyhook.table('daemons', {
   aliveUntil: instant('alive_until').notNull(),
 });
 
-/** Work that only one daemon may do at a time. The fence rises whenever the holder changes. */
+/** Work that one daemon at a time may do. The fencing token grows when the holder changes. */
 export const leases = tallyhook.table('leases', {
   name: text().primaryKey(),
   daemonId: text('daemon_id').notNull(),
@@ -23,7 +18,7 @@ export const leases = tallyhook.table('leases', {
   until: instant().notNull(),
 });
 
-/** Facts fixed for the life of a database, such as the service it watches. */
+/** Settings stored in the database, such as the service that it belongs to. */
 export const installation = tallyhook.table('installation', {
   name: text().primaryKey(),
   value: text().notNull(),

@@ -1,9 +1,6 @@
-/**
- * Values cross exactly, failures carry no values, transactions are whole, and the pool outlives a
- * fault.
- */
+/** Errors without values, transactions, retries, and the connection pool. */
 import { sql as drizzleSql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { asJson, connect, type Db } from '../../src/db/connect.ts';
 import {
   DatabaseError,
@@ -33,14 +30,13 @@ afterAll(async () => {
 const first = async (rows: PromiseLike<readonly object[]>) =>
   Object.values((await rows)[0] ?? {})[0] as unknown;
 
-/** The error that some work ends in. */
 async function errorOf(work: () => Promise<unknown>): Promise<unknown> {
   try {
     await work();
   } catch (error) {
     return error;
   }
-  throw new Error('nothing failed');
+  throw new Error('the work succeeded');
 }
 
 describe('A failed statement', () => {
@@ -82,7 +78,7 @@ describe('A failed statement', () => {
         ),
       '22P02',
     ],
-  ])('By %s has its SQLSTATE and none of its values, also in the log', async (_what, act, code) => {
+  ])('by %s has its SQLSTATE and none of its values, also in the log', async (_what, act, code) => {
     const error = await errorOf(act);
     expect(error).toBeInstanceOf(DatabaseError);
     expect(error).toMatchObject({ code });
@@ -94,7 +90,7 @@ describe('A failed statement', () => {
     expect(all).not.toMatch(/select|insert/);
   });
 
-  test('Outside of a transaction shows nothing in the log either', async () => {
+  it('outside a transaction leaves no value in the log', async () => {
     const raw = await errorOf(() => Promise.resolve(owner.sql`select ${HUSH}::int`));
     const wrapped = await errorOf(() => owner.orm.execute(drizzleSql`select ${HUSH}::int`));
     let text = '';
@@ -106,7 +102,7 @@ describe('A failed statement', () => {
     expect(text).not.toContain('hush');
   });
 
-  test('Names the constraint that refused', async () => {
+  it('names the violated constraint', async () => {
     const error = await errorOf(() =>
       owner.begin(({ sql }) => sql`insert into public.kept values (1, 1)`),
     );
@@ -130,18 +126,21 @@ describe('A failed statement', () => {
     ['ENOTFOUND', false, true],
     ['53300', false, true],
     ['DEADLINE', false, true],
-  ])('%s may be tried again: %s; means that the database is away: %s', (code, again, away) => {
-    const error = new DatabaseError(code, undefined, undefined);
-    expect([isRetryable(error), isAway(error)]).toEqual([again, away]);
-  });
+  ])(
+    'with code %s may be retried: %s; means that the database is unreachable: %s',
+    (code, again, away) => {
+      const error = new DatabaseError(code, undefined, undefined);
+      expect([isRetryable(error), isAway(error)]).toEqual([again, away]);
+    },
+  );
 
-  test('Of nobody is left as it is', () => {
+  it('keeps an error that is not from the database unchanged', () => {
     const error = new TypeError('ours');
     expect(toDatabaseError(error)).toBe(error);
     expect([isAway(error), isRetryable(error), isDuplicate(error)]).toEqual([false, false, false]);
   });
 
-  test('Against a server that is not there says that it is away', async () => {
+  it('against a server that does not run means that the database is unreachable', async () => {
     const nowhere = connect({ url: 'postgres://postgres@127.0.0.1:1/x', max: 1 });
     const error = await errorOf(() => nowhere.begin(({ sql }) => sql`select 1`));
     expect(isAway(error)).toBe(true);
@@ -150,7 +149,7 @@ describe('A failed statement', () => {
 });
 
 describe('A transaction', () => {
-  test('That fails leaves nothing', async () => {
+  it('that fails leaves no changes', async () => {
     const boom = new Error('boom');
     const error = await errorOf(() =>
       owner.begin(async ({ sql }) => {
@@ -162,7 +161,7 @@ describe('A transaction', () => {
     expect(await owner.sql`select id from public.kept where id = 50`).toEqual([]);
   });
 
-  test('Of one instant is run again when a row changed since, and then holds', async () => {
+  it('on a snapshot is retried when a row has changed since, and then succeeds', async () => {
     let runs = 0;
     await owner.begin(
       async ({ sql }) => {
@@ -178,7 +177,7 @@ describe('A transaction', () => {
     expect(await first(owner.sql`select n from public.kept where id = 2`)).toBe(11n);
   });
 
-  test('Sees under a lock what was committed meanwhile, whatever the server was told', async () => {
+  it('uses read committed, whatever the default of the database is', async () => {
     const name = new URL(database.url).pathname.slice(1);
     const level = `alter database ${name} set default_transaction_isolation`;
     await owner.sql.unsafe(`${level} = 'serializable'`);
@@ -194,7 +193,7 @@ describe('A transaction', () => {
     }
   });
 
-  test('Is given up after five tries', async () => {
+  it('fails after five attempts', async () => {
     let runs = 0;
     const error = await errorOf(() =>
       owner.begin(
@@ -211,7 +210,7 @@ describe('A transaction', () => {
     expect(error).toMatchObject({ code: '40001' });
   });
 
-  test('That deadlocks with another is run again, and both get through', async () => {
+  it('that deadlocks with another is retried, and both succeed', async () => {
     let met = 0;
     let meet = () => {};
     const both = new Promise<void>((resolve) => {
@@ -231,7 +230,7 @@ describe('A transaction', () => {
     ]);
   });
 
-  test('Works as the role that it was opened for', async () => {
+  it('runs as the role of its pool', async () => {
     expect(await first(database.db.sql`select current_user::text as x`)).toBe('tallyhook_writer');
     await database.db.sql`reset role`;
     expect(await first(database.db.sql`select current_user::text as x`)).toBe('tallyhook_writer');
@@ -239,7 +238,7 @@ describe('A transaction', () => {
 });
 
 describe('The pool', () => {
-  test("Is replaced after the driver's one known fault, and for nothing else", async () => {
+  it("is replaced after the driver's known fault, and after no other error", async () => {
     const db = connect({ url: database.url, max: 2 });
     const fault = new TypeError("Cannot read properties of null (reading 'write')");
     fault.stack = `${fault}\n    at nextWrite (/x/node_modules/postgres/src/connection.js:255:22)`;
@@ -260,7 +259,7 @@ describe('The pool', () => {
     await db.end();
   });
 
-  test('Goes on when the server ended an idle connection', async () => {
+  it('recovers when the server ends an idle connection', async () => {
     const db = connect({ url: database.url, max: 1 });
     const pid = await first(db.sql`select pg_backend_pid() as x`);
     await database.owner.sql`select pg_terminate_backend(${pid as number}, 5000)`;

@@ -1,8 +1,5 @@
-/**
- * A start insists on its guards and on a server that keeps what it confirms; a writer gets by
- * neither.
- */
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+/** Guarding triggers, durability settings, and the rights of the writer role. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { checkGuards, findMissingGuards, GUARDS } from '../../src/db/guards.ts';
 import { WRITER } from '../../src/db/roles.ts';
@@ -14,14 +11,14 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Changes something inside a transaction, looks, and takes it back. */
-async function meanwhile<T>(change: string, observation: (db: Db) => Promise<T>): Promise<T> {
+/** Runs `check` in a transaction after a change, and rolls both back. */
+async function afterChange<T>(change: string, check: (db: Db) => Promise<T>): Promise<T> {
   let seen: T | undefined;
   const undo = new Error('undo');
   await database.owner
     .begin(async (tx) => {
       await tx.sql.unsafe(change);
-      seen = await observation(tx as unknown as Db);
+      seen = await check(tx as unknown as Db);
       throw undo;
     })
     .catch((error: unknown) => {
@@ -31,12 +28,12 @@ async function meanwhile<T>(change: string, observation: (db: Db) => Promise<T>)
 }
 
 describe('Guards', () => {
-  test('All stand after the migrations', async () => {
+  it('are all enabled after the migrations', async () => {
     expect(await findMissingGuards(database.db)).toEqual([]);
     await checkGuards(database.db);
   });
 
-  test('Are every trigger of ours', async () => {
+  it('are all triggers of the schema', async () => {
     const rows = await database.owner.sql<{ name: string }[]>`
       select c.relname || '.' || t.tgname as name
       from pg_trigger t join pg_class c on c.oid = t.tgrelid
@@ -44,7 +41,7 @@ describe('Guards', () => {
     expect(rows.map(({ name }) => name).toSorted()).toEqual([...GUARDS].toSorted());
   });
 
-  it.each(GUARDS)('A start without %s is refused by its name', async (guard) => {
+  it.each(GUARDS)('include %s, without which a start is refused by its name', async (guard) => {
     const [table, trigger] = guard.split('.');
     const changes = [
       `drop trigger ${trigger} on tallyhook.${table}`,
@@ -52,8 +49,8 @@ describe('Guards', () => {
       `alter table tallyhook.${table} enable trigger ${trigger}`,
     ];
     for (const change of changes) {
-      expect(await meanwhile(change, findMissingGuards)).toEqual([guard]);
-      const refused = meanwhile(change, checkGuards);
+      expect(await afterChange(change, findMissingGuards)).toEqual([guard]);
+      const refused = afterChange(change, checkGuards);
       await expect(refused).rejects.toMatchObject({
         code: 'bad_setting',
         message: expect.stringContaining(guard),
@@ -61,7 +58,7 @@ describe('Guards', () => {
     }
   });
 
-  test('A start is refused where a commit may be lost', async () => {
+  it('are complemented by a refusal of synchronous_commit = off', async () => {
     const name = new URL(database.url).pathname.slice(1);
     await database.owner.sql.unsafe(`alter database ${name} set synchronous_commit = off`);
     const db = connect({ url: database.url, role: WRITER, max: 1 });
@@ -99,14 +96,14 @@ describe('The writer', () => {
     'create table tallyhook.mine (a int)',
     'update tallyhook.migrations set hash = null',
     'create role t_more',
-  ])('May not: %s', async (statement) => {
+  ])('may not run: %s', async (statement) => {
     await expect(database.db.begin(({ sql }) => sql.unsafe(statement))).rejects.toMatchObject(
       refused,
     );
   });
 
   it.each(['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends'])(
-    'And not even the owner changes or removes a row of %s',
+    'and even the owner may not change or remove rows of %s',
     async (table) => {
       for (const statement of [
         `delete from tallyhook.${table}`,

@@ -1,10 +1,9 @@
-/** Who lives and who may: epochs, leases, fences, and facts that stand. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+/** Daemons, leases with fencing tokens, and stored settings of the installation. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   acquireLease,
   assertDaemonAlive,
   type Daemon,
-  findInstallationSetting,
   fixInstallationSetting,
   keepAlive,
   lockLease,
@@ -30,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   round++;
-  // Later than all that earlier tests left behind.
+  // Later than all rows of earlier tests.
   clock = manualClock(Date.UTC(2026, round, 1));
   a = await registerDaemon(database.db, `dmn_a${round}`, clock.now(), ALIVE_MS);
   b = await registerDaemon(database.db, `dmn_b${round}`, clock.now(), ALIVE_MS);
@@ -43,12 +42,12 @@ const fenced = (fence: bigint, name = `work${round}`) =>
 const lost = { code: 'lease_lost' };
 
 describe('Daemons', () => {
-  test('Have epochs that rise with every start', async () => {
+  it('get a higher epoch with every start', async () => {
     expect(b.epoch).toBeGreaterThan(a.epoch);
     await expect(registerDaemon(database.db, a.id, clock.now(), ALIVE_MS)).rejects.toThrow();
   });
 
-  test('Are counted while they give signs, and not after', async () => {
+  it('are counted as alive until their heartbeat times out', async () => {
     const sign = (daemon: Daemon) => keepAlive(database.db, daemon, clock.now(), ALIVE_MS);
     expect(await sign(a)).toBe(2);
     clock.advance(ALIVE_MS - 1);
@@ -58,7 +57,7 @@ describe('Daemons', () => {
     expect(await sign(b)).toBe(2);
   });
 
-  test('May promise only while they count as alive', async () => {
+  it('may commit only while they count as alive', async () => {
     const alive = () => database.db.begin((tx) => assertDaemonAlive(tx, a, clock.now()));
     await alive();
     clock.advance(ALIVE_MS);
@@ -71,7 +70,7 @@ describe('Daemons', () => {
 });
 
 describe('A lease', () => {
-  test('Is held by one, kept by the same, and by another only when it ran out', async () => {
+  it('is held and renewed by one daemon, and taken by another only after it has expired', async () => {
     expect(await hold(a)).toBe(1n);
     expect(await hold(b)).toBeUndefined();
     clock.advance(TTL_MS - 1);
@@ -83,11 +82,11 @@ describe('A lease', () => {
     expect(await hold(a)).toBeUndefined();
   });
 
-  test('Taken by another shows the first holder a fence that is gone', async () => {
+  it('taken by another daemon is lost for the first holder', async () => {
     expect(await hold(a)).toBe(1n);
     await fenced(1n);
     clock.advance(TTL_MS);
-    // Ran out, but nobody took it: what the holder does is still its own.
+    // Expired but not taken: the holder may still write.
     await fenced(1n);
     expect(await hold(b)).toBe(2n);
     await expect(fenced(1n)).rejects.toMatchObject(lost);
@@ -95,7 +94,7 @@ describe('A lease', () => {
     await expect(fenced(1n, 'never')).rejects.toMatchObject(lost);
   });
 
-  test('Of a daemon that no longer counts as alive is free before it runs out', async () => {
+  it('of a daemon that no longer counts as alive is free before it expires', async () => {
     const doomed = await registerDaemon(database.db, `dmn_c${round}`, clock.now(), 1_000);
     expect(await hold(doomed)).toBe(1n);
     clock.advance(999);
@@ -105,20 +104,20 @@ describe('A lease', () => {
     await expect(fenced(1n)).rejects.toMatchObject(lost);
   });
 
-  test('Is free at once after a goodbye, and the fence has risen all the same', async () => {
+  it('of a retired daemon is free at once, with a higher fencing token', async () => {
     expect(await hold(a)).toBe(1n);
     await retireDaemon(database.db, a, clock.now());
     expect(await hold(b)).toBe(2n);
     await expect(fenced(1n)).rejects.toMatchObject(lost);
   });
 
-  test('Of another is untouched by a goodbye', async () => {
+  it('stays held when another daemon retires', async () => {
     await hold(a);
     await retireDaemon(database.db, b, clock.now());
     expect(await hold(b)).toBeUndefined();
   });
 
-  test('Wanted by twenty at once goes to one', async () => {
+  it('goes to one of twenty daemons that request it at once', async () => {
     const daemons = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         registerDaemon(database.db, `dmn_${round}_${i}`, clock.now(), ALIVE_MS),
@@ -131,7 +130,7 @@ describe('A lease', () => {
     expect(again.filter((fence) => fence !== undefined)).toHaveLength(1);
   });
 
-  test('Cannot be taken while a transaction stands on its fence', async () => {
+  it('cannot be taken while a transaction holds its lock', async () => {
     expect(await hold(a)).toBe(1n);
     clock.advance(TTL_MS);
     let taken: Promise<bigint | undefined> | undefined;
@@ -153,21 +152,20 @@ describe('A lease', () => {
   });
 });
 
-describe('Facts of the installation', () => {
-  test('Once fixed keep their first value, whoever asks at once', async () => {
+describe('Stored settings of the installation', () => {
+  it('that are fixed keep their first value under concurrency', async () => {
     const name = `service${round}`;
-    expect(await findInstallationSetting(database.db, name)).toBeUndefined();
-    const told = await Promise.all(
+    const values = await Promise.all(
       ['one', 'two', 'three'].map((v) => fixInstallationSetting(database.db, name, v, clock.now())),
     );
-    expect(new Set(told).size).toBe(1);
-    expect(await findInstallationSetting(database.db, name)).toBe(told[0]);
+    expect(new Set(values).size).toBe(1);
+    expect(await fixInstallationSetting(database.db, name, 'four', clock.now())).toBe(values[0]);
   });
 
-  test('That follow the configuration keep their newest value', async () => {
+  it('that are set have their latest value', async () => {
     const name = `books${round}`;
     await setInstallationSetting(database.db, name, 'old', clock.now());
     await setInstallationSetting(database.db, name, 'new', clock.now());
-    expect(await findInstallationSetting(database.db, name)).toBe('new');
+    expect(await fixInstallationSetting(database.db, name, 'other', clock.now())).toBe('new');
   });
 });

@@ -1,11 +1,8 @@
-/**
- * From nothing to this program's schema: once, however many begin, and never over what does not
- * fit.
- */
+/** Applying migrations: concurrently, twice, with errors, and to databases that do not match. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { isMigrated, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
 import { FINANCE, WRITER } from '../../src/db/roles.ts';
@@ -16,7 +13,7 @@ const DRIZZLE = join(import.meta.dirname, '../../drizzle');
 let databases: EmptyDatabases;
 let folder: string;
 let tags: string[];
-/** Migrated once, for all tests that only look at it. */
+/** Migrated once, for all tests that only read it. */
 let migrated: string;
 let empty: string;
 
@@ -40,7 +37,7 @@ async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
   }
 }
 
-/** Adds one more migration to the copied folder, as a newer program would have it. */
+/** Adds a migration to the copied folder. */
 async function addMigration(tag: string, text: string): Promise<void> {
   const path = join(folder, 'meta/_journal.json');
   const journal = JSON.parse(await readFile(path, 'utf8'));
@@ -50,7 +47,7 @@ async function addMigration(tag: string, text: string): Promise<void> {
 }
 
 describe('Migrating', () => {
-  test('Four databases of one cluster at once all get there, and come out the same', async () => {
+  it('four databases of one cluster at once results in the same schema', async () => {
     const urls = await Promise.all(Array.from({ length: 4 }, () => databases.make()));
     migrated = urls[0] ?? '';
     expect(await missingMigrations(migrated)).toEqual(tags);
@@ -60,14 +57,14 @@ describe('Migrating', () => {
     for (const other of others) expect(other).toBe(first);
   });
 
-  test('A second time there is nothing to do', async () => {
+  it('a second time applies nothing', async () => {
     expect(await migrate(migrated)).toEqual([]);
     expect(await missingMigrations(migrated)).toEqual([]);
     const known = await readMigrations();
     expect(await over(migrated, ({ sql }) => isMigrated(sql, known))).toBe(true);
   });
 
-  test('One that fails leaves nothing of itself, nor of those before it', async () => {
+  it('with an error applies none of the migrations', async () => {
     empty = await databases.make();
     await addMigration('0900_broken', 'create table tallyhook.half (a int);\nselect 1 / 0;');
     await expect(migrate(empty, folder)).rejects.toMatchObject({ code: '22012' });
@@ -76,12 +73,12 @@ describe('Migrating', () => {
     });
   });
 
-  test('Eight at once on one empty database: one applies, all end well', async () => {
+  it('eight times at once applies the migrations once, and all succeed', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(empty)));
     expect(applied.filter((done) => done.length > 0)).toEqual([tags]);
   });
 
-  test('A login that may not create databases can own the schema', async () => {
+  it('works with a login that may not create databases', async () => {
     const url = new URL(await databases.make());
     const role = `owner_${url.pathname.slice(9)}`;
     await databases.run(`create role ${role} login createrole password '${role}'`);
@@ -97,9 +94,9 @@ describe('Migrating', () => {
     }
   });
 
-  test('A file that was edited after it was applied is refused, by its name', async () => {
+  it('refuses a file that was edited after it was applied, by its name', async () => {
     const path = join(folder, '0001_guards.sql');
-    await writeFile(path, `${await readFile(path, 'utf8')}\n-- a thought`);
+    await writeFile(path, `${await readFile(path, 'utf8')}\n-- edited`);
     for (const act of [migrate, missingMigrations])
       await expect(act(migrated, folder)).rejects.toMatchObject({
         code: 'bad_setting',
@@ -107,7 +104,7 @@ describe('Migrating', () => {
       });
   });
 
-  test('A database that is newer than the program is refused, and left alone', async () => {
+  it('refuses a database that is newer than the program', async () => {
     await over(
       migrated,
       ({ sql }) =>

@@ -1,5 +1,5 @@
-/** Months are made ahead and dropped after their retention; nothing else is ever dropped. */
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+/** Monthly partitions are created ahead and dropped after their retention; nothing else is. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -27,8 +27,8 @@ async function tables(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-describe('Months', () => {
-  test('Are made for now and the next ones by the writer, also twice and at once', async () => {
+describe('Monthly partitions', () => {
+  it('are created by the writer for this month and the next ones, also twice and concurrently', async () => {
     const before = await tables();
     const now = Date.UTC(2026, 10, 30, 23, 59);
     await Promise.all([1, 2, 3].map(() => makePartitions(database.db, now)));
@@ -38,7 +38,7 @@ describe('Months', () => {
     expect((await tables()).filter((name) => !/_\d{4}_\d{2}$/.test(name))).toEqual(before);
   });
 
-  test('Take the rows of their month, to the millisecond', async () => {
+  it('receive the rows of their month, to the millisecond', async () => {
     const put = (id: string, at: string) => database.db.sql`
       insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
       values (${id}, 't', 's', 1, ${at}, ${at}, '{}')`;
@@ -54,7 +54,7 @@ describe('Months', () => {
     ]);
   });
 
-  test('Whose rows went to the default partition stay there, and stop no other month', async () => {
+  it('are not created while the default partition has rows of them, unlike other months', async () => {
     await makePartitions(database.db, Date.UTC(2030, 11, 15));
     expect(await months()).toContain('observations_2031_01');
     expect(await months('events')).not.toContain('events_2031_01');
@@ -64,7 +64,7 @@ describe('Months', () => {
     expect(rows).toEqual([{ place: 'tallyhook.events_default' }]);
   });
 
-  test('Are dropped when all of them is older than their own retention', async () => {
+  it('are dropped when all their rows are older than their retention', async () => {
     const others = (await tables()).filter((name) => !/_\d{4}_\d{2}$/.test(name));
     const dropped = (at: number) => dropPartitions(database.db, at, KEEP);
     const ended = Date.UTC(2026, 11, 1);
@@ -84,12 +84,12 @@ describe('Months', () => {
   });
 
   it.each(['operations', 'entries', 'transitions', 'events_default', 'pg_class', ''])(
-    'Of %j are never dropped',
+    'of %j are never dropped',
     async (table) => {
-      const asked = database.db.begin(
+      const call = database.db.begin(
         ({ sql }) => sql`select tallyhook.drop_partitions(${table}, '2100-01-01'::date)`,
       );
-      await expect(asked).rejects.toMatchObject({ code: 'TH001' });
+      await expect(call).rejects.toMatchObject({ code: 'TH001' });
     },
   );
 });

@@ -1,6 +1,6 @@
-/** Values cross between the program and Postgres exactly, both ways. */
+/** The exact conversion of values between the program and Postgres, and the database's clock. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { databaseClock } from '../../src/db/clock.ts';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { installation } from '../../src/db/tables.ts';
@@ -24,7 +24,7 @@ describe('Values', () => {
     .tuple(fc.boolean(), fc.stringMatching(/^(0|[1-9]\d{0,59})$/))
     .map(([minus, digits]) => BigInt(digits) * (minus ? -1n : 1n));
 
-  test('Whole numbers of up to 60 digits cross both ways', async () => {
+  it('that are whole numbers keep up to 60 digits', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (value) => {
         const { sql } = owner;
@@ -41,7 +41,7 @@ describe('Values', () => {
     );
   });
 
-  test('Instants cross to the millisecond, through parameters and through drizzle', async () => {
+  it('that are instants keep milliseconds, in parameters and in drizzle', async () => {
     const at = fc.integer({ min: 0, max: Date.UTC(9999, 0, 1) });
     await fc.assert(
       fc.asyncProperty(at, async (instant) => {
@@ -72,7 +72,7 @@ describe('Values', () => {
     ['a list of numbers', "select '{1,9007199254740993}'::numeric[] as x", [1n, 9007199254740993n]],
     ['json text', `select '{"a":9007199254740993}'::json as x`, { a: 9007199254740993n }],
     ['nothing', 'select null::numeric as x', null],
-  ])('Of %s read are what they are', async (_what, query, value) => {
+  ])('that are %s are read exactly', async (_what, query, value) => {
     expect(await first(owner.sql.unsafe(query))).toEqual(value);
   });
 
@@ -84,7 +84,7 @@ describe('Values', () => {
     ['a backslash before u0000', '\\u0000', '\\u0000'],
     ['NUL after a backslash', '\\\0', '\\\ufffd'],
     ['a control character', '\u0001\u001f', '\u0001\u001f'],
-  ])('Of text with %s do not stop a batch', async (_what, given, kept) => {
+  ])('that are text with %s do not fail a batch', async (_what, given, kept) => {
     const rows = asJson([{ x: given, y: { [String(given)]: 1 } }, { x: 'other' }]);
     const { sql } = owner;
     const read = await sql<{ x: string }[]>`
@@ -95,7 +95,7 @@ describe('Values', () => {
     ]);
   });
 
-  test('Any JSON crosses as it is', async () => {
+  it('that are any JSON are unchanged', async () => {
     // Postgres writes out a double such as 1e21, which is a whole number of 22 digits then.
     const anyJson = fc.jsonValue().filter((given) => !/\de\+/.test(jsonText(given)));
     await fc.assert(
@@ -111,7 +111,7 @@ describe('Values', () => {
 });
 
 describe("The database's clock", () => {
-  test('Gives whole milliseconds, never backwards, near the time of the server', async () => {
+  it('returns whole milliseconds of the server, and never goes backwards', async () => {
     const clock = await databaseClock(owner);
     const told = Array.from({ length: 1_000 }, () => clock.now());
     expect(told.every(Number.isInteger)).toBe(true);

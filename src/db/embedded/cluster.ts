@@ -1,6 +1,6 @@
 /**
- * Making a data folder. initdb works in a folder beside it, which is renamed when it is complete:
- * a data folder is there whole or not at all, whenever anything was killed.
+ * Creates a data folder. initdb works in a temporary folder beside it, which is renamed when it is
+ * complete, so that a kill never leaves an incomplete data folder.
  */
 import { chown, mkdtemp, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,15 +8,14 @@ import { Failure } from '../../kernel/errors.ts';
 import { dataFolder, type Home } from './folders.ts';
 import { run, type ServerUser } from './process.ts';
 
-/** The superuser of every cluster we make. */
 export const SUPERUSER = 'postgres';
 
 const INITDB_LIMIT_MS = 120_000;
 const DRAFT = 'postgres.init-';
 
 /**
- * Written to postgresql.conf, where people may change them. For two cores shared with the daemon.
- * The server log gets neither statements nor values: a failed insert would show a row in it.
+ * Initial postgresql.conf, for two cores shared with the daemon. Statements and values are kept out
+ * of the server log, because they may contain secrets.
  */
 const SETTINGS = [
   'max_connections=100',
@@ -31,8 +30,8 @@ const SETTINGS = [
 ];
 
 /**
- * Makes the cluster of a home that has none. Fails with `bad_setting` when something else is where
- * the data belong, and with `database_unavailable` when initdb fails, with its last lines.
+ * @throws Failure `bad_setting` when the folder holds other files, `database_unavailable` with the
+ * output of initdb when it fails
  */
 export async function createCluster(
   home: Home,
@@ -44,7 +43,7 @@ export async function createCluster(
   if ((await readdir(data).catch(() => [])).length > 0) {
     throw new Failure(
       'bad_setting',
-      `${data} holds files, but no Postgres data (no PG_VERSION); move them away and start again`,
+      `${data} contains files but no Postgres data (no PG_VERSION); move them away and start again`,
     );
   }
   await removeDrafts(home);
@@ -56,21 +55,21 @@ export async function createCluster(
       await chown(passwordFile, user.uid, user.gid);
       await chown(draft, user.uid, user.gid);
     }
-    const made = join(draft, 'data');
-    const done = await run(
+    const created = join(draft, 'data');
+    const result = await run(
       join(bin, 'initdb'),
-      initdbArguments(made, passwordFile),
+      initdbArguments(created, passwordFile),
       user,
       INITDB_LIMIT_MS,
     );
-    if (done.code !== 0) {
+    if (result.code !== 0) {
       throw new Failure(
         'database_unavailable',
-        `initdb could not make ${data}: ${done.output}; put that right and start again, or set ` +
+        `initdb could not create ${data}: ${result.output}; correct that and start again, or set ` +
           'DATABASE_URL to a Postgres 15 or newer',
       );
     }
-    await rename(made, data);
+    await rename(created, data);
     await syncFolder(home.folder);
   } finally {
     await remove(draft);
@@ -85,7 +84,7 @@ function initdbArguments(data: string, passwordFile: string): string[] {
   ];
 }
 
-/** Removes what killed attempts left; an initdb that outlived its daemon may still be writing. */
+/** Removes folders of killed attempts; an initdb that outlived its daemon may still write there. */
 async function removeDrafts(home: Home): Promise<void> {
   for (const name of await readdir(home.folder)) {
     if (!name.startsWith(DRAFT)) continue;

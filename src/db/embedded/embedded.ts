@@ -1,12 +1,10 @@
 /**
- * The embedded Postgres: a real server from an npm package, for running without any setup. This
- * door finds the living server of a folder, or restarts a dead one, or makes the first one, and
- * says which. It may be called again at any time, by several daemons at once; so a daemon that
- * loses its server calls it again.
+ * The embedded Postgres: a real server from an npm package. `openEmbedded` adopts the running server
+ * of a folder, restarts a stopped one, or creates the first one. Several daemons may call it at once,
+ * and again whenever the server has died.
  *
- * The server outlives its daemon on purpose: Ctrl-C, SIGTERM and kill -9 do not reach it, the
- * daemon drains first and then calls `stop`. It listens on 127.0.0.1 only, behind a generated
- * password. It never runs with fsync off and never as root.
+ * The server runs until a daemon calls `stop`; Ctrl-C, SIGTERM and kill -9 of the daemon do not
+ * reach it. It listens on 127.0.0.1 only, requires a generated password, and never runs as root.
  */
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,62 +18,61 @@ import { withFolderLock } from './folder-lock.ts';
 import {
   chooseUser,
   dataFolder,
+  ensurePassword,
   type Home,
-  keepPassword,
   reachableHome,
   readDataMajor,
+  readHome,
   readPassword,
-  recallHome,
-  rememberHome,
   runningAsRoot,
   SHARED_FOLDER,
+  writeHome,
 } from './folders.ts';
 import { countClients, databaseUrl, ensureDatabase, type Login } from './login.ts';
 import {
   findPostmaster,
   isServerProcess,
   settledPostmaster,
+  startPostmaster,
   stopPostmaster,
 } from './postmaster.ts';
 import type { ServerUser } from './process.ts';
-import { startPostmaster } from './start.ts';
 
-/** Recovery after a kill replays up to a gigabyte of log. */
+/** Recovery after a kill replays up to a gigabyte of WAL. */
 const START_LIMIT_MS = 180_000;
-/** Another opener may be making a cluster and starting it. */
+/** Another process may be creating and starting the cluster. */
 const LOCK_LIMIT_MS = 330_000;
 
 export interface EmbeddedServer {
-  /** postgres://user:password@127.0.0.1:port/tallyhook; holds the password. */
+  /** postgres://user:password@127.0.0.1:port/tallyhook; contains the password. */
   url: string;
-  /** `restarted` also after an ordinary stop: there were data, and no living server. */
+  /** `restarted` when there were data but no running server. */
   how: 'created' | 'adopted' | 'restarted';
-  /** What a person should know, such as where the data were put and why. */
+  /** Lines for the operator, such as where the data are and why. */
   notes: string[];
-  /** Stops this server, whoever started it or uses it. Harmless twice. Bounded: 40 s. */
+  /** Stops the server even if others use it, within 40 s. Idempotent. */
   stop(): Promise<void>;
   /**
-   * Stops this server unless other clients are connected to it, such as a second daemon; true when
-   * it is stopped. To be called after one's own connections are closed.
+   * Stops the server unless other clients are connected; returns whether it is stopped. Call it after
+   * closing your own connections.
    */
   stopUnlessUsed(): Promise<boolean>;
 }
 
 export interface EmbeddedOptions {
-  /** Where password, log and, if the server's user can reach it, the data are kept. */
+  /** For password and log, and for the data if the server's user can reach it. */
   directory: string;
   log?: Log;
-  /** The package's folder; by default the one installed for this machine. */
+  /** The folder of the package; by default the installed one. */
   binariesFrom?: string;
-  /** Where root puts what the server's user cannot reach. */
+  /** For data that the server's user cannot reach; by default /var/lib/tallyhook. */
   sharedFolder?: string;
   random?: Random;
 }
 
 /**
- * Opens the embedded server of a folder: adopts, restarts or creates it.
- * Fails with `bad_setting` when a person must change something, and with `database_unavailable`
- * when Postgres did not start, stop or answer in time; one line each, saying what to do.
+ * @throws Failure `bad_setting` when an operator must change something, `database_unavailable` when
+ * Postgres does not start, stop or answer in time
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const since = monotonicMs();
@@ -94,16 +91,16 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedSe
     const ofFile = error instanceof Error && 'path' in error;
     throw new Failure(
       ofFile ? 'bad_setting' : 'database_unavailable',
-      `the embedded Postgres in ${options.directory} cannot be used: ${cause}; put that right, ` +
+      `the embedded Postgres in ${options.directory} cannot be used: ${cause}; correct that, ` +
         'set DATA_DIR to another folder, or set DATABASE_URL to a Postgres 15 or newer',
     );
   }
 }
 
-/** Makes the folder if it is missing; what root makes, the server's user may pass through. */
+/** Creates the folder if missing. As root, the server's user must be able to traverse it. */
 async function prepareDirectory(folder: string): Promise<string> {
-  const made = await mkdir(folder, { recursive: true });
-  if (made !== undefined) await chmod(folder, runningAsRoot() ? 0o711 : 0o700);
+  const created = await mkdir(folder, { recursive: true });
+  if (created !== undefined) await chmod(folder, runningAsRoot() ? 0o711 : 0o700);
   return await realpath(folder);
 }
 
@@ -112,7 +109,7 @@ async function open(
   found: PostgresPackage,
   options: EmbeddedOptions,
 ): Promise<EmbeddedServer> {
-  const home = await recallHome(directory);
+  const home = await readHome(directory);
   const user = await chooseUser(home);
   const major = await readDataMajor(home);
   refuseOtherMajor(home, major, found);
@@ -125,72 +122,71 @@ function refuseOtherMajor(home: Home, major: string | undefined, found: Postgres
   if (major === undefined || major === found.major) return;
   throw new Failure(
     'bad_setting',
-    `${dataFolder(home)} was made by Postgres ${major}, and this Tallyhook brings ` +
-      `${found.version}: carry the data over with that version's pg_dump into a new DATA_DIR, ` +
+    `${dataFolder(home)} was created by Postgres ${major}, and this Tallyhook contains ` +
+      `${found.version}: move the data with pg_dump ${major} to a new DATA_DIR, ` +
       'or set DATABASE_URL',
   );
 }
 
-/** The living server, if there is one and it does not end while we look. */
+/** The running server; undefined when there is none or it stops meanwhile. */
 async function adopt(directory: string, home: Home): Promise<EmbeddedServer | undefined> {
   const data = dataFolder(home);
   const running = await settledPostmaster(data, START_LIMIT_MS);
   if (!running) return undefined;
-  const login = { port: running.port, password: await knownPassword(directory) };
+  const login = { port: running.port, password: await requirePassword(directory) };
   try {
     await ensureDatabase(login);
   } catch (error) {
     if (await findPostmaster(data)) throw error;
     return undefined;
   }
-  return makeHttpServer('adopted', running.pid, data, login, elsewhereNotes(directory, home));
+  return describeServer('adopted', running.pid, data, login, locationNotes(directory, home));
 }
 
-/** Starts the server of the home, after making its cluster if there is none. */
+/** Starts the server, after creating its cluster if there is none. */
 async function start(
   directory: string,
-  remembered: Home,
+  storedHome: Home,
   user: ServerUser | undefined,
   found: PostgresPackage,
   options: EmbeddedOptions,
 ): Promise<EmbeddedServer> {
   const shared = options.sharedFolder ?? SHARED_FOLDER;
-  const home = await reachableHome(directory, remembered, user, shared);
-  const notes = elsewhereNotes(directory, home);
+  const home = await reachableHome(directory, storedHome, user, shared);
+  const notes = locationNotes(directory, home);
   if (user) notes.push(`Postgres runs as the user ${user.name}, because it refuses to run as root`);
   const places = user ? [shared, directory] : [directory];
   const bin = await usableBinaries(found, user, places, notes);
   const data = dataFolder(home);
   const isNew = (await readDataMajor(home)) === undefined;
   const password = isNew
-    ? await keepPassword(directory, options.random ?? systemRandom)
-    : await knownPassword(directory);
+    ? await ensurePassword(directory, options.random ?? systemRandom)
+    : await requirePassword(directory);
   if (isNew) await createCluster(home, bin, user, password);
-  if (home.elsewhere && !home.created) await rememberHome(directory, { ...home, created: true });
+  if (home.relocated && !home.created) await writeHome(directory, { ...home, created: true });
   const logFile = join(directory, 'postgres.log');
   const running = await startPostmaster({ bin, data, logFile, user }, START_LIMIT_MS);
   const login = { port: running.port, password };
   await ensureDatabase(login);
-  return makeHttpServer(isNew ? 'created' : 'restarted', running.pid, data, login, notes);
+  return describeServer(isNew ? 'created' : 'restarted', running.pid, data, login, notes);
 }
 
-/** The password of a cluster that exists. */
-async function knownPassword(directory: string): Promise<string> {
+async function requirePassword(directory: string): Promise<string> {
   const password = await readPassword(directory);
   if (password) return password;
   const file = join(directory, 'postgres.password');
   throw new Failure('bad_setting', `${file} is missing or damaged; restore it from a backup`);
 }
 
-function elsewhereNotes(directory: string, home: Home): string[] {
-  if (!home.elsewhere) return [];
+function locationNotes(directory: string, home: Home): string[] {
+  if (!home.relocated) return [];
   return [
     `the data are in ${home.folder}, because the user of Postgres cannot reach ${directory}; ` +
-      `${join(directory, 'postgres.elsewhere')} remembers it`,
+      `${join(directory, 'postgres.location')} names that folder`,
   ];
 }
 
-function makeHttpServer(
+function describeServer(
   how: EmbeddedServer['how'],
   pid: number,
   data: string,

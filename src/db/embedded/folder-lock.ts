@@ -1,8 +1,7 @@
 /**
- * One opener at a time per folder, on one machine. The lock is a name in Linux' abstract socket
- * space: the kernel gives it to one process and takes it back when that process ends, however it
- * ends. So a lock can never be stale, and no file is left to be judged. Whoever waits is connected
- * to the holder and wakes when the holder lets go. It does not reach across network namespaces.
+ * Exclusive locks on folders, within one machine and network namespace. A lock is a name in Linux'
+ * abstract socket namespace, which the kernel frees when the process ends, so it is never stale.
+ * A waiting process is connected to the holder and continues when that connection ends.
  */
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -11,8 +10,8 @@ import { Failure } from '../../kernel/errors.ts';
 
 /**
  * Runs `work` while holding the folder's lock.
- * @param folder its real path; @param limitMs how long to wait for another opener
- * Fails with `database_unavailable` when another process holds the lock for longer.
+ * @param folder its real path
+ * @throws Failure `database_unavailable` when another process holds the lock for `limitMs`
  */
 export async function withFolderLock<T>(
   folder: string,
@@ -35,7 +34,7 @@ export async function withFolderLock<T>(
       throw new Failure(
         'database_unavailable',
         `another process has been opening the Postgres in ${folder} for ${limitMs / 1000} s; ` +
-          'end it and start again',
+          'end that process and start again',
       );
     }
     await waitForHolder(name, remainingMs);
@@ -43,8 +42,8 @@ export async function withFolderLock<T>(
 }
 
 /**
- * Holds what only one process may use in a folder, until that process ends or calls the answer.
- * Answers undefined when another process has it.
+ * Locks one use of a folder until the process ends or calls the returned function. Returns undefined
+ * when another process holds the lock.
  */
 export function holdFolder(
   use: string,
@@ -58,7 +57,6 @@ function nameOf(use: string, folder: string): string {
   return `\0tallyhook-${use}-${digest}`;
 }
 
-/** Takes the name, or answers undefined when another has it. The result gives it back. */
 async function tryHold(name: string): Promise<(() => Promise<void>) | undefined> {
   const waiting = new Set<Socket>();
   const server = createServer((socket) => {
@@ -84,7 +82,7 @@ function listens(server: Server, name: string): Promise<boolean> {
   });
 }
 
-/** Resolves when the holder has let go, or after `limitMs`. */
+/** Resolves when the holder releases the lock, or after `limitMs`. */
 async function waitForHolder(name: string, limitMs: number): Promise<void> {
   await new Promise<void>((resolve) => {
     const socket = connect({ path: name });
@@ -95,6 +93,6 @@ async function waitForHolder(name: string, limitMs: number): Promise<void> {
       resolve();
     });
   });
-  // The name is free a moment after the connection ends.
+  // The name becomes free shortly after the connection ends.
   await pause(5);
 }

@@ -1,33 +1,33 @@
 /**
- * Where everything of the embedded server lies:
+ * The files of the embedded server:
  *
  *   directory/postgres.password    of the superuser, 0600
- *   directory/postgres.log         what the server says; postgres.log.1 is the one before
- *   directory/postgres.elsewhere   only if the data are not here: where they are
- *   home/postgres                  the data folder; home is `directory`, or the folder named there
+ *   directory/postgres.log         the server log; postgres.log.1 is the previous one
+ *   directory/postgres.location    names the home, if it is not `directory`
+ *   home/postgres                  the data folder
  *
- * Postgres refuses to run as root. Started by root, the server runs as another user, who must be
- * able to reach its data. Where that user cannot (below somebody's 0700 home), the data get a home
- * in the shared folder. Nobody's permissions are ever loosened, and data that were once elsewhere
- * are never silently begun anew.
+ * Postgres refuses to run as root, so root starts the server as another user. If that user cannot
+ * reach `directory` (below a 0700 folder), the home is in the shared folder. Permissions are never
+ * loosened, and a missing home is reported rather than replaced by an empty database.
  */
 import { chmod, mkdir, mkdtemp, open, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Failure } from '../../kernel/errors.ts';
 import type { Random } from '../../kernel/random.ts';
-import { findUser, type ServerUser, troubleEntering } from './process.ts';
+import { findUser, obstacleToEnter, type ServerUser } from './process.ts';
 
-/** Where root puts what the server's user cannot reach where it is. */
+/** Default folder for homes that the server's user cannot reach in `directory`. */
 export const SHARED_FOLDER = '/var/lib/tallyhook';
 
 export function runningAsRoot(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** The folder with the cluster in it, and whether a cluster is known to have been made there. */
 export interface Home {
   folder: string;
-  elsewhere: boolean;
+  /** True when it is not `directory`. */
+  relocated: boolean;
+  /** True when postgres.location says that a cluster was created there. */
   created: boolean;
 }
 
@@ -35,45 +35,42 @@ export function dataFolder(home: Home): string {
   return join(home.folder, 'postgres');
 }
 
-/**
- * Where the cluster is or would be, as remembered.
- * Fails with `bad_setting` when data were made elsewhere and are gone.
- */
-export async function recallHome(directory: string): Promise<Home> {
-  const file = join(directory, 'postgres.elsewhere');
+/** @throws Failure `bad_setting` when the data of a relocated home are missing */
+export async function readHome(directory: string): Promise<Home> {
+  const file = join(directory, 'postgres.location');
   const text = await readOrUndefined(file);
-  if (text === undefined) return { folder: directory, elsewhere: false, created: false };
+  if (text === undefined) return { folder: directory, relocated: false, created: false };
   const [folder, state] = text.split('\n');
   if (!folder || !state) {
     throw new Failure('bad_setting', `${file} is damaged; restore it from a backup`);
   }
-  const home = { folder, elsewhere: true, created: state === 'created' };
+  const home = { folder, relocated: true, created: state === 'created' };
   if (home.created && (await readDataMajor(home)) === undefined) {
     throw new Failure(
       'bad_setting',
-      `the data of ${directory} should be in ${dataFolder(home)} and are not; ` +
-        `restore them, or remove ${file} to begin with an empty database`,
+      `the data of ${directory} are missing in ${dataFolder(home)}; ` +
+        `restore them, or remove ${file} to start with an empty database`,
     );
   }
   return home;
 }
 
-/** Remembers that the cluster of `directory` is, or is about to be, in another folder. */
-export async function rememberHome(directory: string, home: Home): Promise<void> {
-  const text = `${home.folder}\n${home.created ? 'created' : 'begun'}\n`;
-  await writeDurably(join(directory, 'postgres.elsewhere'), text);
+/** Stores that the home of `directory` is another folder. */
+export async function writeHome(directory: string, home: Home): Promise<void> {
+  const text = `${home.folder}\n${home.created ? 'created' : 'planned'}\n`;
+  await writeDurably(join(directory, 'postgres.location'), text);
 }
 
-/** The major version that made the data folder; undefined when there is no cluster. */
+/** The major version of the data; undefined when there is no cluster. */
 export async function readDataMajor(home: Home): Promise<string | undefined> {
   const text = await readOrUndefined(join(dataFolder(home), 'PG_VERSION'));
   return text?.trim();
 }
 
 /**
- * The account for the server: undefined for our own. As root: the owner of existing data, else
- * `postgres`, else `nobody`.
- * Fails with `bad_setting` when the data are another user's, or no account is there.
+ * The user to run the server as; undefined for the user of this process. Root uses the owner of the
+ * data, else `postgres`, else `nobody`.
+ * @throws Failure `bad_setting` when the data belong to another user, or no such user exists
  */
 export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
   const data = dataFolder(home);
@@ -81,7 +78,7 @@ export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
   if (!runningAsRoot()) {
     if (owner && owner.uid !== process.geteuid?.()) {
       const name = (await findUser(owner.uid))?.name ?? String(owner.uid);
-      throw new Failure('bad_setting', `${data} belongs to ${name}; start Tallyhook as before`);
+      throw new Failure('bad_setting', `${data} belongs to ${name}; start Tallyhook as that user`);
     }
     return undefined;
   }
@@ -106,8 +103,8 @@ export async function chooseUser(home: Home): Promise<ServerUser | undefined> {
 }
 
 /**
- * The home as the server's user can reach it. A cluster that exists is not moved; a new one goes to
- * the shared folder if need be, which is remembered and noted.
+ * A home that the server's user can reach. An existing cluster is not moved; a new one goes to the
+ * shared folder if necessary. @throws Failure `bad_setting`
  */
 export async function reachableHome(
   directory: string,
@@ -115,7 +112,7 @@ export async function reachableHome(
   user: ServerUser | undefined,
   sharedFolder: string,
 ): Promise<Home> {
-  const obstacle = await troubleEntering(user, home.folder);
+  const obstacle = await obstacleToEnter(user, home.folder);
   if (obstacle === undefined) return home;
   const who = user?.name ?? 'this user';
   if ((await readDataMajor(home)) !== undefined) {
@@ -125,26 +122,24 @@ export async function reachableHome(
         'folders above it, or move DATA_DIR to where it can',
     );
   }
-  const trouble = await preparePlace(sharedFolder, user);
-  if (trouble) {
+  const otherObstacle = await preparePlace(sharedFolder, user);
+  if (otherObstacle) {
     throw new Failure(
       'bad_setting',
       `Postgres refuses to run as root, and the user ${who} cannot reach ${directory} ` +
-        `(${obstacle}), nor ${sharedFolder} (${trouble}); set DATA_DIR to a folder which it can ` +
+        `(${obstacle}), nor ${sharedFolder} (${otherObstacle}); set DATA_DIR to a folder that it can ` +
         'reach, or start Tallyhook as an ordinary user',
     );
   }
   const folder = await mkdtemp(join(sharedFolder, 'data-'));
   await chmod(folder, 0o755);
   await writeFile(join(folder, 'belongs-to'), `${directory}\n`);
-  const moved = { folder, elsewhere: true, created: false };
-  await rememberHome(directory, moved);
+  const moved = { folder, relocated: true, created: false };
+  await writeHome(directory, moved);
   return moved;
 }
 
-/**
- * Makes a place for programs or data if it is missing; answers why it cannot be used, or undefined.
- */
+/** Creates a folder for programs or data if missing; returns why it cannot be used, if so. */
 export async function preparePlace(
   folder: string,
   user: ServerUser | undefined,
@@ -152,10 +147,10 @@ export async function preparePlace(
   try {
     if ((await mkdir(folder, { recursive: true })) !== undefined) await chmod(folder, 0o755);
     const { uid, mode } = await stat(folder);
-    // Programs are run from here: a stranger must not be able to put one.
+    // Programs are run from here, so no other user may be able to replace them.
     if (uid !== 0 && uid !== process.geteuid?.()) return 'it belongs to another user';
-    if ((mode & 0o002) !== 0) return 'everybody may write there';
-    return await troubleEntering(user, folder);
+    if ((mode & 0o002) !== 0) return 'every user may write there';
+    return await obstacleToEnter(user, folder);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
@@ -163,22 +158,21 @@ export async function preparePlace(
 
 const PASSWORD = /^[A-Za-z0-9_-]{32}$/;
 
-/** The superuser's password, as kept; undefined when there is none. */
 export async function readPassword(directory: string): Promise<string | undefined> {
   const text = (await readOrUndefined(join(directory, 'postgres.password')))?.trim();
   return text !== undefined && PASSWORD.test(text) ? text : undefined;
 }
 
-/** The password kept in `directory`, or a new one of 192 bits, kept from now on. */
-export async function keepPassword(directory: string, random: Random): Promise<string> {
-  const kept = await readPassword(directory);
-  if (kept) return kept;
+/** The stored password, or a new one of 192 bits, which is stored. */
+export async function ensurePassword(directory: string, random: Random): Promise<string> {
+  const stored = await readPassword(directory);
+  if (stored) return stored;
   const password = Buffer.from(random.bytes(24)).toString('base64url');
   await writeDurably(join(directory, 'postgres.password'), `${password}\n`);
   return password;
 }
 
-/** Writes a file of ours, 0600, so that after a power cut it is whole or as it was before. */
+/** Replaces a file (mode 0600) atomically, also across a power failure. */
 async function writeDurably(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   const file = await open(draft, 'w', 0o600);
@@ -191,7 +185,6 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await rename(draft, path);
 }
 
-/** The text of a file; undefined when it is not there. */
 export async function readOrUndefined(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');

@@ -1,7 +1,4 @@
-/**
- * The first connection to a server that runs: it proves that the password is right and that the
- * server works, and makes the database if it is missing. It keeps nothing open.
- */
+/** Short-lived superuser connections to a running embedded server. */
 import postgres from 'postgres';
 import { withDeadline } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
@@ -10,23 +7,22 @@ import { SUPERUSER } from './cluster.ts';
 const DATABASE = 'tallyhook';
 const CONNECT_LIMIT_S = 10;
 const QUERY_LIMIT_MS = 20_000;
-/** The SQLSTATE of a refused password. */
+/** invalid_password. */
 const WRONG_PASSWORD = '28P01';
 
-/** Where and how to log in. */
 export interface Login {
   port: number;
   password: string;
 }
 
-/** The URL of our database for that login. Holds the password. */
+/** Contains the password. */
 export function databaseUrl(login: Login): string {
   return `postgres://${SUPERUSER}:${login.password}@127.0.0.1:${login.port}/${DATABASE}`;
 }
 
 /**
- * Makes sure that the login works and that the database is there.
- * Fails with `bad_setting` when the password is refused, with the driver's error otherwise.
+ * Checks the login and creates the database if it is missing.
+ * @throws Failure `bad_setting` when the password is refused; else the driver's error
  */
 export async function ensureDatabase(login: Login): Promise<void> {
   try {
@@ -38,12 +34,12 @@ export async function ensureDatabase(login: Login): Promise<void> {
     if (!(error instanceof postgres.PostgresError) || error.code !== WRONG_PASSWORD) throw error;
     throw new Failure(
       'bad_setting',
-      'the running Postgres does not take the password in postgres.password; restore that file',
+      'the running Postgres refuses the password in postgres.password; restore that file',
     );
   }
 }
 
-/** How many clients are connected to the server, this question aside. */
+/** The number of connected clients, not counting this connection. */
 export async function countClients(login: Login): Promise<number> {
   let others = 0;
   await query(login, DATABASE, async (sql) => {
@@ -55,11 +51,11 @@ export async function countClients(login: Login): Promise<number> {
   return others;
 }
 
-/** Every option is given: the driver would take what is missing from PG* in the environment. */
+/** Sets every option, because the driver takes missing ones from PG* variables. */
 async function query(
   login: Login,
   database: string,
-  ask: (sql: postgres.Sql) => PromiseLike<unknown>,
+  work: (sql: postgres.Sql) => PromiseLike<unknown>,
 ): Promise<void> {
   const sql = postgres({
     host: '127.0.0.1',
@@ -78,7 +74,7 @@ async function query(
     onnotice: () => {},
   });
   try {
-    await withDeadline(ask(sql), QUERY_LIMIT_MS, () => {
+    await withDeadline(work(sql), QUERY_LIMIT_MS, () => {
       throw new Failure('database_unavailable', `no answer in ${QUERY_LIMIT_MS / 1000} s`);
     });
   } finally {

@@ -1,23 +1,39 @@
 /**
- * The server process of a data folder: finding the living one, waiting until it is ready or gone,
- * and stopping it. What postmaster.pid says is believed only of a process that works in the folder.
+ * The server process of a data folder: finds, starts and stops it.
+ *
+ * It is started directly, because pg_ctl adds only a shell, which would interpret the path, and a
+ * slow check for readiness. It runs in its own session, so signals to the daemon's process group do
+ * not reach it, and it outlives the daemon. postmaster.pid is trusted only for a process that works
+ * in the folder, and is never removed: Postgres detects orphaned backends by it.
  */
-import { readFile, readlink, realpath } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import {
+  open,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { readOrUndefined } from './folders.ts';
+import { identity, oneLine, type ServerUser } from './process.ts';
 
-/** How often a server is looked at while it starts or stops. */
-export const POLL_MS = 5;
+/** Interval of checks while a server starts or stops. */
+const CHECK_MS = 5;
 const FAST_STOP_LIMIT_MS = 30_000;
 const HARD_STOP_LIMIT_MS = 10_000;
 
 export interface Postmaster {
   pid: number;
-  /** Undefined until the server has written it. */
+  /** Undefined until the server has written it to postmaster.pid. */
   port: number | undefined;
-  /** `starting`, `ready`, `stopping`, or empty while not yet written. */
+  /** `starting`, `ready` or `stopping`; empty until the server has written it. */
   state: string;
 }
 
@@ -25,7 +41,7 @@ export interface ReadyPostmaster extends Postmaster {
   port: number;
 }
 
-/** The living server of that data folder, by its postmaster.pid; undefined when there is none. */
+/** The running server of a data folder, if any. */
 export async function findPostmaster(data: string): Promise<Postmaster | undefined> {
   const text = await readOrUndefined(join(data, 'postmaster.pid'));
   if (text === undefined) return undefined;
@@ -36,7 +52,7 @@ export async function findPostmaster(data: string): Promise<Postmaster | undefin
   return { pid, port: port > 0 ? port : undefined, state: lines[7] ?? '' };
 }
 
-/** True when the process lives, is a Postgres, and works in that data folder. */
+/** True for a running Postgres process of that data folder. */
 export async function isServerProcess(pid: number, data: string): Promise<boolean> {
   if (!Number.isSafeInteger(pid) || pid < 1) return false;
   try {
@@ -49,21 +65,20 @@ export async function isServerProcess(pid: number, data: string): Promise<boolea
 
 async function worksIn(pid: number, folder: string): Promise<boolean> {
   try {
-    // A dead process that nobody has collected has no folder any more.
+    // A zombie has no working folder.
     return (await readlink(`/proc/${pid}/cwd`)) === folder;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
   }
-  // Root in a container may not see another user's working folder, but sees the command line.
-  const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-  const named = words[words.indexOf('-D') + 1];
-  return named !== undefined && (await realpath(named)) === folder;
+  // In a container, root may not read the working folder of another user's process.
+  const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
+  const folderArg = args[args.indexOf('-D') + 1];
+  return folderArg !== undefined && (await realpath(folderArg)) === folder;
 }
 
 /**
- * Waits while the server of that data folder is starting (recovery included) or stopping.
- * The result is ready, or undefined when no server is left. Fails with `database_unavailable`
- * after `limitMs`.
+ * Waits while the server is starting (recovery included) or stopping; returns the ready server, or
+ * undefined when none is left. @throws Failure `database_unavailable` after `limitMs`
  */
 export async function settledPostmaster(
   data: string,
@@ -78,25 +93,24 @@ export async function settledPostmaster(
       throw new Failure(
         'database_unavailable',
         `Postgres (process ${found.pid}, ${data}) is still ${found.state || 'starting'} after ` +
-          `${limitMs / 1000} s; it goes on by itself: start again later`,
+          `${limitMs / 1000} s; it continues by itself, start Tallyhook again later`,
       );
     }
-    await pause(POLL_MS);
+    await pause(CHECK_MS);
   }
 }
 
 /**
- * Stops that server: open transactions are rolled back, connections end. Harmless when it is gone.
- * Fails with `database_unavailable` when it will not end.
+ * Stops a server: open transactions are rolled back. Idempotent.
+ * @throws Failure `database_unavailable` when it does not stop
  */
 export async function stopPostmaster(pid: number, data: string): Promise<void> {
-  // SIGINT is the fast shutdown of `pg_ctl stop -m fast`, SIGQUIT the immediate one, after which
-  // the next start recovers from the log.
+  // As `pg_ctl stop -m fast`, then `-m immediate`, after which the next start runs recovery.
   if (await ends(pid, data, 'SIGINT', FAST_STOP_LIMIT_MS)) return;
   if (await ends(pid, data, 'SIGQUIT', HARD_STOP_LIMIT_MS)) return;
   throw new Failure(
     'database_unavailable',
-    `Postgres (process ${pid}, ${data}) does not stop; end it with: kill -QUIT ${pid}`,
+    `Postgres (process ${pid}, ${data}) does not stop; run: kill -QUIT ${pid}`,
   );
 }
 
@@ -111,16 +125,161 @@ async function ends(
   signalTo(pid, signal);
   while (monotonicMs() < deadline) {
     if (!(await isServerProcess(pid, data))) return true;
-    await pause(POLL_MS);
+    await pause(CHECK_MS);
   }
   return false;
 }
 
-/** Sends a signal to a process, which may be gone. */
-export function signalTo(pid: number, signal: NodeJS.Signals): void {
+/** The process may have ended meanwhile. */
+function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
+}
+
+/** A larger log is renamed to postgres.log.1 at a start. */
+const LOG_BYTES_MAX = 8 * 1024 * 1024;
+const LOG_TAIL_CHARS = 1500;
+
+export interface StartInput {
+  bin: string;
+  data: string;
+  logFile: string;
+  user: ServerUser | undefined;
+}
+
+/**
+ * Starts the server of a data folder that has none running, on its former port if that is free.
+ * Retries when the port was taken meanwhile and when backends of a killed server still run.
+ * @throws Failure `database_unavailable` with the server's last log lines, within `limitMs`
+ */
+export async function startPostmaster(
+  input: StartInput,
+  limitMs: number,
+): Promise<ReadyPostmaster> {
+  const deadline = monotonicMs() + limitMs;
+  await disownForeignPid(input.data);
+  let preferred = await formerPort(input.data);
+  for (;;) {
+    const port = await freePort(preferred);
+    const log = await launch(input, port, deadline);
+    const remainingMs = Math.max(1, deadline - monotonicMs());
+    const running = await settledPostmaster(input.data, remainingMs);
+    if (running) return running;
+    const portTaken = log.includes('Address already in use');
+    const orphans = log.includes('is still in use');
+    if (!(portTaken || orphans) || monotonicMs() > deadline) {
+      throw new Failure(
+        'database_unavailable',
+        `Postgres did not start in ${input.data}: ${log || 'it logged nothing'}; ` +
+          `see ${input.logFile}, correct the cause and start again`,
+      );
+    }
+    if (portTaken) preferred = 0;
+    if (orphans) await endOrphans(input.data);
+    await pause(20);
+  }
+}
+
+/** Starts the program once; resolves when it is ready, or with its log when it has ended. */
+async function launch(input: StartInput, port: number, deadline: number): Promise<string> {
+  const log = await openLog(input.logFile);
+  const { size } = await log.stat();
+  try {
+    const child = spawn(join(input.bin, 'postgres'), serverArguments(input.data, port), {
+      ...identity(input.user),
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    });
+    let ended: string | undefined;
+    child.on('exit', (code, signal) => {
+      ended = `ended with ${signal ?? code}`;
+    });
+    child.on('error', (error) => {
+      ended = error.message;
+    });
+    child.unref();
+    while (ended === undefined && monotonicMs() < deadline) {
+      const found = await findPostmaster(input.data);
+      if (found?.pid === child.pid && found?.state === 'ready') return '';
+      await pause(CHECK_MS);
+    }
+    return oneLine(`${await textFrom(input.logFile, size)}\n${ended ?? ''}`);
+  } finally {
+    await log.close();
+  }
+}
+
+/** Settings on the command line override postgresql.conf, so these cannot be changed by accident. */
+function serverArguments(data: string, port: number): string[] {
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'fsync=on',
+    'full_page_writes=on',
+    'synchronous_commit=on',
+  ];
+  return ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
+}
+
+/**
+ * Postgres refuses to start when the process id in postmaster.pid belongs, after a reboot or a kill,
+ * to an unrelated process, or when the file is empty. The id is replaced by one that cannot exist.
+ */
+async function disownForeignPid(data: string): Promise<void> {
+  const file = join(data, 'postmaster.pid');
+  const text = await readOrUndefined(file);
+  if (text === undefined || (await findPostmaster(data))) return;
+  await writeFile(file, text.replace(/^(-?\d+)?/, '2147483647'));
+}
+
+/**
+ * Ends backends that a killed server left running, with the signal that the server would have sent.
+ * Call it only when Postgres reported them and no server runs.
+ */
+async function endOrphans(data: string): Promise<void> {
+  for (const name of await readdir('/proc')) {
+    const pid = Number(name);
+    if (await isServerProcess(pid, data)) signalTo(pid, 'SIGQUIT');
+  }
+}
+
+/** The port of the last start, which other daemons may still use; 0 if none. */
+async function formerPort(data: string): Promise<number> {
+  const text = (await readOrUndefined(join(data, 'postmaster.opts'))) ?? '';
+  return Number(/"-p" "(\d+)"/.exec(text)?.[1] ?? 0);
+}
+
+/** The preferred port of 127.0.0.1 if it is free, else any. */
+function freePort(preferred: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', (error) => {
+      if (preferred === 0) reject(error);
+      else resolve(freePort(0));
+    });
+    probe.listen(preferred, '127.0.0.1', () => {
+      const address = probe.address();
+      const port = typeof address === 'object' && address ? address.port : 0;
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** Opened by this process, so that the server's user needs no rights on the folder. */
+async function openLog(path: string) {
+  const size = await stat(path).then(
+    (file) => file.size,
+    () => 0,
+  );
+  if (size > LOG_BYTES_MAX) await rename(path, `${path}.1`);
+  return await open(path, 'a', 0o600);
+}
+
+/** The end of what was appended to a file since it had that size. */
+async function textFrom(path: string, size: number): Promise<string> {
+  const bytes = await readFile(path);
+  return bytes.subarray(size).toString('utf8').slice(-LOG_TAIL_CHARS);
 }

@@ -1,12 +1,12 @@
 /**
- * Running Postgres' own programs: as which user, with which environment, and for how long. The
- * caller's environment never reaches them: LD_*, PG*, LANG and TZ would change what they do.
+ * Runs the programs of Postgres as the right user and with a fixed environment: LD_*, PG*, LANG and
+ * TZ of the caller would change their behaviour.
  */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { after } from '../../kernel/clock.ts';
 
-/** The account under which the server runs, when it is not our own. */
+/** The user that runs the server, if it is not the user of this process. */
 export interface ServerUser {
   name: string;
   uid: number;
@@ -16,22 +16,22 @@ export interface ServerUser {
 const ENVIRONMENT = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
 const OUTPUT_CHARS_MAX = 4000;
 
-/** For programs that only try something. */
-export const PROBE_LIMIT_MS = 10_000;
+/** For programs that only check something. */
+export const CHECK_LIMIT_MS = 10_000;
 
-/** The spawn options that every program of the server gets; `/` is a folder everybody can be in. */
+/** Spawn options for every program; any user may work in `/`. */
 export function identity(user: ServerUser | undefined) {
   return { cwd: '/', env: ENVIRONMENT, ...(user ? { uid: user.uid, gid: user.gid } : {}) };
 }
 
 export interface Finished {
-  /** The exit code; undefined when it could not be started, was killed, or overran its limit. */
+  /** Undefined when the program did not start, was killed, or exceeded its limit. */
   code: number | undefined;
-  /** The end of what it wrote, on one line. */
+  /** The end of its output, on one line. */
   output: string;
 }
 
-/** Runs a program to its end, killed after `limitMs`. Never rejects. */
+/** Runs a program and kills it after `limitMs`. Never rejects. */
 export function run(
   file: string,
   args: string[],
@@ -64,7 +64,7 @@ export function run(
   });
 }
 
-/** Some failures to start are thrown, such as having no right to become that user. */
+/** `spawn` throws for some failures, such as a missing right to become that user. */
 function start(file: string, args: string[], user: ServerUser | undefined) {
   try {
     return spawn(file, args, { ...identity(user), stdio: ['ignore', 'pipe', 'pipe'] });
@@ -73,7 +73,6 @@ function start(file: string, args: string[], user: ServerUser | undefined) {
   }
 }
 
-/** The lines of a text joined into one, for an error that is one line. */
 export function oneLine(text: string): string {
   return text
     .split('\n')
@@ -82,7 +81,7 @@ export function oneLine(text: string): string {
     .join(' | ');
 }
 
-/** The account of that name or number in /etc/passwd, if there is one. */
+/** The user of that name or number in /etc/passwd, if there is one. */
 export async function findUser(nameOrUid: string | number): Promise<ServerUser | undefined> {
   const passwd = await readFile('/etc/passwd', 'utf8');
   for (const line of passwd.split('\n')) {
@@ -94,14 +93,11 @@ export async function findUser(nameOrUid: string | number): Promise<ServerUser |
   return undefined;
 }
 
-/**
- * Why that user cannot go into the folder; undefined when it can. It is tried, because modes alone
- * do not tell.
- */
-export async function troubleEntering(
+/** Why the user cannot enter the folder, found by trying; undefined when it can. */
+export async function obstacleToEnter(
   user: ServerUser | undefined,
   folder: string,
 ): Promise<string | undefined> {
-  const tried = await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], user, PROBE_LIMIT_MS);
-  return tried.code === 0 ? undefined : tried.output;
+  const attempt = await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], user, CHECK_LIMIT_MS);
+  return attempt.code === 0 ? undefined : attempt.output;
 }

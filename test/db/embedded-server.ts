@@ -1,7 +1,4 @@
-/**
- * What the tests of the embedded Postgres share: temporary folders, servers and daemon processes
- * that are gone when a test ends, whatever came of it.
- */
+/** Temporary folders, embedded servers and daemon processes that end with their test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,20 +19,20 @@ const servers: EmbeddedServer[] = [];
 const daemons: ChildProcess[] = [];
 const folders: string[] = [];
 
-/** Ends the processes that a test started. For afterEach. */
+/** For afterEach. */
 export async function endProcesses(): Promise<void> {
   for (const daemon of daemons.splice(0)) daemon.kill('SIGKILL');
   for (const server of servers.splice(0)) await server.stop();
 }
 
-/** Removes the folders that the tests made. For afterAll. */
+/** For afterAll. */
 export async function removeFolders(): Promise<void> {
   await Promise.all(
     folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true })),
   );
 }
 
-/** A temporary folder; as root another user runs the server, to whom it is open or closed. */
+/** A temporary folder that other users may enter or not: as root, the server is another user's. */
 export async function temporaryFolder(access: 'open' | 'closed' = 'open'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-embedded-'));
   folders.push(folder);
@@ -43,25 +40,24 @@ export async function temporaryFolder(access: 'open' | 'closed' = 'open'): Promi
   return folder;
 }
 
-/** Opens a server that is stopped when the test ends. */
+/** Opens a server and stops it when the test ends. */
 export async function open(options: EmbeddedOptions): Promise<EmbeddedServer> {
   const server = await openEmbedded(options);
   servers.push(server);
   return server;
 }
 
-/** The one value that a query answers at that URL. */
-export async function ask(url: string, query: string): Promise<unknown> {
+/** The single value that a query returns. */
+export async function query(url: string, text: string): Promise<unknown> {
   const sql = postgres(url, { max: 1, ssl: false, onnotice: () => {} });
   try {
-    const [row] = await sql.unsafe(query);
+    const [row] = await sql.unsafe(text);
     return row ? Object.values(row)[0] : undefined;
   } finally {
     await sql.end();
   }
 }
 
-/** The process of the server of a folder. */
 export async function serverPid(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8');
   return Number(text.split('\n')[0]);
@@ -74,13 +70,17 @@ export interface DaemonOptions {
   checkout?: string;
 }
 
-/** A process in a group of its own that opens the server of a folder and then stays. */
+/**
+ * A process in its own process group that opens the server of a folder, ignores every signal that
+ * can be ignored, and keeps running.
+ */
 export function startDaemon(directory: string, options: DaemonOptions = {}): ChildProcess {
   const { env = {}, user, node = process.execPath, checkout = CHECKOUT } = options;
-  const door = JSON.stringify(join(checkout, 'src/db/embedded/embedded.ts'));
+  const module = JSON.stringify(join(checkout, 'src/db/embedded/embedded.ts'));
   const script = `
-    const { openEmbedded } = await import(${door});
+    const { openEmbedded } = await import(${module});
     const { url, how, notes } = await openEmbedded({ directory: ${JSON.stringify(directory)} });
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
     console.log(JSON.stringify({ url, how, notes }));
     setInterval(() => {}, 1000);`;
   const daemon = spawn(node, ['--input-type=module', '-e', script], {
@@ -94,7 +94,7 @@ export function startDaemon(directory: string, options: DaemonOptions = {}): Chi
   return daemon;
 }
 
-/** What that process opened. The server is stopped when somebody opens it in the test. */
+/** What the process opened. The test must open the server as well to have it stopped. */
 export function openedBy(daemon: ChildProcess): Promise<Pick<EmbeddedServer, 'url' | 'how'>> {
   return new Promise((resolve, reject) => {
     daemon.once('exit', (code, signal) => reject(new Error(`ended with ${signal ?? code}`)));
@@ -102,9 +102,23 @@ export function openedBy(daemon: ChildProcess): Promise<Pick<EmbeddedServer, 'ur
   });
 }
 
-/** Sends a signal to the whole group of that process, as a terminal does, and waits for its end. */
-export async function signalGroup(daemon: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  const ended = new Promise((resolve) => daemon.once('exit', resolve));
+/** Sends a signal to the process group, as a terminal does. */
+export function signalGroup(daemon: ChildProcess, signal: NodeJS.Signals): void {
   process.kill(-(daemon.pid ?? Number.NaN), signal);
+}
+
+export async function killGroup(daemon: ChildProcess): Promise<void> {
+  const ended = new Promise((resolve) => daemon.once('exit', resolve));
+  signalGroup(daemon, 'SIGKILL');
   await ended;
+}
+
+/** The Failure that an attempt to open a server ends with. */
+export async function refusalOf(opening: Promise<unknown>): Promise<Error> {
+  try {
+    await opening;
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('the server was opened');
 }
