@@ -413,7 +413,7 @@ CREATE TABLE "tallyhook"."attempts" (
 	"n" integer NOT NULL,
 	"at" timestamptz(3) NOT NULL,
 	"duration_ms" integer NOT NULL,
-	"verdict" text NOT NULL,
+	"result" text NOT NULL,
 	"status" integer,
 	"error" text,
 	"response_body" text,
@@ -433,8 +433,8 @@ CREATE TABLE "tallyhook"."deliveries" (
 	"due_at" timestamptz(3) NOT NULL,
 	"queued_at" timestamptz(3) NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
-	"tries" integer DEFAULT 0 NOT NULL,
-	"passed" boolean DEFAULT false NOT NULL,
+	"schedule_step" integer DEFAULT 0 NOT NULL,
+	"out_of_order" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"fence" integer DEFAULT 0 NOT NULL,
 	"finished_at" timestamptz(3),
@@ -445,9 +445,9 @@ CREATE TABLE "tallyhook"."endpoint_health" (
 	"endpoint_id" text PRIMARY KEY NOT NULL,
 	"consecutive_failures" integer NOT NULL,
 	"failing_since" timestamptz(3),
-	"hold_until" timestamptz(3),
+	"paused_until" timestamptz(3),
 	"last_success_at" timestamptz(3),
-	"paced_until" timestamptz(3)
+	"rate_used_until" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."endpoints" (

@@ -14,7 +14,7 @@ create table tallyhook.attempts (
   n integer not null,
   at timestamp(3) with time zone not null,
   duration_ms integer not null,
-  verdict text not null,
+  result text not null,
   status integer,
   error text,
   response_body text,
@@ -64,8 +64,8 @@ create table tallyhook.deliveries (
   due_at timestamp(3) with time zone not null,
   queued_at timestamp(3) with time zone not null,
   attempts integer not null default 0,
-  tries integer not null default 0,
-  passed boolean not null default false,
+  schedule_step integer not null default 0,
+  out_of_order boolean not null default false,
   lease_until timestamp(3) with time zone,
   fence integer not null default 0,
   finished_at timestamp(3) with time zone
@@ -98,9 +98,9 @@ create table tallyhook.endpoint_health (
   endpoint_id text not null,
   consecutive_failures integer not null,
   failing_since timestamp(3) with time zone,
-  hold_until timestamp(3) with time zone,
+  paused_until timestamp(3) with time zone,
   last_success_at timestamp(3) with time zone,
-  paced_until timestamp(3) with time zone
+  rate_used_until timestamp(3) with time zone
 );
 create table tallyhook.endpoints (
   id text not null,

@@ -117,7 +117,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   const random = systemRandom;
   const ids = makeIds(clock, random);
   const metrics = makeMetrics();
-  const seal = makeEncryption(await loadMasterKey(config, random), random);
+  const encryption = makeEncryption(await loadMasterKey(config, random), random);
   const aliveMs = config.daemon.heartbeat_timeout_ms;
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
   const keys = makeKeys({ db, clock, random, ids });
@@ -131,19 +131,19 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     settings: upstreamSettings(config),
   });
   const heartbeat = makeHeartbeat({ database, daemon, upstream, log, aliveMs });
-  return { db, clock, random, ids, metrics, seal, log, daemon, keys, upstream, heartbeat };
+  return { db, clock, random, ids, metrics, encryption, log, daemon, keys, upstream, heartbeat };
 }
 
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
-  const { db, clock, random, ids, metrics, seal, log, daemon, upstream, heartbeat } = base;
+  const { db, clock, random, ids, metrics, encryption, log, daemon, upstream, heartbeat } = base;
   const books = ledgerSettings(config);
   const webhooks = makeWebhooks({
     db,
     clock,
     random,
     ids,
-    seal,
+    encryption,
     log,
     metrics,
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
@@ -220,7 +220,7 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
  */
 function wakeAfterOutcome(wake: Wake, webhooks: Webhooks): () => void {
   const deliver = coalesce(5, () => {
-    if (webhooks.isStirring()) wake('webhooks');
+    if (webhooks.hasRecentDeliveries()) wake('webhooks');
   });
   const number = coalesce(25, () => wake('sequencer'));
   const postAndPoll = coalesce(250, () => wake('ledger', 'observer'));

@@ -56,7 +56,7 @@ export const ERRORS = {
   shutting_down: { status: 503, title: 'The daemon is shutting down' },
   upstream_unreadable: { status: 502, title: 'The response of the service cannot be read' },
   url_refused: { status: 422, title: 'Webhooks may not be sent to this address' },
-  seal_broken: { status: 500, title: 'A secret cannot be decrypted with this master key' },
+  decryption_failed: { status: 500, title: 'A secret cannot be decrypted with this master key' },
   lease_lost: { status: 503, title: 'Another daemon took over the lease' },
   bad_setting: { status: 500, title: 'A setting is invalid' },
   internal: { status: 500, title: 'Internal error' },

@@ -37,7 +37,7 @@ export function makeMetrics() {
       'Polls per second that the rate limiter allows all daemons together',
     ),
     polls: counter('polls_total', 'Polls of targets', ['kind', 'result']),
-    attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['verdict']),
+    attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['result']),
     deliverySeconds: seconds(
       'webhook_delivery',
       'Time from the commit of an event to its delivery',

@@ -29,18 +29,18 @@ export interface Outbox {
 }
 
 /** The outbox of one daemon. */
-export function makeOutbox(given: { clock: Clock; ids: Ids; fanOut: FanOut }): Outbox {
+export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Outbox {
   return {
     async emit(tx, drafts) {
       if (drafts.length === 0) return [];
-      const recordedAt = given.clock.now();
-      const events = drafts.map((draft) => ({ ...draft, id: given.ids.next('evt') }));
+      const recordedAt = deps.clock.now();
+      const events = drafts.map((draft) => ({ ...draft, id: deps.ids.next('evt') }));
       const ids = events.map(({ id }) => id);
       const rows = events.map((event) => ({ ...event, head: bodyHead(event) }));
       // Sent together: one round trip.
       const [written] = await Promise.all([
         store.insertEvents(tx, rows, recordedAt),
-        given.fanOut(tx, recordedAt, ids),
+        deps.fanOut(tx, recordedAt, ids),
       ]);
       return events.map((event) => ({
         ...event,

@@ -1,10 +1,7 @@
-/**
- * The limits of webhooks, each with its unit; `defaults` are those of the contract and the design.
- */
-
+/** The settings of webhooks. The config file sets some; the rest have the defaults below. */
 import type { SendLimits } from './delivery/attempt.ts';
-import type { HealthPolicy } from './delivery/health.ts';
-import type { RetryPolicy } from './delivery/verdict.ts';
+import type { RetryPolicy } from './delivery/attempt-result.ts';
+import type { HealthPolicy } from './endpoints/health.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -15,32 +12,32 @@ export interface WebhookSettings {
   retry: RetryPolicy;
   health: HealthPolicy;
   send: SendLimits;
-  /** Ranges that may be sent to beside public addresses, such as `127.0.0.0/8`. */
+  /** Ranges that are allowed beside public addresses, such as `127.0.0.0/8`. */
   allowCidrs: readonly string[];
-  /** Sends at once that take no longer than `slowAfterMs`. */
+  /** Concurrent sends that have taken less than `slowAfterMs`. */
   concurrency: number;
-  /** Sends at once that take longer: they wait apart, so that they hold up nobody. */
+  /** Concurrent sends that have taken longer; they no longer count towards `concurrency`. */
   slowConcurrency: number;
   slowAfterMs: number;
-  /** The part of `concurrency` that retries may have at most. */
+  /** The share of `concurrency` that retries may use. */
   retryShare: number;
-  /** Sends at once to one endpoint. */
+  /** Concurrent sends to one endpoint. */
   inFlightPerEndpoint: number;
-  /** Deliveries that one daemon holds beside its sends, and of one endpoint. */
+  /** Claimed deliveries that wait for a send slot in one daemon. */
   claimMax: number;
+  /** Claimed deliveries of one endpoint, waiting or in flight. */
   claimPerEndpointMax: number;
-  /** Beyond the deadline of a request, how long a claim lasts. */
+  /** A claim's lease is the request deadline plus this. */
   leaseMarginMs: number;
-  /** A delivery whose next try is later than this no longer holds up its subject. */
+  /** With ordering, a delivery whose next attempt is later than this no longer blocks its subject. */
   orderedWaitMaxMs: number;
-  /** How long a rotated key goes on signing, unless told otherwise. */
+  /** How long a rotated key keeps signing, unless the request says otherwise. */
   rotationOverlapMs: number;
-  /** Endpoints at most. */
   endpointsMax: number;
   userAgent: string;
 }
 
-/** Standard Webhooks' own schedule: ten tries over 75 hours. */
+/** The schedule that Standard Webhooks recommends: ten attempts over 75 hours. */
 const SCHEDULE_MS = [
   0,
   5 * SECOND,
@@ -56,7 +53,7 @@ const SCHEDULE_MS = [
 
 export const defaults: WebhookSettings = {
   retry: { scheduleMs: SCHEDULE_MS, jitter: 0.1, giveUpMs: 7 * DAY },
-  health: { openAfter: 10, holdBaseMs: 5 * SECOND, holdCapMs: HOUR, disableAfterMs: 5 * DAY },
+  health: { openAfter: 10, pauseBaseMs: 5 * SECOND, pauseCapMs: HOUR, disableAfterMs: 5 * DAY },
   send: {
     deadlineMs: 15 * SECOND,
     readBytesMax: 64 * 1024,

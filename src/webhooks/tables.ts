@@ -1,5 +1,5 @@
 /**
- * Who is told, what is to be told them, and every attempt. Deliveries and attempts are partitioned
+ * Endpoints, the deliveries due to them, and every attempt. Deliveries and attempts are partitioned
  * by time and pruned by dropping partitions.
  */
 
@@ -21,18 +21,19 @@ export const endpoints = tallyhook.table('endpoints', {
   description: text(),
   /** Exact types, `group.*` or `*`. */
   eventTypes: text('event_types').array().notNull(),
-  /** none, or subject: at most one in flight per subject, in order. */
+  /** none or subject: at most one delivery in flight per subject, in order. */
   ordering: text().notNull(),
   /** v1, v1a or both. */
   signing: text().array().notNull(),
-  /** Sealed: the signing secrets, newest first, each with its expiry. */
+  /** The signing keys, newest first, each with its expiry. */
   encryptedSecrets: text('encrypted_secrets').notNull(),
-  /** Sealed: extra headers, since they may hold credentials. */
+  /** Extra headers; they may hold credentials. */
   encryptedHeaders: text('encrypted_headers'),
   publicKey: text('public_key'),
   ratePerS: doublePrecision('rate_per_s'),
-  /** enabled or disabled, with the reason that a machine can read. */
+  /** enabled or disabled. */
   state: text().notNull(),
+  /** gone, failing, requested or deleted. */
   stateReason: text('state_reason'),
   stateAt: instant('state_at').notNull(),
   createdBy: text('created_by').notNull(),
@@ -40,28 +41,28 @@ export const endpoints = tallyhook.table('endpoints', {
   deletedAt: instant('deleted_at'),
 });
 
-/** How an endpoint is doing: kept apart, because it changes with its attempts. */
+/** Separate from `endpoints`, because it changes with every group of attempts. */
 export const endpointHealth = tallyhook.table('endpoint_health', {
   endpointId: text('endpoint_id')
     .primaryKey()
     .references(() => endpoints.id),
   consecutiveFailures: integer('consecutive_failures').notNull(),
   failingSince: instant('failing_since'),
-  /** Nothing is sent before this: Retry-After, or the breaker. */
-  holdUntil: instant('hold_until'),
+  /** Nothing is sent before this: Retry-After or circuit breaker. */
+  pausedUntil: instant('paused_until'),
   lastSuccessAt: instant('last_success_at'),
-  /** Until when the rate is used up (GCRA). */
-  pacedUntil: instant('paced_until'),
+  /** The endpoint's rate is used up until this (GCRA). */
+  rateUsedUntil: instant('rate_used_until'),
 });
 
 /**
- * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index holds,
- * so that claiming touches the row and nothing else.
+ * One event for one endpoint. A claim writes only `lease_until` and `fence`, which no index
+ * contains, so a claim is a heap-only update.
  */
 export const deliveries = tallyhook.table(
   'deliveries',
   {
-    /** Made from the event and the endpoint: the same two give the same id. Sorts by time. */
+    /** Derived from event and endpoint ids; sorts by time. */
     id: text().notNull(),
     /** Partition key: when the event was recorded. */
     createdAt: instant('created_at').notNull(),
@@ -70,19 +71,19 @@ export const deliveries = tallyhook.table(
     eventType: text('event_type').notNull(),
     subject: text().notNull(),
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
-    /** pending, delivered, exhausted or cancelled; pending with a running lease is being sent. */
+    /** pending, delivered, exhausted or cancelled; pending under an unexpired lease is sending. */
     state: text().notNull(),
     dueAt: instant('due_at').notNull(),
-    /** When it was put into the queue, first or by a retry that somebody asked for. */
+    /** When it entered the queue, at first or by a requested retry. */
     queuedAt: instant('queued_at').notNull(),
-    /** Every attempt there was. */
+    /** All attempts. */
     attempts: integer().notNull().default(0),
-    /** Tries of the schedule used since it was queued; deferrals by Retry-After use none. */
-    tries: integer().notNull().default(0),
-    /** Failed for so long that later events of its subject no longer wait for it. */
-    passed: boolean().notNull().default(false),
+    /** Steps of the retry schedule used since `queued_at`; a throttled attempt uses none. */
+    scheduleStep: integer('schedule_step').notNull().default(0),
+    /** Later events of its subject no longer wait for it. */
+    outOfOrder: boolean('out_of_order').notNull().default(false),
     leaseUntil: instant('lease_until'),
-    /** Rises with every claim: a settle with an older one changes nothing. */
+    /** Fencing token: rises with every claim; a result with an older one changes nothing. */
     fence: integer().notNull().default(0),
     finishedAt: instant('finished_at'),
   },
@@ -96,7 +97,7 @@ export const deliveries = tallyhook.table(
   ],
 );
 
-/** Append-only: every attempt with what came back. */
+/** Append-only: every attempt and its response. */
 export const attempts = tallyhook.table(
   'attempts',
   {
@@ -105,11 +106,11 @@ export const attempts = tallyhook.table(
     at: instant().notNull(),
     durationMs: integer('duration_ms').notNull(),
     /** delivered, retry, exhausted or gone. */
-    verdict: text().notNull(),
+    result: text().notNull(),
     status: integer(),
-    /** Why there was no status: timeout, refused, blocked_address, … */
+    /** Why there is no complete response: timeout, refused, blocked_address, … */
     error: text(),
-    /** The beginning of the answer, at most 16 KiB. */
+    /** At most 16 KiB. */
     responseBody: text('response_body'),
     responseHeaders: json('response_headers'),
   },

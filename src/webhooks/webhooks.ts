@@ -1,8 +1,7 @@
 /**
- * How it leaves the house: who is told, what is told them, and every attempt. Deliveries are made
- * in the producer's transaction (`fanOut`) and sent by bounded passes (`runOnce`); Standard
- * Webhooks to the letter. A bad receiver hurts only itself, and no transaction is ever open while
- * something is sent.
+ * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted in the producer's
+ * transaction (`fanOut`) and sent by bounded passes (`runOnce`). A slow or failing receiver does not
+ * delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
@@ -12,27 +11,22 @@ import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import type { FanOut } from '../outbox/outbox.ts';
-import { parseRanges } from './delivery/address.ts';
+import type { FanOut, Outbox } from '../outbox/outbox.ts';
 import { makeAttemptClient } from './delivery/attempt.ts';
-import { type Pass, Worker } from './delivery/dispatcher.ts';
-import { makeEnvelopes } from './delivery/envelope.ts';
+import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
 import * as history from './delivery/history-store.ts';
+import { insertDeliveries } from './delivery/queue-store.ts';
+import { makeRequestBuilder } from './delivery/request.ts';
 import { type Resolve, systemResolve } from './delivery/resolve.ts';
-import type { Emit } from './delivery/result-writer.ts';
-import { insertDeliveries } from './delivery/store.ts';
+import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
 import type { WebhookSettings } from './settings.ts';
 
-export { countPending } from './delivery/backlog-store.ts';
-export type { Pass } from './delivery/dispatcher.ts';
-export type { Health } from './delivery/health.ts';
-export type { Attempt, Delivery, DeliveryFilter } from './delivery/history-store.ts';
-export type { Resolve } from './delivery/resolve.ts';
-export type { Emit } from './delivery/result-writer.ts';
-export type { Endpoint, NewKeys } from './endpoints/endpoints.ts';
-export { SCHEMES, type Scheme } from './endpoints/keys.ts';
-export { type EndpointInput, ORDERINGS, type Ordering } from './endpoints/rules.ts';
+export { type Attempt, countPending, type Delivery } from './delivery/history-store.ts';
+export type { Endpoint, NewSecrets } from './endpoints/endpoints.ts';
+export type { Health } from './endpoints/health.ts';
+export { SCHEMES } from './endpoints/signing.ts';
+export { type EndpointInput, ORDERINGS } from './endpoints/validation.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
 export interface WebhooksDeps {
@@ -40,43 +34,37 @@ export interface WebhooksDeps {
   clock: Clock;
   random: Random;
   ids: Ids;
-  seal: Encryption;
+  encryption: Encryption;
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
-  /** `emit` of the outbox that was built with this one's `fanOut`. */
-  emit: Emit;
-  /** How many daemons live on this database, this one included; absent: one. */
+  /** Of the outbox that uses this `fanOut`. */
+  emit: Outbox['emit'];
+  /** How many daemons share the database, this one included; default one. */
   daemons?: () => number;
-  /** Asks the loop for a pass soon: there is room again, or the next of a subject may go. */
+  /** Asks the loop for a pass soon. */
   wake?: () => void;
-  /** Names to addresses; absent: the system's resolver. */
+  /** Default: the resolver of the operating system. */
   resolve?: Resolve;
 }
 
 export interface Webhooks extends Endpoints {
-  /** Makes the deliveries of events in their producer's transaction; for the outbox. */
+  /** Inserts the deliveries of events in their producer's transaction; for the outbox. */
   fanOut: FanOut;
   /**
-   * Whether deliveries were made of late: where nobody subscribes, a pass would find nothing. They
-   * are made before they are committed, so that who commits them is told of them.
+   * True if this daemon inserted deliveries within the last two minutes. Set before their
+   * transaction commits, so the caller of a commit can rely on it.
    */
-  isStirring(): boolean;
+  hasRecentDeliveries(): boolean;
   /**
-   * One bounded pass at `now`: claims what is due and starts to send it. The sends go on in the
-   * background and settle themselves. Call again at once while `more`, else at `nextDueAt` or at
-   * the next poll.
+   * Claims due deliveries and starts to send them; sends and their results complete in the
+   * background. Call again at once if `more`, else at `nextDueAt` or at the next poll.
    */
   runOnce(now: Instant): Promise<Pass>;
-  /**
-   * Waits for the sends under way, at most `timeoutMs`; what is left then is broken off and
-   * repeated.
-   */
+  /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
-  /** Closes every connection; after `drain`. */
+  /** Closes every connection; to be called after `drain`. */
   close(): Promise<void>;
-  /** Deliveries that this daemon holds now. */
-  held(): number;
   /** Newest first. */
   listDeliveries(
     filter: history.DeliveryFilter,
@@ -86,39 +74,41 @@ export interface Webhooks extends Endpoints {
   getDelivery(id: string): Promise<history.Delivery>;
   /** @throws Failure `not_found` */
   listAttempts(deliveryId: string): Promise<history.Attempt[]>;
-  /** Sends it once more, now, whatever became of it. @throws Failure `not_found`, `conflict` */
+  /** Makes a delivery in any state due now. @throws Failure `not_found`, `conflict` */
   retryDelivery(id: string): Promise<history.Delivery>;
 }
 
 const ATTEMPTS_MAX = 200;
-/** Longer than any transaction takes. */
-const STIRRING_MS = 120_000;
+/** Longer than any transaction. */
+const RECENT_MS = 120_000;
 
-/** @throws Failure `bad_setting` when an allowed range is none */
-export function makeWebhooks(given: WebhooksDeps): Webhooks {
-  const { db, clock, seal, settings } = given;
+/** @throws Failure `bad_setting` for a malformed allowed range */
+export function makeWebhooks(deps: WebhooksDeps): Webhooks {
+  const { db, clock, random, ids, encryption, log, metrics, settings, emit } = deps;
+  const { daemons = () => 1, wake = () => {}, resolve = systemResolve } = deps;
   const allowed = parseRanges(settings.allowCidrs);
-  const client = makeAttemptClient(settings.send, allowed, given.resolve ?? systemResolve);
-  const envelopes = makeEnvelopes({ seal, allowed, userAgent: settings.userAgent });
-  const daemons = given.daemons ?? (() => 1);
-  const wake = given.wake ?? (() => {});
-  const worker = new Worker({ ...given, envelopes, client, daemons, wake });
+  const client = makeAttemptClient(settings.send, allowed, resolve);
+  const requests = makeRequestBuilder({ encryption, allowed, userAgent: settings.userAgent });
+  const dispatcher = new Dispatcher({
+    ...{ db, clock, random, log, metrics, settings, emit },
+    ...{ requests, client, daemons, wake },
+  });
   const getDelivery = async (id: string) => {
     const delivery = await history.findDelivery(db, id, clock.now());
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };
-  let madeAt = Number.NEGATIVE_INFINITY;
+  let insertedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    ...makeEndpoints({ ...given, allowed }),
-    async fanOut(tx, recordedAt, ids) {
-      if ((await insertDeliveries(tx, recordedAt, ids)) > 0) madeAt = monotonicMs();
+    ...makeEndpoints({ db, clock, random, ids, encryption, settings, allowed, emit }),
+    async fanOut(tx, recordedAt, eventIds) {
+      const inserted = await insertDeliveries(tx, recordedAt, eventIds);
+      if (inserted > 0) insertedAtMs = monotonicMs();
     },
-    isStirring: () => monotonicMs() < madeAt + STIRRING_MS,
-    runOnce: (now) => worker.runOnce(now),
-    drain: (timeoutMs) => worker.drain(timeoutMs),
+    hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
+    runOnce: (now) => dispatcher.runOnce(now),
+    drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
-    held: () => worker.held,
     async listDeliveries(filter, { cursor, limit }) {
       const data = await history.listDeliveries(db, filter, cursor, limit, clock.now());
       const last = data.length === limit ? data.at(-1) : undefined;
@@ -132,7 +122,7 @@ export function makeWebhooks(given: WebhooksDeps): Webhooks {
     async retryDelivery(id) {
       await getDelivery(id);
       if (!(await history.requeue(db, id, clock.now())))
-        throw new Failure('conflict', 'it is being sent, or its endpoint is disabled or deleted');
+        throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
       return getDelivery(id);
     },
   };

@@ -68,10 +68,10 @@ async function openStages(db: Db) {
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
   const metrics = makeMetrics();
-  const seal = makeEncryption(random.bytes(32), random);
+  const encryption = makeEncryption(random.bytes(32), random);
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
-    ...{ db, clock, random, ids, seal, log, metrics, settings },
+    ...{ db, clock, random, ids, encryption, log, metrics, settings },
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });

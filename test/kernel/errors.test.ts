@@ -34,7 +34,7 @@ const CONTRACT: Record<string, number> = {
   shutting_down: 503,
   upstream_unreadable: 502,
   url_refused: 422,
-  seal_broken: 500,
+  decryption_failed: 500,
   lease_lost: 503,
   bad_setting: 500,
   internal: 500,

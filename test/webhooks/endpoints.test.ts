@@ -1,296 +1,261 @@
-/**
- * Endpoints as people handle them, on a real database: who gets what, secrets, rotation, on and
- * off.
- */
+/** Managing endpoints on a real database: subscriptions, secrets, rotation, enabling, retries. */
 import { Webhook } from 'standardwebhooks';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { expect, it } from 'vitest';
 import { must } from '../../src/kernel/assert.ts';
 import { type EndpointInput, webhookDefaults } from '../../src/webhooks/webhooks.ts';
-import { type Receiver, startReceiver } from '../harness/receiver.ts';
-import { openRig, type Rig, walletEvent } from './house.ts';
+import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const HOUR = 3_600_000;
+const rig = useRig();
 
-let rig: Rig;
-let receiver: Receiver;
-beforeAll(async () => {
-  rig = await openRig();
+const paths = () => rig.receiver.requests.map((r) => r.path);
+
+it('The secret is returned once, afterwards only the public key', async () => {
+  const created = await rig.subscribe('/hook', { headers: { 'X-Key': 'value-of-a-header' } });
+  expect(created.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(created.publicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
+  const { id } = created.endpoint;
+  const shown = await rig.webhooks.getEndpoint(id);
+  expect(shown).toMatchObject({ publicKey: created.publicKey, headerNames: ['X-Key'] });
+  expect(JSON.stringify(shown)).not.toMatch(/whsec_|whsk_|value-of-a-header/);
+  const publicKeys = [{ endpointId: id, publicKey: created.publicKey }];
+  expect(await rig.webhooks.publicKeys()).toEqual(publicKeys);
 });
-afterAll(() => rig.close());
-beforeEach(async () => {
-  receiver = await startReceiver();
-});
-afterEach(async () => {
-  const { data } = await rig.webhooks.listEndpoints({ cursor: '', limit: 100 });
-  for (const { id } of data) await rig.webhooks.deleteEndpoint(id);
+
+it('No secret is readable in the database or the log', async () => {
+  const created = await rig.subscribe('/hook', { headers: { 'X-Key': 'value-of-a-header' } });
+  const secret = must(created.secret, 'secret');
+  await rig.emit(walletEvent());
+  rig.receiver.behave({ do: 'answer', status: 500, body: secret });
   await rig.deliver();
-  await receiver.close();
+  const { sql } = rig.database.owner;
+  const tables = await sql<{ name: string }[]>`
+    select tablename as name from pg_tables where schemaname = 'tallyhook'`;
+  for (const { name } of tables) {
+    const rows = await sql`select t::text as row from ${sql(`tallyhook.${name}`)} t`;
+    const text = rows.map(({ row }) => row).join('\n');
+    expect(text).not.toContain(secret.slice('whsec_'.length));
+    expect(text).not.toContain('value-of-a-header');
+  }
+  expect(rig.logged.join('')).not.toContain(secret.slice('whsec_'.length));
 });
 
-const create = (input: Partial<EndpointInput> = {}) =>
-  rig.webhooks.createEndpoint({ url: `${receiver.url}/hook`, ...input }, 'ann');
-const attempted = () => receiver.requests.length;
-
-describe('creating', () => {
-  test('answers the secret once; afterwards only the public key is shown', async () => {
-    const made = await create({ headers: { 'X-Key': 'value-of-a-header' } });
-    expect(made.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-    expect(made.publicKey).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
-    const shown = await rig.webhooks.getEndpoint(made.endpoint.id);
-    expect(shown).toMatchObject({ publicKey: made.publicKey, headerNames: ['X-Key'] });
-    expect(JSON.stringify(shown)).not.toMatch(/whsec_|whsk_|value-of-a-header/);
-    expect(await rig.webhooks.publicKeys()).toEqual([
-      { endpointId: made.endpoint.id, publicKey: made.publicKey },
-    ]);
-  });
-
-  test('leaves no secret readable in the database or the log', async () => {
-    const made = await create({ headers: { 'X-Key': 'value-of-a-header' } });
-    await rig.emit(walletEvent());
-    receiver.behave({ do: 'answer', status: 500, body: made.secret ?? '' });
-    await rig.deliver();
-    const { sql } = rig.database.owner;
-    const tables = await sql<{ name: string }[]>`
-      select tablename as name from pg_tables where schemaname = 'tallyhook'`;
-    for (const { name } of tables) {
-      const rows = await sql`select t::text as row from ${sql(`tallyhook.${name}`)} t`;
-      const text = rows.map(({ row }) => row).join('\n');
-      expect(text).not.toContain((made.secret ?? '').slice('whsec_'.length));
-      expect(text).not.toContain('value-of-a-header');
-    }
-    expect(rig.logged.join('')).not.toContain((made.secret ?? '').slice('whsec_'.length));
-  });
-
-  test.each<[string, Partial<EndpointInput>, string]>([
-    ['an unknown type', { eventTypes: ['wallet.exploded'] }, 'invalid_request'],
-    ['an unknown group', { eventTypes: ['purse.*'] }, 'invalid_request'],
-    ['half a pattern', { eventTypes: ['wallet.bal*'] }, 'invalid_request'],
-    ['no types', { eventTypes: [] }, 'invalid_request'],
-    ['no scheme', { signing: [] }, 'invalid_request'],
-    ['a scheme twice', { signing: ['v1', 'v1'] }, 'invalid_request'],
-    ['no rate', { ratePerS: 0 }, 'invalid_request'],
-    ['a rate that is no number', { ratePerS: Number.NaN }, 'invalid_request'],
-    ['a header of ours', { headers: { 'Webhook-Id': 'x' } }, 'invalid_request'],
-    ['a header of HTTP', { headers: { 'content-length': '0' } }, 'invalid_request'],
-    ['a header with a line break', { headers: { 'X-A': 'a\r\nX-B: b' } }, 'invalid_request'],
-    ['a header twice', { headers: { 'X-A': '1', 'x-a': '2' } }, 'invalid_request'],
-    ['a private address', { url: 'http://10.0.0.1/' }, 'url_refused'],
-    ['another protocol', { url: 'ftp://example.com/' }, 'url_refused'],
-  ])('refuses %s', async (_, input, code) => {
-    await expect(create(input)).rejects.toMatchObject({ code });
-  });
+it.each<[string, Partial<EndpointInput>, string]>([
+  ['an unknown type', { eventTypes: ['wallet.exploded'] }, 'invalid_request'],
+  ['an unknown group', { eventTypes: ['purse.*'] }, 'invalid_request'],
+  ['half a pattern', { eventTypes: ['wallet.bal*'] }, 'invalid_request'],
+  ['no types', { eventTypes: [] }, 'invalid_request'],
+  ['no scheme', { signing: [] }, 'invalid_request'],
+  ['a scheme twice', { signing: ['v1', 'v1'] }, 'invalid_request'],
+  ['a rate of zero', { ratePerS: 0 }, 'invalid_request'],
+  ['a rate that is not a number', { ratePerS: Number.NaN }, 'invalid_request'],
+  ['a header of the signature', { headers: { 'Webhook-Id': 'x' } }, 'invalid_request'],
+  ['a header of HTTP', { headers: { 'content-length': '0' } }, 'invalid_request'],
+  ['a header with a line break', { headers: { 'X-A': 'a\r\nX-B: b' } }, 'invalid_request'],
+  ['a header twice', { headers: { 'X-A': '1', 'x-a': '2' } }, 'invalid_request'],
+  ['a private address', { url: 'http://10.0.0.1/' }, 'url_refused'],
+  ['another protocol', { url: 'ftp://example.com/' }, 'url_refused'],
+])('Creating an endpoint with %s is refused', async (_, input, code) => {
+  await expect(rig.subscribe('/hook', input)).rejects.toMatchObject({ code });
 });
 
-describe('an event', () => {
-  test.each([
-    [['*'], true],
-    [['wallet.*'], true],
-    [['wallet.observed'], true],
-    [['token.*', 'wallet.observed'], true],
-    [['wallet.balance_changed'], false],
-    [['operation.*', 'service.*'], false],
-  ])('of type wallet.observed for %j is delivered: %s', async (eventTypes, wanted) => {
-    await create({ eventTypes });
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    expect(attempted()).toBe(wanted ? 1 : 0);
-  });
-
-  test('has one delivery per endpoint, with the same id for every event and endpoint', async () => {
-    const wanting = [(await create()).endpoint.id, (await create()).endpoint.id];
-    await create({ eventTypes: ['token.*'] });
-    const [eventId = ''] = await rig.emit(walletEvent(), walletEvent());
-    const page = await rig.webhooks.listDeliveries({ eventId }, { cursor: '', limit: 10 });
-    expect(page.data.map((d) => d.endpointId).sort()).toEqual(wanting.sort());
-    expect(page.data[0]?.id).toMatch(/^dlv_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-/);
-  });
-
-  test('rolled back leaves no delivery', async () => {
-    const { endpoint } = await create();
-    const { db } = rig.database;
-    await expect(
-      db.begin(async (tx) => {
-        await tx.sql`insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id,
-          event_type, subject, subject_seq, state, due_at, queued_at)
-          values ('dlv_x', now(), ${endpoint.id}, 'evt_x', 'wallet.observed', 's', 1, 'pending',
-            now(), now())`;
-        throw new Error('the producer fails');
-      }),
-    ).rejects.toThrow('the producer fails');
-    const page = await rig.webhooks.listDeliveries({}, { cursor: '', limit: 10 });
-    expect(page.data.some((d) => d.id === 'dlv_x')).toBe(false);
-  });
+it.each([
+  [['*'], 1],
+  [['wallet.*'], 1],
+  [['wallet.observed'], 1],
+  [['token.*', 'wallet.observed'], 1],
+  [['wallet.balance_changed'], 0],
+  [['operation.*', 'service.*'], 0],
+])('An endpoint with types %j receives wallet.observed %i times', async (eventTypes, times) => {
+  await rig.subscribe('/hook', { eventTypes });
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  expect(rig.receiver.requests.length).toBe(times);
 });
 
-describe('changing', () => {
-  test('applies to the next attempt: where, what and with which headers', async () => {
-    const { endpoint } = await create();
-    receiver.answer(500);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    await rig.webhooks.updateEndpoint(endpoint.id, {
-      url: `${receiver.url}/moved`,
-      headers: { 'X-New': 'yes' },
-      eventTypes: ['token.*'],
-    });
-    receiver.answer(200);
-    await rig.emit(walletEvent());
-    rig.clock.advance(6_000);
-    await rig.deliver();
-    expect(receiver.requests.map((r) => r.path)).toEqual(['/hook', '/moved']);
-    expect(receiver.requests[1]?.headers['x-new']).toBe('yes');
-  });
-
-  test('adds a scheme with its key, and takes one away', async () => {
-    const { endpoint } = await create({ signing: ['v1'] });
-    const added = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
-    expect([added.secret, added.publicKey]).toEqual([null, expect.stringMatching(/^whpk_/)]);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    expect(receiver.requests.at(-1)?.headers['webhook-signature']).toMatch(/^v1\S+ v1a|^v1a\S+ v1/);
-    const less = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1a'] });
-    expect(less.endpoint.keys.map((key) => key.scheme)).toEqual(['v1a']);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    expect(receiver.requests.at(-1)?.headers['webhook-signature']).toMatch(/^v1a,\S+$/);
-  });
-
-  test.each(['updateEndpoint', 'enable', 'disable', 'rotateSecret', 'sendTest'] as const)(
-    'by %s needs an endpoint that is there',
-    async (method) => {
-      const call = rig.webhooks[method] as (id: string, input: object) => Promise<unknown>;
-      const argument = method === 'rotateSecret' ? undefined : {};
-      await expect(call('ep_none', argument as object)).rejects.toMatchObject({
-        code: 'not_found',
-      });
-    },
-  );
+it('An event has one delivery per subscribed endpoint', async () => {
+  const subscribed = [(await rig.subscribe()).endpoint.id, (await rig.subscribe()).endpoint.id];
+  await rig.subscribe('/hook', { eventTypes: ['token.*'] });
+  const [eventId = ''] = await rig.emit(walletEvent(), walletEvent());
+  const page = await rig.webhooks.listDeliveries({ eventId }, { cursor: '', limit: 10 });
+  expect(page.data.map((d) => d.endpointId).sort()).toEqual(subscribed.sort());
+  expect(page.data[0]?.id).toMatch(/^dlv_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-/);
 });
 
-describe('rotating', () => {
-  test('signs with the old and the new key until the overlap ends', async () => {
-    const made = await create({ signing: ['v1'] });
-    const rotated = await rig.webhooks.rotateSecret(made.endpoint.id, HOUR);
-    expect(rotated.secret).not.toBe(made.secret);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    rig.clock.advance(HOUR);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    const signs = (secret: string | null, n: number) => {
-      const { headers, body } = must(receiver.requests[n], 'request');
-      const at = new Date(Number(headers['webhook-timestamp']) * 1000);
-      const sign = new Webhook(secret ?? '').sign(headers['webhook-id'] ?? '', at, body);
-      return headers['webhook-signature']?.split(' ').includes(sign);
-    };
-    expect([signs(made.secret, 0), signs(rotated.secret, 0)]).toEqual([true, true]);
-    expect([signs(made.secret, 1), signs(rotated.secret, 1)]).toEqual([false, true]);
-  });
+it('A rolled back event leaves no delivery', async () => {
+  const { endpoint } = await rig.subscribe();
+  await expect(
+    rig.database.db.begin(async (tx) => {
+      await rig.emitIn(tx, walletEvent());
+      throw new Error('the producer fails');
+    }),
+  ).rejects.toThrow('the producer fails');
+  expect(await rig.deliveriesOf(endpoint.id)).toEqual([]);
 });
 
-describe('switching off and on', () => {
-  test('a disabled endpoint gets nothing, and goes on with what waited when enabled', async () => {
-    const { endpoint } = await create();
-    const watcher = await create({ url: `${receiver.url}/told`, eventTypes: ['endpoint.*'] });
-    await rig.emit(walletEvent());
-    await rig.webhooks.disable(endpoint.id);
-    await rig.webhooks.disable(endpoint.id);
-    await rig.emit(walletEvent());
-    await rig.deliver();
-    expect(receiver.requests.map((r) => [r.path, JSON.parse(r.body).data.reason])).toEqual([
-      ['/told', 'requested'],
-    ]);
-    await rig.webhooks.disable(watcher.endpoint.id);
-    await rig.webhooks.enable(endpoint.id);
-    await rig.deliver();
-    // The event of the time when it was off is not among them: a replay brings that.
-    expect(receiver.requests.filter((r) => r.path === '/hook').length).toBe(1);
-  });
+it('hasRecentDeliveries is true after a fan-out with a subscriber, however often asked', async () => {
+  const daemon = rig.another();
+  const ids = await rig.emit(walletEvent());
+  const fanOut = () => rig.database.db.begin((tx) => daemon.fanOut(tx, rig.clock.now(), ids));
+  await fanOut();
+  expect(daemon.hasRecentDeliveries()).toBe(false);
+  await rig.subscribe();
+  await fanOut();
+  expect([daemon.hasRecentDeliveries(), daemon.hasRecentDeliveries()]).toEqual([true, true]);
+});
 
-  test('days of failures disable it, and a success after a failing time is told', async () => {
-    const { endpoint } = await create();
-    await create({ url: `${receiver.url}/told`, eventTypes: ['endpoint.*'] });
-    receiver.answer(500, {}, '/hook');
-    await rig.emit(...Array.from({ length: 30 }, () => walletEvent()));
-    for (let i = 0; i < 12; i++) {
+it('A change applies to the next attempt and to later events', async () => {
+  const { endpoint } = await rig.subscribe();
+  rig.receiver.answer(500);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  await rig.webhooks.updateEndpoint(endpoint.id, {
+    url: `${rig.receiver.url}/moved`,
+    headers: { 'X-New': 'yes' },
+    eventTypes: ['token.*'],
+  });
+  rig.receiver.answer(200);
+  await rig.emit(walletEvent());
+  rig.clock.advance(6_000);
+  await rig.deliver();
+  expect(paths()).toEqual(['/hook', '/moved']);
+  expect(rig.receiver.requests[1]?.headers['x-new']).toBe('yes');
+});
+
+it('Adding a scheme makes its key, and removing a scheme drops its keys', async () => {
+  const { endpoint } = await rig.subscribe('/hook', { signing: ['v1'] });
+  const added = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
+  expect([added.secret, added.publicKey]).toEqual([null, expect.stringMatching(/^whpk_/)]);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  const signature = () => rig.receiver.requests.at(-1)?.headers['webhook-signature'];
+  expect(signature()).toMatch(/^v1\S+ v1a|^v1a\S+ v1/);
+  const removed = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1a'] });
+  expect(removed.endpoint.keys.map((key) => key.scheme)).toEqual(['v1a']);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  expect(signature()).toMatch(/^v1a,\S+$/);
+});
+
+it.each<[string, (id: string) => Promise<unknown>]>([
+  ['getEndpoint', (id) => rig.webhooks.getEndpoint(id)],
+  ['updateEndpoint', (id) => rig.webhooks.updateEndpoint(id, {})],
+  ['deleteEndpoint', (id) => rig.webhooks.deleteEndpoint(id)],
+  ['enable', (id) => rig.webhooks.enable(id)],
+  ['disable', (id) => rig.webhooks.disable(id)],
+  ['rotateSecret', (id) => rig.webhooks.rotateSecret(id)],
+  ['sendTest', (id) => rig.webhooks.sendTest(id)],
+])('%s of an unknown endpoint fails with not_found', async (_, call) => {
+  await expect(call('ep_none')).rejects.toMatchObject({ code: 'not_found' });
+});
+
+it('A rotated endpoint signs with both keys until the overlap ends', async () => {
+  const created = await rig.subscribe('/hook', { signing: ['v1'] });
+  const rotated = await rig.webhooks.rotateSecret(created.endpoint.id, HOUR);
+  expect(rotated.secret).not.toBe(created.secret);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  rig.clock.advance(HOUR);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  const isSignedBy = (secret: string | null, n: number) => {
+    const { headers, body } = must(rig.receiver.requests[n], 'request');
+    const at = new Date(Number(headers['webhook-timestamp']) * 1000);
+    const signature = new Webhook(secret ?? '').sign(headers['webhook-id'] ?? '', at, body);
+    return headers['webhook-signature']?.split(' ').includes(signature);
+  };
+  expect([isSignedBy(created.secret, 0), isSignedBy(rotated.secret, 0)]).toEqual([true, true]);
+  expect([isSignedBy(created.secret, 1), isSignedBy(rotated.secret, 1)]).toEqual([false, true]);
+});
+
+it('A disabled endpoint receives nothing until enabled, then its pending deliveries', async () => {
+  const { endpoint } = await rig.subscribe();
+  const operational = await rig.subscribe('/operational', { eventTypes: ['endpoint.*'] });
+  await rig.emit(walletEvent());
+  await rig.webhooks.disable(endpoint.id);
+  await rig.webhooks.disable(endpoint.id);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  expect(rig.receiver.requests.map((r) => [r.path, JSON.parse(r.body).data.reason])).toEqual([
+    ['/operational', 'requested'],
+  ]);
+  await rig.webhooks.disable(operational.endpoint.id);
+  await rig.webhooks.enable(endpoint.id);
+  await rig.deliver();
+  // Events recorded while it was disabled have no delivery.
+  expect(paths().filter((path) => path === '/hook').length).toBe(1);
+});
+
+it('Days of failures disable an endpoint; a success after an open breaker is announced', async () => {
+  const { endpoint } = await rig.subscribe();
+  await rig.subscribe('/operational', { eventTypes: ['endpoint.*'] });
+  const deliverFor = async (hours: number) => {
+    for (let i = 0; i < hours; i++) {
       await rig.deliver();
       rig.clock.advance(HOUR);
     }
-    const failing = await rig.webhooks.getEndpoint(endpoint.id);
-    expect(failing.health.consecutiveFailures).toBeGreaterThanOrEqual(
-      webhookDefaults.health.openAfter,
-    );
-    receiver.answer(200, {}, '/hook');
-    await rig.deliver();
-    expect((await rig.events('endpoint.recovered')).at(-1)).toMatchObject({
-      endpoint_id: endpoint.id,
-    });
-    receiver.answer(500, {}, '/hook');
-    await rig.emit(...Array.from({ length: 100 }, () => walletEvent()));
-    for (let i = 0; i < 6 * 24; i++) {
-      await rig.deliver();
-      rig.clock.advance(HOUR);
-    }
-    expect(await rig.webhooks.getEndpoint(endpoint.id)).toMatchObject({
-      state: 'disabled',
-      stateReason: 'failing',
-    });
-    expect((await rig.events('endpoint.disabled')).at(-1)).toMatchObject({
-      endpoint_id: endpoint.id,
-      reason: 'failing',
-    });
+  };
+  rig.receiver.answer(500, {}, '/hook');
+  await rig.emit(...walletEvents(30));
+  await deliverFor(12);
+  const { health } = await rig.webhooks.getEndpoint(endpoint.id);
+  expect(health.consecutiveFailures).toBeGreaterThanOrEqual(webhookDefaults.health.openAfter);
+  rig.receiver.answer(200, {}, '/hook');
+  await rig.deliver();
+  expect((await rig.events('endpoint.recovered')).at(-1)).toMatchObject({
+    endpoint_id: endpoint.id,
+  });
+  rig.receiver.answer(500, {}, '/hook');
+  await rig.emit(...walletEvents(100));
+  await deliverFor(6 * 24);
+  expect(await rig.webhooks.getEndpoint(endpoint.id)).toMatchObject({
+    state: 'disabled',
+    stateReason: 'failing',
+  });
+  expect((await rig.events('endpoint.disabled')).at(-1)).toMatchObject({
+    endpoint_id: endpoint.id,
+    reason: 'failing',
   });
 });
 
-describe('a test', () => {
-  test('goes to its endpoint alone, whatever that subscribed to', async () => {
-    const { endpoint } = await create({ eventTypes: ['token.*'] });
-    await create({ url: `${receiver.url}/other` });
-    const { eventId } = await rig.webhooks.sendTest(endpoint.id);
-    await rig.deliver();
-    expect(receiver.requests.map((r) => [r.path, r.headers['webhook-id']])).toEqual([
-      ['/hook', eventId],
-    ]);
-    await rig.webhooks.disable(endpoint.id);
-    await expect(rig.webhooks.sendTest(endpoint.id)).rejects.toMatchObject({ code: 'conflict' });
-  });
+it('A test goes to its endpoint only, whatever the subscriptions', async () => {
+  const { endpoint } = await rig.subscribe('/hook', { eventTypes: ['token.*'] });
+  await rig.subscribe('/other');
+  const { eventId } = await rig.webhooks.sendTest(endpoint.id);
+  await rig.deliver();
+  expect(rig.receiver.requests.map((r) => [r.path, r.headers['webhook-id']])).toEqual([
+    ['/hook', eventId],
+  ]);
+  await rig.webhooks.disable(endpoint.id);
+  await expect(rig.webhooks.sendTest(endpoint.id)).rejects.toMatchObject({ code: 'conflict' });
 });
 
-describe('once more', () => {
-  test('sends a finished delivery again with the same id, and counts on', async () => {
-    const { endpoint } = await create();
-    const [eventId] = await rig.emit(walletEvent());
-    await rig.deliver();
-    const page = await rig.webhooks.listDeliveries(
-      { endpointId: endpoint.id },
-      { cursor: '', limit: 10 },
-    );
-    const id = page.data[0]?.id ?? '';
-    expect((await rig.webhooks.retryDelivery(id)).state).toBe('pending');
-    await rig.deliver();
-    expect(receiver.requests.map((r) => r.headers['webhook-id'])).toEqual([eventId, eventId]);
-    expect((await rig.webhooks.listAttempts(id)).map((a) => a.n)).toEqual([1, 2]);
-    await rig.webhooks.disable(endpoint.id);
-    await expect(rig.webhooks.retryDelivery(id)).rejects.toMatchObject({ code: 'conflict' });
-    await expect(rig.webhooks.retryDelivery('dlv_none')).rejects.toMatchObject({
-      code: 'not_found',
-    });
-  });
+it('A requested retry sends a delivery again with the same id as its next attempt', async () => {
+  const { endpoint } = await rig.subscribe();
+  const [eventId] = await rig.emit(walletEvent());
+  await rig.deliver();
+  const id = (await rig.deliveriesOf(endpoint.id))[0]?.id ?? '';
+  expect((await rig.webhooks.retryDelivery(id)).state).toBe('pending');
+  await rig.deliver();
+  expect(rig.receiver.requests.map((r) => r.headers['webhook-id'])).toEqual([eventId, eventId]);
+  expect((await rig.webhooks.listAttempts(id)).map((a) => a.n)).toEqual([1, 2]);
+  await rig.webhooks.disable(endpoint.id);
+  await expect(rig.webhooks.retryDelivery(id)).rejects.toMatchObject({ code: 'conflict' });
+  const unknown = rig.webhooks.retryDelivery('dlv_none');
+  await expect(unknown).rejects.toMatchObject({ code: 'not_found' });
+});
 
-  test('lists pages of deliveries, newest first, by state', async () => {
-    const { endpoint } = await create();
-    await rig.emit(...Array.from({ length: 25 }, () => walletEvent()));
-    const seen: string[] = [];
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: { data: { id: string }[]; nextCursor: string | null } =
-        await rig.webhooks.listDeliveries(
-          { endpointId: endpoint.id, state: 'pending' },
-          { cursor, limit: 10 },
-        );
-      seen.push(...page.data.map(({ id }) => id));
-      cursor = page.nextCursor;
-    }
-    expect(seen.length).toBe(25);
-    expect(seen).toEqual([...seen].sort().reverse());
-  });
+it('Deliveries are listed in pages, newest first, filtered by state', async () => {
+  const { endpoint } = await rig.subscribe();
+  await rig.emit(...walletEvents(25));
+  const filter = { endpointId: endpoint.id, state: 'pending' };
+  const ids: string[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: Awaited<ReturnType<typeof rig.webhooks.listDeliveries>> =
+      await rig.webhooks.listDeliveries(filter, { cursor, limit: 10 });
+    ids.push(...page.data.map(({ id }) => id));
+    cursor = page.nextCursor;
+  }
+  expect(ids.length).toBe(25);
+  expect(ids).toEqual([...ids].sort().reverse());
 });

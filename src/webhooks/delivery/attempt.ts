@@ -1,45 +1,44 @@
 /**
- * The one POST. Bounded in every direction: one deadline over look-up, connect, TLS, head and body;
- * at most `readBytesMax` of the answer are read and then the connection is destroyed; redirects are
- * answers like any other. Never throws: whatever happens is an answer. Addresses are vetted at
- * connect time.
+ * The HTTP request of one attempt. One deadline covers lookup, connect, TLS, headers and body; after
+ * `readBytesMax` of the response the connection is destroyed; redirects are not followed. Never
+ * throws: a failure is a response with an error code.
  */
 import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../kernel/clock.ts';
-import { type AllowedRanges, isRefused, literalAddress } from './address.ts';
-import { BLOCKED_ADDRESS, type Resolve, vettedLookup } from './resolve.ts';
-import type { Answer } from './verdict.ts';
+import { type AllowedRanges, isRefused, literalAddress } from '../endpoints/address.ts';
+import type { ResponseSummary } from './attempt-result.ts';
+import { BLOCKED_ADDRESS, checkedLookup, type Resolve } from './resolve.ts';
 
 export interface SendLimits {
-  /** For the whole request, in milliseconds. */
+  /** For the whole request. */
   deadlineMs: number;
-  /** Bytes of the answer's body that are read at most, and kept at most. */
+  /** Bytes of the response body that are read, and that are kept in the attempt log. */
   readBytesMax: number;
   keepBytesMax: number;
-  /** Connections to one origin, shared by all endpoints on it. */
+  /** Shared by all endpoints on the origin. */
   connectionsPerOrigin: number;
 }
 
-export interface Post {
+export interface WebhookRequest {
   url: URL;
   headers: Record<string, string>;
   body: Uint8Array;
 }
 
-export interface Sent extends Answer {
+export interface AttemptResponse extends ResponseSummary {
   durationMs: number;
   body: string | null;
   headers: Record<string, string> | null;
 }
 
 export interface AttemptClient {
-  post(post: Post): Promise<Sent>;
-  /** Ends what is under way with the error `interrupted`. */
+  post(request: WebhookRequest): Promise<AttemptResponse>;
+  /** Ends every request in flight with the error `interrupted`. */
   interrupt(): void;
   close(): Promise<void>;
 }
 
-/** Headers of an answer that are kept; the others may hold what is not ours to keep. */
+/** Response headers that are kept; others may contain credentials of the receiver. */
 const KEPT_HEADERS = [
   'content-type',
   'content-length',
@@ -60,38 +59,38 @@ export function makeAttemptClient(
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: 4_000,
-    // Our own deadline is the shorter one; these only catch what it could have missed.
+    // A safety net behind our own deadline.
     headersTimeout: limits.deadlineMs * 2,
     bodyTimeout: limits.deadlineMs * 2,
-    connect: { timeout: limits.deadlineMs, lookup: vettedLookup(resolve, allowed) },
+    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(resolve, allowed) },
   });
-  const underWay = new Set<Exchange>();
+  const inFlight = new Set<Exchange>();
   return {
-    async post(post) {
-      const literal = literalAddress(post.url.hostname);
-      if (literal !== undefined && isRefused(literal, allowed)) return unsent('blocked_address');
+    async post(request) {
+      const literal = literalAddress(request.url.hostname);
+      if (literal !== undefined && isRefused(literal, allowed)) return notSent('blocked_address');
       const exchange = new Exchange(limits);
-      underWay.add(exchange);
+      inFlight.add(exchange);
       try {
-        return await exchange.run(agent, post);
+        return await exchange.run(agent, request);
       } finally {
-        underWay.delete(exchange);
+        inFlight.delete(exchange);
       }
     },
     interrupt() {
-      for (const exchange of underWay) exchange.end('interrupted');
+      for (const exchange of inFlight) exchange.end('interrupted');
     },
     close: () => agent.destroy(),
   };
 }
 
-/** What stands for an answer when nothing was sent, and why. */
-export function unsent(error: string): Sent {
-  const nothing = { status: null, retryAfter: undefined, body: null, headers: null };
-  return { ...nothing, error, durationMs: 0 };
+/** The response of an attempt that sent nothing. */
+export function notSent(error: string): AttemptResponse {
+  const empty = { status: null, retryAfter: undefined, body: null, headers: null };
+  return { ...empty, error, durationMs: 0 };
 }
 
-/** One request under way: collects the answer and ends exactly once. */
+/** One request and its response; ends exactly once. */
 class Exchange implements Dispatcher.DispatchHandler {
   private readonly limits: SendLimits;
   private readonly startedMs = monotonicMs();
@@ -101,33 +100,33 @@ class Exchange implements Dispatcher.DispatchHandler {
   private read = 0;
   private kept = 0;
   private controller: Dispatcher.DispatchController | undefined;
-  private finish: ((sent: Sent) => void) | undefined;
+  private finish: ((response: AttemptResponse) => void) | undefined;
 
   constructor(limits: SendLimits) {
     this.limits = limits;
   }
 
-  run(agent: Agent, post: Post): Promise<Sent> {
-    const done = new Promise<Sent>((resolve) => {
+  run(agent: Agent, request: WebhookRequest): Promise<AttemptResponse> {
+    const done = new Promise<AttemptResponse>((resolve) => {
       const cancel = after(this.limits.deadlineMs, () => this.end('timeout'));
-      this.finish = (sent) => {
+      this.finish = (response) => {
         cancel();
-        resolve(sent);
+        resolve(response);
       };
     });
-    const { url, headers, body } = post;
+    const { url, headers, body } = request;
     const path = url.pathname + url.search;
     try {
       agent.dispatch({ origin: url.origin, path, method: 'POST', headers, body }, this);
     } catch (error) {
-      this.end(wordFor(error));
+      this.end(errorCodeOf(error));
     }
     return done;
   }
 
   /**
-   * Ends with what there is; a request still waiting for its connection is dropped when it gets
-   * one.
+   * Resolves with what has arrived. A request that still waits for a connection is aborted when it
+   * gets one.
    */
   end(error: string | null): void {
     const finish = this.finish;
@@ -138,7 +137,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       error,
       retryAfter: this.headers?.['retry-after'],
       durationMs: Math.round(monotonicMs() - this.startedMs),
-      body: this.status === null ? null : textOf(this.chunks),
+      body: this.status === null ? null : printable(Buffer.concat(this.chunks).toString('utf8')),
       headers: this.headers,
     });
     if (error !== null || this.read > this.limits.readBytesMax)
@@ -165,7 +164,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const part = chunk.subarray(0, Math.max(0, this.limits.keepBytesMax - this.kept));
     if (part.length > 0) {
       this.kept += part.length;
-      // The chunk lies in a buffer that the connection uses again.
+      // The connection reuses the buffer of the chunk.
       this.chunks.push(Buffer.from(part));
     }
     if (this.read > this.limits.readBytesMax) this.end(null);
@@ -176,7 +175,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.end(wordFor(error));
+    this.end(errorCodeOf(error));
   }
 }
 
@@ -190,16 +189,12 @@ function keptHeaders(headers: Record<string, string | string[] | undefined>) {
   return kept;
 }
 
-/** Text as Postgres takes it: a NUL has no place in its text type. */
+/** Postgres text cannot contain NUL. */
 function printable(text: string): string {
   return text.replaceAll('\u0000', '\ufffd');
 }
 
-function textOf(chunks: readonly Buffer[]): string {
-  return printable(Buffer.concat(chunks).toString('utf8'));
-}
-
-const WORDS: Record<string, string> = {
+const ERROR_CODES: Record<string, string> = {
   [BLOCKED_ADDRESS]: 'blocked_address',
   ECONNREFUSED: 'refused',
   EHOSTUNREACH: 'unreachable',
@@ -218,14 +213,11 @@ const WORDS: Record<string, string> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'unreadable',
 };
 
-/**
- * A stable word for why there was no whole answer; the driver's text may hold addresses and is
- * dropped.
- */
-function wordFor(error: unknown): string {
+/** A stable error code; the driver's message may contain addresses and is dropped. */
+function errorCodeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return 'failed';
-  if (WORDS[code]) return WORDS[code];
+  if (ERROR_CODES[code]) return ERROR_CODES[code];
   if (/^HPE_/.test(code)) return 'unreadable';
   return /CERT|TLS|SSL|SIGNATURE/.test(code) ? 'tls' : 'failed';
 }

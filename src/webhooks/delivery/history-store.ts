@@ -1,4 +1,4 @@
-/** SQL of what people ask about deliveries: lists, one, its attempts, and once more. */
+/** SQL of the delivery history and backlog for the API, and of requested retries. */
 import type { Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
@@ -12,7 +12,7 @@ export interface Delivery {
   subjectSeq: bigint;
   /** pending, sending, delivered, exhausted or cancelled. */
   state: string;
-  /** When it is tried next, while it is pending. */
+  /** When the next attempt is due, while it is pending. */
   dueAt: Instant;
   attempts: number;
   createdAt: Instant;
@@ -24,7 +24,7 @@ export interface Attempt {
   at: Instant;
   durationMs: number;
   /** delivered, retry, exhausted or gone. */
-  verdict: string;
+  result: string;
   status: number | null;
   error: string | null;
   responseBody: string | null;
@@ -36,7 +36,7 @@ export interface DeliveryFilter {
   eventId?: string;
   eventType?: string;
   state?: string;
-  /** Recorded from, and before. */
+  /** Event recorded at or after `since`, before `until`. */
   since?: Instant;
   until?: Instant;
 }
@@ -49,7 +49,7 @@ function columns({ sql }: Queryable, now: Instant) {
     due_at as "dueAt", attempts, created_at as "createdAt", finished_at as "finishedAt"`;
 }
 
-/** Newest first, below the id `before` (the empty text: from the newest). */
+/** Newest first, with ids below `before`; from the newest for the empty string. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter,
@@ -60,7 +60,7 @@ export async function listDeliveries(
   const { sql } = db;
   const { endpointId, eventId, eventType, state, since, until } = filter;
   const stored = state === 'sending' ? 'pending' : state;
-  // Ids of deliveries begin with the time of their event's id, so an event's are found by a range.
+  // Delivery ids begin with the time in their event's id, so a range finds those of one event.
   const time = eventId?.slice(4, 18);
   const [first, last] = [`dlv_${time}7000`, `dlv_${time}7fff-ffff-ffffffffffff`];
   return sql<Delivery[]>`
@@ -88,31 +88,40 @@ export async function findDelivery(
   return rows[0];
 }
 
-/** The first attempts of a delivery, in order. */
 export async function listAttempts(
   db: Queryable,
   deliveryId: string,
   limit: number,
 ): Promise<Attempt[]> {
   return db.sql<Attempt[]>`
-    select n, at, duration_ms as "durationMs", verdict, status, error,
+    select n, at, duration_ms as "durationMs", result, status, error,
       response_body as "responseBody", response_headers as "responseHeaders"
     from tallyhook.attempts where delivery_id = ${deliveryId} order by n, at limit ${limit}`;
 }
 
 /**
- * Puts a delivery back to the front of the queue with a new schedule; its attempts go on counting.
- * One that had ended holds up nobody of its subject. False when it is being sent, or its endpoint
- * gets nothing now.
+ * Makes a delivery due now and restarts its retry schedule; a finished one becomes pending again
+ * and does not block its subject. False while it is in flight or its endpoint is not enabled.
  */
 export async function requeue(db: Queryable, id: string, now: Instant): Promise<boolean> {
   const rows = await db.sql<{ id: string }[]>`
     update tallyhook.deliveries d set state = 'pending', due_at = ${isoText(now)},
-      queued_at = ${isoText(now)}, tries = 0, passed = d.passed or d.state <> 'pending',
-      finished_at = null, lease_until = null
+      queued_at = ${isoText(now)}, schedule_step = 0,
+      out_of_order = d.out_of_order or d.state <> 'pending', finished_at = null, lease_until = null
     from tallyhook.endpoints p
     where d.id = ${id} and p.id = d.endpoint_id and p.state = 'enabled' and p.deleted_at is null
       and (d.lease_until is null or d.lease_until <= ${isoText(now)})
     returning d.id`;
   return rows.length > 0;
+}
+
+/** The number of pending deliveries, up to `max`, and the earliest `queued_at` of those counted. */
+export async function countPending(
+  db: Queryable,
+  max: number,
+): Promise<{ waiting: number; since: Instant | null }> {
+  const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
+    select count(*)::int as waiting, min(queued_at) as since from (
+      select queued_at from tallyhook.deliveries where state = 'pending' limit ${max}) x`;
+  return rows[0] ?? { waiting: 0, since: null };
 }

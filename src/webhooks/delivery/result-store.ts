@@ -1,23 +1,24 @@
 /**
- * SQL of the end of an attempt. A group of attempts is settled in one statement: the attempts are
- * logged whatever happened, and a delivery changes only for the holder of its latest claim (the
- * fence). That it is still pending is asked by `finished_at`: asked by `state`, the planner may
- * walk through the index of all that is pending instead of finding each row by its key.
+ * SQL that stores the results of attempts. Attempts are always logged; a delivery changes only for
+ * the holder of its latest claim (fencing token). Pending deliveries are selected by `finished_at`,
+ * not by `state`, because with `state` the planner may scan the partial index of everything pending
+ * instead of finding each row by its key.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { Health } from './health.ts';
+import type { Health } from '../endpoints/health.ts';
+import type { AttemptResult } from './attempt-result.ts';
 
-/** One attempt and what it makes of its delivery. */
-export interface Settlement {
+export interface DeliveryUpdate {
   id: string;
   createdAt: Instant;
   fence: number;
+  /** Null when nothing was sent. */
   attempt: {
     n: number;
     at: Instant;
     durationMs: number;
-    verdict: string;
+    result: AttemptResult['kind'];
     status: number | null;
     error: string | null;
     responseBody: string | null;
@@ -25,69 +26,69 @@ export interface Settlement {
   } | null;
   state: 'pending' | 'delivered' | 'exhausted' | 'cancelled';
   dueAt: Instant | null;
-  tries: number;
-  passed: boolean;
+  scheduleStep: number;
+  outOfOrder: boolean;
 }
 
-/** Settles a group; answers the ids of the deliveries that changed, which were still ours. */
-export async function settle(
+/** Stores a group of results in one statement. Returns the ids of the deliveries that changed. */
+export async function storeResults(
   db: Queryable,
-  settlements: readonly Settlement[],
+  updates: readonly DeliveryUpdate[],
   now: Instant,
 ): Promise<Set<string>> {
-  const rows = settlements.map((s) => ({
-    id: s.id,
-    created_at: isoText(s.createdAt),
-    fence: s.fence,
-    state: s.state,
-    due_at: s.dueAt === null ? null : isoText(s.dueAt),
-    tries: s.tries,
-    passed: s.passed,
-    n: s.attempt?.n ?? null,
-    at: s.attempt ? isoText(s.attempt.at) : null,
-    duration_ms: s.attempt?.durationMs ?? null,
-    verdict: s.attempt?.verdict ?? null,
-    status: s.attempt?.status ?? null,
-    error: s.attempt?.error ?? null,
-    response_body: s.attempt?.responseBody ?? null,
-    response_headers: s.attempt?.responseHeaders ?? null,
+  const rows = updates.map((update) => ({
+    id: update.id,
+    created_at: isoText(update.createdAt),
+    fence: update.fence,
+    state: update.state,
+    due_at: update.dueAt === null ? null : isoText(update.dueAt),
+    schedule_step: update.scheduleStep,
+    out_of_order: update.outOfOrder,
+    n: update.attempt?.n ?? null,
+    at: update.attempt ? isoText(update.attempt.at) : null,
+    duration_ms: update.attempt?.durationMs ?? null,
+    result: update.attempt?.result ?? null,
+    status: update.attempt?.status ?? null,
+    error: update.attempt?.error ?? null,
+    response_body: update.attempt?.responseBody ?? null,
+    response_headers: update.attempt?.responseHeaders ?? null,
   }));
   const changed = await db.sql<{ id: string }[]>`
-    with given as (
-      select id, created_at, fence, state, due_at, tries, passed, n, at, duration_ms, verdict,
-        status, error, response_body, response_headers
+    with x as (
+      select id, created_at, fence, state, due_at, schedule_step, out_of_order, n, at, duration_ms,
+        result, status, error, response_body, response_headers
       from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, created_at timestamptz,
-        fence int, state text, due_at timestamptz, tries int, passed boolean, n int,
-        at timestamptz, duration_ms int, verdict text, status int, error text, response_body text,
+        fence int, state text, due_at timestamptz, schedule_step int, out_of_order boolean, n int,
+        at timestamptz, duration_ms int, result text, status int, error text, response_body text,
         response_headers jsonb)
     ), logged as (
-      insert into tallyhook.attempts (delivery_id, n, at, duration_ms, verdict, status, error,
+      insert into tallyhook.attempts (delivery_id, n, at, duration_ms, result, status, error,
         response_body, response_headers)
-      select id, n, at, duration_ms, verdict, status, error, response_body, response_headers
-      from given where n is not null
+      select id, n, at, duration_ms, result, status, error, response_body, response_headers
+      from x where n is not null
     )
-    update tallyhook.deliveries d set state = given.state,
-      due_at = coalesce(given.due_at, d.due_at),
-      attempts = d.attempts + case when given.n is null then 0 else 1 end, tries = given.tries,
-      passed = d.passed or given.passed, lease_until = null,
-      finished_at = case when given.state = 'pending' then null
-        else ${isoText(now)}::timestamptz end
-    from given
-    where d.created_at = given.created_at and d.id = given.id and d.fence = given.fence
+    update tallyhook.deliveries d set state = x.state,
+      due_at = coalesce(x.due_at, d.due_at),
+      attempts = d.attempts + case when x.n is null then 0 else 1 end,
+      schedule_step = x.schedule_step, out_of_order = d.out_of_order or x.out_of_order,
+      lease_until = null,
+      finished_at = case when x.state = 'pending' then null else ${isoText(now)}::timestamptz end
+    from x
+    where d.created_at = x.created_at and d.id = x.id and d.fence = x.fence
       and d.finished_at is null
     returning d.id`;
   return new Set(changed.map(({ id }) => id));
 }
 
-/** Gives claims back unsent; they are due as before. */
+/** Releases claims that were not sent; they stay due. */
 export async function release(
   db: Queryable,
   claims: readonly { id: string; createdAt: Instant; fence: number }[],
 ): Promise<void> {
-  const rows = claims.map((c) => ({
-    id: c.id,
-    created_at: isoText(c.createdAt),
-    fence: c.fence,
+  const rows = claims.map((claim) => ({
+    id: claim.id,
+    created_at: isoText(claim.createdAt),
+    fence: claim.fence,
   }));
   await db.sql`
     update tallyhook.deliveries d set lease_until = null
@@ -97,42 +98,37 @@ export async function release(
 }
 
 /**
- * Makes due at once what waited for these deliveries: the next of each subject. To be called under
- * the lock of the endpoint's health, after the settlement and in a statement of its own, so that it
- * sees what a claim has parked in the meantime.
+ * Makes the next delivery of each of these subjects due now. To be called under the lock of the
+ * endpoint's health and after `storeResults`, as a separate statement, so that it sees deliveries
+ * that a concurrent claim has deferred.
  */
-export async function wakeFollowers(
+export async function makeNextDue(
   tx: Tx,
-  ended: readonly { endpointId: string; subject: string; subjectSeq: bigint }[],
+  blockers: readonly { endpointId: string; subject: string }[],
   now: Instant,
 ): Promise<void> {
-  if (ended.length === 0) return;
-  const rows = ended.map((e) => ({
-    endpoint_id: e.endpointId,
-    subject: e.subject,
-    subject_seq: e.subjectSeq,
-  }));
+  if (blockers.length === 0) return;
+  const rows = blockers.map(({ endpointId, subject }) => ({ endpoint_id: endpointId, subject }));
   await tx.sql`
     update tallyhook.deliveries d set due_at = least(d.due_at, ${isoText(now)}::timestamptz)
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id text, subject text,
-      subject_seq bigint)
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(endpoint_id text, subject text)
     cross join lateral (
       select n.created_at, n.id from tallyhook.deliveries n
       where n.endpoint_id = x.endpoint_id and n.subject = x.subject and n.state = 'pending'
-        and not n.passed and n.attempts = 0
+        and not n.out_of_order and n.attempts = 0
       order by n.subject_seq limit 1) next
     where d.created_at = next.created_at and d.id = next.id`;
 }
 
-/** Locks and reads the health of these endpoints, in one order everywhere. */
+/** Locks the endpoints' health rows in id order and reads them, by endpoint id. */
 export async function lockHealth(
   tx: Tx,
   ids: readonly string[],
-): Promise<Map<string, Health & { url: string; state: string }>> {
-  const rows = await tx.sql<(Health & { endpointId: string; url: string; state: string })[]>`
+): Promise<Map<string, Health & { url: string }>> {
+  const rows = await tx.sql<(Health & { endpointId: string; url: string })[]>`
     select h.endpoint_id as "endpointId", h.consecutive_failures as "consecutiveFailures",
-      h.failing_since as "failingSince", h.hold_until as "holdUntil",
-      h.last_success_at as "lastSuccessAt", p.url, p.state
+      h.failing_since as "failingSince", h.paused_until as "pausedUntil",
+      h.last_success_at as "lastSuccessAt", p.url
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
     where h.endpoint_id = any(${ids as string[]}::text[])
     order by h.endpoint_id for update of h`;
@@ -142,32 +138,18 @@ export async function lockHealth(
 export async function saveHealth(tx: Tx, healths: ReadonlyMap<string, Health>): Promise<void> {
   if (healths.size === 0) return;
   const text = (at: Instant | null) => (at === null ? null : isoText(at));
-  const rows = [...healths].map(([id, h]) => ({
+  const rows = [...healths].map(([id, health]) => ({
     id,
-    failures: h.consecutiveFailures,
-    failing_since: text(h.failingSince),
-    hold_until: text(h.holdUntil),
-    last_success_at: text(h.lastSuccessAt),
+    failures: health.consecutiveFailures,
+    failing_since: text(health.failingSince),
+    paused_until: text(health.pausedUntil),
+    last_success_at: text(health.lastSuccessAt),
   }));
   await tx.sql`
     update tallyhook.endpoint_health h set consecutive_failures = x.failures,
-      failing_since = x.failing_since, hold_until = x.hold_until,
+      failing_since = x.failing_since, paused_until = x.paused_until,
       last_success_at = greatest(h.last_success_at, x.last_success_at)
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, failures int,
-      failing_since timestamptz, hold_until timestamptz, last_success_at timestamptz)
+      failing_since timestamptz, paused_until timestamptz, last_success_at timestamptz)
     where h.endpoint_id = x.id`;
-}
-
-/** Disables an endpoint that is enabled; false when it was not. */
-export async function disableEndpoint(
-  tx: Tx,
-  id: string,
-  reason: string,
-  now: Instant,
-): Promise<boolean> {
-  const rows = await tx.sql<{ id: string }[]>`
-    update tallyhook.endpoints set state = 'disabled', state_reason = ${reason},
-      state_at = ${isoText(now)}
-    where id = ${id} and state = 'enabled' and deleted_at is null returning id`;
-  return rows.length > 0;
 }

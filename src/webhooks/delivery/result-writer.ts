@@ -1,40 +1,38 @@
 /**
- * What finished sends make of deliveries and endpoints. Answers are collected and settled in
- * groups, one transaction each: while one group commits, the next one gathers. Where an endpoint
- * fails, heals or wants order, the same transaction judges its health and emits the events of it. A
- * group that cannot be written is tried again until its leases end; then its deliveries repeat.
+ * Stores the results of finished sends in groups, one transaction each; while one group commits,
+ * the next gathers. The same transaction updates the health of endpoints that fail, recover or are
+ * ordered, and emits the events about it. A group that cannot be stored is retried until its leases
+ * end; then its deliveries are sent again.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { EventDraft, OutboxEvent } from '../../outbox/events.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/events.ts';
+import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
+import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { Sent } from './attempt.ts';
-import { foldHealth, type Health, type Sign } from './health.ts';
-import { planByIndex } from './plan-store.ts';
+import type { AttemptResponse } from './attempt.ts';
+import { type AttemptResult, evaluateAttempt } from './attempt-result.ts';
+import { planByIndex } from './queue-store.ts';
 import * as store from './result-store.ts';
 import type { Job } from './sender.ts';
-import { judge, type Verdict } from './verdict.ts';
 
-/** Records events in the given transaction. */
-export type Emit = (tx: Tx, drafts: readonly EventDraft[]) => Promise<OutboxEvent[]>;
-
-/** A finished send. */
-export interface Outcome {
+export interface FinishedSend {
   job: Job;
   startedAt: Instant;
   endedAt: Instant;
-  /** Undefined when there was nothing left to send. */
-  sent: Sent | undefined;
+  /** Undefined when the event has been pruned and nothing could be sent. */
+  response: AttemptResponse | undefined;
 }
 
-interface Judged extends Outcome {
-  /** Undefined when there was nothing left to send. */
-  verdict: Verdict | undefined;
-  settlement: store.Settlement;
+interface EvaluatedSend extends FinishedSend {
+  /** Undefined without a response. */
+  result: AttemptResult | undefined;
+  update: store.DeliveryUpdate;
 }
 
 export interface ResultWriterDeps {
@@ -44,199 +42,196 @@ export interface ResultWriterDeps {
   log: Log;
   metrics: Metrics;
   settings: WebhookSettings;
-  emit: Emit;
-  /** Called when the next of some subject may go. */
-  woken: () => void;
+  emit: Outbox['emit'];
+  /** Called when the next delivery of a subject may have become due. */
+  wake: () => void;
 }
 
 const GROUP_MAX = 256;
-const AGAIN_AFTER_MS = 200;
-/** How stale the last success of a healthy endpoint may be shown. */
+const RETRY_AFTER_MS = 200;
+/** The last success of a healthy endpoint is updated only when it is older than this. */
 const SUCCESS_STALE_MS = 10_000;
 
 export class ResultWriter {
-  private readonly given: ResultWriterDeps;
-  private outcomes: Outcome[] = [];
-  private unsent: Job[] = [];
+  private readonly deps: ResultWriterDeps;
+  private finished: FinishedSend[] = [];
+  private released: Job[] = [];
   private running: Promise<void> | undefined;
 
-  constructor(given: ResultWriterDeps) {
-    this.given = given;
+  constructor(deps: ResultWriterDeps) {
+    this.deps = deps;
   }
 
-  /** Queues a finished send; its group is settled in the background. */
-  add(outcome: Outcome): void {
-    this.outcomes.push(outcome);
+  add(send: FinishedSend): void {
+    this.finished.push(send);
     this.run();
   }
 
-  /** Queues claims that go back unsent. */
+  /** Releases claims that were not sent. */
   release(jobs: readonly Job[]): void {
-    this.unsent.push(...jobs);
+    this.released.push(...jobs);
     this.run();
   }
 
-  get pending(): number {
-    return this.outcomes.length + this.unsent.length + (this.running ? 1 : 0);
-  }
-
-  /** Resolves when everything queued so far is settled or given up. */
-  async settled(): Promise<void> {
+  /** Resolves when everything queued so far is stored or given up. */
+  async flush(): Promise<void> {
     while (this.running) await this.running;
   }
 
+  private get isEmpty(): boolean {
+    return this.finished.length + this.released.length === 0;
+  }
+
   private run(): void {
-    this.running ??= this.drainQueue().finally(() => {
+    this.running ??= this.storeAll().finally(() => {
       this.running = undefined;
-      // What was queued after the last look at the queue starts a run of its own.
-      if (this.outcomes.length + this.unsent.length > 0) this.run();
+      // Covers what was queued after the last check inside `storeAll`.
+      if (!this.isEmpty) this.run();
     });
   }
 
-  private async drainQueue(): Promise<void> {
-    // One turn later, so that answers of the same moment share a group.
+  private async storeAll(): Promise<void> {
+    // One microtask later, so that simultaneous responses share a group.
     await Promise.resolve();
-    while (this.outcomes.length + this.unsent.length > 0) {
-      const outcomes = this.outcomes.splice(0, GROUP_MAX);
-      const unsent = this.unsent.splice(0, GROUP_MAX);
+    while (!this.isEmpty) {
+      const finished = this.finished.splice(0, GROUP_MAX);
+      const released = this.released.splice(0, GROUP_MAX);
       try {
-        if (unsent.length > 0) await this.releaseGroup(unsent);
-        unsent.length = 0;
-        if (outcomes.length > 0) await this.settleGroup(outcomes);
+        if (released.length > 0) await this.storeReleased(released);
+        released.length = 0;
+        if (finished.length > 0) await this.storeFinished(finished);
       } catch (err) {
-        this.given.log.warn({ err, attempts: outcomes.length }, 'webhook attempts not settled yet');
-        const now = this.given.clock.now();
-        this.outcomes.unshift(...outcomes.filter(({ job }) => job.leaseUntil > now));
-        this.unsent.unshift(...unsent.filter((job) => job.leaseUntil > now));
-        await pause(AGAIN_AFTER_MS);
+        this.deps.log.warn(
+          { err, attempts: finished.length },
+          'webhook results not stored, retrying',
+        );
+        const now = this.deps.clock.now();
+        this.finished.unshift(...finished.filter(({ job }) => job.leaseUntil > now));
+        this.released.unshift(...released.filter((job) => job.leaseUntil > now));
+        await pause(RETRY_AFTER_MS);
       }
     }
   }
 
-  private async releaseGroup(jobs: readonly Job[]): Promise<void> {
-    await this.given.db.begin(async (tx) => {
+  private async storeReleased(jobs: readonly Job[]): Promise<void> {
+    await this.deps.db.begin(async (tx) => {
       await planByIndex(tx);
       await store.release(tx, jobs.map(claimOf));
     });
   }
 
-  private async settleGroup(outcomes: readonly Outcome[]): Promise<void> {
-    const { db, clock, metrics } = this.given;
+  private async storeFinished(finished: readonly FinishedSend[]): Promise<void> {
+    const { db, clock, metrics, wake } = this.deps;
     const now = clock.now();
-    const judged = outcomes.map((outcome) => this.judged(outcome));
-    const settlements = judged.map(({ settlement }) => settlement);
-    const plain = judged.every((j) => isPlain(j, now));
+    const sends = finished.map((send) => this.evaluate(send));
+    const isPlain = sends.every((send) => isPlainSuccess(send, now));
     await db.begin(async (tx) => {
       await planByIndex(tx);
-      if (plain) await store.settle(tx, settlements, now);
-      else await this.settleAndJudge(tx, judged, now);
+      if (isPlain) await store.storeResults(tx, updatesOf(sends), now);
+      else await this.storeWithHealth(tx, sends, now);
     });
-    if (judged.some(({ job }) => job.endpoint.ordered)) this.given.woken();
-    for (const { verdict, job, endedAt } of judged) {
-      if (verdict) metrics.attempts.inc({ verdict: verdict.verdict });
-      if (verdict?.verdict === 'delivered')
-        metrics.deliverySeconds.observe((endedAt - job.claimed.createdAt) / 1000);
+    if (sends.some(({ job }) => job.endpoint.ordered)) wake();
+    for (const { result, job, endedAt } of sends) {
+      if (result) metrics.attempts.inc({ result: result.kind });
+      if (result?.kind === 'delivered')
+        metrics.deliverySeconds.observe((endedAt - job.delivery.createdAt) / 1000);
     }
   }
 
-  private judged(outcome: Outcome): Judged {
-    const { job, sent, startedAt, endedAt } = outcome;
-    const { settings, random } = this.given;
-    const { claimed, endpoint } = job;
-    const verdict = sent && judge(sent, claimed, settings.retry, endedAt, random);
-    const dueAt = verdict && 'dueAt' in verdict ? verdict.dueAt : null;
-    const attempt = sent &&
-      verdict && {
-        n: claimed.attempts + 1,
-        at: startedAt,
-        durationMs: sent.durationMs,
-        verdict: verdict.verdict,
-        status: sent.status,
-        error: sent.error,
-        responseBody: sent.body,
-        responseHeaders: sent.headers,
-      };
-    const settlement: store.Settlement = {
-      ...claimOf(job),
-      attempt: attempt ?? null,
-      state: stateAfter(verdict),
-      dueAt,
-      tries: verdict?.tries ?? claimed.tries,
-      passed: endpoint.ordered && dueAt !== null && dueAt - endedAt > settings.orderedWaitMaxMs,
+  private evaluate(send: FinishedSend): EvaluatedSend {
+    const { job, response, startedAt, endedAt } = send;
+    const { settings, random } = this.deps;
+    const { delivery, endpoint } = job;
+    const claim = claimOf(job);
+    if (!response) {
+      const { scheduleStep } = delivery;
+      const rest = { attempt: null, dueAt: null, scheduleStep, outOfOrder: false };
+      return { ...send, result: undefined, update: { ...claim, state: 'cancelled', ...rest } };
+    }
+    const result = evaluateAttempt(response, delivery, settings.retry, endedAt, random);
+    const { kind, dueAt, scheduleStep } = result;
+    const attempt = {
+      n: delivery.attempts + 1,
+      at: startedAt,
+      durationMs: response.durationMs,
+      result: kind,
+      status: response.status,
+      error: response.error,
+      responseBody: response.body,
+      responseHeaders: response.headers,
     };
-    return { ...outcome, verdict, settlement };
+    const state = kind === 'retry' || kind === 'gone' ? 'pending' : kind;
+    const outOfOrder =
+      endpoint.ordered && dueAt !== null && dueAt - endedAt > settings.orderedWaitMaxMs;
+    return {
+      ...send,
+      result,
+      update: { ...claim, attempt, state, dueAt, scheduleStep, outOfOrder },
+    };
   }
 
-  private async settleAndJudge(tx: Tx, judged: readonly Judged[], now: Instant): Promise<void> {
-    const ids = [...new Set(judged.map(({ job }) => job.claimed.endpointId))];
-    const healths = await store.lockHealth(tx, ids);
-    const changed = await store.settle(
-      tx,
-      judged.map(({ settlement }) => settlement),
-      now,
-    );
+  private async storeWithHealth(
+    tx: Tx,
+    sends: readonly EvaluatedSend[],
+    now: Instant,
+  ): Promise<void> {
+    const { settings, random, emit } = this.deps;
+    const ids = [...new Set(sends.map(({ job }) => job.delivery.endpointId))];
+    const endpoints = await store.lockHealth(tx, ids);
+    const changed = await store.storeResults(tx, updatesOf(sends), now);
     const drafts: EventDraft[] = [];
     const saved = new Map<string, Health>();
-    for (const [endpointId, before] of healths) {
-      const mine = judged.filter(({ job }) => job.claimed.endpointId === endpointId);
-      const { health, change } = foldHealth(
-        before,
-        mine.flatMap(signOf),
-        this.given.settings.health,
-        this.given.random,
-      );
+    for (const [endpointId, before] of endpoints) {
+      const source = { endpointId, url: before.url };
+      const own = sends.filter(({ job }) => job.delivery.endpointId === endpointId);
+      const signals = own.flatMap(signalOf);
+      const { health, change } = foldHealth(before, signals, settings.health, random);
       saved.set(endpointId, health);
-      if (change === 'recovered') drafts.push(recoveredEvent(endpointId, before.url, now));
-      else if (change && (await store.disableEndpoint(tx, endpointId, change, now)))
-        drafts.push(disabledEvent(endpointId, before.url, change, now));
-      drafts.push(
-        ...mine.filter((j) => isEndOfTries(j, changed)).flatMap((j) => exhaustedEvent(j.job, now)),
-      );
+      if (change === 'recovered') drafts.push(recoveredEvent(source, now));
+      else if (change && (await disableEndpoint(tx.orm, endpointId, change, now)))
+        drafts.push(disabledEvent(source, change, now));
+      const exhausted = own.filter(({ update: { state, id } }) => {
+        return state === 'exhausted' && changed.has(id);
+      });
+      drafts.push(...exhausted.flatMap(({ job }) => exhaustedDraftOf(job, now)));
     }
     await store.saveHealth(tx, saved);
-    const ended = judged.filter(
-      ({ job, settlement: s }) =>
-        job.endpoint.ordered && changed.has(s.id) && (s.state !== 'pending' || s.passed),
-    );
-    await store.wakeFollowers(
-      tx,
-      ended.map(({ job }) => job.claimed),
-      now,
-    );
-    await this.given.emit(tx, drafts);
+    const unblocking = sends.filter(({ job, update: { id, state, outOfOrder } }) => {
+      return job.endpoint.ordered && changed.has(id) && (state !== 'pending' || outOfOrder);
+    });
+    const blockers = unblocking.map(({ job }) => job.delivery);
+    await store.makeNextDue(tx, blockers, now);
+    await emit(tx, drafts);
   }
 }
 
-/** True when settling needs neither the endpoint's health nor its order. */
-function isPlain({ verdict, job }: Judged, now: Instant): boolean {
-  const { endpoint } = job;
+/** True when storing the result needs neither the endpoint's health nor its ordering. */
+function isPlainSuccess({ result, job: { endpoint } }: EvaluatedSend, now: Instant): boolean {
   return (
-    verdict?.verdict === 'delivered' &&
+    result?.kind === 'delivered' &&
     !endpoint.ordered &&
     endpoint.consecutiveFailures === 0 &&
     now - (endpoint.lastSuccessAt ?? 0) < SUCCESS_STALE_MS
   );
 }
 
-function isEndOfTries({ settlement }: Judged, changed: ReadonlySet<string>): boolean {
-  return settlement.state === 'exhausted' && changed.has(settlement.id);
+function updatesOf(sends: readonly EvaluatedSend[]): store.DeliveryUpdate[] {
+  return sends.map(({ update }) => update);
 }
 
-function stateAfter(verdict: Verdict | undefined): store.Settlement['state'] {
-  if (!verdict) return 'cancelled';
-  return verdict.verdict === 'retry' || verdict.verdict === 'gone' ? 'pending' : verdict.verdict;
+function signalOf({ result, response, startedAt, endedAt }: EvaluatedSend): HealthSignal[] {
+  // An attempt that the daemon itself interrupted is no evidence about the endpoint.
+  if (!result || response?.error === 'interrupted') return [];
+  const { kind, pausedUntil } = result;
+  const health = kind === 'delivered' || kind === 'gone' ? kind : 'failed';
+  return [{ startedAt, endedAt, result: health, pausedUntil }];
 }
 
-function signOf({ verdict, sent, startedAt, endedAt }: Judged): Sign[] {
-  // An attempt that we broke off ourselves says nothing about the endpoint.
-  if (!verdict || sent?.error === 'interrupted') return [];
-  const { verdict: word } = verdict;
-  const result = word === 'delivered' || word === 'gone' ? word : 'failed';
-  return [
-    { startedAt, endedAt, result, holdUntil: 'holdUntil' in verdict ? verdict.holdUntil : null },
-  ];
+/** With the URL at the time of the claim. */
+function exhaustedDraftOf({ delivery, endpoint }: Job, now: Instant): EventDraft[] {
+  return exhaustedEvent(endpoint, { ...delivery, attempts: delivery.attempts + 1 }, now);
 }
 
-function claimOf({ claimed }: Job) {
-  return { id: claimed.id, createdAt: claimed.createdAt, fence: claimed.fence };
+function claimOf({ delivery: { id, createdAt, fence } }: Job) {
+  return { id, createdAt, fence };
 }

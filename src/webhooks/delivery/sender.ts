@@ -1,20 +1,18 @@
 /**
- * The sends under way in this daemon. It takes claimed deliveries, sends them in turn, one endpoint
- * after the other, and hands each answer on; nobody waits for it. Bounded by the endpoint's cap, by
- * a cap on quick sends and by one on slow ones: a send that takes long moves out of the quick
- * slots, so that endpoints that hang fill their own room and nobody else's. Retries have a part of
- * the slots and never all of them.
+ * Sends claimed deliveries, round-robin over the endpoints. Concurrency is limited per endpoint, for
+ * quick sends, for slow sends, and for retries. A send that takes longer than `slowAfterMs` frees
+ * its quick slot, so endpoints that hang cannot use up the slots of the others.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { Sent } from './attempt.ts';
+import type { AttemptResponse } from './attempt.ts';
+import { isSuccess } from './attempt-result.ts';
 import { inFlightMax, nextWindow } from './limits.ts';
-import type { Claimed, ClaimedEndpoint } from './store.ts';
-import { isSuccess } from './verdict.ts';
+import type { ClaimedDelivery, ClaimedEndpoint } from './queue-store.ts';
 
-/** A claimed delivery with its endpoint as it was at the claim. */
+/** A claimed delivery with its endpoint as of the claim. */
 export interface Job {
-  claimed: Claimed;
+  delivery: ClaimedDelivery;
   endpoint: ClaimedEndpoint;
   leaseUntil: Instant;
 }
@@ -22,94 +20,94 @@ export interface Job {
 export interface SenderDeps {
   clock: Clock;
   settings: WebhookSettings;
-  /** Daemons that share the endpoints. */
+  /** The number of daemons that share the endpoints. */
   daemons: () => number;
   /** Never rejects. */
-  send: (job: Job, startedAt: Instant) => Promise<Sent>;
-  done: (job: Job, startedAt: Instant, sent: Sent) => void;
-  /** For claims that go back unsent. */
-  unsent: (jobs: Job[]) => void;
-  /** Called whenever a send has ended or a slot is free again. */
-  moved: () => void;
+  send: (job: Job, startedAt: Instant) => Promise<AttemptResponse>;
+  onSent: (job: Job, startedAt: Instant, response: AttemptResponse) => void;
+  /** Releases claims that are not sent. */
+  release: (jobs: Job[]) => void;
+  /** Called when a send has ended or a slot is free. */
+  onProgress: () => void;
 }
 
-/** What is held for one endpoint. */
-interface Lane {
+/** The claimed deliveries of one endpoint. */
+interface EndpointQueue {
   fresh: Job[];
   retries: Job[];
   sending: number;
-  inFlight: number;
-  /** How much may be held, and what happened since it was last filled. */
+  inFlightMax: number;
+  /** The claim window and what happened since the last claim (limits.ts). */
   window: number;
   finished: number;
-  troubled: boolean;
-  /** Whether it stands in the ring of those that may send. */
+  degraded: boolean;
   inRing: boolean;
 }
 
 export class Sender {
-  private readonly given: SenderDeps;
-  private readonly lanes = new Map<string, Lane>();
-  private readonly ring: Lane[] = [];
-  /** Lanes with nothing but retries, while these have no slot. */
-  private readonly stalled: Lane[] = [];
+  private readonly deps: SenderDeps;
+  private readonly queues = new Map<string, EndpointQueue>();
+  /** Queues that may send, in round-robin order. */
+  private readonly ring: EndpointQueue[] = [];
+  /** Queues with only retries, while no retry slot is free. */
+  private readonly stalled: EndpointQueue[] = [];
   private readonly listeners: (() => void)[] = [];
   private waiting = 0;
   private quick = 0;
   private slow = 0;
   private retrying = 0;
 
-  constructor(given: SenderDeps) {
-    this.given = given;
+  constructor(deps: SenderDeps) {
+    this.deps = deps;
   }
 
-  /** Deliveries held, and how many of them are on the wire. */
-  get held(): number {
+  /** Claimed deliveries, waiting or in flight. */
+  get claimed(): number {
     return this.waiting + this.sending;
   }
   get sending(): number {
     return this.quick + this.slow;
   }
 
-  /** How many more deliveries may be handed over. */
-  room(): number {
-    return Math.max(0, this.given.settings.claimMax - this.waiting);
+  /** How many more deliveries may be claimed. */
+  capacity(): number {
+    return Math.max(0, this.deps.settings.claimMax - this.waiting);
   }
 
-  /** How many more of this endpoint may be claimed, given its failures in a row. */
-  roomFor(endpointId: string, consecutiveFailures: number): number {
-    const allowed = this.inFlightFor(consecutiveFailures);
-    const lane = this.lanes.get(endpointId);
-    if (!lane) return allowed;
-    const window = this.windowOf(lane, allowed, consecutiveFailures > 0);
-    const held = lane.sending + waitingIn(lane);
-    // Claims are made in groups: not before half of a wide window is free again.
-    if (window > allowed && held * 2 > window) return 0;
-    return Math.max(0, window - held);
+  /** How many more deliveries of this endpoint may be claimed. */
+  capacityOf(endpointId: string, consecutiveFailures: number): number {
+    const allowed = this.inFlightMaxAfter(consecutiveFailures);
+    const queue = this.queues.get(endpointId);
+    if (!queue) return allowed;
+    const window = this.windowOf(queue, allowed, consecutiveFailures > 0);
+    const claimed = queue.sending + waitingIn(queue);
+    // Keeps claims in groups: a wide window is refilled once half of it is free.
+    if (window > allowed && claimed * 2 > window) return 0;
+    return Math.max(0, window - claimed);
   }
 
-  /** Takes claims over and starts what may start. */
-  take(jobs: readonly Job[]): void {
-    const filled = new Set<Lane>();
+  /** Queues claimed deliveries and starts those that have a slot. */
+  accept(jobs: readonly Job[]): void {
+    const filled = new Set<EndpointQueue>();
     for (const job of jobs) {
       const { consecutiveFailures } = job.endpoint;
-      const lane = this.laneOf(job.claimed.endpointId);
-      lane.inFlight = this.inFlightFor(consecutiveFailures);
-      lane.troubled ||= consecutiveFailures > 0;
-      (isRetry(job) ? lane.retries : lane.fresh).push(job);
-      filled.add(lane);
+      const queue = this.queueOf(job.delivery.endpointId);
+      queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
+      queue.degraded ||= consecutiveFailures > 0;
+      (isRetry(job) ? queue.retries : queue.fresh).push(job);
+      filled.add(queue);
     }
     this.waiting += jobs.length;
-    for (const lane of filled) {
-      lane.window = this.windowOf(lane, lane.inFlight, false);
-      lane.finished = 0;
-      lane.troubled = false;
-      this.enter(lane);
+    for (const queue of filled) {
+      queue.window = this.windowOf(queue, queue.inFlightMax, false);
+      queue.finished = 0;
+      queue.degraded = false;
+      this.addToRing(queue);
     }
-    this.pump();
+    this.startSends();
   }
 
-  /** Resolves at the next finished send or freed slot, at the latest after `ms`. */
+  /** Resolves at the next ended send or free slot, or after `ms`. */
   progress(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const cancel = after(ms, resolve);
@@ -120,132 +118,133 @@ export class Sender {
     });
   }
 
-  /** Gives back everything that waits. */
-  giveBack(): void {
-    for (const lane of this.lanes.values()) this.giveBackLane(lane);
-    this.moved();
+  /** Releases every delivery that is not yet in flight. */
+  releaseWaiting(): void {
+    for (const queue of this.queues.values()) this.releaseQueue(queue);
+    this.notify();
   }
 
-  private inFlightFor(consecutiveFailures: number): number {
-    const cap = this.given.settings.inFlightPerEndpoint;
-    return inFlightMax(cap, consecutiveFailures, this.given.daemons());
+  private inFlightMaxAfter(consecutiveFailures: number): number {
+    const cap = this.deps.settings.inFlightPerEndpoint;
+    return inFlightMax(cap, consecutiveFailures, this.deps.daemons());
   }
 
-  private windowOf(lane: Lane, inFlight: number, troubled: boolean): number {
-    const most = Math.max(inFlight, this.given.settings.claimPerEndpointMax);
-    return nextWindow({ ...lane, troubled: troubled || lane.troubled }, inFlight, most);
+  private windowOf(queue: EndpointQueue, inFlight: number, degraded: boolean): number {
+    const windowMax = Math.max(inFlight, this.deps.settings.claimPerEndpointMax);
+    return nextWindow({ ...queue, degraded: degraded || queue.degraded }, inFlight, windowMax);
   }
 
-  private laneOf(endpointId: string): Lane {
-    const known = this.lanes.get(endpointId);
+  private queueOf(endpointId: string): EndpointQueue {
+    const known = this.queues.get(endpointId);
     if (known) return known;
-    const { inFlightPerEndpoint: window, endpointsMax } = this.given.settings;
-    if (this.lanes.size >= endpointsMax) this.forgetQuiet();
-    const flow = { sending: 0, inFlight: 1, window, finished: 0, troubled: false, inRing: false };
-    const lane: Lane = { fresh: [], retries: [], ...flow };
-    this.lanes.set(endpointId, lane);
-    return lane;
+    const { inFlightPerEndpoint: window, endpointsMax } = this.deps.settings;
+    if (this.queues.size >= endpointsMax) this.evictIdle();
+    const queue: EndpointQueue = {
+      ...{ fresh: [], retries: [], sending: 0, inFlightMax: 1 },
+      ...{ window, finished: 0, degraded: false, inRing: false },
+    };
+    this.queues.set(endpointId, queue);
+    return queue;
   }
 
-  private forgetQuiet(): void {
-    for (const [id, lane] of this.lanes)
-      if (lane.sending + waitingIn(lane) === 0) this.lanes.delete(id);
+  private evictIdle(): void {
+    for (const [id, queue] of this.queues)
+      if (queue.sending + waitingIn(queue) === 0) this.queues.delete(id);
   }
 
-  private enter(lane: Lane): void {
-    if (lane.inRing || waitingIn(lane) === 0 || lane.sending >= lane.inFlight) return;
-    lane.inRing = true;
-    this.ring.push(lane);
+  private addToRing(queue: EndpointQueue): void {
+    if (queue.inRing || waitingIn(queue) === 0 || queue.sending >= queue.inFlightMax) return;
+    queue.inRing = true;
+    this.ring.push(queue);
   }
 
-  private pump(): void {
-    const { concurrency, slowConcurrency } = this.given.settings;
+  private startSends(): void {
+    const { concurrency, slowConcurrency } = this.deps.settings;
     while (this.quick < concurrency && this.slow < slowConcurrency) {
-      const lane = this.ring.shift();
-      if (!lane) return;
-      lane.inRing = false;
-      const job = lane.sending < lane.inFlight ? this.next(lane) : undefined;
+      const queue = this.ring.shift();
+      if (!queue) return;
+      queue.inRing = false;
+      const hasSlot = queue.sending < queue.inFlightMax;
+      const job = hasSlot ? this.nextJob(queue) : undefined;
       if (job) {
-        this.start(lane, job);
-        this.enter(lane);
-      } else if (lane.sending < lane.inFlight && lane.retries.length > 0) this.stalled.push(lane);
+        this.start(queue, job);
+        this.addToRing(queue);
+      } else if (hasSlot && queue.retries.length > 0) this.stalled.push(queue);
     }
   }
 
-  private next(lane: Lane): Job | undefined {
-    const { concurrency, retryShare } = this.given.settings;
+  private nextJob(queue: EndpointQueue): Job | undefined {
+    const { concurrency, retryShare } = this.deps.settings;
     const retryMax = Math.max(1, Math.floor(concurrency * retryShare));
-    const job =
-      lane.retries.length > 0 && this.retrying < retryMax
-        ? lane.retries.shift()
-        : lane.fresh.shift();
+    const mayRetry = queue.retries.length > 0 && this.retrying < retryMax;
+    const job = mayRetry ? queue.retries.shift() : queue.fresh.shift();
     if (job) this.waiting--;
     return job;
   }
 
-  private start(lane: Lane, job: Job): void {
-    const { clock, settings, send, done, unsent } = this.given;
+  private start(queue: EndpointQueue, job: Job): void {
+    const { clock, settings, send, onSent, release } = this.deps;
     const startedAt = clock.now();
-    // A send must end, and be settled, while its claim still holds.
-    const needsMs = settings.send.deadlineMs + settings.leaseMarginMs / 2;
-    if (job.leaseUntil - startedAt < needsMs) {
-      unsent([job]);
+    // The lease must outlast the send and the storing of its result.
+    const neededMs = settings.send.deadlineMs + settings.leaseMarginMs / 2;
+    if (job.leaseUntil - startedAt < neededMs) {
+      release([job]);
       return;
     }
     let isSlow = false;
-    lane.sending++;
-    this.occupy(job, 1);
+    queue.sending++;
+    this.occupySlot(job, 1);
     const cancel = after(settings.slowAfterMs, () => {
       isSlow = true;
-      this.occupy(job, -1);
+      this.occupySlot(job, -1);
       this.slow++;
-      lane.troubled = true;
-      this.giveBackLane(lane);
-      this.moved();
+      queue.degraded = true;
+      this.releaseQueue(queue);
+      this.notify();
     });
-    send(job, startedAt).then((sent) => {
+    send(job, startedAt).then((response) => {
       cancel();
       if (isSlow) this.slow--;
-      else this.occupy(job, -1);
-      lane.sending--;
-      lane.finished++;
-      if (sent.error !== null || !isSuccess(sent.status)) this.trouble(lane);
-      this.enter(lane);
-      done(job, startedAt, sent);
-      this.moved();
+      else this.occupySlot(job, -1);
+      queue.sending--;
+      queue.finished++;
+      if (response.error !== null || !isSuccess(response.status)) this.degrade(queue);
+      this.addToRing(queue);
+      onSent(job, startedAt, response);
+      this.notify();
     });
   }
 
-  /** After a failure the endpoint is judged anew before any more goes to it. */
-  private trouble(lane: Lane): void {
-    lane.troubled = true;
-    lane.inFlight = 1;
-    this.giveBackLane(lane);
+  /** After a failure the endpoint's health is read again before more is sent to it. */
+  private degrade(queue: EndpointQueue): void {
+    queue.degraded = true;
+    queue.inFlightMax = 1;
+    this.releaseQueue(queue);
   }
 
-  private occupy(job: Job, by: 1 | -1): void {
+  private occupySlot(job: Job, by: 1 | -1): void {
     this.quick += by;
     if (isRetry(job)) this.retrying += by;
   }
 
-  private giveBackLane(lane: Lane): void {
-    const jobs = [...lane.fresh.splice(0), ...lane.retries.splice(0)];
+  private releaseQueue(queue: EndpointQueue): void {
+    const jobs = [...queue.fresh.splice(0), ...queue.retries.splice(0)];
     this.waiting -= jobs.length;
-    if (jobs.length > 0) this.given.unsent(jobs);
+    if (jobs.length > 0) this.deps.release(jobs);
   }
 
-  private moved(): void {
-    for (const lane of this.stalled.splice(0)) this.enter(lane);
-    this.pump();
-    for (const tell of this.listeners.splice(0)) tell();
-    this.given.moved();
+  private notify(): void {
+    for (const queue of this.stalled.splice(0)) this.addToRing(queue);
+    this.startSends();
+    for (const listener of this.listeners.splice(0)) listener();
+    this.deps.onProgress();
   }
 }
 
 function isRetry(job: Job): boolean {
-  return job.claimed.attempts > 0;
+  return job.delivery.attempts > 0;
 }
 
-function waitingIn(lane: Lane): number {
-  return lane.fresh.length + lane.retries.length;
+function waitingIn(queue: EndpointQueue): number {
+  return queue.fresh.length + queue.retries.length;
 }

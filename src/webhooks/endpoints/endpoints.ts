@@ -1,7 +1,6 @@
 /**
- * What people do with endpoints: make them, change them, rotate their keys, switch them off and on.
- * A secret is answered once, where it is made; afterwards it exists only sealed. Every change that
- * receivers should know of is one commit with its event.
+ * Managing endpoints: create, change, rotate keys, enable, disable, test. A secret is returned once,
+ * when it is made, and afterwards exists only encrypted. A change and its event are one commit.
  */
 import type { Db } from '../../db/connect.ts';
 import { must } from '../../kernel/assert.ts';
@@ -10,26 +9,25 @@ import type { Encryption } from '../../kernel/encryption.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { AllowedRanges } from '../delivery/address.ts';
-import { HEALTHY, type Health } from '../delivery/health.ts';
-import { disableEndpoint } from '../delivery/result-store.ts';
-import type { Emit } from '../delivery/result-writer.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
 import type { WebhookSettings } from '../settings.ts';
+import type { AllowedRanges } from './address.ts';
 import { disabledEvent, testEvent } from './events.ts';
+import { HEALTHY, type Health } from './health.ts';
+import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
 import {
-  liveKeys,
+  activeKeys,
   makeKey,
   publicKeyOf,
   rotateKeys,
   SCHEMES,
   type Scheme,
   type SigningKey,
-} from './keys.ts';
-import { type EndpointInput, judgeInput, type Ordering } from './rules.ts';
-import { closeHeaders, closeKeys, openHeaders, openKeys } from './secrets.ts';
+} from './signing.ts';
 import * as store from './store.ts';
+import { type EndpointInput, type Ordering, validateInput } from './validation.ts';
 
-/** An endpoint as it may be shown: no secret, no value of a header. */
+/** An endpoint without its secrets and header values. */
 export interface Endpoint {
   id: string;
   url: string;
@@ -40,7 +38,7 @@ export interface Endpoint {
   ratePerS: number | null;
   headerNames: string[];
   publicKey: string | null;
-  /** Each signing key's time, newest first; during a rotation there are several per scheme. */
+  /** Active signing keys, newest first; during a rotation there are several per scheme. */
   keys: { scheme: Scheme; from: Instant; until: Instant | null }[];
   state: 'enabled' | 'disabled';
   /** gone, failing or requested while disabled. */
@@ -50,11 +48,11 @@ export interface Endpoint {
   createdAt: Instant;
 }
 
-/** What is answered once, when keys are made. */
-export interface NewKeys {
-  /** `whsec_…`, when v1 was asked for. */
+/** New key material, returned once. */
+export interface NewSecrets {
+  /** `whsec_…`; null without a new v1 key. */
   secret: string | null;
-  /** `whpk_…`, when v1a was asked for. */
+  /** `whpk_…`; null without a new v1a key. */
   publicKey: string | null;
 }
 
@@ -63,205 +61,214 @@ export interface EndpointsDeps {
   clock: Clock;
   random: Random;
   ids: Ids;
-  seal: Encryption;
+  encryption: Encryption;
   settings: WebhookSettings;
   allowed: AllowedRanges;
-  emit: Emit;
+  emit: Outbox['emit'];
 }
 
-const LISTED_MAX = 1_000;
+const PUBLIC_KEYS_MAX = 1_000;
 
 export type Endpoints = ReturnType<typeof makeEndpoints>;
 
-export function makeEndpoints(given: EndpointsDeps) {
-  const { db, clock, seal } = given;
-  const show = (row: store.EndpointRow) => shown(row, seal, clock.now());
+export function makeEndpoints(deps: EndpointsDeps) {
+  const { db, clock, encryption } = deps;
+  const toEndpoint = (row: store.EndpointRow) => endpointOf(row, encryption, clock.now());
   return {
     /**
-     * Makes an endpoint; it gets every event committed from now on.
+     * The endpoint receives every event committed from now on.
      * @throws Failure `invalid_request`, `url_refused`, `conflict` when there are too many
      */
-    createEndpoint: (input: EndpointInput, createdBy: string) => create(given, input, createdBy),
+    createEndpoint: (input: EndpointInput, createdBy: string) => create(deps, input, createdBy),
 
-    /** A page in order of creation. */
+    /** In order of creation. */
     async listEndpoints(page: { cursor: string; limit: number }) {
       const rows = await store.listEndpoints(db.orm, page.cursor, page.limit);
       const last = rows.length === page.limit ? rows.at(-1) : undefined;
-      return { data: rows.map(show), nextCursor: last?.id ?? null };
+      return { data: rows.map(toEndpoint), nextCursor: last?.id ?? null };
     },
 
     /** @throws Failure `not_found` */
     async getEndpoint(id: string): Promise<Endpoint & { health: Health }> {
-      const row = found(await store.findEndpoint(db.orm, id));
-      return { ...show(row), health: (await store.findHealth(db.orm, id)) ?? HEALTHY };
+      const row = existing(await store.findEndpoint(db.orm, id));
+      return { ...toEndpoint(row), health: (await store.findHealth(db.orm, id)) ?? HEALTHY };
     },
 
     /**
-     * Changes the given fields; what is under way goes on as it was claimed, every later attempt
-     * follows the new ones. A scheme that is added gets its key here, answered once.
+     * Changes the fields of `input`. Deliveries already claimed are sent as before. Adding a scheme
+     * creates its key.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
      */
-    updateEndpoint: (id: string, input: Partial<EndpointInput>) => update(given, id, input),
+    updateEndpoint: (id: string, input: Partial<EndpointInput>) => update(deps, id, input),
 
-    /** Its deliveries that are not made yet are cancelled. @throws Failure `not_found` */
+    /** Cancels its pending deliveries. @throws Failure `not_found` */
     async deleteEndpoint(id: string): Promise<void> {
       if (!(await store.deleteEndpoint(db.orm, id, clock.now()))) throw new Failure('not_found');
     },
 
-    /**
-     * Sends to it again, beginning with what waited. Its failures are forgotten. Harmless when
-     * enabled.
-     * @throws Failure `not_found`
-     */
-    enable: (id: string) => enable(given, id),
+    /** Resets its health and resumes its pending deliveries. @throws Failure `not_found` */
+    enable: (id: string) => enable(deps, id),
 
-    /** Sends nothing more to it until it is enabled. @throws Failure `not_found` */
-    disable: (id: string) => disable(given, id),
+    /** @throws Failure `not_found` */
+    disable: (id: string) => disable(deps, id),
 
     /**
-     * New keys for every scheme of the endpoint; the present ones go on signing beside them for the
-     * overlap.
+     * Makes a new key for every scheme; the present keys also sign until the overlap ends.
      * @throws Failure `not_found`, `conflict` when too many keys overlap
      */
-    rotateSecret: (id: string, overlapMs = given.settings.rotationOverlapMs) =>
-      rotate(given, id, overlapMs),
+    rotateSecret: (id: string, overlapMs = deps.settings.rotationOverlapMs) =>
+      rotate(deps, id, overlapMs),
 
-    /** Emits an `endpoint.test` for this endpoint alone. @throws Failure `not_found`, `conflict` */
-    sendTest: (id: string) => sendTest(given, id),
+    /** Emits an `endpoint.test` to this endpoint only. @throws Failure `not_found`, `conflict` */
+    sendTest: (id: string) => sendTest(deps, id),
 
-    /** The public key of each endpoint that signs with v1a, newest of each. */
-    publicKeys: () => store.listPublicKeys(db.orm, LISTED_MAX),
+    /** The newest public key of each endpoint that signs with v1a. */
+    publicKeys: () => store.listPublicKeys(db.orm, PUBLIC_KEYS_MAX),
   };
 }
 
 async function create(
-  given: EndpointsDeps,
+  deps: EndpointsDeps,
   input: EndpointInput,
   createdBy: string,
-): Promise<{ endpoint: Endpoint } & NewKeys> {
-  const { db, clock, random, seal, settings } = given;
-  const wanted = judgeInput(input, given.allowed);
+): Promise<{ endpoint: Endpoint } & NewSecrets> {
+  const { db, clock, random, encryption, settings } = deps;
+  const valid = validateInput(input, deps.allowed);
   if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
-    throw new Failure('conflict', `there are ${settings.endpointsMax} endpoints already`);
+    throw new Failure(
+      'conflict',
+      `the limit of ${settings.endpointsMax} endpoints is reached; delete one first`,
+    );
   const now = clock.now();
-  const id = given.ids.next('ep');
-  const signing = [...(wanted.signing ?? SCHEMES)];
+  const id = deps.ids.next('ep');
+  const signing = [...(valid.signing ?? SCHEMES)];
   const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
-    url: wanted.url,
-    description: wanted.description ?? null,
-    eventTypes: [...(wanted.eventTypes ?? ['*'])],
-    ordering: wanted.ordering ?? 'none',
+    url: valid.url,
+    description: valid.description ?? null,
+    eventTypes: [...(valid.eventTypes ?? ['*'])],
+    ordering: valid.ordering ?? 'none',
     signing,
-    ratePerS: wanted.ratePerS ?? null,
-    encryptedSecrets: closeKeys(seal, id, keys),
-    encryptedHeaders: closeHeaders(seal, id, wanted.headers ?? {}),
-    publicKey: newKeys(keys).publicKey,
-    ...{ state: 'enabled', stateReason: null, stateAt: now, createdBy, createdAt: now },
+    ratePerS: valid.ratePerS ?? null,
+    encryptedSecrets: encryptKeys(encryption, id, keys),
+    encryptedHeaders: encryptHeaders(encryption, id, valid.headers ?? {}),
+    publicKey: newSecrets(keys).publicKey,
+    state: 'enabled',
+    stateReason: null,
+    stateAt: now,
+    createdBy,
+    createdAt: now,
   };
   await db.begin(({ orm }) => store.insertEndpoint(orm, row));
-  return { endpoint: shown(row, seal, now), ...newKeys(keys) };
+  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(keys) };
 }
 
-/** Changes one endpoint under its lock. @throws Failure `not_found` */
 function change(
   { db }: EndpointsDeps,
   id: string,
   patchOf: (row: store.EndpointRow) => Partial<store.EndpointRow>,
 ): Promise<store.EndpointRow> {
   return db.begin(async ({ orm }) => {
-    const row = found(await store.lockEndpoint(orm, id));
+    const row = existing(await store.lockEndpoint(orm, id));
     const patch = patchOf(row);
     if (Object.keys(patch).length > 0) await store.updateEndpoint(orm, id, patch);
     return { ...row, ...patch };
   });
 }
 
-async function update(given: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
-  const { clock, random, seal } = given;
-  const { headers, ...plain } = judgeInput(input, given.allowed);
+async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
+  const { clock, random, encryption } = deps;
+  const { headers, ...plain } = validateInput(input, deps.allowed);
   const now = clock.now();
   let made: SigningKey[] = [];
-  const row = await change(given, id, (before) => {
+  const row = await change(deps, id, (before) => {
     made = (plain.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
     return {
       ...patchOf(plain),
-      ...(headers === undefined ? {} : { encryptedHeaders: closeHeaders(seal, id, headers) }),
-      ...(plain.signing === undefined ? {} : signingPatch(before, made, plain.signing, seal)),
+      ...(headers === undefined
+        ? {}
+        : { encryptedHeaders: encryptHeaders(encryption, id, headers) }),
+      ...(plain.signing === undefined ? {} : signingPatch(before, made, plain.signing, encryption)),
     };
   });
-  return { endpoint: shown(row, seal, now), ...newKeys(made) };
+  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made) };
 }
 
-async function enable({ db, clock, seal }: EndpointsDeps, id: string): Promise<Endpoint> {
+async function enable({ db, clock, encryption }: EndpointsDeps, id: string): Promise<Endpoint> {
   const now = clock.now();
   return db.begin(async ({ orm }) => {
-    const row = found(await store.lockEndpoint(orm, id));
-    if (row.state === 'enabled') return shown(row, seal, now);
+    const row = existing(await store.lockEndpoint(orm, id));
+    if (row.state === 'enabled') return endpointOf(row, encryption, now);
     const patch = { state: 'enabled', stateReason: null, stateAt: now };
     await store.updateEndpoint(orm, id, patch);
     await store.resetHealth(orm, id);
-    return shown({ ...row, ...patch }, seal, now);
+    return endpointOf({ ...row, ...patch }, encryption, now);
   });
 }
 
-async function disable(given: EndpointsDeps, id: string): Promise<Endpoint> {
-  const { db, clock, seal, emit } = given;
+async function disable(deps: EndpointsDeps, id: string): Promise<Endpoint> {
+  const { db, clock, encryption, emit } = deps;
   const now = clock.now();
   return db.begin(async (tx) => {
-    const row = found(await store.findEndpoint(tx.orm, id));
-    if (await disableEndpoint(tx, id, 'requested', now))
-      await emit(tx, [disabledEvent(id, row.url, 'requested', now)]);
-    return shown((await store.findEndpoint(tx.orm, id)) ?? row, seal, now);
+    const row = existing(await store.findEndpoint(tx.orm, id));
+    if (await store.disableEndpoint(tx.orm, id, 'requested', now))
+      await emit(tx, [disabledEvent({ endpointId: id, url: row.url }, 'requested', now)]);
+    return endpointOf((await store.findEndpoint(tx.orm, id)) ?? row, encryption, now);
   });
 }
 
-async function rotate(given: EndpointsDeps, id: string, overlapMs: number) {
-  const { clock, random, seal } = given;
+async function rotate(deps: EndpointsDeps, id: string, overlapMs: number) {
+  const { clock, random, encryption } = deps;
   const now = clock.now();
   let fresh: SigningKey[] = [];
-  const row = await change(given, id, (before) => {
+  const row = await change(deps, id, (before) => {
     fresh = (before.signing as Scheme[]).map((scheme) => makeKey(scheme, now, random));
-    const keys = rotateKeys(openKeys(seal, id, before.encryptedSecrets), fresh, overlapMs, now);
+    const keys = rotateKeys(
+      decryptKeys(encryption, id, before.encryptedSecrets),
+      fresh,
+      overlapMs,
+      now,
+    );
     return {
-      encryptedSecrets: closeKeys(seal, id, keys),
-      publicKey: newKeys(fresh).publicKey ?? before.publicKey,
+      encryptedSecrets: encryptKeys(encryption, id, keys),
+      publicKey: newSecrets(fresh).publicKey ?? before.publicKey,
     };
   });
-  return { endpoint: shown(row, seal, now), ...newKeys(fresh) };
+  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(fresh) };
 }
 
-async function sendTest(given: EndpointsDeps, id: string): Promise<{ eventId: string }> {
-  return given.db.begin(async (tx) => {
-    const row = found(await store.findEndpoint(tx.orm, id));
+async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: string }> {
+  return deps.db.begin(async (tx) => {
+    const row = existing(await store.findEndpoint(tx.orm, id));
     if (row.state !== 'enabled') throw new Failure('conflict', 'the endpoint is disabled');
-    const [event] = await given.emit(tx, [testEvent(id, row.url, given.clock.now())]);
+    const source = { endpointId: id, url: row.url };
+    const [event] = await deps.emit(tx, [testEvent(source, deps.clock.now())]);
     return { eventId: must(event, 'test event').id };
   });
 }
 
-function found(row: store.EndpointRow | undefined): store.EndpointRow {
+function existing(row: store.EndpointRow | undefined): store.EndpointRow {
   if (!row) throw new Failure('not_found');
   return row;
 }
 
-function shown(row: store.EndpointRow, seal: Encryption, now: Instant): Endpoint {
+function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant): Endpoint {
   const { encryptedSecrets, encryptedHeaders, ...rest } = row;
-  const keys = liveKeys(openKeys(seal, row.id, encryptedSecrets), now);
+  const keys = activeKeys(decryptKeys(encryption, row.id, encryptedSecrets), now);
   return {
     ...rest,
     ordering: row.ordering as Ordering,
     signing: row.signing as Scheme[],
     state: row.state as Endpoint['state'],
-    headerNames: Object.keys(openHeaders(seal, row.id, encryptedHeaders)),
+    headerNames: Object.keys(decryptHeaders(encryption, row.id, encryptedHeaders)),
     keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
   };
 }
 
-function newKeys(keys: readonly SigningKey[]): NewKeys {
+function newSecrets(keys: readonly SigningKey[]): NewSecrets {
   const v1a = keys.find((key) => key.scheme === 'v1a');
   return {
     secret: keys.find((key) => key.scheme === 'v1')?.secret ?? null,
@@ -271,26 +278,26 @@ function newKeys(keys: readonly SigningKey[]): NewKeys {
 
 function patchOf(input: Omit<Partial<EndpointInput>, 'headers'>): Partial<store.EndpointRow> {
   const { eventTypes, signing, ...rest } = input;
-  const given = Object.entries(rest).filter(([, value]) => value !== undefined);
+  const present = Object.entries(rest).filter(([, value]) => value !== undefined);
   return {
-    ...Object.fromEntries(given),
+    ...Object.fromEntries(present),
     ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }),
     ...(signing === undefined ? {} : { signing: [...signing] }),
   };
 }
 
-/** Keys of schemes that are no longer wanted are forgotten. */
+/** Drops the keys of schemes that are removed. */
 function signingPatch(
   before: store.EndpointRow,
   made: readonly SigningKey[],
   signing: readonly Scheme[],
-  seal: Encryption,
+  encryption: Encryption,
 ): Partial<store.EndpointRow> {
-  const old = openKeys(seal, before.id, before.encryptedSecrets);
+  const old = decryptKeys(encryption, before.id, before.encryptedSecrets);
   const kept = old.filter((key) => signing.includes(key.scheme));
-  const added = newKeys(made).publicKey;
+  const added = newSecrets(made).publicKey;
   return {
-    encryptedSecrets: closeKeys(seal, before.id, [...made, ...kept]),
+    encryptedSecrets: encryptKeys(encryption, before.id, [...made, ...kept]),
     publicKey: signing.includes('v1a') ? (added ?? before.publicKey) : null,
   };
 }

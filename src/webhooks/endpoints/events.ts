@@ -1,67 +1,54 @@
-/**
- * The operational events of webhooks, as drafts for the outbox. Pure. The URL is told without its
- * query, where receivers keep tokens.
- */
+/** The events that webhooks emit about endpoints and deliveries. Pure. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { Job } from '../delivery/sender.ts';
 
-/** The subject under which events of one endpoint are numbered. */
-export function endpointSubject(endpointId: string): string {
-  return `endpoint:${endpointId}`;
+/** The endpoint that an event is about. */
+interface EventSource {
+  endpointId: string;
+  url: string;
 }
 
-/** @param reason gone, failing or requested */
-export function disabledEvent(
-  endpointId: string,
-  url: string,
-  reason: string,
-  now: Instant,
-): EventDraft {
-  const data = { endpoint_id: endpointId, reason, url: shownUrl(url) };
-  return {
-    type: 'endpoint.disabled',
-    subject: endpointSubject(endpointId),
-    occurredAt: now,
-    data,
-  };
+export function disabledEvent(source: EventSource, reason: string, now: Instant): EventDraft {
+  return { ...commonOf(source, now), type: 'endpoint.disabled', data: dataOf(source, reason) };
 }
 
-export function recoveredEvent(endpointId: string, url: string, now: Instant): EventDraft {
-  const data = { endpoint_id: endpointId, reason: 'delivered', url: shownUrl(url) };
+export function recoveredEvent(source: EventSource, now: Instant): EventDraft {
   return {
+    ...commonOf(source, now),
     type: 'endpoint.recovered',
-    subject: endpointSubject(endpointId),
-    occurredAt: now,
-    data,
+    data: dataOf(source, 'delivered'),
   };
 }
 
-export function testEvent(endpointId: string, url: string, now: Instant): EventDraft {
-  const data = { endpoint_id: endpointId, reason: 'requested', url: shownUrl(url) };
-  return { type: 'endpoint.test', subject: endpointSubject(endpointId), occurredAt: now, data };
+export function testEvent(source: EventSource, now: Instant): EventDraft {
+  return { ...commonOf(source, now), type: 'endpoint.test', data: dataOf(source, 'requested') };
 }
 
 /**
- * Says that a delivery failed for good. Of the delivery of an operational event nothing is said:
- * two dead endpoints would tell each other of their deaths for ever.
+ * The event of an exhausted delivery. None for the delivery of an operational event: two dead
+ * endpoints would otherwise cause events about each other without end.
  */
-export function exhaustedEvent(job: Job, now: Instant): EventDraft[] {
-  const { claimed, endpoint } = job;
-  if (/^(endpoint|delivery)\./.test(claimed.eventType)) return [];
+export function exhaustedEvent(
+  source: EventSource,
+  delivery: { id: string; eventId: string; eventType: string; attempts: number },
+  now: Instant,
+): EventDraft[] {
+  if (/^(endpoint|delivery)\./.test(delivery.eventType)) return [];
   const data = {
-    endpoint_id: claimed.endpointId,
-    reason: 'attempts_exhausted',
-    url: shownUrl(endpoint.url),
-    delivery_id: claimed.id,
-    event_id: claimed.eventId,
-    attempts: claimed.attempts + 1,
+    ...dataOf(source, 'attempts_exhausted'),
+    delivery_id: delivery.id,
+    event_id: delivery.eventId,
+    attempts: delivery.attempts,
   };
-  const subject = endpointSubject(claimed.endpointId);
-  return [{ type: 'delivery.exhausted', subject, occurredAt: now, data }];
+  return [{ ...commonOf(source, now), type: 'delivery.exhausted', data }];
 }
 
-function shownUrl(text: string): string {
+function commonOf({ endpointId }: EventSource, now: Instant) {
+  return { subject: `endpoint:${endpointId}`, occurredAt: now };
+}
+
+/** Receivers may keep tokens in the query of their URL, so it is left out. */
+function dataOf({ endpointId, url: text }: EventSource, reason: string) {
   const url = new URL(text);
-  return url.origin + url.pathname;
+  return { endpoint_id: endpointId, reason, url: url.origin + url.pathname };
 }

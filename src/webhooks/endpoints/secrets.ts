@@ -1,11 +1,11 @@
 /**
- * What of an endpoint is sealed at rest: its signing keys and its extra headers. Each is sealed for
- * its own place, so that a text copied to another endpoint or column does not open.
+ * Encryption of an endpoint's signing keys and extra headers. Each is encrypted for its own column
+ * and endpoint, so a ciphertext copied elsewhere cannot be decrypted.
  */
 import { z } from 'zod';
 import type { Encryption } from '../../kernel/encryption.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
-import { SCHEMES, type SigningKey } from './keys.ts';
+import { SCHEMES, type SigningKey } from './signing.ts';
 
 const keysShape = z.array(
   z.object({
@@ -17,37 +17,42 @@ const keysShape = z.array(
 );
 const headersShape = z.record(z.string(), z.string());
 
-const keysPlace = (endpointId: string) => `endpoints.encrypted_secrets:${endpointId}`;
-const headersPlace = (endpointId: string) => `endpoints.encrypted_headers:${endpointId}`;
+const keysContext = (endpointId: string) => `endpoints.encrypted_secrets:${endpointId}`;
+const headersContext = (endpointId: string) => `endpoints.encrypted_headers:${endpointId}`;
 
-export function closeKeys(
-  seal: Encryption,
+export function encryptKeys(
+  encryption: Encryption,
   endpointId: string,
   keys: readonly SigningKey[],
 ): string {
-  return seal.close(jsonText(keys), keysPlace(endpointId));
+  return encryption.encrypt(jsonText(keys), keysContext(endpointId));
 }
 
-/** @throws Failure `seal_broken` */
-export function openKeys(seal: Encryption, endpointId: string, sealed: string): SigningKey[] {
-  return keysShape.parse(parseJson(seal.open(sealed, keysPlace(endpointId))));
+/** @throws Failure `decryption_failed` */
+export function decryptKeys(
+  encryption: Encryption,
+  endpointId: string,
+  encrypted: string,
+): SigningKey[] {
+  return keysShape.parse(parseJson(encryption.decrypt(encrypted, keysContext(endpointId))));
 }
 
-export function closeHeaders(
-  seal: Encryption,
+/** Null for no headers. */
+export function encryptHeaders(
+  encryption: Encryption,
   endpointId: string,
   headers: Readonly<Record<string, string>>,
 ): string | null {
   if (Object.keys(headers).length === 0) return null;
-  return seal.close(jsonText(headers), headersPlace(endpointId));
+  return encryption.encrypt(jsonText(headers), headersContext(endpointId));
 }
 
-/** @throws Failure `seal_broken` */
-export function openHeaders(
-  seal: Encryption,
+/** @throws Failure `decryption_failed` */
+export function decryptHeaders(
+  encryption: Encryption,
   endpointId: string,
-  sealed: string | null,
+  encrypted: string | null,
 ): Record<string, string> {
-  if (sealed === null) return {};
-  return headersShape.parse(parseJson(seal.open(sealed, headersPlace(endpointId))));
+  if (encrypted === null) return {};
+  return headersShape.parse(parseJson(encryption.decrypt(encrypted, headersContext(endpointId))));
 }

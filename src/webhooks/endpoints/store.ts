@@ -1,87 +1,54 @@
-/** SQL of the endpoints, as simple rows; what is sealed goes in and out sealed. */
-import { and, asc, count, eq, gt, isNotNull, isNull } from 'drizzle-orm';
+/** SQL of endpoints and their health. Secrets go in and out encrypted. */
+import { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull } from 'drizzle-orm';
 import type { Orm } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { HEALTHY, type Health } from '../delivery/health.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
+import { HEALTHY, type Health } from './health.ts';
 
-export interface EndpointRow {
-  id: string;
-  url: string;
-  description: string | null;
-  eventTypes: string[];
-  ordering: string;
-  signing: string[];
-  encryptedSecrets: string;
-  encryptedHeaders: string | null;
-  publicKey: string | null;
-  ratePerS: number | null;
-  state: string;
-  stateReason: string | null;
-  stateAt: Instant;
-  createdBy: string;
-  createdAt: Instant;
-}
+export type EndpointRow = Omit<typeof endpoints.$inferSelect, 'deletedAt'>;
 
-const COLUMNS = {
-  id: endpoints.id,
-  url: endpoints.url,
-  description: endpoints.description,
-  eventTypes: endpoints.eventTypes,
-  ordering: endpoints.ordering,
-  signing: endpoints.signing,
-  encryptedSecrets: endpoints.encryptedSecrets,
-  encryptedHeaders: endpoints.encryptedHeaders,
-  publicKey: endpoints.publicKey,
-  ratePerS: endpoints.ratePerS,
-  state: endpoints.state,
-  stateReason: endpoints.stateReason,
-  stateAt: endpoints.stateAt,
-  createdBy: endpoints.createdBy,
-  createdAt: endpoints.createdAt,
-};
+const { deletedAt: _deletedAt, ...COLUMNS } = getTableColumns(endpoints);
+const {
+  endpointId: _id,
+  rateUsedUntil: _rate,
+  ...HEALTH_COLUMNS
+} = getTableColumns(endpointHealth);
 
-const HEALTH_COLUMNS = {
-  consecutiveFailures: endpointHealth.consecutiveFailures,
-  failingSince: endpointHealth.failingSince,
-  holdUntil: endpointHealth.holdUntil,
-  lastSuccessAt: endpointHealth.lastSuccessAt,
-};
+const isLive = isNull(endpoints.deletedAt);
+const isLiveWith = (id: string) => and(eq(endpoints.id, id), isLive);
 
-const alive = isNull(endpoints.deletedAt);
-
-/** Inserts an endpoint and the row of its health. To be called in a transaction. */
+/** Inserts an endpoint and its health; to be called in a transaction. */
 export async function insertEndpoint(orm: Orm, row: EndpointRow): Promise<void> {
   await orm.insert(endpoints).values(row);
   await orm.insert(endpointHealth).values({ endpointId: row.id, ...HEALTHY });
 }
 
-/** Undefined when there is none, or it was deleted. */
 export async function findEndpoint(orm: Orm, id: string): Promise<EndpointRow | undefined> {
-  const wanted = and(eq(endpoints.id, id), alive);
-  const rows = await orm.select(COLUMNS).from(endpoints).where(wanted).limit(1);
+  const rows = await orm.select(COLUMNS).from(endpoints).where(isLiveWith(id)).limit(1);
   return rows[0];
 }
 
-/** As `findEndpoint`, and nobody else changes it before this transaction ends. */
 export async function lockEndpoint(orm: Orm, id: string): Promise<EndpointRow | undefined> {
-  const wanted = and(eq(endpoints.id, id), alive);
-  const rows = await orm.select(COLUMNS).from(endpoints).where(wanted).limit(1).for('update');
+  const query = orm.select(COLUMNS).from(endpoints).where(isLiveWith(id)).limit(1);
+  const rows = await query.for('update');
   return rows[0];
 }
 
-/** In order of creation, after the id `after` (the empty text: from the first). */
+/** In order of creation, after the id `after`; from the first for the empty string. */
 export async function listEndpoints(
   orm: Orm,
   after: string,
   limit: number,
 ): Promise<EndpointRow[]> {
-  const wanted = and(alive, gt(endpoints.id, after));
-  return orm.select(COLUMNS).from(endpoints).where(wanted).orderBy(asc(endpoints.id)).limit(limit);
+  const page = orm
+    .select(COLUMNS)
+    .from(endpoints)
+    .where(and(isLive, gt(endpoints.id, after)));
+  return page.orderBy(asc(endpoints.id)).limit(limit);
 }
 
 export async function countEndpoints(orm: Orm): Promise<number> {
-  const rows = await orm.select({ n: count() }).from(endpoints).where(alive);
+  const rows = await orm.select({ n: count() }).from(endpoints).where(isLive);
   return Number(rows[0]?.n ?? 0);
 }
 
@@ -90,13 +57,10 @@ export async function updateEndpoint(
   id: string,
   patch: Partial<Omit<EndpointRow, 'id' | 'createdAt' | 'createdBy'>>,
 ): Promise<void> {
-  await orm
-    .update(endpoints)
-    .set(patch)
-    .where(and(eq(endpoints.id, id), alive));
+  await orm.update(endpoints).set(patch).where(isLiveWith(id));
 }
 
-/** Marks an endpoint deleted and forgets what was sealed for it; false when there was none. */
+/** Marks an endpoint deleted and erases its secrets; false when there is none. */
 export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promise<boolean> {
   const rows = await orm
     .update(endpoints)
@@ -104,24 +68,38 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
       ...{ deletedAt: now, state: 'disabled', stateReason: 'deleted', stateAt: now },
       ...{ encryptedSecrets: '', encryptedHeaders: null, publicKey: null },
     })
-    .where(and(eq(endpoints.id, id), alive))
+    .where(isLiveWith(id))
+    .returning({ id: endpoints.id });
+  return rows.length > 0;
+}
+
+/** Disables an endpoint that is enabled; false when it is not. */
+export async function disableEndpoint(
+  orm: Orm,
+  id: string,
+  reason: string,
+  now: Instant,
+): Promise<boolean> {
+  const rows = await orm
+    .update(endpoints)
+    .set({ state: 'disabled', stateReason: reason, stateAt: now })
+    .where(and(isLiveWith(id), eq(endpoints.state, 'enabled')))
     .returning({ id: endpoints.id });
   return rows.length > 0;
 }
 
 export async function findHealth(orm: Orm, endpointId: string): Promise<Health | undefined> {
-  const wanted = eq(endpointHealth.endpointId, endpointId);
-  const rows = await orm.select(HEALTH_COLUMNS).from(endpointHealth).where(wanted).limit(1);
+  const isIts = eq(endpointHealth.endpointId, endpointId);
+  const rows = await orm.select(HEALTH_COLUMNS).from(endpointHealth).where(isIts).limit(1);
   return rows[0];
 }
 
-/** Forgets the failures of an endpoint; when it last took something is kept. */
+/** Resets failures and pause; keeps `lastSuccessAt`. */
 export async function resetHealth(orm: Orm, endpointId: string): Promise<void> {
-  const { lastSuccessAt: _, ...well } = HEALTHY;
-  await orm.update(endpointHealth).set(well).where(eq(endpointHealth.endpointId, endpointId));
+  const { lastSuccessAt: _, ...reset } = HEALTHY;
+  await orm.update(endpointHealth).set(reset).where(eq(endpointHealth.endpointId, endpointId));
 }
 
-/** The public keys of all endpoints that have one, in order of their ids. */
 export async function listPublicKeys(
   orm: Orm,
   limit: number,
@@ -129,7 +107,7 @@ export async function listPublicKeys(
   const rows = await orm
     .select({ endpointId: endpoints.id, publicKey: endpoints.publicKey })
     .from(endpoints)
-    .where(and(alive, isNotNull(endpoints.publicKey)))
+    .where(and(isLive, isNotNull(endpoints.publicKey)))
     .orderBy(asc(endpoints.id))
     .limit(limit);
   return rows.flatMap(({ endpointId, publicKey }) =>

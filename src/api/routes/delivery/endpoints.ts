@@ -8,7 +8,7 @@ import {
   type Endpoint,
   type EndpointInput,
   type Health,
-  type NewKeys,
+  type NewSecrets,
   ORDERINGS,
   SCHEMES,
 } from '../../../webhooks/webhooks.ts';
@@ -53,7 +53,7 @@ const detail = endpoint
     health: z.object({
       consecutive_failures: z.int(),
       failing_since: instantOut.nullable(),
-      hold_until: instantOut.nullable(),
+      paused_until: instantOut.nullable(),
       last_success_at: instantOut.nullable(),
     }),
   })
@@ -230,7 +230,7 @@ function inputOf(given: z.output<typeof patch>): Partial<EndpointInput> {
   };
 }
 
-function shownNew({ endpoint, secret, publicKey }: { endpoint: Endpoint } & NewKeys) {
+function shownNew({ endpoint, secret, publicKey }: { endpoint: Endpoint } & NewSecrets) {
   return { ...shown(endpoint), secret, new_public_key: publicKey };
 }
 
@@ -262,7 +262,7 @@ function shownHealth(health: Health) {
   return {
     consecutive_failures: health.consecutiveFailures,
     failing_since: timeText(health.failingSince),
-    hold_until: timeText(health.holdUntil),
+    paused_until: timeText(health.pausedUntil),
     last_success_at: timeText(health.lastSuccessAt),
   };
 }

@@ -1,26 +1,45 @@
 /**
- * SQL of the queue: deliveries go in with their events, and are claimed under leases.
+ * SQL of the delivery queue: fan-out of events, and claims under leases.
  *
- * Nothing here is found by counting or scanning a backlog: the endpoints that have work come from a
- * loose index scan, one probe each, and a claim reads the first rows of one endpoint in the order
- * of `due_at`. Claims of one endpoint follow each other, because each first locks the row of its
- * health.
+ * No statement counts or scans a backlog: a loose index scan finds the active endpoints with one
+ * probe each, and a claim reads the first rows of an endpoint in the order of `due_at`. A claim
+ * first locks the endpoint's health row, so claims of one endpoint are serialized.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /**
- * Makes the deliveries of these events for every enabled endpoint that wants them, in one
- * statement. The id is made of the time of the event's id and a hash of event and endpoint, so the
- * same two give the same id. A test goes to its own endpoint only, and nobody is told of his own
- * trouble. Answers how many were made.
+ * Makes the planner find every row by an index, for the current transaction. It overestimates the
+ * batches of the queue and would read whole tables, however large. To be called before the first
+ * statement on deliveries.
+ */
+export async function planByIndex({ sql }: Tx): Promise<void> {
+  await sql`
+    select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+      set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+      set_config('enable_sort', 'off', true)`;
+}
+
+/**
+ * As `planByIndex`, and the commit does not wait for the disk: a claim lost in a crash of the
+ * database is made again, and the delivery repeats with the same id.
+ */
+export async function planClaims(tx: Tx): Promise<void> {
+  await Promise.all([tx.sql`set local synchronous_commit = off`, planByIndex(tx)]);
+}
+
+/**
+ * Inserts the deliveries of these events for every enabled endpoint that subscribes to them, and
+ * returns how many. The id is derived from the time in the event's id and a hash of event and
+ * endpoint. An `endpoint.test` goes to its own endpoint only; an endpoint receives no other event
+ * about itself.
  */
 export async function insertDeliveries(
   tx: Tx,
   recordedAt: Instant,
   eventIds: readonly string[],
 ): Promise<number> {
-  const made = await tx.sql`
+  const inserted = await tx.sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
       subject_seq, state, due_at, queued_at)
     select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
@@ -34,7 +53,7 @@ export async function insertDeliveries(
         and e.subject <> 'endpoint:' || p.id end
     cross join lateral (select md5(e.id || p.id) as hex) h
     where e.recorded_at = ${isoText(recordedAt)} and e.id = any(${eventIds as string[]}::text[])`;
-  return made.count;
+  return inserted.count;
 }
 
 /** An endpoint with deliveries in the queue. */
@@ -43,14 +62,14 @@ export interface ActiveEndpoint {
   state: 'enabled' | 'disabled' | 'deleted';
   ordered: boolean;
   ratePerS: number | null;
-  holdUntil: Instant | null;
-  pacedUntil: Instant | null;
+  pausedUntil: Instant | null;
+  rateUsedUntil: Instant | null;
   consecutiveFailures: number;
-  /** When its first delivery that nobody holds is due; null when all are held. */
+  /** When its first unclaimed delivery is due; null when all are claimed. */
   firstDueAt: Instant | null;
 }
 
-/** The endpoints after `after` (the empty text: from the first) that have anything in the queue. */
+/** Endpoints with pending deliveries, with ids above `after`; from the first for ''. */
 export async function listActive(
   db: Queryable,
   now: Instant,
@@ -70,7 +89,7 @@ export async function listActive(
     select a.endpoint_id as "endpointId",
       case when p.deleted_at is null then p.state else 'deleted' end as state,
       p.ordering = 'subject' as ordered, p.rate_per_s as "ratePerS",
-      h.hold_until as "holdUntil", h.paced_until as "pacedUntil",
+      h.paused_until as "pausedUntil", h.rate_used_until as "rateUsedUntil",
       h.consecutive_failures as "consecutiveFailures", f.due_at as "firstDueAt"
     from (select endpoint_id from active limit ${limit}) a
     join tallyhook.endpoints p on p.id = a.endpoint_id
@@ -82,7 +101,7 @@ export async function listActive(
       order by d.due_at limit 1) f on true`;
 }
 
-/** What sending needs to know of an endpoint; the seals are opened later, and kept nowhere. */
+/** An endpoint as claims and sends use it. */
 export interface ClaimedEndpoint {
   endpointId: string;
   url: string;
@@ -91,14 +110,12 @@ export interface ClaimedEndpoint {
   encryptedHeaders: string | null;
   ordered: boolean;
   ratePerS: number | null;
-  pacedUntil: Instant | null;
+  rateUsedUntil: Instant | null;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;
 }
 
-/**
- * Locks those of the endpoints that may be sent to now and that no other daemon is claiming from.
- */
+/** Locks the given endpoints that are enabled, not paused, and not locked by another daemon. */
 export async function lockEndpoints(
   tx: Tx,
   ids: readonly string[],
@@ -107,16 +124,16 @@ export async function lockEndpoints(
   return tx.sql<ClaimedEndpoint[]>`
     select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets as "encryptedSecrets",
       p.encrypted_headers as "encryptedHeaders", p.ordering = 'subject' as ordered,
-      p.rate_per_s as "ratePerS", h.paced_until as "pacedUntil",
+      p.rate_per_s as "ratePerS", h.rate_used_until as "rateUsedUntil",
       h.consecutive_failures as "consecutiveFailures", h.last_success_at as "lastSuccessAt"
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
     where h.endpoint_id = any(${ids as string[]}::text[]) and p.state = 'enabled'
-      and p.deleted_at is null and (h.hold_until is null or h.hold_until <= ${isoText(now)})
+      and p.deleted_at is null and (h.paused_until is null or h.paused_until <= ${isoText(now)})
     order by h.endpoint_id for update of h skip locked`;
 }
 
-/** One delivery that is ours until its lease ends. */
-export interface Claimed {
+/** A delivery leased to this daemon. */
+export interface ClaimedDelivery {
   id: string;
   createdAt: Instant;
   endpointId: string;
@@ -126,9 +143,9 @@ export interface Claimed {
   subjectSeq: bigint;
   queuedAt: Instant;
   attempts: number;
-  tries: number;
+  scheduleStep: number;
   fence: number;
-  /** The bytes to send; null when the event is older than what is kept. */
+  /** Null when the event has been pruned. */
   body: string | null;
 }
 
@@ -143,8 +160,8 @@ export async function claim(
   quotas: readonly Quota[],
   now: Instant,
   leaseUntil: Instant,
-): Promise<Claimed[]> {
-  return tx.sql<Claimed[]>`
+): Promise<ClaimedDelivery[]> {
+  return tx.sql<ClaimedDelivery[]>`
     with picked as (
       select d.created_at, d.id
       from jsonb_to_recordset(${asJson(quotas)}::jsonb) as q("endpointId" text, n int)
@@ -157,102 +174,101 @@ export async function claim(
       update tallyhook.deliveries d set lease_until = ${isoText(leaseUntil)}, fence = d.fence + 1
       from picked where d.created_at = picked.created_at and d.id = picked.id
       returning d.id, d.created_at, d.endpoint_id, d.event_id, d.event_type, d.subject,
-        d.subject_seq, d.queued_at, d.due_at, d.attempts, d.tries, d.fence
+        d.subject_seq, d.queued_at, d.due_at, d.attempts, d.schedule_step, d.fence
     )
     ${claimedWithBodies(tx)}`;
 }
 
-/** How many due deliveries of an ordered endpoint one claim looks through. */
-const ORDERED_SCAN = 256;
-/**
- * How long a delivery is out of the way that waits for an earlier one; what ends the wait wakes it.
- */
-const PARK_MS = 60_000;
+/** Due deliveries of an ordered endpoint that one claim examines. */
+const ORDERED_SCAN_MAX = 256;
+/** How long a blocked delivery is deferred; `makeNextDue` ends the deferral early. */
+const DEFER_MS = 60_000;
 
 /**
- * Claims from endpoints that want order: of each subject only its earliest delivery, and only while
- * none of the subject is under way. What stands behind an earlier one is parked, so that it is not
- * looked at again and again; `wakeFollowers` brings it back.
+ * Claims from ordered endpoints: the earliest delivery of each subject, unless the subject has one
+ * in flight. Other due deliveries are deferred, so that later claims do not examine them again.
  */
 export async function claimInOrder(
   tx: Tx,
   quotas: readonly Quota[],
   now: Instant,
   leaseUntil: Instant,
-): Promise<{ claims: Claimed[]; parked: number }> {
-  const rows = await tx.sql<(Claimed & { parked: number })[]>`
+): Promise<{ claims: ClaimedDelivery[]; deferred: number }> {
+  const rows = await tx.sql<(ClaimedDelivery & { deferred: number })[]>`
     with due as (
-      select d.created_at, d.id, d.endpoint_id, d.subject, d.subject_seq, d.due_at, d.passed, q.n
+      select d.created_at, d.id, d.endpoint_id, d.subject, d.subject_seq, d.due_at, d.out_of_order,
+        q.n
       from jsonb_to_recordset(${asJson(quotas)}::jsonb) as q("endpointId" text, n int)
       cross join lateral (
-        select c.created_at, c.id, c.endpoint_id, c.subject, c.subject_seq, c.due_at, c.passed
+        select c.created_at, c.id, c.endpoint_id, c.subject, c.subject_seq, c.due_at,
+          c.out_of_order
         from tallyhook.deliveries c
         where c.endpoint_id = q."endpointId" and c.state = 'pending' and c.due_at <= ${isoText(now)}
           and (c.lease_until is null or c.lease_until <= ${isoText(now)})
-        order by c.due_at limit ${ORDERED_SCAN} for update skip locked) d
-    ), judged as (
+        order by c.due_at limit ${ORDERED_SCAN_MAX} for update skip locked) d
+    ), checked as (
       select due.created_at, due.id, due.endpoint_id, due.due_at, due.n, due.subject_seq,
         head.due_at as head_due_at,
-        (due.passed or due.subject_seq = head.subject_seq) and not exists (
+        (due.out_of_order or due.subject_seq = head.subject_seq) and not exists (
           select from tallyhook.deliveries b
           where b.endpoint_id = due.endpoint_id and b.subject = due.subject and b.state = 'pending'
             and b.lease_until > ${isoText(now)})
         and row_number() over (partition by due.endpoint_id, due.subject
-          order by due.passed, due.subject_seq) = 1 as free
+          order by due.out_of_order, due.subject_seq) = 1 as free
       from due left join lateral (
         select b.subject_seq, b.due_at from tallyhook.deliveries b
         where b.endpoint_id = due.endpoint_id and b.subject = due.subject and b.state = 'pending'
-          and not b.passed
+          and not b.out_of_order
         order by b.subject_seq limit 1) head on true
     ), ranked as (
       select created_at, id, n, row_number() over (partition by endpoint_id
-        order by due_at, subject_seq) as place
-      from judged where free
-    ), parked as (
+        order by due_at, subject_seq) as rank
+      from checked where free
+    ), deferred as (
       update tallyhook.deliveries d
-      set due_at = greatest(judged.head_due_at, ${isoText(now + PARK_MS)}::timestamptz)
-      from judged
-      where not judged.free and d.created_at = judged.created_at and d.id = judged.id
+      set due_at = greatest(checked.head_due_at, ${isoText(now + DEFER_MS)}::timestamptz)
+      from checked
+      where not checked.free and d.created_at = checked.created_at and d.id = checked.id
       returning d.id
     ), claimed as (
       update tallyhook.deliveries d set lease_until = ${isoText(leaseUntil)}, fence = d.fence + 1
       from ranked
-      where ranked.place <= ranked.n and d.created_at = ranked.created_at and d.id = ranked.id
+      where ranked.rank <= ranked.n and d.created_at = ranked.created_at and d.id = ranked.id
       returning d.id, d.created_at, d.endpoint_id, d.event_id, d.event_type, d.subject,
-        d.subject_seq, d.queued_at, d.due_at, d.attempts, d.tries, d.fence
+        d.subject_seq, d.queued_at, d.due_at, d.attempts, d.schedule_step, d.fence
     )
-    select k.parked, w.id, w."createdAt", w."endpointId", w."eventId", w."eventType", w.subject,
-      w."subjectSeq", w."queuedAt", w.attempts, w.tries, w.fence, w.body
-    from (select count(*)::int as parked from parked) k
+    select n.deferred, w.id, w."createdAt", w."endpointId", w."eventId", w."eventType", w.subject,
+      w."subjectSeq", w."queuedAt", w.attempts, w."scheduleStep", w.fence, w.body
+    from (select count(*)::int as deferred from deferred) n
     left join (${claimedWithBodies(tx)}) w on true`;
-  return { claims: rows.filter(({ id }) => id !== null), parked: rows[0]?.parked ?? 0 };
+  return { claims: rows.filter(({ id }) => id !== null), deferred: rows[0]?.deferred ?? 0 };
 }
 
 function claimedWithBodies({ sql }: Tx) {
   return sql`
     select c.id, c.created_at as "createdAt", c.endpoint_id as "endpointId",
       c.event_id as "eventId", c.event_type as "eventType", c.subject,
-      c.subject_seq as "subjectSeq", c.queued_at as "queuedAt", c.attempts, c.tries, c.fence, e.body
+      c.subject_seq as "subjectSeq", c.queued_at as "queuedAt", c.attempts,
+      c.schedule_step as "scheduleStep", c.fence, e.body
     from claimed c
     left join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id
     order by c.due_at, c.id`;
 }
 
-/** Writes down how much of their rates these endpoints have used. */
-export async function savePaces(
+export async function saveRateUsage(
   tx: Tx,
-  paces: readonly { endpointId: string; pacedUntil: Instant }[],
+  usages: readonly { endpointId: string; rateUsedUntil: Instant }[],
 ): Promise<void> {
-  if (paces.length === 0) return;
-  const rows = paces.map((p) => ({ id: p.endpointId, until: isoText(p.pacedUntil) }));
+  if (usages.length === 0) return;
+  const rows = usages.map((u) => ({ id: u.endpointId, until: isoText(u.rateUsedUntil) }));
   await tx.sql`
-    update tallyhook.endpoint_health h set paced_until = x.until
+    update tallyhook.endpoint_health h set rate_used_until = x.until
     from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, until timestamptz)
     where h.endpoint_id = x.id`;
 }
 
-/** Takes at most `limit` deliveries of a deleted endpoint out of the queue. */
-export async function cancelOf(
+/** Cancels at most `limit` pending deliveries of a deleted endpoint. */
+export async function cancelDeliveries(
   db: Queryable,
   endpointId: string,
   now: Instant,

@@ -1,6 +1,6 @@
 /**
- * The fast tier: drizzle over pg-mem, with the tables as our migration makes them. For stores
- * without amounts, locks and transactions only; pg-mem knows none of these as Postgres does.
+ * Drizzle over pg-mem with tables of our migration, for fast tests of stores that use no amounts,
+ * locks or transactions.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,15 +11,15 @@ import { isoText } from '../../src/kernel/clock.ts';
 
 const MIGRATION = join(import.meta.dirname, '../../drizzle/0000_tables.sql');
 
-/** A fresh, empty database with these tables; and a way back to empty that costs nothing. */
+/** An empty database with these tables; `reset` empties it. */
 export function openMemory(...tables: string[]): { orm: Orm; reset(): void } {
   const memory = newDb();
   memory.createSchema('tallyhook');
   const text = readFileSync(MIGRATION, 'utf8');
   for (const table of tables) {
-    const made = new RegExp(`CREATE TABLE "tallyhook"."${table}" \\([^;]*\\);`).exec(text)?.[0];
-    if (!made) throw new Error(`the migration makes no table ${table}`);
-    memory.public.none(made.replaceAll('timestamptz(3)', 'timestamptz'));
+    const create = new RegExp(`CREATE TABLE "tallyhook"."${table}" \\([^;]*\\);`).exec(text)?.[0];
+    if (!create) throw new Error(`the migration has no table ${table}`);
+    memory.public.none(create.replaceAll('timestamptz(3)', 'timestamptz'));
   }
   const { Client } = memory.adapters.createPg();
   const client = new Client();
@@ -32,7 +32,7 @@ export function openMemory(...tables: string[]): { orm: Orm; reset(): void } {
   return { orm: orm as unknown as Orm, reset: () => empty.restore() };
 }
 
-/** drizzle writes an array as Postgres' text for it, which pg-mem takes as an array. */
+/** Drizzle sends arrays as Postgres text; pg-mem takes arrays. */
 function toDriver(value: unknown): unknown {
   const list = typeof value === 'string' ? /^\{(.*)\}$/.exec(value) : null;
   return list ? (list[1] ?? '').split(',').map((item) => item.replace(/^"|"$/g, '')) : value;

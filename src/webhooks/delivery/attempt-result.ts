@@ -1,0 +1,70 @@
+/**
+ * What a response means for its delivery. Pure.
+ *
+ * Only 2xx is success. The wait before the next attempt is the step of the schedule plus jitter,
+ * and at least `Retry-After`. A 429 or 503 with `Retry-After` uses no step, but `giveUpMs` bounds
+ * the total time. A 410 disables the endpoint and leaves the delivery pending: if the endpoint is
+ * enabled again, the delivery continues at the same step.
+ */
+import type { Instant } from '../../kernel/clock.ts';
+import type { Random } from '../../kernel/random.ts';
+import { parseRetryAfter } from '../../kernel/retry-after.ts';
+
+export interface ResponseSummary {
+  /** Null when no response head arrived. */
+  status: number | null;
+  /** Such as timeout, refused, reset, dns, tls, blocked_address; also when the body is cut off. */
+  error: string | null;
+  retryAfter: string | undefined;
+}
+
+export interface RetryPolicy {
+  /** The wait before each attempt, in milliseconds; the first is 0. */
+  scheduleMs: readonly number[];
+  /** The largest addition to a step, as a fraction of it (0.1: ten percent). */
+  jitter: number;
+  /** The longest time from queueing to the last attempt. */
+  giveUpMs: number;
+}
+
+export interface AttemptResult {
+  kind: 'delivered' | 'retry' | 'exhausted' | 'gone';
+  scheduleStep: number;
+  /** When the next attempt is due; null when there is none. */
+  dueAt: Instant | null;
+  /** Nothing is sent to the endpoint before this. */
+  pausedUntil: Instant | null;
+}
+
+/** Evaluates a response that was complete at `now`. */
+export function evaluateAttempt(
+  response: ResponseSummary,
+  delivery: { scheduleStep: number; queuedAt: Instant },
+  policy: RetryPolicy,
+  now: Instant,
+  random: Random,
+): AttemptResult {
+  const { status, error } = response;
+  if (error === null && isSuccess(status)) {
+    const scheduleStep = delivery.scheduleStep + 1;
+    return { kind: 'delivered', scheduleStep, dueAt: null, pausedUntil: null };
+  }
+  const retryAt = parseRetryAfter(response.retryAfter, now);
+  const throttled = (status === 429 || status === 503) && retryAt !== undefined;
+  const gone = status === 410;
+  const usesStep = !throttled && !gone && error !== 'interrupted';
+  const scheduleStep = delivery.scheduleStep + (usesStep ? 1 : 0);
+  const pausedUntil = throttled ? retryAt : null;
+  const stepMs = policy.scheduleMs[Math.max(1, scheduleStep)];
+  const waitMs = Math.ceil((stepMs ?? 0) * (1 + policy.jitter * random.unit()));
+  const dueAt = Math.max(now + waitMs, retryAt ?? now);
+  if (gone) return { kind: 'gone', scheduleStep, dueAt, pausedUntil };
+  if (stepMs === undefined || dueAt > delivery.queuedAt + policy.giveUpMs)
+    return { kind: 'exhausted', scheduleStep, dueAt: null, pausedUntil };
+  return { kind: 'retry', scheduleStep, dueAt, pausedUntil };
+}
+
+/** True for 200 to 299. */
+export function isSuccess(status: number | null): boolean {
+  return status !== null && status >= 200 && status <= 299;
+}

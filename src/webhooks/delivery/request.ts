@@ -1,0 +1,110 @@
+/**
+ * Builds the signed request for one attempt. Decrypted secrets are cached in memory only, until the
+ * endpoint's encrypted columns change.
+ */
+import type { Instant } from '../../kernel/clock.ts';
+import type { Encryption } from '../../kernel/encryption.ts';
+import { type AllowedRanges, validateUrl } from '../endpoints/address.ts';
+import { decryptHeaders, decryptKeys } from '../endpoints/secrets.ts';
+import {
+  activeKeys,
+  type ParsedKey,
+  parseKey,
+  type SigningKey,
+  signedHeaders,
+} from '../endpoints/signing.ts';
+import type { WebhookRequest } from './attempt.ts';
+import type { ClaimedEndpoint } from './queue-store.ts';
+
+type EncryptedEndpoint = Pick<
+  ClaimedEndpoint,
+  'endpointId' | 'url' | 'signing' | 'encryptedSecrets' | 'encryptedHeaders'
+>;
+
+interface DecryptedEndpoint {
+  source: EncryptedEndpoint;
+  url: URL;
+  headers: Record<string, string>;
+  keys: (SigningKey & { parsed: ParsedKey })[];
+  /** Texts that `redact` removes. */
+  secrets: string[];
+}
+
+export interface RequestBuilder {
+  /** Signs with every active key. @throws Failure `url_refused`, `decryption_failed` */
+  build(
+    endpoint: EncryptedEndpoint,
+    event: { id: string; body: string },
+    now: Instant,
+  ): WebhookRequest;
+  /** Replaces the endpoint's secrets and header values in a response. */
+  redact(endpoint: EncryptedEndpoint, text: string): string;
+}
+
+const CACHED_MAX = 1_000;
+/** Shorter header values, such as `1`, are not secret, and occur in any text. */
+const SECRET_LENGTH_MIN = 6;
+
+export function makeRequestBuilder(deps: {
+  encryption: Encryption;
+  allowed: AllowedRanges;
+  userAgent: string;
+}): RequestBuilder {
+  const { encryption, allowed, userAgent } = deps;
+  const cache = new Map<string, DecryptedEndpoint>();
+  const decrypted = (endpoint: EncryptedEndpoint): DecryptedEndpoint => {
+    const cached = cache.get(endpoint.endpointId);
+    if (cached && isSame(cached.source, endpoint)) return cached;
+    if (cache.size >= CACHED_MAX) cache.clear();
+    const fresh = decrypt(endpoint, encryption, allowed);
+    cache.set(endpoint.endpointId, fresh);
+    return fresh;
+  };
+  return {
+    build(endpoint, event, now) {
+      const { url, headers, keys } = decrypted(endpoint);
+      const body = Buffer.from(event.body);
+      const message = { id: event.id, timestamp: Math.floor(now / 1000), body };
+      const parsed = activeKeys(keys, now).map((key) => key.parsed);
+      return {
+        url,
+        body,
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': userAgent,
+          ...headers,
+          ...signedHeaders(message, parsed),
+        },
+      };
+    },
+    redact(endpoint, text) {
+      const { secrets } = decrypted(endpoint);
+      return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[secret]'), text);
+    },
+  };
+}
+
+function decrypt(
+  endpoint: EncryptedEndpoint,
+  encryption: Encryption,
+  allowed: AllowedRanges,
+): DecryptedEndpoint {
+  const { endpointId, signing, encryptedSecrets, encryptedHeaders } = endpoint;
+  const all = decryptKeys(encryption, endpointId, encryptedSecrets);
+  const keys = all
+    .filter((key) => signing.includes(key.scheme))
+    .map((key) => ({ ...key, parsed: parseKey(key.secret) }));
+  const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
+  const values = [...Object.values(headers), ...all.map((key) => key.secret)];
+  const secrets = values.filter((value) => value.length >= SECRET_LENGTH_MIN);
+  return { source: endpoint, url: validateUrl(endpoint.url, allowed), headers, keys, secrets };
+}
+
+function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {
+  return (
+    a.url === b.url &&
+    a.encryptedSecrets === b.encryptedSecrets &&
+    a.encryptedHeaders === b.encryptedHeaders &&
+    a.signing.join() === b.signing.join()
+  );
+}

@@ -1,0 +1,76 @@
+/**
+ * Which URLs and IP addresses webhooks may be sent to. Pure. Only public unicast addresses are
+ * allowed; loopback, private, link-local, CGNAT, multicast, reserved, and IPv6 forms that embed an
+ * IPv4 address are refused unless an operator allows their range. The WHATWG parser normalises
+ * every spelling of an IP address (0x7f.1, 2130706433, 127.1). The addresses that a name resolves
+ * to are checked at every connection (delivery/resolve.ts).
+ */
+import ipaddr from 'ipaddr.js';
+import { Failure } from '../../kernel/errors.ts';
+
+/** Ranges that an operator allows beside the public addresses. */
+export type AllowedRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
+
+const URL_LENGTH_MAX = 2_048;
+
+/** Ports of other protocols: a request must not be usable to talk to such a service. */
+const PORTS_REFUSED = new Set([
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
+  103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 445,
+  465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 873, 989,
+  990, 993, 995, 1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3389, 3659, 4045, 4190, 5060,
+  5061, 5432, 5984, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 9200, 9300, 10080,
+  11211, 27017,
+]);
+
+/**
+ * Parses ranges such as `127.0.0.0/8` or `fd00::/8`.
+ * @throws Failure `bad_setting` naming the malformed range
+ */
+export function parseRanges(cidrs: readonly string[]): AllowedRanges {
+  return cidrs.map((cidr) => {
+    if (!ipaddr.isValidCIDR(cidr))
+      throw new Failure('bad_setting', `${cidr} is not a range such as 10.0.0.0/8`);
+    return ipaddr.parseCIDR(cidr);
+  });
+}
+
+/** The IP address in a URL's hostname; undefined for a name. */
+export function literalAddress(hostname: string): string | undefined {
+  const bare = hostname.replace(/^\[|\]$/g, '');
+  return ipaddr.isValid(bare) ? bare : undefined;
+}
+
+/**
+ * True unless the address is public or allowed; also for text that is not an address. A mapped
+ * address such as ::ffff:127.0.0.1 is allowed only by an IPv6 range, not by the IPv4 range.
+ */
+export function isRefused(address: string, allowed: AllowedRanges): boolean {
+  if (!ipaddr.isValid(address)) return true;
+  const parsed = ipaddr.parse(address);
+  if (parsed.range() === 'unicast') return false;
+  return !allowed.some(
+    ([range, bits]) => range.kind() === parsed.kind() && parsed.match(range, bits),
+  );
+}
+
+/**
+ * The URL in normal form.
+ * @throws Failure `url_refused` with the reason: not http or https, credentials, a port of another
+ * protocol, or an address that is not public
+ */
+export function validateUrl(text: string, allowed: AllowedRanges): URL {
+  const url = text.length <= URL_LENGTH_MAX && URL.canParse(text) ? new URL(text) : undefined;
+  if (!url) throw new Failure('url_refused', 'not a URL of at most 2048 characters');
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
+    throw new Failure('url_refused', 'the URL must start with https:// or http://');
+  if (url.username || url.password)
+    throw new Failure('url_refused', 'use a header instead of credentials in the URL');
+  if (url.port && PORTS_REFUSED.has(Number(url.port)))
+    throw new Failure('url_refused', `port ${url.port} belongs to another protocol`);
+  const address = literalAddress(url.hostname);
+  if (address !== undefined && isRefused(address, allowed))
+    throw new Failure('url_refused', 'the address is not public');
+  url.hash = '';
+  return url;
+}

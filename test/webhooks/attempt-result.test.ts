@@ -1,0 +1,67 @@
+/** What a response means for its delivery. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { seededRandom } from '../../src/kernel/random.ts';
+import { evaluateAttempt } from '../../src/webhooks/delivery/attempt-result.ts';
+import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
+
+const { retry } = webhookDefaults;
+const random = seededRandom(3);
+const NOW = Date.UTC(2026, 0, 1);
+const DAY = 86_400_000;
+
+const evaluate = (
+  status: number | null,
+  scheduleStep = 0,
+  retryAfter?: string,
+  queuedAt = NOW,
+  error = status === null ? 'timeout' : null,
+) => evaluateAttempt({ status, error, retryAfter }, { scheduleStep, queuedAt }, retry, NOW, random);
+
+it('The next attempt is due no earlier than its schedule step and Retry-After', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 100, max: 599 }),
+      fc.integer({ min: 0, max: 9 }),
+      fc.option(fc.integer({ min: 0, max: 200_000 }), { nil: undefined }),
+      (status, step, seconds) => {
+        const { dueAt, scheduleStep } = evaluate(status, step, seconds?.toString());
+        if (dueAt === null) return;
+        const stepMs = retry.scheduleMs[Math.max(1, scheduleStep)] ?? 0;
+        const retryAfterMs = Math.min((seconds ?? 0) * 1000, DAY);
+        expect(dueAt).toBeGreaterThanOrEqual(NOW + Math.max(stepMs, retryAfterMs));
+        const longestMs = Math.max(stepMs * (1 + retry.jitter) + 1, retryAfterMs);
+        expect(dueAt).toBeLessThanOrEqual(NOW + longestMs);
+      },
+    ),
+  );
+});
+
+it.each([
+  [200, 0, 'delivered'],
+  [299, 9, 'delivered'],
+  [304, 0, 'retry'],
+  [null, 0, 'retry'],
+  [500, 8, 'retry'],
+  [500, 9, 'exhausted'],
+  [null, 9, 'exhausted'],
+  [410, 0, 'gone'],
+  [410, 9, 'gone'],
+])('Status %j after %i schedule steps is %s', (status, scheduleStep, kind) => {
+  expect(evaluate(status, scheduleStep).kind).toBe(kind);
+});
+
+it.each([
+  ['A throttled attempt', 429, 9, '60', NOW, 'retry', 9],
+  ['A throttled attempt', 503, 9, '60', NOW, 'retry', 9],
+  ['A 429 without Retry-After', 429, 9, undefined, NOW, 'exhausted', 10],
+  ['A 500 with Retry-After', 500, 9, '60', NOW, 'exhausted', 10],
+  ['A throttled attempt at the give-up time', 429, 0, '60', NOW - retry.giveUpMs, 'exhausted', 0],
+])('%s (%i) at step %i, Retry-After %s, queued at %i, is %s at step %i', (...args) => {
+  const [, status, step, retryAfter, queuedAt, kind, scheduleStep] = args;
+  expect(evaluate(status, step, retryAfter, queuedAt)).toMatchObject({ kind, scheduleStep });
+});
+
+it('A 200 whose body is cut off is retried', () => {
+  expect(evaluate(200, 0, undefined, NOW, 'reset').kind).toBe('retry');
+});
