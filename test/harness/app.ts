@@ -51,15 +51,15 @@ export interface App {
     headers?: Record<string, string>,
   ): Promise<Answered>;
   /**
-   * Follows the feed from its beginning until an event fits. @throws Error after 60 s, listing what
-   * came
+   * Follows the feed from its beginning until an event fits. @throws Error after `deadlineMs` (20 s
+   * by default), listing what came
    */
-  until(fits: (event: FeedEvent) => boolean): Promise<FeedEvent>;
+  until(fits: (event: FeedEvent) => boolean, deadlineMs?: number): Promise<FeedEvent>;
   /** Every event so far. */
   events(): Promise<FeedEvent[]>;
 }
 
-const PATIENCE_MS = 60_000;
+const UNTIL_MS = 20_000;
 const PAGE = 500;
 
 /** @param url asked for every call, since a daemon that was started again has another port */
@@ -114,10 +114,10 @@ function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
     return answer.json;
   }
   return {
-    async until(fits) {
+    async until(fits, deadlineMs = UNTIL_MS) {
       const started = performance.now();
       const seen: FeedEvent[] = [];
-      for (let cursor = ''; performance.now() - started < PATIENCE_MS; ) {
+      for (let cursor = ''; performance.now() - started < deadlineMs; ) {
         const next = await page(cursor, 2);
         cursor = next.cursor;
         seen.push(...next.data);
@@ -125,7 +125,7 @@ function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
         if (found) return found;
       }
       const came = seen.map((event) => `${event.type} ${jsonText(event.data)}`).join('\n');
-      throw new Error(`no event fitted within ${PATIENCE_MS} ms; there were:\n${came}`);
+      throw new Error(`no event fitted within ${deadlineMs} ms; there were:\n${came}`);
     },
     async events() {
       const all: FeedEvent[] = [];

@@ -210,7 +210,7 @@ async function expectAgreement(name: string): Promise<void> {
   for (const id of await idsIn(open)) {
     const ended = ['resolved', 'undecided', 'accepted', 'rejected'].map((s) => `operation.${s}`);
     const isEnd = (e: FeedEvent) => e.data.operation_id === id && ended.includes(e.type);
-    await orOutput(daemon, app.until(isEnd));
+    await orOutput(daemon, app.until(isEnd, 60_000));
   }
   const rows = await world.database.owner.sql<Row[]>`
     select id, state, reference, tx_log_no, tx_hash from tallyhook.operations where kind = ${kind}`;
