@@ -4,7 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { holdFolder } from '../db/embedded/folder-lock.ts';
+import { holdFolder } from '../db/folder-lock.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeLog } from '../kernel/log.ts';

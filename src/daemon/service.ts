@@ -5,7 +5,7 @@
 import { mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Db } from '../db/connect.ts';
-import { holdFolder } from '../db/embedded/folder-lock.ts';
+import { holdFolder } from '../db/folder-lock.ts';
 import { fixInstallationSetting } from '../db/leases.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';

@@ -1,22 +1,296 @@
-/** The planted faults of every check, under the check that must find them. */
+/** The planted faults: for each rule a tree of one or two files, and the one finding in it. */
 
-import { headers, names, parse, sizes } from './faults-files.ts';
-import { dead, deps, direction, libraries, rings } from './faults-imports.ts';
-import { sql, writers } from './faults-sql.ts';
-import { tests, words } from './faults-words.ts';
+interface Fault {
+  fault: string;
+  files: Record<string, string>;
+  finds: string;
+}
+
+const RULE = 'src/operations/rule.ts';
+const STORE = 'src/operations/store.ts';
+const TEST = 'test/operations/rule.test.ts';
+
+/** A fault whose tree is one file and whose finding is in its first line. */
+const one = (fault: string, path: string, text: string, finds: string): Fault => ({
+  fault,
+  files: { [path]: text },
+  finds: `${path}:1: ${finds}`,
+});
+const rows = (count: number, row: string) => `${row}\n`.repeat(count);
+const tables = (folder: string, name: string) => ({
+  [`src/${folder}/tables.ts`]: `export const ${name} = tallyhook.table('${name}', {});`,
+});
+
+const parse = [
+  one('a syntax error', RULE, 'export const = 1;', 'Unexpected token, use TypeScript that parses'),
+];
+
+const row = 'use an argument or its row: kernel db outbox upstream/types';
+const hidden = 'imports a file by another name, use its relative path';
+const direction = [
+  one(
+    'a later stage',
+    RULE,
+    "import type { Webhooks } from '../webhooks/webhooks.ts';",
+    `operations imports webhooks, ${row}`,
+  ),
+  one(
+    'a type query of a later stage',
+    RULE,
+    "export type W = typeof import('../webhooks/webhooks.ts').deliver;",
+    `operations imports webhooks, ${row}`,
+  ),
+  one(
+    'a value where only types are open',
+    RULE,
+    "export { openUpstream } from '../upstream/upstream.ts';",
+    'imports upstream as a value, use import type',
+  ),
+  one('a computed name', RULE, 'export const late = (n: string) => import(n);', hidden),
+  one(
+    'a test',
+    RULE,
+    "import '../../test/harness/until.ts';",
+    'src imports a test, use a file of src',
+  ),
+  one(
+    'a folder without a row',
+    'src/detector/rule.ts',
+    '',
+    'detector has no row in MAY_IMPORT, use a folder that has one',
+  ),
+];
+
+const modules = [
+  one(
+    'a file of another stage',
+    'src/ledger/ledger.ts',
+    "import type { Rule } from '../operations/rule.ts';",
+    'reaches into operations/rule.ts, use operations/operations.ts or operations/tables.ts',
+  ),
+  one(
+    'the inside of the embedded server',
+    'src/db/connect.ts',
+    "import { start } from './embedded/process.ts';",
+    'reaches into db/embedded/process.ts, use db/embedded/embedded.ts',
+  ),
+  one(
+    'a public module where only tables are open',
+    'src/reports/reports.ts',
+    "import { makeOperations } from '../operations/operations.ts';",
+    'reaches into operations/operations.ts, use operations/tables.ts',
+  ),
+  one(
+    'tables where only the public module is open',
+    'src/api/api.ts',
+    "import { operations } from '../operations/tables.ts';",
+    'reaches into operations/tables.ts, use operations/operations.ts',
+  ),
+];
+
+const libraries = [
+  one('another importer', RULE, "import { pino } from 'pino';", 'imports pino, use kernel/log.ts'),
+];
+
+const store = 'use operations/store.ts or a …-store.ts beside it';
+const sql = [
+  one(
+    'drizzle in a rule',
+    RULE,
+    "import type { SQL } from 'drizzle-orm/sql';",
+    `imports drizzle-orm, ${store}`,
+  ),
+  one('a template', RULE, 'export const due = sql`now()`;', `holds SQL, ${store}`),
+  one(
+    'a plain text',
+    RULE,
+    "export const due = 'select id from tallyhook.operations';",
+    `holds SQL, ${store}`,
+  ),
+  one('a built query', RULE, 'tx.select({ id: 1 }).from(1);', `builds a query, ${store}`),
+];
+
+/** A write in a file beside tables of its own and of keys. */
+const write = (fault: string, text: string, finds: string, path = STORE): Fault => ({
+  fault,
+  files: { ...tables('operations', 'operations'), ...tables('keys', 'keys'), [path]: text },
+  finds: `${path}:1: ${finds}`,
+});
+const theirs = 'writes keys, a table of keys, use keys/keys.ts';
+const writers = [
+  write("another folder's table", 'sql`insert into tallyhook.keys (id) values (1)`;', theirs),
+  write(
+    "another folder's imported table",
+    "import { keys as k } from '../keys/tables.ts'; tx.update(k);",
+    theirs,
+  ),
+  write(
+    'the second table of a truncate',
+    "'truncate tallyhook.operations, tallyhook.keys';",
+    theirs,
+  ),
+  write(
+    'a write without the schema',
+    'sql`with x as (select 1) update keys k set id = 1`;',
+    theirs,
+  ),
+  write(
+    'a table without an owner',
+    'sql`update tallyhook.loose set id = 1`;',
+    'writes loose, which has no owner, use a table that a tables.ts defines',
+  ),
+  write(
+    'a computed name',
+    `sql\`insert into tallyhook.\${sql.raw(name)}\`;`,
+    'writes a table whose name is computed, use its own name',
+  ),
+  write(
+    'a write outside a store',
+    'export const text = `delete from tallyhook.operations`;',
+    'writes operations outside a store, use operations/store.ts',
+    RULE,
+  ),
+  write(
+    'a table defined outside tables.ts',
+    "export const loose = tallyhook.table('loose', {});",
+    'defines loose, use operations/tables.ts',
+  ),
+  write(
+    'a table defined twice',
+    "export const again = tallyhook.table('keys', {});",
+    'defines keys again, use the one of keys',
+    'src/ledger/tables.ts',
+  ),
+];
+
+const readers: Fault[] = [
+  {
+    fault: 'a read that is not declared',
+    files: {
+      ...tables('keys', 'keys'),
+      'src/outbox/store.ts': 'sql`select 1 from tallyhook.keys`',
+    },
+    finds: 'src/outbox/store.ts:1: reads keys of keys, use keys/keys.ts',
+  },
+  {
+    fault: 'a declared read that is gone',
+    files: { ...tables('outbox', 'events'), 'src/webhooks/store.ts': '' },
+    finds: 'MAY_READ lists webhooks events, which no SQL reads',
+  },
+];
+
+const sizes = [
+  {
+    fault: 'a file of 301 lines',
+    files: { [RULE]: rows(301, '// .') },
+    finds: `${RULE}:301: file of 301 lines, use 300 at most`,
+  },
+  one(
+    'a function of 71 lines',
+    RULE,
+    `export function long() {\n${rows(69, '// .')}}`,
+    'function of 71 lines, use 70 at most',
+  ),
+  one('a long line', RULE, `// ${'x'.repeat(98)}`, 'line of 101 columns, use 100 at most'),
+];
+
+const folders: Fault[] = [
+  {
+    fault: 'a folder of 15 names',
+    files: Object.fromEntries(
+      Array.from({ length: 15 }, (_, n) => [`src/operations/queue/rule-${n}.ts`, '']),
+    ),
+    finds: 'src/operations/queue has 15 names, use sub-folders; 14 at most',
+  },
+];
+
+const header = 'no header, use /** what it is responsible for */';
+const headers = [one('a plain comment', RULE, '/* Rules. */', header)];
+
+const empty = 'is named helpers, use the name of what it is about';
+const names = [one('a file of helpers', 'test/operations/helpers.ts', '', empty)];
+
+const replaced: Fault[] = [
+  one('an identifier', RULE, 'const sendGently = 1;', 'sendGently says gently, use coalesce'),
+  one(
+    'a file',
+    'src/webhooks/courier.ts',
+    '',
+    'src/webhooks/courier.ts says courier, use dispatcher, sender',
+  ),
+  {
+    fault: 'a column',
+    files: { 'drizzle/0000_tables.sql': '"clean_at" timestamptz' },
+    finds: 'drizzle/0000_tables.sql: clean_at says clean, use quiet',
+  },
+  {
+    fault: 'a setting',
+    files: { 'config/default.yaml': 'observer:\n  hurry_ms: 1\n' },
+    finds: 'config/default.yaml: hurry_ms says hurry, use expedite',
+  },
+];
+
+const banned = (path: string, texts: Record<string, [what: string, use: string]>) =>
+  Object.entries(texts).map(([text, [what, use]]) =>
+    one(text, path, text, `${what} is banned here, use ${use}`),
+  );
+const code = banned(RULE, {
+  'start(process.env);': ['process.env', 'the Config of daemon/config/'],
+  'const now = Date.now();': ['the clock of the machine', 'a Clock argument, or monotonicMs'],
+  'Math.random();': ['randomness', 'a Random or Ids argument'],
+  'setTimeout(act, 5);': ['a timer', 'pause or after of kernel/clock.ts'],
+  "fetch('https://example.test');": ['fetch', 'undici, or an argument with its own name'],
+  'console.error(1);': ['console', 'the log, or kernel/terminal.ts'],
+  'process.exit(1);': ['process.exit', 'an error that main.ts turns into an exit code'],
+  'const __test__ = 1;': ['a switch for tests', 'an argument'],
+  '// @ts-ignore': ['a silenced compiler', 'types that hold'],
+  'await sql.reserve();': ['sql.reserve', 'a transaction'],
+  'sql`select pg_advisory_lock(1)`;': [
+    'a session lock',
+    'pg_advisory_xact_lock, or a lease of db/leases.ts',
+  ],
+  'sql`select * from tallyhook.operations`;': ['select *', 'the names of the columns'],
+  '// TODO: later': ['unfinished work', 'the finished thing, or the README'],
+  "error.message.includes('foreign key');": ['the message of an error', 'its code'],
+  'const x = (y: any) => y;': ['any', 'unknown, and parse it'],
+  'const x = y!.z;': ['!', 'must of kernel/assert.ts'],
+  'let x!: number;': ['!', 'a value from the start'],
+  'const x = y as unknown as string;': ['as unknown as', 'a type that the boundary parsed'],
+});
+
+const RUNS: [string, string] = ['a test that does not run', 'a test that runs, or none'];
+const SLEEP: [string, string] = ['a sleep', 'until of test/harness'];
+const tests = banned(TEST, {
+  "it.skip('x', () => {});": RUNS,
+  'const maybe = docker ? it : it.skip;': RUNS,
+  "vi.mock('../../src/x.ts');": ['a mocked module', 'the real module, or an argument'],
+  'await new Promise((done) => setTimeout(done, 50));': SLEEP,
+  'await pause(50);': SLEEP,
+  "import { setTimeout as wait } from 'node:timers/promises';": [
+    'a sleep of node:timers',
+    'until of test/harness',
+  ],
+  '// TODO: later': ['unfinished work', 'the finished thing'],
+});
+
+const dead = [
+  one('a file without an importer', RULE, '', 'no entry reaches it, use it or delete it'),
+];
+
+const cycles: Fault[] = [
+  {
+    fault: 'two files',
+    files: {
+      'src/ledger/batch.ts': "import './plan.ts';",
+      'src/ledger/plan.ts': "import './batch.ts';",
+    },
+    finds:
+      'src/ledger/batch.ts:1: imports itself by ' +
+      'ledger/batch.ts → ledger/plan.ts → ledger/batch.ts, use an argument or a third file',
+  },
+];
 
 export const FAULTS = {
-  direction,
-  deps,
-  libraries,
-  sql,
-  writers,
-  parse,
-  sizes,
-  headers,
-  names,
-  words,
-  tests,
-  dead,
-  rings,
+  ...{ parse, direction, modules, libraries, sql, writers, readers, sizes, folders, headers },
+  ...{ names, replaced, code, tests, dead, cycles },
 };

@@ -1,39 +1,39 @@
 /**
- * Who may import whom, types included: the architecture as tables. Change a table before the code.
- * A boundary that proves wrong is moved here, early, and on purpose.
+ * Which folder may import which, types included. Change a table here before the code; a boundary
+ * that proves wrong is moved here first.
  */
-import { type Import, roomOf, roomsOf, type Tree } from './source.ts';
+import { folderOf, type Import, srcOf, type Tree } from './source.ts';
 
 /**
- * What each folder of src may import beside `kernel`. `journal` is its door, its tables and its
- * events; `journal/types` only with `import type`; `journal/tables` only tables.ts; `journal/door`
- * only the door. A stage is written `*`.
+ * What each folder of src may import beside `kernel`. `operations` stands for its public module and
+ * its tables, `upstream/types` for type imports only, `*` for every stage, `STAGE/tables` for
+ * tables.ts alone and `STAGE/module` for the public module alone.
  */
-export const MAY_IMPORT: Record<string, string> = {
+const MAY_IMPORT: Record<string, string> = {
   kernel: '',
   db: '',
   upstream: '',
   sandbox: '',
   keys: 'db',
   outbox: 'db',
-  journal: 'db outbox upstream/types',
-  ledger: 'db journal',
-  observer: 'db upstream journal ledger outbox',
-  reconciler: 'db upstream/types journal ledger observer outbox',
+  operations: 'db outbox upstream/types',
+  ledger: 'db operations',
+  observer: 'db upstream operations ledger outbox',
+  reconciler: 'db upstream/types operations ledger observer outbox',
   webhooks: 'db outbox',
   reports: 'db outbox ledger */tables',
-  gateway: 'db keys upstream journal observer',
-  api: 'db keys */door',
-  console: 'db keys */door',
+  gateway: 'db keys upstream operations observer',
+  api: 'db keys */module',
+  console: 'db keys */module',
   cli: 'db keys * gateway api console daemon sandbox',
   daemon: 'db keys * gateway api console cli sandbox',
   main: 'daemon',
 };
 
-/** The stages, in the order in which a fact passes them. */
-const STAGES = 'upstream journal ledger observer reconciler outbox webhooks reports'.split(' ');
+/** The stages, in the order in which a write passes them. */
+const STAGES = 'upstream operations ledger observer reconciler outbox webhooks reports'.split(' ');
 
-/** Who may import a library; everybody else asks the file or the folder that is named. */
+/** Who may import a library; everybody else uses the file or folder that is named. */
 const LIBRARIES: { library: string; only: string[]; use: string }[] = [
   { library: 'pino', only: ['src/kernel/log.ts'], use: 'kernel/log.ts' },
   { library: 'prom-client', only: ['src/kernel/metrics.ts'], use: 'kernel/metrics.ts' },
@@ -41,7 +41,7 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
   {
     library: 'undici',
     only: ['src/upstream/', 'src/webhooks/', 'src/cli/'],
-    use: 'the door of upstream/, or a function given as an argument',
+    use: 'upstream/upstream.ts, or a function given as an argument',
   },
   { library: 'postgres', only: ['src/db/'], use: 'db/' },
   { library: 'commander', only: ['src/cli/'], use: 'a command of cli/' },
@@ -60,70 +60,74 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
   { library: 'node:process', only: [], use: 'the global, where it is allowed' },
 ];
 
-/** A computed name (which reads as an empty one), an alias, our own package, or a whole path. */
+/** A computed name (parsed as an empty one), an alias, our own package, or an absolute path. */
 const HIDDEN = /^(?:$|#|\/|file:|tallyhook(?:\/|$))/;
+
+const EMBEDDED = 'src/db/embedded/';
 
 /** Folders import only what their row of MAY_IMPORT names. */
 export function wrongDirections(tree: Tree): string[] {
-  return roomsOf(tree).flatMap((source) => {
-    const row = MAY_IMPORT[source.room];
-    if (row === undefined)
-      return [source.at(0, `${source.room} has no row in MAY_IMPORT, use a folder that has one`)];
+  return srcOf(tree).flatMap((source) => {
+    if (MAY_IMPORT[source.folder] === undefined)
+      return [source.at(0, `${source.folder} has no row in MAY_IMPORT, use a folder that has one`)];
     return source.imports.flatMap((i) => {
-      const wrong = wrongDirection(source.room, i);
+      const wrong = wrongDirection(source.folder, i);
       return wrong ? [source.at(i.offset, wrong)] : [];
     });
   });
 }
 
-function wrongDirection(room: string, { specifier, target, kind }: Import): string | undefined {
+function rowOf(folder: string): string[] {
+  return (MAY_IMPORT[folder] ?? '').split(' ').filter(Boolean);
+}
+
+function wrongDirection(folder: string, { specifier, target, kind }: Import): string | undefined {
   if (kind === 'path') return undefined;
   if (HIDDEN.test(specifier)) return 'imports a file by another name, use its relative path';
   if (target?.startsWith('test/')) return 'src imports a test, use a file of src';
-  const other = roomOf(target);
-  if (!other || other === room || other === 'kernel') return undefined;
-  const words = (MAY_IMPORT[room] ?? '').split(' ').filter(Boolean);
+  const other = folderOf(target);
+  if (!other || other === folder || other === 'kernel') return undefined;
+  const row = rowOf(folder);
   const stage = STAGES.includes(other);
-  if (words.includes(other) || (stage && words.includes('*'))) return undefined;
-  if (words.includes(`${other}/types`))
+  if (row.includes(other) || (stage && row.includes('*'))) return undefined;
+  if (row.includes(`${other}/types`))
     return kind === 'type' ? undefined : `imports ${other} as a value, use import type`;
-  // Which files of the stage these two words mean is for `wrongDoors` to say.
-  if (stage && (words.includes('*/tables') || words.includes('*/door'))) return undefined;
-  return `${room} imports ${other}, use an argument or its row: ${['kernel', ...words].join(' ')}`;
+  // `pastPublicModules` checks which file of the stage it is.
+  if (stage && (row.includes('*/tables') || row.includes('*/module'))) return undefined;
+  return `${folder} imports ${other}, use an argument or its row: ${['kernel', ...row].join(' ')}`;
 }
 
 /**
- * Across folders only doors (`journal/journal.ts`), `tables.ts` and `outbox/events.ts` are
- * imported. The kernel is open, and so is db but for the inside of the embedded server.
+ * Across folders only public modules (`operations/operations.ts`), `tables.ts` and
+ * `outbox/events.ts` are imported. The kernel and db are open, but for the inside of db/embedded.
  */
-export function wrongDoors(tree: Tree): string[] {
-  return roomsOf(tree).flatMap(({ room, imports, at }) =>
+export function pastPublicModules(tree: Tree): string[] {
+  return srcOf(tree).flatMap(({ path, folder, imports, at }) =>
     imports.flatMap(({ target, kind, offset }) => {
-      const other = roomOf(target);
-      const inside = !other || other === room || other === 'main' || kind === 'path';
-      if (!target || inside) return [];
-      const shown = shownTo(room, other, target);
-      return shown.includes(target)
+      if (!target || kind === 'path') return [];
+      const open = openTo(path, folder, target);
+      return open.includes(target)
         ? []
-        : [at(offset, `reaches into ${inSrc(target)}, use ${shown.map(inSrc).join(' or ')}`)];
+        : [at(offset, `reaches into ${inSrc(target)}, use ${open.map(inSrc).join(' or ')}`)];
     }),
   );
 }
 
-/** The files of `other` that `room` may see, asked for one of them. */
-function shownTo(room: string, other: string, target: string): string[] {
-  if (other === 'kernel') return [target];
-  if (other === 'db')
-    return target.startsWith('src/db/embedded-') ? ['src/db/embedded.ts'] : [target];
-  const door = `src/${other}/${other}.ts`;
+/** The files that `path` may import when it asks for `target`. */
+function openTo(path: string, folder: string, target: string): string[] {
+  if (target.startsWith(EMBEDDED))
+    return path.startsWith(EMBEDDED) ? [target] : [`${EMBEDDED}embedded.ts`];
+  const other = folderOf(target);
+  if (!other || [folder, 'kernel', 'db', 'main'].includes(other)) return [target];
+  const publicModule = `src/${other}/${other}.ts`;
   const tables = `src/${other}/tables.ts`;
   const events = other === 'outbox' ? ['src/outbox/events.ts'] : [];
-  const words = (MAY_IMPORT[room] ?? '').split(' ');
-  if (STAGES.includes(other) && !words.includes(other)) {
-    if (words.includes('*/tables')) return [tables];
-    if (words.includes('*/door')) return [door, ...events];
+  const row = rowOf(folder);
+  if (STAGES.includes(other) && !row.includes(other)) {
+    if (row.includes('*/tables')) return [tables];
+    if (row.includes('*/module')) return [publicModule, ...events];
   }
-  return [door, tables, ...events];
+  return [publicModule, tables, ...events];
 }
 
 function inSrc(path: string): string {
@@ -132,7 +136,7 @@ function inSrc(path: string): string {
 
 /** Each library has the importers that LIBRARIES names. */
 export function strayLibraries(tree: Tree): string[] {
-  return roomsOf(tree).flatMap(({ path, imports, at }) =>
+  return srcOf(tree).flatMap(({ path, imports, at }) =>
     imports.flatMap(({ specifier, offset }) => {
       const row = LIBRARIES.find(
         ({ library }) => specifier === library || specifier.startsWith(`${library}/`),

@@ -1,18 +1,22 @@
 /**
- * The shape of files: each parses, keeps to its size, opens with its reason, and has a name that
- * says what is in it. When one grows, split it by responsibility, not by number.
+ * The shape of files and folders: each file parses, keeps its size limits and opens with a header;
+ * no folder holds too many names. Split by responsibility, not by size.
  */
 import type { Node } from 'oxc-parser';
-import { roomsOf, type Source, sourcesOf, type Tree } from './source.ts';
+import { type Source, sourcesOf, srcOf, type Tree } from './source.ts';
 
 const FILE_LINES_MAX = 300;
 const FUNCTION_LINES_MAX = 70;
 const COLUMNS_MAX = 100;
+const NAMES_MAX = 14;
 
-/** Names that say nothing of what is inside. */
+/** Folders of src with more names, and how many at most; delete a row as soon as it can go. */
+const MORE_NAMES: Record<string, number> = {};
+
+/** Names that do not tell what is inside. */
 const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;
 
-/** A file that does not parse would pass every other check unseen. */
+/** A file that does not parse would pass every other check. */
 export function unparsed(tree: Tree): string[] {
   return sourcesOf(tree).flatMap(({ errors, at }) =>
     errors.map(({ message, offset }) => at(offset, `${message}, use TypeScript that parses`)),
@@ -55,26 +59,26 @@ function isListOfTests(parent: Node | undefined): boolean {
 function longLines({ path, text, views }: Source): string[] {
   let offset = 0;
   return text.split('\n').flatMap((line, index) => {
-    const remark = views.comments.slice(offset, offset + line.length);
+    const comment = views.comments.slice(offset, offset + line.length);
     offset += line.length + 1;
     // A character outside the basic plane counts once, as an editor shows it.
     const columns = [...line].length;
-    if (columns <= COLUMNS_MAX || /https?:\/\//.test(remark) || isTitle(path, line)) return [];
+    if (columns <= COLUMNS_MAX || /https?:\/\//.test(comment) || isTitle(path, line)) return [];
     return [`${path}:${index + 1}: line of ${columns} columns, use ${COLUMNS_MAX} at most`];
   });
 }
 
-/** The title of a test is a whole sentence on one line, however long. */
+/** The title of a test is a whole sentence on one line of any length. */
 function isTitle(path: string, line: string): boolean {
   const title = /^\s*(?:(?:it|test|describe)\(|\[)?'[^']*',?(?: (?:async )?\(.*)?$/;
   return path.startsWith('test/') && title.test(line);
 }
 
-/** Files of src that do not open with a comment on why they exist. */
+/** Files of src that do not open with a docstring. */
 export function headless(tree: Tree): string[] {
-  return roomsOf(tree)
+  return srcOf(tree)
     .filter(({ text }) => !/^(?:#!.*\n)?\/\*\*(?:(?!\*\/)[\s\S])*\w/.test(text))
-    .map(({ at }) => at(0, 'no header, use /** why it exists, what it promises */'));
+    .map(({ at }) => at(0, 'no header, use /** what it is responsible for */'));
 }
 
 /** Files and folders whose name says nothing. */
@@ -86,4 +90,24 @@ export function emptyNames(tree: Tree): string[] {
       .filter((part) => EMPTY_NAMES.test(part))
       .map((part) => at(0, `is named ${part}, use the name of what it is about`)),
   );
+}
+
+/** Folders of src with more files and sub-folders than fit on a screen. */
+export function crowded(tree: Tree): string[] {
+  const names = new Map<string, Set<string>>();
+  for (const { path } of srcOf(tree)) {
+    const parts = path.split('/');
+    for (let n = 1; n < parts.length; n++) {
+      const folder = parts.slice(0, n).join('/');
+      names.set(folder, (names.get(folder) ?? new Set()).add(parts[n] ?? ''));
+    }
+  }
+  return [...names]
+    .filter(([folder]) => folder !== 'src')
+    .flatMap(([folder, { size }]) => {
+      const max = MORE_NAMES[folder] ?? NAMES_MAX;
+      if (folder in MORE_NAMES && size < max)
+        return [`${folder} has ${size} names now, lower its row`];
+      return size > max ? [`${folder} has ${size} names, use sub-folders; ${max} at most`] : [];
+    });
 }

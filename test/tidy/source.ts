@@ -1,7 +1,6 @@
 /**
- * What every check of the architecture starts from: a tree (path → text) and each of its files
- * parsed once. Parsing is by oxc-parser, because TypeScript 7 has no parser API. A check is a pure
- * function from a tree to findings; only `treeOf` reads a disk.
+ * The parsed source tree that every check of the architecture works on. A check is a pure function
+ * from a tree to findings. Parsed by oxc-parser, because TypeScript 7 has no parser API.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
@@ -13,7 +12,7 @@ import {
   visitorKeys,
 } from 'oxc-parser';
 
-/** Paths from the repository's root (`src/journal/store.ts`) and the text of each file. */
+/** Paths from the repository's root (`src/operations/store.ts`) and the text of each file. */
 export type Tree = ReadonlyMap<string, string>;
 
 /** Every finding is one line: `path:line: what, use what instead`. */
@@ -32,9 +31,9 @@ export interface Import {
   target: string | undefined;
   kind: Kind;
   offset: number;
-  /** The names it binds or hands on; `*` is the whole module. */
+  /** The names it binds or exports again; `*` is the whole module. */
   names: { theirs: string; ours: string }[];
-  handedOn: boolean;
+  reexported: boolean;
 }
 
 /** A string or a template; each hole is `\u0001<index>\u0002…`, so that offsets stay true. */
@@ -49,8 +48,8 @@ export interface Text {
 export interface Source {
   path: string;
   text: string;
-  /** The folder of src that it lives in; `main` for src/main.ts; undefined outside src. */
-  room: string | undefined;
+  /** The top folder of src that holds it; `main` for src/main.ts; undefined outside src. */
+  folder: string | undefined;
   errors: { message: string; offset: number }[];
   imports: Import[];
   texts: Text[];
@@ -62,12 +61,12 @@ export interface Source {
 }
 
 /** The parsed files of src, in order of path. */
-export function roomsOf(tree: Tree): (Source & { room: string })[] {
-  return sourcesOf(tree).filter((s): s is Source & { room: string } => s.room !== undefined);
+export function srcOf(tree: Tree): (Source & { folder: string })[] {
+  return sourcesOf(tree).filter((s): s is Source & { folder: string } => s.folder !== undefined);
 }
 
 /** The folder of src that holds a path, or the name of a file that lies in src itself. */
-export function roomOf(path: string | undefined): string | undefined {
+export function folderOf(path: string | undefined): string | undefined {
   return /^src\/([^/]+?)(?:\.ts$|\/)/.exec(path ?? '')?.[1];
 }
 
@@ -85,9 +84,10 @@ export function isNamed(node: Node, name: string): boolean {
 
 const parsed = new Map<string, Source>();
 
-/** Every parsed file of the tree, in order of path. A text is parsed once for all checks. */
+/** Every parsed TypeScript file, in order of path. A text is parsed once for all checks. */
 export function sourcesOf(tree: Tree): Source[] {
-  return [...tree.keys()].sort().map((path) => {
+  const paths = [...tree.keys()].filter((path) => path.endsWith('.ts'));
+  return paths.sort().map((path) => {
     const text = tree.get(path) ?? '';
     const known = parsed.get(path);
     if (known?.text === text) return known;
@@ -97,9 +97,10 @@ export function sourcesOf(tree: Tree): Source[] {
   });
 }
 
-/** Reads the TypeScript of a repository: src, test, and the settings beside them. */
+/** Reads the repository: its TypeScript, its migrations and its settings. */
 export function treeOf(root: string): Tree {
-  const paths = globSync(['src/**/*.ts', 'test/**/*.ts', '*.ts'], { cwd: root });
+  const globs = ['src/**/*.ts', 'test/**/*.ts', '*.ts', 'drizzle/*.sql', 'config/*.yaml'];
+  const paths = globSync(globs, { cwd: root });
   return new Map(paths.map((path) => [path, readFileSync(posix.join(root, path), 'utf8')]));
 }
 
@@ -120,18 +121,18 @@ function parse(path: string, text: string): Source {
   };
   const pieces = piecesOf(all);
   const regexes = all('Literal').flatMap((n): Span[] => ('regex' in n ? [[n.start, n.end]] : []));
-  const remarks = comments.map((c): Span => [c.start, c.end]);
+  const commentSpans = comments.map((c): Span => [c.start, c.end]);
   return {
     path,
     text,
-    room: roomOf(path),
+    folder: folderOf(path),
     errors: errors.map((e) => ({ message: e.message, offset: e.labels[0]?.start ?? 0 })),
     imports: importsOf(path, all),
     texts: textsOf(text, all),
     views: {
-      code: without(text, [...pieces, ...regexes, ...remarks]),
+      code: without(text, [...pieces, ...regexes, ...commentSpans]),
       texts: only(text, pieces),
-      comments: only(text, remarks),
+      comments: only(text, commentSpans),
     },
     all,
     at: (offset, what) => `${path}:${lineAt(offset)}: ${what}`,
@@ -152,13 +153,13 @@ function walk(node: Node, parent: Node | undefined, visit: (node: Node) => void)
 function importsOf(path: string, all: Source['all']): Import[] {
   const found: Import[] = [];
   const seen = new Set<number>();
-  const add = (source: Node, kind: Kind, names: Import['names'] = [], handedOn = false): void => {
+  const add = (source: Node, kind: Kind, names: Import['names'] = [], reexported = false): void => {
     seen.add(source.start);
     const specifier = 'value' in source && typeof source.value === 'string' ? source.value : '';
     const target = specifier.startsWith('.')
       ? posix.join(posix.dirname(path), specifier)
       : undefined;
-    found.push({ specifier, target, kind, offset: source.start, names, handedOn });
+    found.push({ specifier, target, kind, offset: source.start, names, reexported });
   };
   for (const n of all('ImportDeclaration')) {
     const names = n.specifiers.map((s) => ({

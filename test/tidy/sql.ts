@@ -1,16 +1,12 @@
-/**
- * Where SQL lives: in stores, tables.ts and db/, and in the folders that read across the stages.
- * Everybody else calls a store, so that what is asked of Postgres can be found and judged.
- */
+/** Where SQL may be: in `store.ts` or `…-store.ts` of any sub-folder, in tables.ts and in db/. */
 import type { CallExpression } from 'oxc-parser';
-import { methodOf, roomsOf, type Text, type Tree } from './source.ts';
+import { methodOf, srcOf, type Text, type Tree } from './source.ts';
 
 /** The files that may hold SQL. */
 const HOMES = {
   stores: /^src\/.+\/(?:store|[\w-]+-store)\.ts$/,
   tables: /^src\/[^/]+\/tables\.ts$/,
   db: /^src\/db\//,
-  readers: /^src\/(?:reports|daemon)\//,
 };
 
 /** Template tags that never mark SQL. */
@@ -37,7 +33,7 @@ export function isStore(path: string): boolean {
 /** SQL and drizzle outside their homes. */
 export function straySql(tree: Tree): string[] {
   const homes = Object.values(HOMES);
-  return roomsOf(tree)
+  return srcOf(tree)
     .filter(({ path }) => !homes.some((home) => home.test(path)))
     .flatMap((source) => {
       const found = [
@@ -52,7 +48,7 @@ export function straySql(tree: Tree): string[] {
           .filter(buildsQuery)
           .map(({ start }) => [start, 'builds a query'] as const),
       ];
-      const store = `${source.room}/store.ts or a …-store.ts beside it`;
+      const store = `${source.folder}/store.ts or a …-store.ts beside it`;
       return found.map(([offset, what]) => source.at(offset, `${what}, use ${store}`));
     });
 }

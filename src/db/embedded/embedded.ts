@@ -12,9 +12,9 @@ import { monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
 import { type Random, systemRandom } from '../../kernel/random.ts';
+import { withFolderLock } from '../folder-lock.ts';
 import { findPackage, type PostgresPackage, usableBinaries } from './binaries.ts';
 import { createCluster } from './cluster.ts';
-import { withFolderLock } from './folder-lock.ts';
 import {
   chooseUser,
   dataFolder,

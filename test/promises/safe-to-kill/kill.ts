@@ -1,8 +1,8 @@
 /**
  * Kills a daemon (SIGKILL) at chosen steps of one write, starts it again on the same database, and
  * compares what the service did with what is recorded. Every await of the write path waits for a
- * piece on the wire, from Postgres or from the service; the daemon is killed as such a piece passes,
- * and the other side then sees it or never sees it.
+ * piece on the wire, from Postgres or from the service. The daemon is killed as such a piece
+ * passes, and the other side then sees it or never sees it.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Effect } from '../../../src/sandbox/state/records.ts';

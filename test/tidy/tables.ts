@@ -1,13 +1,29 @@
 /**
- * Who writes which table: each has one writing folder, the one whose tables.ts defines it, and in
- * that folder only its stores write. db/ may also define a table by its own `create table`.
+ * Who writes and who reads which table. Each table has one writing folder, the one whose tables.ts
+ * defines it, and in that folder only its stores write. db/ may also define a table by its own
+ * `create table`.
  *
- * Known limits: a table that comes in as an argument or under a second name is not seen, nor what a
- * function or trigger of the database writes.
+ * Known limits: a table passed as an argument or under a second name is not seen, nor what a
+ * function, view or trigger of the database reads and writes.
  */
 import type { CallExpression, Expression, Node } from 'oxc-parser';
-import { isNamed, methodOf, roomsOf, type Source, type Text, type Tree } from './source.ts';
+import { isNamed, methodOf, type Source, srcOf, type Text, type Tree } from './source.ts';
 import { isSql, isStore } from './sql.ts';
+
+/**
+ * The tables of other folders that a folder names in its SQL. Everything else of another folder is
+ * read through its public module or its tables.ts.
+ */
+const MAY_READ: Record<string, string> = {
+  operations: 'daemons keys',
+  ledger: 'operations',
+  observer: 'operations tokens',
+  reconciler: 'accounts observations operations posting_requests transitions',
+  reports:
+    'accounts batches drifts entries installation nft_movements observations operations ' +
+    'posting_requests targets tokens transactions wallets',
+  webhooks: 'events',
+};
 
 interface Table {
   name: string;
@@ -19,8 +35,8 @@ interface Table {
   offset: number;
 }
 
-/** What is known of the whole tree while one file of it is judged. */
-interface Books {
+/** The tables and files of the whole tree. */
+interface Known {
   tables: Table[];
   sources: Map<string, Source>;
 }
@@ -45,12 +61,12 @@ const WRITE = new RegExp(`\\b(${VERBS.join('|')})\\s+(${SCHEMA}?)(?:${NAME})`, '
 
 /** Writes of a table by another folder than its owner, outside a store, or of no table we know. */
 export function strayWrites(tree: Tree): string[] {
-  const rooms = roomsOf(tree);
-  const tables = rooms.flatMap(definedIn);
-  const books = { tables, sources: new Map(rooms.map((s) => [s.path, s])) };
-  return rooms.flatMap((source) => {
-    const texts = source.texts.flatMap((text) => writesIn(text, source.path, books));
-    const writes = [...texts, ...drizzleWrites(source, books)].flatMap(({ name, offset }) => {
+  const sources = srcOf(tree);
+  const tables = sources.flatMap(definedIn);
+  const known = { tables, sources: new Map(sources.map((s) => [s.path, s])) };
+  return sources.flatMap((source) => {
+    const texts = source.texts.flatMap((text) => writesIn(text, source.path, known));
+    const writes = [...texts, ...drizzleWrites(source, known)].flatMap(({ name, offset }) => {
       const wrong = wrongWrite(name, source, tables);
       return wrong ? [source.at(offset, wrong)] : [];
     });
@@ -58,34 +74,66 @@ export function strayWrites(tree: Tree): string[] {
   });
 }
 
+const READ = new RegExp(
+  `\\b(?:from|join|using)\\s+(?:only\\s+)?${SCHEMA}"?(\\w+)"?(?!\\w|\\s*\\()`,
+  'gi',
+);
+
+/** Reads of another folder's table that MAY_READ does not list, and what it lists in vain. */
+export function strayReads(tree: Tree): string[] {
+  const sources = srcOf(tree);
+  const tables = sources.flatMap(definedIn);
+  const unused = new Set(
+    Object.entries(MAY_READ).flatMap(([folder, names]) =>
+      names.split(' ').map((name) => `${folder} ${name}`),
+    ),
+  );
+  const stray = sources.flatMap(({ folder, texts, at }) =>
+    texts.flatMap(({ text, start }) =>
+      [...text.matchAll(READ)].flatMap(({ 1: name = '', index }) => {
+        const owner = tables.find((table) => table.name === name)?.owner;
+        if (!owner || owner === folder) return [];
+        unused.delete(`${folder} ${name}`);
+        const may = (MAY_READ[folder] ?? '').split(' ').includes(name);
+        return may
+          ? []
+          : [at(start + index, `reads ${name} of ${owner}, use ${owner}/${owner}.ts`)];
+      }),
+    ),
+  );
+  const folders = new Set(sources.map(({ folder }) => folder));
+  const vain = [...unused].filter((pair) => folders.has(pair.split(' ')[0] ?? ''));
+  return [...stray, ...vain.map((pair) => `MAY_READ lists ${pair}, which no SQL reads`)];
+}
+
 function wrongWrite(
   name: string | undefined,
-  { room, path }: { room: string; path: string },
+  { folder, path }: { folder: string; path: string },
   tables: Table[],
 ): string | undefined {
   if (name === undefined) {
-    return room === 'db' ? undefined : 'writes a table whose name is computed, use its own name';
+    return folder === 'db' ? undefined : 'writes a table whose name is computed, use its own name';
   }
   const owner = tables.find((table) => table.name === name)?.owner;
   if (!owner) return `writes ${name}, which has no owner, use a table that a tables.ts defines`;
-  if (owner !== room) return `writes ${name}, a table of ${owner}, use ${owner}/${owner}.ts`;
-  return isStore(path) ? undefined : `writes ${name} outside a store, use ${room}/store.ts`;
+  if (owner !== folder) return `writes ${name}, a table of ${owner}, use ${owner}/${owner}.ts`;
+  return isStore(path) ? undefined : `writes ${name} outside a store, use ${folder}/store.ts`;
 }
 
 /** Tables that a file defines outside a tables.ts, or after another folder did. */
-function misplaced({ path, room, at }: Source, tables: Table[]): string[] {
+function misplaced({ path, folder, at }: Source, tables: Table[]): string[] {
   return tables.flatMap(({ name, offset, owner, ...table }, index) => {
     if (table.path !== path || table.variable === undefined) return [];
     const first = tables.slice(0, index).find((t) => t.name === name && t.owner !== owner);
     if (first) return [at(offset, `defines ${name} again, use the one of ${first.owner}`)];
-    const home = room === 'db' || path === `src/${room}/tables.ts`;
-    return home ? [] : [at(offset, `defines ${name}, use ${room}/tables.ts`)];
+    const home = folder === 'db' || path === `src/${folder}/tables.ts`;
+    return home ? [] : [at(offset, `defines ${name}, use ${folder}/tables.ts`)];
   });
 }
 
 /** `export const x = tallyhook.table('name', …)`, and `create table tallyhook.name` in db/. */
-function definedIn(source: Source & { room: string }): Table[] {
-  const { path, room: owner } = source;
+function definedIn(source: Source & { folder: string }): Table[] {
+  const { path, folder: owner } = source;
   const drizzle = source.all('CallExpression').flatMap((call): Table[] => {
     const made = isOurTable(call.callee) || isNamed(call.callee, 'pgTable');
     const first = call.arguments[0];
@@ -121,19 +169,19 @@ function constantOf(call: CallExpression): string {
 }
 
 /** `.insert(x)`, `.update(x)` and `.delete(x)` where x is a table; a Map's `.delete` is none. */
-function drizzleWrites(source: Source, books: Books): Write[] {
+function drizzleWrites(source: Source, known: Known): Write[] {
   return source.all('CallExpression').flatMap((call): Write[] => {
     const verb = methodOf(call.callee);
     const first = call.arguments[0];
     if (!verb || !['insert', 'update', 'delete'].includes(verb)) return [];
     if (!first || first.type === 'SpreadElement') return [];
-    const name = tableOf(first, source.path, books);
+    const name = tableOf(first, source.path, known);
     return name ? [{ name, offset: call.start }] : [];
   });
 }
 
 /** The tables that a text writes, by their names or through a hole. */
-function writesIn(text: Text, path: string, books: Books): Write[] {
+function writesIn(text: Text, path: string, known: Known): Write[] {
   const sql = isSql(text);
   return [...text.text.matchAll(WRITE)].flatMap((match): Write[] => {
     const [whole, verb = '', schema, word, hole] = match;
@@ -142,15 +190,15 @@ function writesIn(text: Text, path: string, books: Books): Write[] {
     if (hole !== undefined) {
       if (!sql && !schema && !/into|from/i.test(verb)) return [];
       const table = text.holes[Number(hole)];
-      const name = table && (tableOf(table, path, books) ?? spelledName(table));
+      const name = table && (tableOf(table, path, known) ?? spelledName(table));
       return [{ name, offset }];
     }
     if (schema)
       return [...(word ? [word] : []), ...listed(verb, rest)].map((name) => ({ name, offset }));
     // Without the schema it may be a temporary table, a common table expression, or plain English.
-    const known = books.tables.some(({ name }) => name === word);
+    const ours = known.tables.some(({ name }) => name === word);
     const update = !/^update/i.test(verb) || /^\s+(?:as\s+)?(?:\w+\s+)?set\b/i.test(rest);
-    return sql && known && update ? [{ name: word, offset }] : [];
+    return sql && ours && update ? [{ name: word, offset }] : [];
   });
 }
 
@@ -168,28 +216,28 @@ function spelledName(expression: Expression): string | undefined {
 }
 
 /** The table that `operations` or `tables.operations` stands for in a file. */
-function tableOf(expression: Expression, path: string, books: Books): string | undefined {
-  if (expression.type === 'Identifier') return tableNamed(expression.name, path, books);
+function tableOf(expression: Expression, path: string, known: Known): string | undefined {
+  if (expression.type === 'Identifier') return tableNamed(expression.name, path, known);
   if (expression.type !== 'MemberExpression' || expression.object.type !== 'Identifier')
     return undefined;
   const { object, property } = expression;
-  const whole = books.sources
+  const whole = known.sources
     .get(path)
     ?.imports.find(({ names }) => names.some((n) => n.theirs === '*' && n.ours === object.name));
   return whole?.target && property.type === 'Identifier'
-    ? tableNamed(property.name, whole.target, books)
+    ? tableNamed(property.name, whole.target, known)
     : undefined;
 }
 
 /** Follows a name through imports and re-exports to the table that it is defined as. */
-function tableNamed(name: string, path: string, books: Books, depth = 0): string | undefined {
-  const own = books.tables.find((table) => table.path === path && table.variable === name);
+function tableNamed(name: string, path: string, known: Known, depth = 0): string | undefined {
+  const own = known.tables.find((table) => table.path === path && table.variable === name);
   if (own || depth > 5) return own?.name;
-  for (const { target, names, handedOn } of books.sources.get(path)?.imports ?? [])
+  for (const { target, names, reexported } of known.sources.get(path)?.imports ?? [])
     for (const { theirs, ours } of names) {
-      const all = handedOn && ours === '*';
+      const all = reexported && ours === '*';
       if (!target || !(ours === name || all)) continue;
-      const found = tableNamed(all ? name : theirs, target, books, depth + 1);
+      const found = tableNamed(all ? name : theirs, target, known, depth + 1);
       if (found) return found;
     }
   return undefined;

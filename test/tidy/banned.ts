@@ -1,6 +1,6 @@
 /**
- * Banned words, each with its replacement. Time, randomness, the network and the environment come
- * in as arguments; what a machine can see is not left to good will.
+ * Banned code, each with its replacement: time, randomness, the network and the environment come in
+ * as arguments, types are sound, and tests run on real parts without sleeps.
  */
 import type {
   BinaryExpression,
@@ -13,9 +13,9 @@ import { isNamed, methodOf, type Source, sourcesOf, type Tree } from './source.t
 
 type View = 'code' | 'texts' | 'comments';
 
-interface Word {
-  word: string;
-  /** Where it is looked for; `code` is what is neither text nor comment. */
+interface Ban {
+  what: string;
+  /** Where it is searched; `code` is what is neither text nor comment. */
   within: View[];
   patterns: RegExp[];
   /** Files, or folders ending in `/`, in which it is allowed. */
@@ -24,20 +24,20 @@ interface Word {
 }
 
 const CLOCK = ['src/kernel/clock.ts'];
-const CHANCE = ['src/kernel/chance.ts'];
-const CONFIG = ['src/daemon/config.ts'];
+const RANDOM = ['src/kernel/random.ts'];
+const CONFIG = ['src/daemon/config/'];
 
-/** Words that src may not hold. */
-const IN_SRC: Word[] = [
+/** Banned in src. */
+const IN_SRC: Ban[] = [
   {
-    word: 'process.env',
+    what: 'process.env',
     within: ['code'],
     patterns: [/\bprocess\??\.env\b/g, /=\s*process\s*;/g],
     except: [...CONFIG, 'src/cli/tallyhook.ts'],
-    use: 'the Config of daemon/config.ts',
+    use: 'the Config of daemon/config/',
   },
   {
-    word: 'the clock of the machine',
+    what: 'the clock of the machine',
     within: ['code'],
     patterns: [
       /\b(?:Date\.now|performance\.now|hrtime|Temporal\.Now)\b/g,
@@ -48,60 +48,60 @@ const IN_SRC: Word[] = [
     use: 'a Clock argument, or monotonicMs',
   },
   {
-    word: 'randomness',
+    what: 'randomness',
     within: ['code'],
     patterns: [/\bMath\.random\b|\brandom(?:Bytes|UUID|Int|Fill|FillSync)\b|\bgetRandomValues\b/g],
-    except: CHANCE,
-    use: 'a Chance or Ids argument',
+    except: RANDOM,
+    use: 'a Random or Ids argument',
   },
   {
-    word: 'a timer',
+    what: 'a timer',
     within: ['code'],
     patterns: [/(?:(?<![\w.])|\bglobalThis\.)set(?:Timeout|Interval|Immediate)\b/g],
     except: CLOCK,
     use: 'pause or after of kernel/clock.ts',
   },
   {
-    word: 'console',
+    what: 'console',
     within: ['code'],
     patterns: [/(?:(?<![\w.])|\bglobalThis\.)console\s*\??\./g],
     except: ['src/kernel/terminal.ts'],
     use: 'the log, or kernel/terminal.ts',
   },
   {
-    word: 'process.exit',
+    what: 'process.exit',
     within: ['code'],
     patterns: [/\bprocess\.exit\b/g],
     except: ['src/main.ts', 'src/cli/'],
     use: 'an error that main.ts turns into an exit code',
   },
   {
-    word: 'a switch for tests',
+    what: 'a switch for tests',
     within: ['code', 'texts'],
     patterns: [/__test__|\bNODE_ENV\b/g],
     except: CONFIG,
     use: 'an argument',
   },
   {
-    word: 'a silenced compiler',
+    what: 'a silenced compiler',
     within: ['comments'],
     patterns: [/@ts-(?:ignore|expect-error|nocheck)\b/g],
     use: 'types that hold',
   },
   {
-    word: 'sql.reserve',
+    what: 'sql.reserve',
     within: ['code'],
     patterns: [/\b(?:sql|client|pool|db|pg)\.reserve\b/g],
     use: 'a transaction',
   },
   {
-    word: 'a session lock',
+    what: 'a session lock',
     within: ['texts'],
     patterns: [/\bpg_(?:try_)?advisory_(?:un)?lock(?:_shared|_all)?\b/gi],
     use: 'pg_advisory_xact_lock, or a lease of db/leases.ts',
   },
   {
-    word: 'select *',
+    what: 'select *',
     within: ['texts'],
     // A recordset names its columns itself, in its `as x(…)`.
     patterns: [
@@ -111,13 +111,13 @@ const IN_SRC: Word[] = [
     use: 'the names of the columns',
   },
   {
-    word: 'unfinished work',
+    what: 'unfinished work',
     within: ['code', 'texts', 'comments'],
     patterns: [/\b(?:TODO|FIXME)\b/g],
     use: 'the finished thing, or the README',
   },
   {
-    word: 'the message of an error',
+    what: 'the message of an error',
     within: ['code'],
     patterns: [
       /\.message\s*\??\.(?:includes|match|startsWith|endsWith|indexOf|search)\b/g,
@@ -127,14 +127,14 @@ const IN_SRC: Word[] = [
   },
 ];
 
-/** Where a wait of a given length is allowed: behind a condition, or as the load of a bench. */
+/** Where a wait of a fixed length is allowed: behind a condition, or as the load of a bench. */
 const MAY_WAIT = ['test/harness/', 'test/bench/'];
-const INSTEAD_OF_SLEEP = 'what is waited for, by a deadline of test/harness';
+const NO_SLEEP = 'until of test/harness';
 
-/** Words that tests may not hold. */
-const IN_TESTS: Word[] = [
+/** Banned in tests. */
+const IN_TESTS: Ban[] = [
   {
-    word: 'a test that does not run',
+    what: 'a test that does not run',
     within: ['code'],
     patterns: [
       /\.(?:skip|only|todo)\b\s*(?:\(|\.each\b)/g,
@@ -143,45 +143,45 @@ const IN_TESTS: Word[] = [
     use: 'a test that runs, or none',
   },
   {
-    word: 'a mocked module',
+    what: 'a mocked module',
     within: ['code'],
     patterns: [/\bvi\.(?:mock|doMock)\b/g],
-    use: 'the real part, or an argument',
+    use: 'the real module, or an argument',
   },
   {
-    word: 'a sleep',
+    what: 'a sleep',
     within: ['code'],
     patterns: [/\bawait (?:pause|sleep)\(/g],
     except: MAY_WAIT,
-    use: INSTEAD_OF_SLEEP,
+    use: NO_SLEEP,
   },
   {
-    word: 'a sleep of node:timers',
+    what: 'a sleep of node:timers',
     within: ['texts'],
     patterns: [/\btimers\/promises\b/g],
     except: [...MAY_WAIT, 'test/tidy/'],
-    use: INSTEAD_OF_SLEEP,
+    use: NO_SLEEP,
   },
   {
-    word: 'unfinished work',
+    what: 'unfinished work',
     within: ['comments'],
     patterns: [/\b(?:TODO|FIXME)\b/g],
     use: 'the finished thing',
   },
 ];
 
-/** The folders that may write `as unknown as`; everybody else parses at the edge. */
+/** The folders that may write `as unknown as`; the others parse at the boundary. */
 const CAST_TWICE = ['src/kernel/', 'src/db/'];
 
-/** Banned words in src, and types that hide what a value is. */
+/** Banned code in src, and types that hide what a value is. */
 export function bannedInSrc(tree: Tree): string[] {
   return under(tree, 'src/').flatMap((source) => [
     ...found(source, IN_SRC),
-    ...bannedNodes(source).map(([offset, word, use]) => source.at(offset, said(word, use))),
+    ...bannedNodes(source).map(([offset, what, use]) => source.at(offset, banned(what, use))),
   ]);
 }
 
-/** Banned words in tests. */
+/** Banned code in tests. */
 export function bannedInTests(tree: Tree): string[] {
   return under(tree, 'test/').flatMap((source) => {
     const sleeps = isUnder(source.path, MAY_WAIT) ? [] : source.all('NewExpression');
@@ -189,7 +189,7 @@ export function bannedInTests(tree: Tree): string[] {
       ...found(source, IN_TESTS),
       ...sleeps
         .filter((made) => isSleep(made, source))
-        .map(({ start }) => source.at(start, said('a sleep', INSTEAD_OF_SLEEP))),
+        .map(({ start }) => source.at(start, banned('a sleep', NO_SLEEP))),
     ];
   });
 }
@@ -198,46 +198,50 @@ function under(tree: Tree, folder: string): Source[] {
   return sourcesOf(tree).filter(({ path }) => path.startsWith(folder));
 }
 
-function found({ path, views, at }: Source, words: Word[]): string[] {
-  return words
+function found({ path, views, at }: Source, bans: Ban[]): string[] {
+  return bans
     .filter(({ except = [] }) => !isUnder(path, except))
-    .flatMap(({ word, within, patterns, use }) =>
+    .flatMap(({ what, within, patterns, use }) =>
       within.flatMap((view) =>
         patterns
           .flatMap((pattern) => [...views[view].matchAll(pattern)])
-          .map(({ index }) => at(index, said(word, use))),
+          .map(({ index }) => at(index, banned(what, use))),
       ),
     );
 }
 
-function said(word: string, use: string): string {
-  return `${word} is banned here, use ${use}`;
+function banned(what: string, use: string): string {
+  return `${what} is banned here, use ${use}`;
 }
 
 function isUnder(path: string, places: string[]): boolean {
   return places.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place));
 }
 
-/** What a text search would mistake: a method named fetch is not the global one. */
-function bannedNodes({ path, all }: Source): [offset: number, word: string, use: string][] {
+/** Found in the syntax tree, because a text search would be wrong: a method may be named fetch. */
+function bannedNodes({ path, all }: Source): [offset: number, what: string, use: string][] {
   const asUnknownAs = all('TSAsExpression').filter(
     ({ expression: inner }) =>
       inner.type === 'TSAsExpression' && inner.typeAnnotation.type === 'TSUnknownKeyword',
   );
   const definite = [...all('VariableDeclarator'), ...all('PropertyDefinition')];
-  const rows: [nodes: Span[], word: string, use: string][] = [
+  const rows: [nodes: Span[], what: string, use: string][] = [
     [all('CallExpression').filter(callsFetch), 'fetch', 'undici, or an argument with its own name'],
-    [all('BinaryExpression').filter(judgesMessage), 'the message of an error', 'its code'],
+    [all('BinaryExpression').filter(comparesMessage), 'the message of an error', 'its code'],
     [all('TSAnyKeyword'), 'any', 'unknown, and parse it'],
     [all('TSNonNullExpression'), '!', 'must of kernel/assert.ts'],
     [definite.filter((node) => node.definite), '!', 'a value from the start'],
-    [isUnder(path, CAST_TWICE) ? [] : asUnknownAs, 'as unknown as', 'a type that the edge parsed'],
+    [
+      isUnder(path, CAST_TWICE) ? [] : asUnknownAs,
+      'as unknown as',
+      'a type that the boundary parsed',
+    ],
   ];
-  return rows.flatMap(([nodes, word, use]) => nodes.map((node) => [node.start, word, use]));
+  return rows.flatMap(([nodes, what, use]) => nodes.map((node) => [node.start, what, use]));
 }
 
 /** True for a message compared with a text. That there is one, or that two are equal, is fine. */
-function judgesMessage({ operator, left, right }: BinaryExpression | PrivateInExpression) {
+function comparesMessage({ operator, left, right }: BinaryExpression | PrivateInExpression) {
   if (!/^[!=]==?$/.test(operator)) return false;
   const sides = [left, right].filter(
     (side) => !(side.type === 'Literal' && side.value === null) && !isNamed(side, 'undefined'),
@@ -246,14 +250,14 @@ function judgesMessage({ operator, left, right }: BinaryExpression | PrivateInEx
   return sides.length === 2 && messages.length === 1;
 }
 
-/** True for a promise that only a timer ends: what ends it, by any name, is given to setTimeout. */
+/** True for a promise whose resolve function, by any name, is passed to setTimeout. */
 function isSleep({ callee, arguments: [act], start, end }: NewExpression, { views }: Source) {
   if (!isNamed(callee, 'Promise')) return false;
   if (act?.type !== 'ArrowFunctionExpression' && act?.type !== 'FunctionExpression') return false;
   const [ends] = act.params;
   if (ends?.type !== 'Identifier') return false;
-  const given = new RegExp(`\\bsetTimeout\\(\\s*(?:\\(\\)\\s*=>\\s*)?${ends.name}\\b`);
-  return given.test(views.code.slice(start, end));
+  const passed = new RegExp(`\\bsetTimeout\\(\\s*(?:\\(\\)\\s*=>\\s*)?${ends.name}\\b`);
+  return passed.test(views.code.slice(start, end));
 }
 
 function callsFetch({ callee }: CallExpression): boolean {

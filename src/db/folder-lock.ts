@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { after, monotonicMs, pause } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { after, monotonicMs, pause } from '../kernel/clock.ts';
+import { Failure } from '../kernel/errors.ts';
 
 /**
  * Runs `work` while holding the folder's lock.

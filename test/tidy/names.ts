@@ -1,0 +1,73 @@
+/**
+ * Names that were replaced: identifiers, files, tables, columns and settings are split into their
+ * words (`pollAgain` is poll, again), and none of them may be a private word.
+ */
+import type { Node } from 'oxc-parser';
+import { sourcesOf, type Tree } from './source.ts';
+
+/** Private words, each with what is used instead. */
+const REPLACED = new Map(
+  `
+  beliefs: outcome, evidence
+  clean: quiet
+  courier: dispatcher, sender
+  doubts: unconfirmed intents
+  doors: deps, public module
+  gently: coalesce
+  hungry: starved
+  hurry: expedite
+  overturned: supersede
+  settler: result writer
+  somebody, whoever: the name of the actor
+  whatever: the name of the thing
+  `
+    .split('\n')
+    .map((line) => line.trim().split(': '))
+    .flatMap(([words = '', use = '']) => words.split(', ').map((word) => [word, use] as const)),
+);
+
+const WORD = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g;
+
+/** Names that hold a replaced word. */
+export function replacedNames(tree: Tree): string[] {
+  return [...identifiers(tree), ...fileNames(tree), ...sqlNames(tree), ...settings(tree)];
+}
+
+function wrongIn(name: string): string[] {
+  const words = (name.match(WORD) ?? []).map((word) => word.toLowerCase());
+  const wrong = words.find((word) => word && REPLACED.has(word));
+  return wrong ? [`${name} says ${wrong}, use ${REPLACED.get(wrong)}`] : [];
+}
+
+function identifiers(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap(({ all, at }) => {
+    const seen = new Set<string>();
+    const names: (Node & { name: string })[] = [...all('Identifier'), ...all('PrivateIdentifier')];
+    return names.flatMap(({ name, start }) => {
+      if (seen.has(name)) return [];
+      seen.add(name);
+      return wrongIn(name).map((wrong) => at(start, wrong));
+    });
+  });
+}
+
+function fileNames(tree: Tree): string[] {
+  return sourcesOf(tree).flatMap(({ path, at }) => wrongIn(path).map((wrong) => at(0, wrong)));
+}
+
+/** Quoted names in the migrations: tables, columns, indexes, constraints. */
+function sqlNames(tree: Tree): string[] {
+  return linesOf(tree, '.sql', /"(\w+)"/g);
+}
+
+function settings(tree: Tree): string[] {
+  return linesOf(tree, '.yaml', /^\s*(\w+):/gm);
+}
+
+function linesOf(tree: Tree, ending: string, pattern: RegExp): string[] {
+  return [...tree].flatMap(([path, text]) => {
+    if (!path.endsWith(ending)) return [];
+    const names = new Set([...text.matchAll(pattern)].map(({ 1: name = '' }) => name));
+    return [...names].flatMap((name) => wrongIn(name).map((wrong) => `${path}: ${wrong}`));
+  });
+}
