@@ -1,7 +1,7 @@
 /**
- * The closed list of public events: what each means and what its `data` holds. This is our contract
- * with receivers; /api/event-types, the OpenAPI document and the types in our own code all come
- * from here. Amounts and service numbers are decimal text, instants RFC 3339 UTC.
+ * The public events: their types, descriptions and the shape of their `data`. This is the contract
+ * with receivers; /api/event-types, the OpenAPI document and the types in our code derive from it.
+ * Amounts and service numbers are decimal text, instants RFC 3339 UTC.
  */
 import { z } from '@hono/zod-openapi';
 
@@ -11,7 +11,9 @@ const digits = z
   .describe('A whole number of any size, as decimal text');
 const instantText = z.string().describe('RFC 3339 UTC');
 const subjectSeq = z.number().int().positive().describe('Gap-free from 1 per subject');
-const evidence = z.record(z.string(), z.unknown()).describe('What the conclusion rests on');
+const evidence = z
+  .record(z.string(), z.unknown())
+  .describe('The observations that support the conclusion');
 
 const operation = z.object({
   operation_id: z.string(),
@@ -49,14 +51,14 @@ const tokenState = z.object({
   extra_data: z.string().nullable(),
   last_tx_hash: z.string().nullable(),
 });
-const cause = z.string().describe("The id of our operation that caused it, or 'external'");
+const cause = z.string().describe("The id of the operation that caused the change, or 'external'");
 const tokenChange = token.extend({ cause, previous: tokenState.nullable(), current: tokenState });
 
 const wallet = z.object({ addr: z.string() });
 const walletState = z.object({ balance: digits, status: z.number().int() });
 const drift = wallet.extend({
   drift_id: z.string(),
-  amount: digits.describe('Observed minus explained; positive when the wallet holds more'),
+  amount: digits.describe('Observed minus expected balance'),
   window_from: instantText.nullable(),
   window_to: instantText,
   evidence,
@@ -77,33 +79,42 @@ const row = <S extends z.ZodObject>(description: string, data: S) => ({
 });
 
 export const EVENTS = {
-  'operation.accepted': row('The service answered a write with its number or hash.', operation),
-  'operation.rejected': row('The service refused a write, or it provably never left.', operation),
+  'operation.accepted': row(
+    'The service accepted a write and returned its number or hash.',
+    operation,
+  ),
+  'operation.rejected': row(
+    'The service rejected a write, or the write was provably not sent.',
+    operation,
+  ),
   'operation.unknown': row(
-    'The answer to a write was lost: it may or may not be applied.',
+    'The response to a write was lost; the service may have applied it.',
     operation,
   ),
   'operation.resolved': row(
-    'An unknown outcome was settled by evidence or by people.',
+    'An unknown outcome was resolved by evidence or by a decision.',
     operation.extend({ evidence, supersedes: z.string().nullable() }),
   ),
   'operation.undecided': row(
-    'The evidence does not decide an unknown outcome: people must.',
+    'The evidence does not resolve an unknown outcome; a decision by people is required.',
     operation.extend({ evidence }),
   ),
-  'operation.settled': row('The chain or the balance confirms a write.', operation),
-  'operation.failed': row('The chain refused a write that the service had accepted.', operation),
-  'operation.stuck': row('A write is overdue against learned settle times.', operation),
-  'token.minted': row('A token is seen for the first time after a mint.', tokenChange),
+  'operation.settled': row('The chain or a balance confirmed a write.', operation),
+  'operation.failed': row('The chain rejected a write that the service had accepted.', operation),
+  'operation.stuck': row(
+    'A write takes longer to settle than the learned settle times.',
+    operation,
+  ),
+  'token.minted': row('A token was first observed after a mint.', tokenChange),
   'token.transferred': row('The owner of a token changed.', tokenChange),
-  'token.burned': row('A token is gone, confirmed by two looks.', tokenChange),
+  'token.burned': row('A token no longer exists, confirmed by two observations.', tokenChange),
   'token.status_changed': row('The status of a token changed.', tokenChange),
   'token.locked': row('A market locked a token.', tokenChange),
-  'token.unlocked': row('A token is free again.', tokenChange),
+  'token.unlocked': row('A market unlocked a token.', tokenChange),
   'token.extra_data_changed': row('The extra data of a token changed.', tokenChange),
-  'wallet.observed': row('First sight of a wallet.', wallet.extend({ current: walletState })),
+  'wallet.observed': row('A wallet was first observed.', wallet.extend({ current: walletState })),
   'wallet.balance_changed': row(
-    'The balance that the service shows changed.',
+    'The balance of a wallet changed.',
     wallet.extend({
       previous: walletState,
       current: walletState,
@@ -115,19 +126,22 @@ export const EVENTS = {
     'The status of a wallet changed.',
     wallet.extend({ previous: walletState, current: walletState }),
   ),
-  'wallet.drift_opened': row('A confirmed difference that nothing of ours explains.', drift),
+  'wallet.drift_opened': row(
+    'A drift was confirmed: a difference that no operation explains.',
+    drift,
+  ),
   'wallet.drift_proposed': row(
-    'Somebody proposed how to end a drift; another owner must approve.',
+    'A resolution of a drift was proposed; another owner must approve it.',
     drift.extend({ proposal: z.record(z.string(), z.unknown()) }),
   ),
-  'wallet.drift_closed': row('A drift ended.', drift.extend({ how: z.string() })),
+  'wallet.drift_closed': row('A drift was closed.', drift.extend({ how: z.string() })),
   'service.maintenance_announced': row('The service announced maintenance.', service),
-  'service.maintenance_started': row('The service is down for maintenance.', service),
-  'service.maintenance_ended': row('The service is back from maintenance.', service),
-  'service.unreachable': row('The service does not answer.', service),
-  'service.recovered': row('The service answers again.', service),
+  'service.maintenance_started': row('The service started maintenance.', service),
+  'service.maintenance_ended': row('The service ended maintenance.', service),
+  'service.unreachable': row('The service does not respond.', service),
+  'service.recovered': row('The service responds again.', service),
   'report.completed': row(
-    'A report is ready.',
+    'A report was completed.',
     z.object({
       report_id: z.string(),
       kind: z.string(),
@@ -139,28 +153,30 @@ export const EVENTS = {
       link: z.string(),
     }),
   ),
-  'endpoint.disabled': row('An endpoint gets no more webhooks until it is enabled.', endpoint),
-  'endpoint.recovered': row('An endpoint answers again after failing.', endpoint),
+  'endpoint.disabled': row(
+    'An endpoint was disabled; it receives no webhooks until it is enabled.',
+    endpoint,
+  ),
+  'endpoint.recovered': row('A failing endpoint accepted a webhook.', endpoint),
   'delivery.exhausted': row(
-    'Every attempt for one delivery failed.',
+    'The last attempt of a delivery failed.',
     endpoint.extend({ delivery_id: z.string(), event_id: z.string(), attempts: z.number().int() }),
   ),
-  'endpoint.test': row('A test that somebody asked for.', endpoint),
+  'endpoint.test': row('A requested test.', endpoint),
 } as const;
 
 export type EventType = keyof typeof EVENTS;
-/** The `data` of an event as its producer gives it: `subject_seq` is added by the outbox. */
+/** The `data` of an event without `subject_seq`, which the outbox adds. */
 export type EventData<T extends EventType> = Omit<
   z.input<(typeof EVENTS)[T]['data']>,
   'subject_seq'
 >;
 
-/** An event that a producer hands to the outbox inside its own transaction. */
 export type EventDraft = {
   [T in EventType]: { type: T; subject: string; occurredAt: number; data: EventData<T> };
 }[EventType];
 
-/** A recorded event. */
+/** A recorded event; `body` is the exact webhook body. */
 export interface OutboxEvent {
   id: string;
   type: EventType;
@@ -171,7 +187,7 @@ export interface OutboxEvent {
   body: string;
 }
 
-/** True for an exact type of the list, `group.*` with a known group, or `*`. */
+/** True for an event type, `group.*` of a known group, or `*`. */
 export function isEventPattern(pattern: string): boolean {
   if (pattern === '*' || Object.hasOwn(EVENTS, pattern)) return true;
   const group = /^([a-z]+\.)\*$/.exec(pattern)?.[1];

@@ -1,8 +1,7 @@
 /**
- * The seam between inside and outside. `emit` runs inside the producer's transaction, so a change
- * and its event are one commit; the deliveries are fanned out in the same commit. After that the
- * sequencer gives committed events their number in the pull feed, gap-free, whoever committed
- * first.
+ * The transactional outbox. `emit` runs in the producer's transaction, so a change, its event and
+ * the event's deliveries are one commit. The sequencer then numbers committed events for the pull
+ * feed, without gaps, whatever the order of commits.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -16,35 +15,33 @@ import * as store from './store.ts';
 export { countUnnumbered } from './store.ts';
 
 /**
- * Writes the deliveries of these events inside the same transaction; given by webhooks. It is asked
- * in one breath with their insert, and finds them in the table.
+ * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements
+ * are pipelined after the insert of the events and find them in the table.
  */
 export type FanOut = (tx: Tx, recordedAt: Instant, ids: readonly string[]) => Promise<void>;
 
 export interface Outbox {
-  /**
-   * Records events and their deliveries in the producer's transaction. Order is kept per subject.
-   */
+  /** Records events and their deliveries in the producer's transaction, in order per subject. */
   emit(tx: Tx, drafts: readonly EventDraft[]): Promise<OutboxEvent[]>;
 }
 
-/** The outbox of one daemon. */
 export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Outbox {
+  const { clock, ids, fanOut } = deps;
   return {
     async emit(tx, drafts) {
       if (drafts.length === 0) return [];
-      const recordedAt = deps.clock.now();
-      const events = drafts.map((draft) => ({ ...draft, id: deps.ids.next('evt') }));
-      const ids = events.map(({ id }) => id);
-      const rows = events.map((event) => ({ ...event, head: bodyHead(event) }));
-      // Sent together: one round trip.
-      const [written] = await Promise.all([
+      const recordedAt = clock.now();
+      const events = drafts.map((draft) => ({ ...draft, id: ids.next('evt') }));
+      const rows = events.map((event) => ({ ...event, bodyPrefix: bodyPrefixOf(event) }));
+      const eventIds = events.map(({ id }) => id);
+      // Pipelined: one round trip.
+      const [inserted] = await Promise.all([
         store.insertEvents(tx, rows, recordedAt),
-        deps.fanOut(tx, recordedAt, ids),
+        fanOut(tx, recordedAt, eventIds),
       ]);
       return events.map((event) => ({
         ...event,
-        ...must(written.get(event.id), 'event'),
+        ...must(inserted.get(event.id), 'event'),
         recordedAt,
       }));
     },
@@ -52,35 +49,35 @@ export function makeOutbox(deps: { clock: Clock; ids: Ids; fanOut: FanOut }): Ou
 }
 
 /**
- * The body up to the number within its subject, which the database gives when it writes the event:
- * fixed there, once, the same bytes go to every endpoint, every attempt and the feed.
+ * The body up to `subject_seq`, which the insert appends. The body is fixed then; every endpoint,
+ * every attempt and the feed get the same bytes.
  */
-function bodyHead({ id, type, occurredAt, data }: EventDraft & { id: string }): string {
+function bodyPrefixOf({ id, type, occurredAt, data }: EventDraft & { id: string }): string {
   const body = jsonText({ id, type, timestamp: isoText(occurredAt), data });
   const comma = body.endsWith('{}}') ? '' : ',';
   return `${body.slice(0, -2)}${comma}"subject_seq":`;
 }
 
-/** Events that one pass numbers at most. */
+/** The most events that one pass of the sequencer numbers. */
 export const SEQUENCE_MAX = 1_000;
 
 /**
- * One pass of the sequencer: numbers committed events. The row lock on the feed elects the one
- * daemon that does it; another one answers 0 at once. Answers how many were numbered.
+ * One pass of the sequencer; returns how many events it numbered. The row lock on the feed elects
+ * one daemon; the others return 0 at once.
  */
 export async function sequence(db: Db): Promise<number> {
   return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));
 }
 
-/** A page of the feed: webhook bodies in order, and the cursor after the last one. */
+/** Webhook bodies in order, and the cursor after the last one. */
 export interface FeedPage {
   bodies: string[];
   cursor: string;
 }
 
 /**
- * Reads the feed after a cursor (the empty text: from the oldest kept).
- * @param types exact types or `group.*`; empty for all
+ * Reads the feed after a cursor; from the oldest retained event for the empty string.
+ * @param query.types exact types or `group.*`; empty for all
  * @throws Failure `invalid_cursor`, `cursor_expired`
  */
 export async function readFeed(
@@ -89,17 +86,20 @@ export async function readFeed(
 ): Promise<FeedPage> {
   const { cursor, types, limit } = query;
   if (!/^\d{0,18}$/.test(cursor))
-    throw new Failure('invalid_cursor', 'use the cursor of the last answer');
+    throw new Failure('invalid_cursor', 'use the next_cursor of the last response');
   const after = BigInt(cursor || '0');
   const { oldest, newest } = await store.feedBounds(db);
   if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
-  // With nothing kept at all, everything up to the newest number is gone.
+  // Without a retained event, everything up to the newest number has been pruned.
   if (cursor !== '' && after + 1n < (oldest ?? newest + 1n)) {
-    throw new Failure('cursor_expired', `events up to ${(oldest ?? newest + 1n) - 1n} are gone`);
+    throw new Failure(
+      'cursor_expired',
+      `events up to ${(oldest ?? newest + 1n) - 1n} have been pruned`,
+    );
   }
   const rows = await store.listFeed(db, { after, upTo: newest, types, limit });
   const last = rows.at(-1);
-  // A full page continues after its last row; a short one has seen everything there was.
-  const at = rows.length === limit && last ? last.seq : newest;
-  return { bodies: rows.map((row) => row.body), cursor: at.toString() };
+  // A full page continues after its last row; a short one has reached the newest event.
+  const next = rows.length === limit && last ? last.seq : newest;
+  return { bodies: rows.map((row) => row.body), cursor: next.toString() };
 }

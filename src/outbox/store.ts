@@ -1,55 +1,55 @@
-/** SQL of the outbox: subject counters, events, and the numbers of the feed. */
+/** SQL of the outbox: events, subject counters and the pull feed. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
-/** An event without its number. @property head its body up to that number */
 export interface EventRow {
   id: string;
   type: string;
   subject: string;
   occurredAt: Instant;
-  head: string;
+  /** The body up to the value of `subject_seq`. */
+  bodyPrefix: string;
 }
 
 /**
- * Writes events, each with the next number of its subject, and locks the subjects (in name order,
- * so that two producers never wait for each other in a circle). Answers number and body by id.
+ * Inserts events with the next numbers of their subjects; returns number and body by id. Locks the
+ * subjects in name order, so that concurrent producers cannot deadlock.
  */
 export async function insertEvents(
   tx: Tx,
   events: readonly EventRow[],
   recordedAt: Instant,
 ): Promise<Map<string, { subjectSeq: bigint; body: string }>> {
-  const rows = events.map(({ id, type, subject, occurredAt, head }, n) => {
-    return { n, id, type, subject, occurred_at: isoText(occurredAt), head };
+  const rows = events.map(({ id, type, subject, occurredAt, bodyPrefix }, n) => {
+    return { n, id, type, subject, occurred_at: isoText(occurredAt), body_prefix: bodyPrefix };
   });
-  const written = await tx.sql<{ id: string; subjectSeq: bigint; body: string }[]>`
+  const inserted = await tx.sql<{ id: string; subjectSeq: bigint; body: string }[]>`
     with x as materialized (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id text, type text,
-        subject text, occurred_at timestamptz, head text)
+        subject text, occurred_at timestamptz, body_prefix text)
     ), s as (
       insert into tallyhook.subjects as s (subject, last_seq)
       select subject, count(*) from x group by subject order by subject
       on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
       returning subject, last_seq
     ), e as (
-      select x.id, x.type, x.subject, x.occurred_at, x.head, s.last_seq + 1 - row_number()
+      select x.id, x.type, x.subject, x.occurred_at, x.body_prefix, s.last_seq + 1 - row_number()
         over (partition by x.subject order by x.n desc) as seq
       from x join s on s.subject = x.subject
     )
     insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
     select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)},
-      e.head || e.seq || '}}'
+      e.body_prefix || e.seq || '}}'
     from e
     returning id, subject_seq as "subjectSeq", body`;
-  return new Map(written.map(({ id, ...event }) => [id, event]));
+  return new Map(inserted.map(({ id, ...event }) => [id, event]));
 }
 
 /**
- * Numbers at most `limit` committed events; 0 when there is none or another daemon is at it. The
- * feed is locked by a statement of its own: one that locks and reads at once could still see events
- * as unnumbered that another daemon numbered just before it let go. Order is that of recording, and
- * within a subject that of its own numbers, also where the clocks of two daemons differ.
+ * Numbers at most `limit` committed events; returns 0 when there are none or another daemon holds
+ * the feed. The lock is a statement of its own: a statement that locks and reads at once may still
+ * see events as unnumbered that another daemon has just numbered. The order is that of recording,
+ * but never against `subject_seq`, even if the clocks of two daemons differ.
  */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
   const lock = () => tx.sql`
@@ -68,9 +68,9 @@ export async function numberEvents(tx: Tx, limit: number): Promise<number> {
       order by recorded_at, id limit ${limit}
     ), numbered as (
       update tallyhook.events e set seq = head.last_seq + f.n
-      from (select recorded_at, id, row_number() over (order by turn, subject_seq, id) as n
+      from (select recorded_at, id, row_number() over (order by ordered_at, subject_seq, id) as n
             from (select recorded_at, id, subject_seq,
-                max(recorded_at) over (partition by subject order by subject_seq) as turn
+                max(recorded_at) over (partition by subject order by subject_seq) as ordered_at
               from fresh) t) f, head
       where e.recorded_at = f.recorded_at and e.id = f.id
       returning e.seq
@@ -82,7 +82,7 @@ export async function numberEvents(tx: Tx, limit: number): Promise<number> {
   return rows[0]?.numbered ?? 0;
 }
 
-/** Committed events without a number, counted up to `max`, and when the oldest was recorded. */
+/** The number of unnumbered events, up to `max`, and when the oldest was recorded. */
 export async function countUnnumbered(
   db: Queryable,
   max: number,
@@ -94,7 +94,7 @@ export async function countUnnumbered(
   return rows[0] ?? { waiting: 0, since: null };
 }
 
-/** The oldest number still kept, and the newest given (0 before the first). */
+/** The oldest retained number and the newest assigned one (0 before the first). */
 export async function feedBounds(
   db: Queryable,
 ): Promise<{ oldest: bigint | undefined; newest: bigint }> {

@@ -1,7 +1,6 @@
 /**
- * Events as rows, committed with the change they tell of. Partitioned by `recorded_at` and pruned
- * by dropping partitions, so nothing here is unique across time; ids are UUIDv7 and unique by
- * making.
+ * Events, committed with the change they announce. The table is partitioned by `recorded_at` and
+ * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7.
  */
 import { bigint, index, primaryKey, text } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
@@ -17,9 +16,7 @@ export const events = tallyhook.table(
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     occurredAt: instant('occurred_at').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /**
-     * The number in the pull feed: given after commit by the elected sequencer, gap-free from 1.
-     */
+    /** The number in the pull feed, gap-free from 1; assigned after the commit. */
     seq: bigint({ mode: 'bigint' }),
     /** The exact bytes of the webhook body. */
     body: text().notNull(),
@@ -32,13 +29,13 @@ export const events = tallyhook.table(
   ],
 );
 
-/** The last number given to each subject's events. */
+/** The last event number of each subject. */
 export const subjects = tallyhook.table('subjects', {
   subject: text().primaryKey(),
   lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),
 });
 
-/** One row: the last number of the pull feed. */
+/** One row: the last number of the pull feed. Its lock elects the sequencer. */
 export const feed = tallyhook.table('feed', {
   name: text().primaryKey(),
   lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),

@@ -1,12 +1,11 @@
-/** An outbox over a clone of the database, and events that say nothing but where they belong. */
+/** An outbox on a test database, and drafts that differ only in their subject. */
 import type { Db } from '../../src/db/connect.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
-import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
+import { type FanOut, makeOutbox, sequence } from '../../src/outbox/outbox.ts';
 
-/** An event of that subject. */
 export function draft(subject: string, more: Partial<EventDraft> = {}): EventDraft {
   return {
     type: 'endpoint.test',
@@ -17,17 +16,20 @@ export function draft(subject: string, more: Partial<EventDraft> = {}): EventDra
   } as EventDraft;
 }
 
-/** Emits in a transaction of its own. */
 export function openOutbox(db: Db, clock: Clock, fanOut: FanOut = async () => {}) {
   const outbox = makeOutbox({ clock, ids: makeIds(clock, systemRandom), fanOut });
+  const emitDrafts = (...drafts: EventDraft[]) => db.begin((tx) => outbox.emit(tx, drafts));
   return {
     outbox,
-    emit: (...subjects: string[]) =>
-      db.begin((tx) =>
-        outbox.emit(
-          tx,
-          subjects.map((subject) => draft(subject)),
-        ),
-      ),
+    emitDrafts,
+    /** Emits an event per subject, in a transaction of its own. */
+    emit: (...subjects: string[]) => emitDrafts(...subjects.map((subject) => draft(subject))),
   };
+}
+
+/** Numbers events until none is left; returns how many. */
+export async function numberAll(db: Db): Promise<number> {
+  let sum = 0;
+  for (let done = await sequence(db); done > 0; done = await sequence(db)) sum += done;
+  return sum;
 }
