@@ -72,7 +72,7 @@ function batchedLastSeen(db: Db): (name: string) => Promise<LastSeen | undefined
         return new Map(
           found.map((row) => [
             row.name,
-            { name: row.name, at: row.last_started_at, seen: row.last_seen },
+            { name: row.name, at: row.lastStartedAt, seen: row.lastSeen },
           ]),
         );
       });

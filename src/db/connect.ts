@@ -145,6 +145,8 @@ function openPool(options: ConnectOptions): postgres.Sql {
       ...(options.role ? { role: options.role } : {}),
     },
     types: VALUE_TYPES as never,
+    // Rows have the column's name in camel case; an alias is needed only where names differ.
+    transform: { column: { from: postgres.toCamel } },
   });
 }
 

@@ -75,7 +75,7 @@ export async function listAccounts(
   page: { after?: bigint; limit: number },
 ): Promise<Account[]> {
   return db.sql<Account[]>`
-    select id, name, kind, asset, balance, version, opened_at as "openedAt"
+    select id, name, kind, asset, balance, version, opened_at
     from tallyhook.accounts where id > ${(page.after ?? 0n).toString()}::bigint
     order by id limit ${page.limit}`;
 }
@@ -110,12 +110,12 @@ export async function listTransactions(
         }
       order by t.id desc limit ${filter.limit}
     )
-    select t.id, t.batch_id as "batchId", t.kind, t.operation_id as "operationId",
-      t.posting_request_id as "postingRequestId", t.reverses, t.reason_type as "reasonType", t.reference,
-      t.tx_app_no as "txAppNo", t.tx_log_no as "txLogNo", t.requested_by as "requestedBy",
-      t.effective_at as "effectiveAt", t.effective_basis as "effectiveBasis",
-      t.recorded_at as "recordedAt", a.name as account, e.amount,
-      e.balance_after as "balanceAfter", e.version
+    select t.id, t.batch_id, t.kind, t.operation_id,
+      t.posting_request_id, t.reverses, t.reason_type, t.reference,
+      t.tx_app_no, t.tx_log_no, t.requested_by,
+      t.effective_at, t.effective_basis,
+      t.recorded_at, a.name as account, e.amount,
+      e.balance_after, e.version
     from page p
     join tallyhook.transactions t on t.id = p.id
     join tallyhook.entries e on e.transaction_id = t.id

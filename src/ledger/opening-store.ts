@@ -18,7 +18,7 @@ export async function openingsOf(
     .flatMap((key) => (key.startsWith('wallet:') ? [key.replace('wallet:', 'opening:')] : []));
   if (ids.length === 0) return new Map();
   const rows = await db.sql<Opening[]>`
-    select account, seen_at as "seenAt", effective_at as "effectiveAt"
+    select account, seen_at, effective_at
     from tallyhook.posting_requests
     where id = any(${ids}::text[]) and seen_at is not null and problem is null`;
   return new Map(rows.map((row) => [accountKey(row.account), row]));
@@ -39,7 +39,7 @@ export async function listOverlooked(
   // Openings are few. Fenced, so that each step goes by its index also while the tables are young
   // and the planner would rather read them whole.
   return tx.sql<Overlooked[]>`
-    select w.id as "postingRequestId", t.operation_id as "operationId", t.posting,
+    select w.id as "postingRequestId", t.operation_id, t.posting,
       sum(e.amount) as amount
     from jsonb_to_recordset(${asJson(openings)}::jsonb)
       as w(id text, account text, at timestamptz, version bigint)

@@ -26,8 +26,8 @@ export async function listMovements(
   const { sql } = db;
   const { before } = page;
   return sql<Movement[]>`
-    select id, kind, from_addr as "fromAddr", to_addr as "toAddr", tx_hash as "txHash",
-      operation_id as "operationId", effective_at as "effectiveAt", recorded_at as "recordedAt"
+    select id, kind, from_addr, to_addr, tx_hash,
+      operation_id, effective_at, recorded_at
     from tallyhook.nft_movements
     where contract_id = ${token.contractId.toString()}::numeric
       and token_id = ${token.tokenId.toString()}::numeric

@@ -44,9 +44,9 @@ export async function listPostingRequestsDue(tx: Tx, limit: number): Promise<Pos
   const rows = await tx.sql<
     (PostingRequest & { seenAt: Instant | null; seenVersion: bigint | null })[]
   >`
-    select id, kind, account, counter, amount, effective_at as "effectiveAt",
-      effective_basis as "effectiveBasis", requested_by as "requestedBy", reason, reverses,
-      seen_at as "seenAt", seen_version as "seenVersion"
+    select id, kind, account, counter, amount, effective_at,
+      effective_basis, requested_by, reason, reverses,
+      seen_at, seen_version
     from tallyhook.posting_requests w
     where posted_at is null and problem is null and (reverses is null or not exists (
       select from tallyhook.posting_requests r
@@ -83,10 +83,10 @@ export async function listStanding(
 
 interface StandingRow {
   id: bigint;
-  operation_id: string | null;
-  posting_request_id: string | null;
-  effective_at: Instant;
-  effective_basis: string;
+  operationId: string | null;
+  postingRequestId: string | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
   name: string;
   amount: bigint;
 }
@@ -97,10 +97,10 @@ function foldStanding(rows: readonly StandingRow[]): Standing[] {
   for (const row of rows) {
     const posted = found.get(row.id) ?? {
       transactionId: row.id,
-      operationId: row.operation_id,
-      postingRequestId: row.posting_request_id,
-      effectiveAt: row.effective_at,
-      effectiveBasis: row.effective_basis,
+      operationId: row.operationId,
+      postingRequestId: row.postingRequestId,
+      effectiveAt: row.effectiveAt,
+      effectiveBasis: row.effectiveBasis,
       legs: [],
     };
     posted.legs.push({ account: row.name, amount: row.amount });

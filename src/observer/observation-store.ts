@@ -33,10 +33,10 @@ export interface ObserverBacklog {
   targets: number;
   /** Objects whose look is due, and since when the first. */
   due: number;
-  due_since: Instant | null;
+  dueSince: Instant | null;
   /** Looks that nobody judged yet, and when the first of them started. */
   unprocessed: number;
-  unprocessed_since: Instant | null;
+  unprocessedSince: Instant | null;
 }
 
 export async function countBacklog(
@@ -55,7 +55,5 @@ export async function countBacklog(
       (select count(*)::int as count, min(started_at) as since from (
         select started_at from tallyhook.observations where processed_at is null
         order by started_at limit ${max}) x) j`;
-  return (
-    rows[0] ?? { targets: 0, due: 0, due_since: null, unprocessed: 0, unprocessed_since: null }
-  );
+  return rows[0] ?? { targets: 0, due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
 }

@@ -230,7 +230,7 @@ async function poll(parts: Deps, target: store.DueTarget): Promise<string | null
   if (target.kind === 'scan') return scanOn(parts, target);
   const { upstream, settings } = parts;
   const signal = AbortSignal.timeout(settings.pollTimeoutMs);
-  const { contract_id: contract, token_id: token, addr } = target;
+  const { contractId: contract, tokenId: token, addr } = target;
   const seen =
     target.kind === 'wallet'
       ? await upstream.account(must(addr, 'address'), 'pending', signal)

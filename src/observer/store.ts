@@ -8,8 +8,8 @@ export interface DueTarget {
   name: string;
   kind: 'wallet' | 'token' | 'contract' | 'scan';
   addr: string | null;
-  contract_id: bigint | null;
-  token_id: bigint | null;
+  contractId: bigint | null;
+  tokenId: bigint | null;
   failures: number;
 }
 
@@ -65,15 +65,15 @@ export async function scheduleOpen(
 /** Adds objects; the first spelling and an earlier due time stand. */
 export async function addObjects(
   db: Queryable,
-  targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contract_id' | 'token_id'>[],
+  targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'>[],
   now: Instant,
 ): Promise<void> {
   await db.sql`
     insert into tallyhook.targets (name, kind, addr, contract_id, token_id, weight, next_poll_at,
       added_at)
-    select name, kind, addr, contract_id, token_id, 1, ${isoText(now)}, ${isoText(now)}
+    select name, kind, addr, "contractId", "tokenId", 1, ${isoText(now)}, ${isoText(now)}
     from jsonb_to_recordset(${asJson(targets)}::jsonb)
-      as x(name text, kind text, addr text, contract_id numeric, token_id numeric)
+      as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
     on conflict (name) do nothing`;
 }
 
@@ -174,8 +174,8 @@ export async function expedite(db: Queryable, name: string, at: Instant): Promis
 export async function lastSeen(
   db: Queryable,
   names: readonly string[],
-): Promise<{ name: string; last_started_at: Instant | null; last_seen: Json }[]> {
-  return db.sql<{ name: string; last_started_at: Instant | null; last_seen: Json }[]>`
+): Promise<{ name: string; lastStartedAt: Instant | null; lastSeen: Json }[]> {
+  return db.sql<{ name: string; lastStartedAt: Instant | null; lastSeen: Json }[]>`
     select name, last_started_at, last_seen from tallyhook.targets
     where name = any(${names as string[]}::text[]) and last_seen is not null`;
 }
@@ -191,8 +191,8 @@ export interface StoredObservation {
   id: string;
   target: string;
   kind: 'wallet' | 'token' | 'scan';
-  started_at: Instant;
-  ended_at: Instant;
+  startedAt: Instant;
+  endedAt: Instant;
   result: 'seen' | 'absent' | 'inconclusive';
   cause: string | null;
   record: Json;
@@ -208,12 +208,12 @@ export async function listUnprocessed(db: Queryable, limit: number): Promise<Sto
 /** Marks a look as judged; false when somebody else was quicker. */
 export async function markProcessed(
   tx: Tx,
-  observation: Pick<StoredObservation, 'id' | 'started_at'>,
+  observation: Pick<StoredObservation, 'id' | 'startedAt'>,
   now: Instant,
 ): Promise<boolean> {
   const rows = await tx.sql`
     update tallyhook.observations set processed_at = ${isoText(now)}
-    where started_at = ${isoText(observation.started_at)} and id = ${observation.id} and processed_at is null
+    where started_at = ${isoText(observation.startedAt)} and id = ${observation.id} and processed_at is null
     returning 1 as one`;
   return rows.length === 1;
 }

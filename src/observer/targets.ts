@@ -23,7 +23,7 @@ export function toObject(ref: TargetRef) {
     name: targetName(ref),
     kind: ref.kind,
     addr: ref.kind === 'wallet' ? ref.addr : null,
-    contract_id: ref.kind === 'wallet' ? null : ref.contractId,
-    token_id: ref.kind === 'token' ? ref.tokenId : null,
+    contractId: ref.kind === 'wallet' ? null : ref.contractId,
+    tokenId: ref.kind === 'token' ? ref.tokenId : null,
   };
 }

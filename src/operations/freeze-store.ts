@@ -21,8 +21,8 @@ export interface Freeze {
 }
 
 function columns(sql: Sql) {
-  return sql`id, frozen_at as "frozenAt", frozen_by as "frozenBy", reason,
-    released_at as "releasedAt", released_by as "releasedBy", release_reason as "releaseReason"`;
+  return sql`id, frozen_at, frozen_by, reason,
+    released_at, released_by, release_reason`;
 }
 
 /** The freeze that stands, if any. */

@@ -17,8 +17,8 @@ export interface Send {
 /** The sends of an operation, in their order. */
 export async function listSends(db: Queryable, operationId: string): Promise<Send[]> {
   return db.sql<Send[]>`
-    select n::int as n, started_at as "startedAt", deadline_at as "deadlineAt",
-      daemon_id as "daemonId", after
+    select n::int as n, started_at, deadline_at,
+      daemon_id, after
     from tallyhook.sends where operation_id = ${operationId} order by n limit 1000`;
 }
 

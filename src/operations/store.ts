@@ -33,7 +33,7 @@ export async function findByIdempotencyKey(
   key: string,
 ): Promise<KeyedOperation | undefined> {
   type Row = Operation & { fingerprint: string } & {
-    [P in keyof StoredAnswer as `answer_${P}`]: StoredAnswer[P];
+    [P in keyof StoredAnswer as `answer${Capitalize<P>}`]: StoredAnswer[P];
   };
   const rows = await db.sql<Row[]>`
     select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers,
@@ -42,18 +42,18 @@ export async function findByIdempotencyKey(
     where o.owner = ${owner} and o.idempotency_key = ${key} and o.key_held`;
   const row = rows[0];
   if (!row) return undefined;
-  const { fingerprint, answer_status, answer_headers, answer_body, ...operation } = row;
+  const { fingerprint, answerStatus, answerHeaders, answerBody, ...operation } = row;
   return {
     operation,
     fingerprint,
-    answer: { status: answer_status, headers: answer_headers, body: answer_body },
+    answer: { status: answerStatus, headers: answerHeaders, body: answerBody },
   };
 }
 
 /** One row of an operation's history. */
 export interface Transition {
-  from_state: string | null;
-  to_state: string;
+  fromState: string | null;
+  toState: string;
   at: Instant;
   cause: string;
   evidence: Json;

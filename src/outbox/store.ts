@@ -41,7 +41,7 @@ export async function insertEvents(
     select e.id, e.type, e.subject, e.seq, e.occurred_at, ${isoText(recordedAt)},
       e.body_prefix || e.seq || '}}'
     from e
-    returning id, subject_seq as "subjectSeq", body`;
+    returning id, subject_seq, body`;
   return new Map(inserted.map(({ id, ...event }) => [id, event]));
 }
 

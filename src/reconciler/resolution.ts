@@ -88,7 +88,7 @@ export async function takeEvidence(
     return [];
   }
   // Overlapping looks are one look: they neither agree nor contradict.
-  if (said.startedAt <= earlier.seen_at) return [];
+  if (said.startedAt <= earlier.seenAt) return [];
   const evidence = {
     ...{ basis: said.basis, first: earlier.evidence, second: said.evidence },
     ...(said.outcome === 'executed' ? shownAfter(context, operation, earlier) : {}),
@@ -111,7 +111,7 @@ export async function takeEvidence(
       txHash: said.txHash ?? null,
       tokenId: said.tokenId ?? null,
       ...(said.outcome === 'executed'
-        ? { effectiveAt: earlier.seen_at, effectiveBasis: 'observed' }
+        ? { effectiveAt: earlier.seenAt, effectiveBasis: 'observed' }
         : {}),
     },
   ]);
@@ -127,7 +127,7 @@ export async function takeEvidence(
 function shownAfter(
   { availableSince }: Context,
   { sentAt }: Operation,
-  { seen_at: seenAt }: Candidate,
+  { seenAt }: Candidate,
 ): { shown_after_ms?: number } {
   if (sentAt === null || availableSince > sentAt) return {};
   return { shown_after_ms: Math.max(0, seenAt - sentAt) };
@@ -141,12 +141,12 @@ function tokenIn(evidence: Json): Json | undefined {
 
 function candidateOf(operation: Operation, said: Said): Candidate {
   return {
-    operation_id: operation.id,
+    operationId: operation.id,
     outcome: said.outcome,
     basis: said.basis,
     evidence: said.evidence,
-    seen_at: said.endedAt,
-    observation_started_at: said.startedAt,
+    seenAt: said.endedAt,
+    observationStartedAt: said.startedAt,
   };
 }
 

@@ -16,21 +16,21 @@ export interface Token extends TokenState {
 }
 
 interface TokenRow {
-  contract_id: bigint;
-  token_id: bigint;
+  contractId: bigint;
+  tokenId: bigint;
   owner: string | null;
   creator: string | null;
   uri: string | null;
   metadata: string | null;
-  extra_data: string | null;
+  extraData: string | null;
   status: number | null;
   locked: number | null;
-  last_tx_hash: string | null;
-  created_text: string | null;
-  owned_text: string | null;
-  observed_at: Instant;
+  lastTxHash: string | null;
+  createdText: string | null;
+  ownedText: string | null;
+  observedAt: Instant;
   presence: 'present' | 'absent';
-  absent_since: Instant | null;
+  absentSince: Instant | null;
 }
 
 function tokenColumns(sql: Sql) {
@@ -40,21 +40,21 @@ function tokenColumns(sql: Sql) {
 
 function toToken(row: TokenRow): Token {
   return {
-    contractId: row.contract_id,
-    tokenId: row.token_id,
+    contractId: row.contractId,
+    tokenId: row.tokenId,
     owner: row.owner,
     creator: row.creator,
     uri: row.uri,
     metadata: row.metadata,
-    extraData: row.extra_data,
+    extraData: row.extraData,
     status: row.status,
     locked: row.locked,
-    lastTxHash: row.last_tx_hash,
-    createdText: row.created_text,
-    ownedText: row.owned_text,
-    observedAt: row.observed_at,
+    lastTxHash: row.lastTxHash,
+    createdText: row.createdText,
+    ownedText: row.ownedText,
+    observedAt: row.observedAt,
     presence: row.presence,
-    absentSince: row.absent_since,
+    absentSince: row.absentSince,
   };
 }
 
@@ -107,12 +107,12 @@ export async function saveToken(tx: Tx, token: Token): Promise<void> {
 
 /** What one look said of an unknown outcome, waiting for a later look to agree. */
 export interface Candidate {
-  operation_id: string;
+  operationId: string;
   outcome: 'executed' | 'not_executed';
   basis: string;
   evidence: Json;
-  seen_at: Instant;
-  observation_started_at: Instant;
+  seenAt: Instant;
+  observationStartedAt: Instant;
 }
 
 export async function findCandidate(
@@ -131,9 +131,9 @@ export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void>
   await tx.sql`
     insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at,
       observation_started_at)
-    values (${candidate.operation_id}, ${candidate.outcome}, ${candidate.basis},
-      ${asJson(candidate.evidence)}::jsonb, ${isoText(candidate.seen_at)},
-      ${isoText(candidate.observation_started_at)})
+    values (${candidate.operationId}, ${candidate.outcome}, ${candidate.basis},
+      ${asJson(candidate.evidence)}::jsonb, ${isoText(candidate.seenAt)},
+      ${isoText(candidate.observationStartedAt)})
     on conflict (operation_id) do update set outcome = excluded.outcome, basis = excluded.basis,
       evidence = excluded.evidence, seen_at = excluded.seen_at,
       observation_started_at = excluded.observation_started_at`;

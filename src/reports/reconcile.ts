@@ -27,7 +27,7 @@ export async function reconcile(
 ): Promise<ReconciliationContent> {
   const { from, to, now, limits } = given;
   const cutOff = await ledger.readCutOff({ tx });
-  const asOf = Math.max(Math.min(to, now), cutOff.known_at ?? 0);
+  const asOf = Math.max(Math.min(to, now), cutOff.knownAt ?? 0);
   const q = questionOf(tx, { from, to, asOf, limits });
   const findings = makeFindings(asOf, limits.listMax);
   const books = await tieLedger(q, findings, cutOff);
@@ -37,7 +37,7 @@ export async function reconcile(
   findings.take(await wallets.listDriftsOpen(q));
   findings.take(await wallets.listUncovered(q));
   const { breaks, openItems } = findings.lists();
-  const { gapless: _, known_at, ...counts } = cutOff;
+  const { gapless: _, knownAt: known_at, ...counts } = cutOff;
   return {
     format: 1,
     headline: headlineOf(breaks.total),
@@ -72,7 +72,7 @@ function headlineOf(breaks: number): string {
 
 async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff) {
   const { batch, transactions } = cutOff;
-  const since = cutOff.known_at;
+  const since = cutOff.knownAt;
   const find = (
     kind: 'numbering_gap' | 'trial_balance_off',
     amount: bigint | null,
@@ -95,7 +95,7 @@ async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff)
   return {
     movements: {
       total: movements[0]?.total ?? 0,
-      listed: movements.map(({ kind, reason_type, operations, amount, fees }) => ({
+      listed: movements.map(({ kind, reasonType: reason_type, operations, amount, fees }) => ({
         kind,
         reason_type,
         operations,
@@ -103,7 +103,7 @@ async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff)
         fees: decimalText(fees),
       })),
     },
-    fees: decimalText(movements[0]?.all_fees ?? 0n),
+    fees: decimalText(movements[0]?.allFees ?? 0n),
     trial_balance: {
       accounts: kinds.reduce((sum, { accounts }) => sum + accounts, 0),
       debit: decimalText(debit),
@@ -118,7 +118,16 @@ async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff)
 }
 
 function rollForwardOf(row: ledger.SumsRow): RollForward {
-  const { name, accounts, opening, prior_period, incoming, outgoing, fees, closing } = row;
+  const {
+    name,
+    accounts,
+    opening,
+    priorPeriod: prior_period,
+    incoming,
+    outgoing,
+    fees,
+    closing,
+  } = row;
   return {
     name,
     accounts,
@@ -165,7 +174,7 @@ async function tieTokens(q: Question, findings: Findings) {
   return {
     supply: {
       total: supply[0]?.total ?? 0,
-      listed: supply.map(({ total: _, contract_id, ...counts }) => ({
+      listed: supply.map(({ total: _, contractId: contract_id, ...counts }) => ({
         contract_id: contract_id.toString(),
         ...counts,
       })),
@@ -174,7 +183,7 @@ async function tieTokens(q: Question, findings: Findings) {
   };
 }
 
-function driftOf({ up_count, up, down_count, down }: wallets.DriftSums) {
+function driftOf({ upCount: up_count, up, downCount: down_count, down }: wallets.DriftSums) {
   return {
     up: { count: up_count, amount: up.toString() },
     down: { count: down_count, amount: down.toString() },

@@ -27,8 +27,8 @@ export interface Report extends ReportHead {
 }
 
 function headColumns(sql: Sql) {
-  return sql`id, kind, period_from as "periodFrom", period_to as "periodTo", known_at as "knownAt",
-    requested_by as "requestedBy", verdict, breaks, hash, created_at as "createdAt"`;
+  return sql`id, kind, period_from, period_to, known_at,
+    requested_by, verdict, breaks, hash, created_at`;
 }
 
 /** Adds a report; false when the schedule has made one of this kind and period already. */

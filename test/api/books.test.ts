@@ -82,8 +82,10 @@ describe('A wallet', () => {
       from finance_v1.wallet_positions where status is not null order by lower(addr)`;
     expect(rows.length).toBe(2);
     for (const [n, row] of rows.entries())
-      for (const [name, value] of Object.entries(row))
-        expect({ [name]: body.data[n]?.[name] }).toEqual({ [name]: String(value) });
+      for (const [column, value] of Object.entries(row)) {
+        const field = column.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+        expect({ [field]: body.data[n]?.[field] }).toEqual({ [field]: String(value) });
+      }
   });
 
   test('has a statement of its entries, and the looks at it', async () => {

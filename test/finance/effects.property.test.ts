@@ -88,9 +88,9 @@ test('tallyhook.effects says of any write what legsOf says', async () => {
             "toAddr", "operationNo", amount, "feeAmount", now()
           from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, "fromAddr" text,
             "toAddr" text, "operationNo" numeric, amount numeric, "feeAmount" numeric)`;
-        const legs = await sql<(Leg & { operation_id: string })[]>`
+        const legs = await sql<(Leg & { operationId: string })[]>`
           select operation_id, account, amount from tallyhook.effects`;
-        for (const { operation_id: id, ...leg } of legs)
+        for (const { operationId: id, ...leg } of legs)
           found.set(id, [...(found.get(id) ?? []), leg]);
         throw undo;
       });

@@ -51,16 +51,16 @@ describe('Balances', () => {
     const balances = await read('balances');
     const journal = await read('journal');
     expect(balances).toHaveLength(6);
-    for (const { account, balance, last_seq } of balances) {
+    for (const { account, balance, lastSeq } of balances) {
       const own = journal.filter((row) => row.account === account);
       expect(own.reduce((total, row) => total + BigInt(String(row.amount)), 0n)).toBe(balance);
-      const last = own.find(({ seq }) => seq === last_seq);
-      expect(last ? last.balance_after : 0n).toBe(balance);
+      const last = own.find(({ seq }) => seq === lastSeq);
+      expect(last ? last.balanceAfter : 0n).toBe(balance);
     }
     const transactions = await listTransactions(world.db, { limit: 100 });
     expect(journal).toHaveLength(transactions.flatMap(({ entries }) => entries).length);
     expect(journal).toContainEqual(
-      expect.objectContaining({ kind: 'give', tx_log_no: HUGE, reason_type: 'welcome' }),
+      expect.objectContaining({ kind: 'give', txLogNo: HUGE, reasonType: 'welcome' }),
     );
   });
 });
@@ -70,10 +70,10 @@ test('A statement runs from opening to closing in the order of effect', async ()
     `wallet_statement('${addr(2).toUpperCase()}', '${isoText(START)}', null)`,
   );
   expect(
-    rows.map(({ kind, amount, balance_after, counterparty }) => [
+    rows.map(({ kind, amount, balanceAfter, counterparty }) => [
       kind,
       amount,
-      balance_after,
+      balanceAfter,
       counterparty,
     ]),
   ).toEqual([
@@ -117,34 +117,34 @@ test('A position shows what is unposted, in flight, unknown and adrift', async (
     addr: addr(1),
     status: 1,
     opened: true,
-    ledger_balance: 150n,
+    ledgerBalance: 150n,
     unposted: 10n,
-    in_flight: -21n,
+    inFlight: -21n,
     unknown: 1n,
-    best_case: 164n,
-    worst_case: 136n,
-    observed_balance: 150n,
-    observed_at: START + 12 * HOUR + 1,
-    ledger_at_observation: 150n,
+    bestCase: 164n,
+    worstCase: 136n,
+    observedBalance: 150n,
+    observedAt: START + 12 * HOUR + 1,
+    ledgerAtObservation: 150n,
     drift: -2n,
   });
   expect(rows.find((row) => row.addr === addr(6))).toMatchObject({
     opened: false,
-    ledger_balance: 0n,
-    in_flight: 20n,
+    ledgerBalance: 0n,
+    inFlight: 20n,
     unknown: 3n,
-    observed_balance: null,
+    observedBalance: null,
   });
 });
 
 test('Executed writes without a number are listed, others are not', async () => {
   const id = await world.operation({ state: 'executed', to_addr: addr(6) });
   const rows = await read('operations_without_tx_number');
-  const mine = rows.map(({ operation_id }) => operation_id);
+  const mine = rows.map(({ operationId }) => operationId);
   expect(mine).toContain(id);
   const all = await read('operations');
-  const numbered = all.filter((row) => row.tx_log_no !== null || row.outcome !== 'executed');
-  expect(numbered.filter(({ operation_id }) => mine.includes(operation_id))).toEqual([]);
+  const numbered = all.filter((row) => row.txLogNo !== null || row.outcome !== 'executed');
+  expect(numbered.filter(({ operationId }) => mine.includes(operationId))).toEqual([]);
 });
 
 test.each([
@@ -164,28 +164,28 @@ test.each([
     closed_at: since,
   });
   const ageing = await read('drifts_ageing');
-  expect(ageing.find(({ drift_id }) => drift_id === id)).toMatchObject({ bucket, closed_at: null });
-  expect(ageing.some(({ drift_id }) => drift_id === gone)).toBe(false);
+  expect(ageing.find(({ driftId }) => driftId === id)).toMatchObject({ bucket, closedAt: null });
+  expect(ageing.some(({ driftId }) => driftId === gone)).toBe(false);
   const all = await read('drifts');
-  expect(all.find(({ drift_id }) => drift_id === gone)).toMatchObject({ bucket: '<15 min' });
+  expect(all.find(({ driftId }) => driftId === gone)).toMatchObject({ bucket: '<15 min' });
 });
 
 test('Coverage counts every wallet in scope once', async () => {
   const [row] = await read('coverage');
   // Wallets 1 and 2 were looked at long ago; 8 has entries and was never looked at.
-  expect(row).toMatchObject({ in_scope: 3n, checked: 0n, stale: 3n });
+  expect(row).toMatchObject({ inScope: 3n, checked: 0n, stale: 3n });
   const now = 'observed_at = now()';
   await world.sql(`update tallyhook.wallets set ${now} where addr = '${addr(1)}'`);
-  expect((await read('coverage'))[0]).toMatchObject({ in_scope: 3n, checked: 1n, stale: 2n });
+  expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 1n, stale: 2n });
   const never = { name: STALE_AFTER_FACT, value: '1e12', set_at: isoText(START) };
   await world.insert('installation', never);
-  expect((await read('coverage'))[0]).toMatchObject({ in_scope: 3n, checked: 2n, stale: 1n });
+  expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 2n, stale: 1n });
 });
 
 test('Reports are listed with their verdict', async () => {
   const { id, breaks } = await world.report();
   const rows = await read('reports');
   expect(rows).toEqual([
-    expect.objectContaining({ report_id: id, verdict: 'breaks', breaks, chain_head: null }),
+    expect.objectContaining({ reportId: id, verdict: 'breaks', breaks, chainHead: null }),
   ]);
 });

@@ -34,8 +34,8 @@ const operationOf = ({ headers }: Awaited<ReturnType<typeof give>>) =>
 
 interface Row {
   state: string;
-  key_held: boolean;
-  tx_log_no: bigint | null;
+  keyHeld: boolean;
+  txLogNo: bigint | null;
   reference: string | null;
   sends: number;
 }
@@ -60,8 +60,8 @@ describe('A write', () => {
     expect(answered.headers['tallyhook-outcome']).toBe('accepted');
     expect(await rowOf(operationOf(answered))).toEqual({
       state: 'accepted',
-      key_held: false,
-      tx_log_no: 9007199254740993n,
+      keyHeld: false,
+      txLogNo: 9007199254740993n,
       reference: 'order 7',
       sends: 1,
     });
@@ -106,7 +106,7 @@ describe('A write', () => {
     const header = { 'idempotency-key': freshKey() };
     const first = await give(nowhere, header);
     expect(first).toMatchObject({ status: 502, json: { code: 'upstream_not_reached' } });
-    expect(await rowOf(operationOf(first))).toMatchObject({ state: 'rejected', key_held: false });
+    expect(await rowOf(operationOf(first))).toMatchObject({ state: 'rejected', keyHeld: false });
     const second = await give(nowhere, header);
     expect(operationOf(second)).not.toBe(operationOf(first));
     expect(second.headers['idempotency-replayed']).toBeUndefined();

@@ -178,10 +178,10 @@ export async function faultsOf(owner: Db): Promise<Record<string, number>> {
 export const NO_FAULTS = {
   unbalanced: 0,
   adrift: 0,
-  broken_runs: 0,
-  wrong_versions: 0,
-  id_gaps: 0,
-  batch_gaps: 0,
-  not_rising: 0,
+  brokenRuns: 0,
+  wrongVersions: 0,
+  idGaps: 0,
+  batchGaps: 0,
+  notRising: 0,
   miscounted: 0,
 };

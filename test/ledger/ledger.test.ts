@@ -180,11 +180,11 @@ describe('The writer posts', () => {
     const rows = await database.db.sql`
       select kind, contract_id, token_id, from_addr, to_addr, operation_id, posting, tx_hash
       from tallyhook.nft_movements order by id`;
-    const same = { contract_id: 3n, token_id: 2n ** 64n, tx_hash: 'h' };
+    const same = { contractId: 3n, tokenId: 2n ** 64n, txHash: 'h' };
     expect([...rows]).toEqual([
-      { kind: 'mint', from_addr: null, to_addr: A, operation_id: 'op_1', posting: 1, ...same },
-      { kind: 'transfer', from_addr: A, to_addr: B, operation_id: 'op_2', posting: 1, ...same },
-      { kind: 'reversal', from_addr: B, to_addr: A, operation_id: 'op_2', posting: 2, ...same },
+      { kind: 'mint', fromAddr: null, toAddr: A, operationId: 'op_1', posting: 1, ...same },
+      { kind: 'transfer', fromAddr: A, toAddr: B, operationId: 'op_2', posting: 1, ...same },
+      { kind: 'reversal', fromAddr: B, toAddr: A, operationId: 'op_2', posting: 2, ...same },
     ]);
     expect(await listAccounts(database.db, { limit: 10 })).toEqual([]);
   });

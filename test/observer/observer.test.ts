@@ -76,7 +76,7 @@ describe('Looking', () => {
     expect(Math.abs(gap - 60_000)).toBeLessThanOrEqual(3_000);
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
     const [seen] = await lastSeen(database.db, [targetName(wallet)]);
-    expect(seen?.last_started_at).toBe(observation?.started_at);
+    expect(seen?.lastStartedAt).toBe(observation?.startedAt);
   });
 
   it('A wallet that is not there is absent, and no pre-image', async () => {
@@ -139,7 +139,7 @@ describe('Looking', () => {
     await observer.noteRead(wallet, seen(now + 200, 7n));
     await observer.noteRead(wallet, seen(now + 100, 5n));
     const [last] = await lastSeen(database.db, [targetName(wallet)]);
-    expect(last).toMatchObject({ last_started_at: now + 200, last_seen: { balance: 7 } });
+    expect(last).toMatchObject({ lastStartedAt: now + 200, lastSeen: { balance: 7 } });
     expect(await looksAt(wallet)).toHaveLength(3);
   });
 

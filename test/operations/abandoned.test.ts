@@ -77,9 +77,9 @@ describe('A send that nobody ends', () => {
 describe('A tx_log_no that came before', () => {
   const numbers = { txAppNo: 8n, txLogNo: 4711n };
   const problem = async (id: string) => {
-    const rows = await database.owner.sql<{ quarantine_reason: string | null }[]>`
+    const rows = await database.owner.sql<{ quarantineReason: string | null }[]>`
       select quarantine_reason from tallyhook.operations where id = ${id}`;
-    return rows[0]?.quarantine_reason;
+    return rows[0]?.quarantineReason;
   };
   const accepted = async (more: object) => {
     const id = await recorded(parts.operations);

@@ -166,7 +166,7 @@ describe('A move', () => {
         for (const to of path) await moved([move(id, to)]);
         const rows = await listTransitions(database.db, id);
         let state: string | null = null;
-        for (const { from_state, to_state } of rows) {
+        for (const { fromState: from_state, toState: to_state } of rows) {
           expect(from_state).toBe(state);
           if (from_state !== null) expect(statesBefore(to_state as State)).toContain(from_state);
           state = to_state;
@@ -186,9 +186,9 @@ describe('A move', () => {
       ),
     );
     const rows = (await listTransitions(database.db, id)).slice(3);
-    expect(rows.map(({ to_state }) => to_state)).toHaveLength(told.flat().length);
+    expect(rows.map(({ toState: to_state }) => to_state)).toHaveLength(told.flat().length);
     let state: string = 'unknown';
-    for (const { from_state, to_state } of rows) {
+    for (const { fromState: from_state, toState: to_state } of rows) {
       expect(from_state).toBe(state);
       state = to_state;
     }

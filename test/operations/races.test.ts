@@ -219,10 +219,10 @@ test('Of two answers with one number at once, one goes in the books', async () =
     const same = { txAppNo: 3n, txLogNo: BigInt(9_000 + round) };
     const said = (id: string) => conclusion(id, 'accepted', park.clock.now(), same);
     await Promise.all(ids.map((id, i) => of(i).conclude(said(id))));
-    const rows = await database.owner.sql<{ quarantine_reason: string | null }[]>`
+    const rows = await database.owner.sql<{ quarantineReason: string | null }[]>`
       select quarantine_reason from tallyhook.operations where id = any(${ids})
       order by quarantine_reason`;
-    expect(rows.map((row) => row.quarantine_reason)).toEqual(['repeated_tx_log_no', null]);
+    expect(rows.map((row) => row.quarantineReason)).toEqual(['repeated_tx_log_no', null]);
   }
 });
 
@@ -233,7 +233,7 @@ test('A number of another app is kept and stays out of the books', async () => {
   expect(concluded).toMatchObject({ state: 'accepted', txAppNo: 4n, txLogNo: 77n });
   const [row] = await database.owner.sql`
     select quarantine_reason from tallyhook.operations where id = ${id}`;
-  expect(row).toEqual({ quarantine_reason: 'foreign_tx_app_no' });
+  expect(row).toEqual({ quarantineReason: 'foreign_tx_app_no' });
 });
 
 test('One outcome said by many at once is one move and one event', async () => {
@@ -243,7 +243,7 @@ test('One outcome said by many at once is one move and one event', async () => {
   expect(new Set(told.map(({ state }) => state))).toEqual(new Set(['accepted']));
   const rows = await database.owner.sql`
     select to_state from tallyhook.transitions where operation_id = ${id} order by id`;
-  expect(rows.map((row) => row.to_state)).toEqual(['recorded', 'sending', 'accepted']);
+  expect(rows.map((row) => row.toState)).toEqual(['recorded', 'sending', 'accepted']);
   const events = await database.owner.sql`
     select type from tallyhook.events where subject = ${`operation:${id}`}`;
   expect(events).toHaveLength(1);

@@ -71,11 +71,11 @@ describe('Recording', () => {
       select o.request_body, s.n, s.daemon_id, s.deadline_at, s.after
       from tallyhook.operations o join tallyhook.sends s on s.operation_id = o.id
       where o.id = ${id}`;
-    expect(new Uint8Array(row?.request_body)).toEqual(body);
-    expect(row).toMatchObject({ n: 1, daemon_id: daemonId, after: null });
+    expect(new Uint8Array(row?.requestBody)).toEqual(body);
+    expect(row).toMatchObject({ n: 1, daemonId: daemonId, after: null });
     expect(await listTransitions(database.db, id)).toMatchObject([
-      { from_state: null, to_state: 'recorded' },
-      { from_state: 'recorded', to_state: 'sending' },
+      { fromState: null, toState: 'recorded' },
+      { fromState: 'recorded', toState: 'sending' },
     ]);
   });
 

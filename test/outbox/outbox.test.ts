@@ -20,7 +20,7 @@ afterAll(() => database.drop());
 
 interface Row {
   subject: string;
-  subject_seq: bigint;
+  subjectSeq: bigint;
   seq: bigint | null;
   body: string;
 }
@@ -37,7 +37,7 @@ it('Concurrent producers number the events of each subject from 1 without a gap'
     Array.from({ length: 60 }, (_, i) => emit(subjects[i % 3] ?? '', subjects[(i + 1) % 3] ?? '')),
   );
   for (const subject of subjects) {
-    const numbers = (await rowsOf(subject)).map((row) => row.subject_seq);
+    const numbers = (await rowsOf(subject)).map((row) => row.subjectSeq);
     expect(numbers.toSorted((a, b) => Number(a - b))).toEqual(upTo(40));
   }
 });
@@ -52,7 +52,7 @@ it('A transaction that fails leaves no event and no gap', async () => {
   });
   await expect(failed).rejects.toBe(boom);
   await emit('undone');
-  expect((await rowsOf('undone')).map((row) => row.subject_seq)).toEqual([1n, 2n]);
+  expect((await rowsOf('undone')).map((row) => row.subjectSeq)).toEqual([1n, 2n]);
 });
 
 it('A failing fan-out rolls the events back', async () => {
@@ -173,7 +173,7 @@ it('The events of a subject keep their order though the clock of one daemon is b
   await behind.emit('skew:a');
   await ahead.emit('skew:a');
   await numberAll(database.db);
-  const numbers = (await rowsOf('skew:a')).map(({ subject_seq }) => subject_seq);
+  const numbers = (await rowsOf('skew:a')).map(({ subjectSeq: subject_seq }) => subject_seq);
   expect(numbers).toEqual([1n, 2n, 3n]);
 });
 

@@ -25,12 +25,12 @@ describe('A drift', () => {
   it('It is suspected at first sight, opened by the second, and told once', async () => {
     const addr = await opened(100n);
     await rig.observation(addr, 107n);
-    expect(await rig.wallet(addr)).toMatchObject({ cause: 'suspected', suspected_amount: 7n });
+    expect(await rig.wallet(addr)).toMatchObject({ cause: 'suspected', suspectedAmount: 7n });
     expect(await rig.drifts(addr)).toEqual([]);
     expect(await rig.dueInMs({ kind: 'wallet', addr })).toBe(1_000);
     await rig.observation(addr, 107n);
     const [drift] = await rig.drifts(addr);
-    expect(drift).toMatchObject({ amount: 7n, state: 'open', closed_at: null });
+    expect(drift).toMatchObject({ amount: 7n, state: 'open', closedAt: null });
     for (let i = 0; i < 3; i++) await rig.observation(addr, 107n);
     expect(await rig.drifts(addr)).toHaveLength(1);
     expect(await rig.wallet(addr)).toMatchObject({ verdict: 'explained' });
@@ -53,7 +53,7 @@ describe('A drift', () => {
     await rig.observation(addr, 100n);
     expect(await rig.wallet(addr)).toMatchObject({
       verdict: 'explained',
-      suspected_amount: null,
+      suspectedAmount: null,
     });
     await rig.observation(addr, 107n);
     expect(await rig.drifts(addr)).toEqual([]);
@@ -173,7 +173,7 @@ describe('A write settles', () => {
     expect(await rig.stateOf(id)).toBe('accepted');
     expect(await rig.wallet(addr)).toMatchObject({
       verdict: 'explained',
-      suspected_amount: null,
+      suspectedAmount: null,
     });
   });
 });

@@ -109,19 +109,19 @@ function count(figures: Figures, { entry, operation, history }: Case): void {
   const { state, outcome } = operation;
   figures.recorded++;
   if (operation.ambiguous) figures.ambiguous++;
-  if (!history.some(({ to_state }) => to_state === 'unknown')) return;
+  if (!history.some(({ toState: to_state }) => to_state === 'unknown')) return;
   const kind = figures.byKind[entry.kind] ?? { unknown: 0, undecided: 0 };
   figures.byKind[entry.kind] = kind;
   figures.unknown++;
   kind.unknown++;
-  const left = history.find(({ to_state: to }) => to === 'undecided');
+  const left = history.find(({ toState: to }) => to === 'undecided');
   if (left) {
     figures.undecided++;
     kind.undecided++;
     const reason = `${entry.kind}: ${reasonOf(left.evidence)}`;
     figures.reasons[reason] = [...(figures.reasons[reason] ?? []), entry.name];
   } else if (outcome === 'open') figures.open++;
-  else if (history.some(({ to_state: to }) => to === 'accepted' || to === 'rejected'))
+  else if (history.some(({ toState: to }) => to === 'accepted' || to === 'rejected'))
     figures.answeredLate++;
   else if (outcome === 'executed' || state === 'failed') figures.executed++;
   else figures.notExecuted++;
@@ -176,7 +176,7 @@ function doubleClaim({ entry, operation }: Case, madeBy: Map<string, string>): s
 async function walletsIn({ db, users, books }: World): Promise<string[]> {
   const all = [...new Set([...users, ...books.operators.values()])];
   const known = await Promise.all(all.map((addr) => findWallet(db, addressKey(addr))));
-  return all.filter((_, i) => known[i]?.opened_at != null);
+  return all.filter((_, i) => known[i]?.openedAt != null);
 }
 
 /** Every difference has a name. */
@@ -198,8 +198,8 @@ async function walletWrongs(
     .map(({ operation }) => effectOn(operation, account, books))
     .filter((effect) => effect !== 0n);
   const wrong: string[] = [];
-  if (wallet?.observed_balance !== truth)
-    wrong.push(`${addr}: seen ${wallet?.observed_balance}, holds ${truth}`);
+  if (wallet?.observedBalance !== truth)
+    wrong.push(`${addr}: seen ${wallet?.observedBalance}, holds ${truth}`);
   if (open.length > 12) return wrong;
   const sums = new Set([0n]);
   for (const effect of open) for (const sum of [...sums]) sums.add(sum + effect);

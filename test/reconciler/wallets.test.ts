@@ -74,7 +74,7 @@ describe('The opening of a wallet', () => {
       await rig.observation(addr, 100n);
       gaps.push(await rig.dueInMs({ kind: 'wallet', addr }));
     }
-    expect(await rig.wallet(addr)).toMatchObject({ verdict: 'unopened', opened_at: null });
+    expect(await rig.wallet(addr)).toMatchObject({ verdict: 'unopened', openedAt: null });
     expect(await rig.drifts(addr)).toEqual([]);
     expect(gaps[0]).toBe(1_000);
     expect(gaps.at(-1)).toBeGreaterThan(4_000);
@@ -130,7 +130,7 @@ describe('Reads', () => {
     const stuck = await rig.put({ kind: 'wallet', addr: bad }, 'seen', { addr: bad });
     await rig.putObservation(addr, 107n);
     await expect(rig.judge()).rejects.toThrow();
-    expect(await rig.wallet(addr)).toMatchObject({ observed_balance: 107n });
+    expect(await rig.wallet(addr)).toMatchObject({ observedBalance: 107n });
     await database.owner.sql`delete from tallyhook.observations where id = ${stuck.id}`;
   });
 

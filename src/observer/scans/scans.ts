@@ -79,7 +79,7 @@ export async function scanSoon(
 /** One turn of a sweep that is due. */
 export async function takeTurn(parts: ScanDeps, target: DueTarget): Promise<ScanTurn> {
   const { db, clock } = parts;
-  const contractId = target.contract_id ?? 0n;
+  const contractId = target.contractId ?? 0n;
   const wanted = await store.listPostingRequests(db, contractId);
   if (wanted.length === 0) {
     await store.dropScan(db, target.name);
@@ -132,7 +132,7 @@ function readPage(
 ): Promise<Observation<TokenPage>> {
   const query = { ...(target.addr ? { creatorAddr: target.addr } : {}), page, perPage: PER_PAGE };
   const signal = AbortSignal.timeout(pollTimeoutMs);
-  return upstream.tokens(target.contract_id ?? 0n, query, 'unknown', signal);
+  return upstream.tokens(target.contractId ?? 0n, query, 'unknown', signal);
 }
 
 /** A page that did not come: the sweep goes on from there, or ends when it cannot. */
@@ -171,7 +171,7 @@ async function finish(
   await store.saveProgress(db, target.name, null, undefined);
   const { startedAt, endedAt, list, wanted, tokens, truncated, down } = progress;
   const record: ScanRecord & { down: boolean } = {
-    contractId: target.contract_id ?? 0n,
+    contractId: target.contractId ?? 0n,
     creator: target.addr,
     total: list?.total ?? '0',
     lastPage: list?.lastPage ?? 1,

@@ -12,7 +12,7 @@ export async function listPostingRequests(
   contractId: bigint,
 ): Promise<PostingRequest[]> {
   return db.sql<PostingRequest[]>`
-    select id, token_uri as "tokenUri", meta_data as "metaData" from tallyhook.operations
+    select id, token_uri, meta_data from tallyhook.operations
     where kind = 'mint_sequential' and state in ('sending', 'unknown') and settled_at is null
       and contract_id = ${contractId.toString()}::numeric and token_id is null
     order by recorded_at limit ${WANTED_MAX}`;

@@ -8,18 +8,18 @@ export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   const rows = await db.sql<
     {
       name: TrafficClass;
-      blocked_until: Instant | null;
+      blockedUntil: Instant | null;
       rate: number;
-      last_max: number | null;
-      throttled_at: Instant | null;
+      lastMax: number | null;
+      throttledAt: Instant | null;
     }[]
   >`select name, blocked_until, rate, last_max, throttled_at from tallyhook.quota`;
   return rows.map((row) => ({
     name: row.name,
-    blockedUntil: row.blocked_until,
+    blockedUntil: row.blockedUntil,
     rate: row.rate,
-    lastMax: row.last_max,
-    throttledAt: row.throttled_at,
+    lastMax: row.lastMax,
+    throttledAt: row.throttledAt,
   }));
 }
 
@@ -49,9 +49,9 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
  */
 export async function lockService(tx: Tx): Promise<Instant | undefined> {
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
-  const rows = await tx.sql<{ next_probe_at: Instant }[]>`
+  const rows = await tx.sql<{ nextProbeAt: Instant }[]>`
     select next_probe_at from tallyhook.service_state where name = 'upstream'`;
-  return rows[0]?.next_probe_at;
+  return rows[0]?.nextProbeAt;
 }
 
 /** The state of the service; undefined before the first probe. */
@@ -64,12 +64,12 @@ export async function findService(
       since: Instant;
       announced: Announced | null;
       failures: number;
-      next_probe_at: Instant;
+      nextProbeAt: Instant;
     }[]
   >`select state, since, announced, failures, next_probe_at from tallyhook.service_state
     where name = 'upstream'`;
   const row = rows[0];
-  return row && { ...row, nextProbeAt: row.next_probe_at };
+  return row && { ...row, nextProbeAt: row.nextProbeAt };
 }
 
 export async function saveService(

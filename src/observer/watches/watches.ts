@@ -38,13 +38,7 @@ export function makeWatching(given: { db: Db; clock: Clock; ids: Ids }): Watchin
       const now = clock.now();
       const rows = new Map<string, store.Watch>();
       for (const { ref, weight } of wishes) {
-        const {
-          name: target,
-          kind,
-          addr,
-          contract_id: contractId,
-          token_id: tokenId,
-        } = toObject(ref);
+        const { name: target, kind, addr, contractId, tokenId } = toObject(ref);
         const id = rows.get(target)?.id ?? ids.next('wat');
         const made = { createdAt: now, createdBy: owner };
         rows.set(target, { id, kind, target, addr, contractId, tokenId, weight, ...made });

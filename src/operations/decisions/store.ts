@@ -33,9 +33,9 @@ const DECISIONS_MAX = 1_000;
 /** The decisions of an operation, in their order. */
 export async function listDecisions(db: Queryable, operationId: string): Promise<Decision[]> {
   return db.sql<Decision[]>`
-    select operation_id as "operationId", n::int as n, outcome, reason,
-      proposed_by as "proposedBy", proposed_key as "proposedKey", proposed_at as "proposedAt",
-      approved_by as "approvedBy", approved_key as "approvedKey", approved_at as "approvedAt"
+    select operation_id, n::int as n, outcome, reason,
+      proposed_by, proposed_key, proposed_at,
+      approved_by, approved_key, approved_at
     from tallyhook.decisions where operation_id = ${operationId} order by n limit ${DECISIONS_MAX}`;
 }
 

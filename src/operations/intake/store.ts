@@ -124,7 +124,7 @@ export async function sumsOfKeys(
   upTo: Instant,
 ): Promise<Map<string, bigint>> {
   const rows = await db.sql<{ keyId: string; moved: bigint }[]>`
-    select o.key_id as "keyId", sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)) as moved
+    select o.key_id, sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)) as moved
     from tallyhook.operations o
     where o.key_id = any(${keyIds as string[]}::text[]) and o.amount is not null
       and o.recorded_at > ${isoText(after)} and o.recorded_at <= ${isoText(upTo)}

@@ -97,9 +97,9 @@ export async function sendQueued(
         ${given.epoch.toString()}::bigint, 'queued'
       from moved m
     )
-    select m.id, m.kind, m.owner, m.key_id as "keyId", m.idempotency_key as "idempotencyKey",
-      m.reference, m.method, m.path, m.content_type as "contentType", m.request_body as body,
-      m.send_deadline_at as "sendDeadlineAt", m.expires_at as "expiresAt"
+    select m.id, m.kind, m.owner, m.key_id, m.idempotency_key,
+      m.reference, m.method, m.path, m.content_type, m.request_body as body,
+      m.send_deadline_at, m.expires_at
     from moved m order by m.recorded_at, m.id`;
 }
 

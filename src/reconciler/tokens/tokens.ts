@@ -45,7 +45,7 @@ export async function judgeToken(
 ): Promise<EventDraft[]> {
   const { contractId, tokenId } = tokenOf(observation.target);
   const before = await findToken(tx, contractId, tokenId);
-  if (before && before.observedAt >= observation.started_at) return [];
+  if (before && before.observedAt >= observation.startedAt) return [];
   const operations = await listForToken(tx, contractId, tokenId, OPERATIONS_MAX);
   const seen = observation.result === 'seen' ? stateOf(observation) : undefined;
   const token = seen
@@ -60,7 +60,7 @@ export async function judgeToken(
   if (seen || gone) {
     const sameToken = before?.presence === 'present' && before.createdText === seen?.createdText;
     const sight = {
-      startedAt: observation.started_at,
+      startedAt: observation.startedAt,
       readLagMs: context.settings.readLagMs,
       sameToken,
     };
@@ -108,11 +108,11 @@ async function movingSince(tx: Tx, observation: StoredObservation): Promise<Inst
     );
     return a?.lastTxHash === b?.lastTxHash && a?.status === b?.status;
   };
-  let since = observation.started_at;
+  let since = observation.startedAt;
   for (const other of await listObservations(tx, observation.target, STILL_LOOKS_MAX)) {
-    if (other.started_at > observation.started_at) continue;
+    if (other.startedAt > observation.startedAt) continue;
     if (!stands(other)) break;
-    since = other.started_at;
+    since = other.startedAt;
   }
   return since;
 }
@@ -151,7 +151,7 @@ function presentToken(
     ...seen,
     contractId,
     tokenId,
-    observedAt: observation.started_at,
+    observedAt: observation.startedAt,
     presence: 'present',
     absentSince: null,
   };
@@ -182,9 +182,9 @@ function absentToken(
     ...before,
     contractId,
     tokenId,
-    observedAt: observation.started_at,
+    observedAt: observation.startedAt,
     presence: before === undefined || confirmed ? 'absent' : 'present',
-    absentSince: before?.absentSince ?? observation.ended_at,
+    absentSince: before?.absentSince ?? observation.endedAt,
   };
 }
 
@@ -202,7 +202,7 @@ function changeEvents(
   // One that was looked for in vain before was made meanwhile, or made again.
   const minted = mintedByUs || before?.presence === 'absent';
   return changesOf(known, token, minted).map((type) =>
-    tokenEvent(type, token, known, cause, observation.ended_at),
+    tokenEvent(type, token, known, cause, observation.endedAt),
   );
 }
 
@@ -213,7 +213,7 @@ function burnedEvent(
   observation: StoredObservation,
 ): EventDraft {
   const burn = operations.find((o) => o.kind === 'burn' && o.outcome !== 'not_executed');
-  return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.ended_at);
+  return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.endedAt);
 }
 
 function causeOf(hash: string | null, operations: readonly Operation[]): string {

@@ -38,11 +38,11 @@ export async function coincidence(
   let chance = 1;
   for (const { key, optional } of sides) {
     const wallet = await findWallet(tx, key);
-    if (!wallet?.opened_at) continue;
+    if (!wallet?.openedAt) continue;
     const windowMs =
       (await windowBetweenPolls(tx, context, wallet, claim)) ??
-      first - Math.min(sentAt, wallet.quiet_at ?? sentAt);
-    const life = { key, openedAt: wallet.opened_at, now };
+      first - Math.min(sentAt, wallet.quietAt ?? sentAt);
+    const life = { key, openedAt: wallet.openedAt, now };
     const sizes = likeAmounts(operation.id, optional);
     chance = Math.min(chance, await chanceIn(tx, life, sizes, windowMs));
   }
@@ -83,14 +83,14 @@ export async function stepShown(
   { operation, now }: { operation: Operation; now: Instant },
 ): Promise<StepShown | undefined> {
   const wallet = await findWallet(tx, key);
-  if (!wallet?.opened_at) return undefined;
+  if (!wallet?.openedAt) return undefined;
   const observations = await sightingsOf(tx, context, wallet, operation);
   const asked = askedOf(context, wallet, operation);
   const step = stepOf(observations, asked);
   const newest = observations.at(-1);
   if (!step || !newest) return undefined;
   const size = asked.effect < 0n ? -asked.effect : asked.effect;
-  const life = { key, openedAt: wallet.opened_at, now };
+  const life = { key, openedAt: wallet.openedAt, now };
   const chance = await chanceIn(tx, life, [size], step.windowMs);
   return { observations: [step.before, step.after, newest], chance };
 }
@@ -126,24 +126,22 @@ async function sightingsOf(
 ): Promise<Sighting[]> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const newest = (await listObservations(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
-    ({ result, started_at: at }) => result === 'seen' && at <= (wallet.observed_at ?? at),
+    ({ result, startedAt: at }) => result === 'seen' && at <= (wallet.observedAt ?? at),
   );
-  const after = newest.filter(({ ended_at: endedAt }) => endedAt > sentAt).length;
+  const after = newest.filter(({ endedAt }) => endedAt > sentAt).length;
   const observations = newest.slice(0, after + LOOKS_BEFORE).reverse();
-  const since = (observations[0]?.started_at ?? sentAt) - settings.readLagMs;
+  const since = (observations[0]?.startedAt ?? sentAt) - settings.readLagMs;
   const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
-  return observations.map(
-    ({ id: observationId, started_at: startedAt, ended_at: endedAt, record }) => {
-      const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
-      const sight = { balance: balance ?? 0n, startedAt, endedAt };
-      // A drift that was not seen yet is no part of what was to be expected then.
-      const drift = sumOf(drifts.filter((d) => d.suspected_at <= endedAt).map((d) => d.amount));
-      const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
-      const alone = expected.optional.every((part) => part.operation.id === operation.id);
-      return {
-        ...{ observationId, startedAt, endedAt, residual: sight.balance - expected.base },
-        plain: balance !== undefined && expected.complete && alone,
-      };
-    },
-  );
+  return observations.map(({ id: observationId, startedAt, endedAt, record }) => {
+    const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
+    const sight = { balance: balance ?? 0n, startedAt, endedAt };
+    // A drift that was not seen yet is no part of what was to be expected then.
+    const drift = sumOf(drifts.filter((d) => d.suspectedAt <= endedAt).map((d) => d.amount));
+    const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
+    const alone = expected.optional.every((part) => part.operation.id === operation.id);
+    return {
+      ...{ observationId, startedAt, endedAt, residual: sight.balance - expected.base },
+      plain: balance !== undefined && expected.complete && alone,
+    };
+  });
 }

@@ -6,13 +6,13 @@ import type { ListedToken } from './mint-rule.ts';
 
 /** What is known of one token beside what the sweep saw. */
 export interface TokenKnown {
-  token_id: bigint;
+  tokenId: bigint;
   /** The operations that made it, by number or hash. */
-  claimed_by: string[];
+  claimedBy: string[];
   /** Writes of ours under the token's newest hash. */
-  hash_of: string[];
+  hashOf: string[];
   /** When it was first seen by a look, or first named by a write of ours. */
-  first_known_at: Instant | null;
+  firstKnownAt: Instant | null;
   /** Owners and extra data that writes of ours, not refused, gave it. */
   owners: string[];
   data: string[];
@@ -60,7 +60,7 @@ export async function knownOf(
         where o.kind = 'set_extra_data' and o.outcome <> 'not_executed'
           and o.contract_id = ${contract}::numeric and o.token_id = x.id) as data
     from x`;
-  return new Map(rows.map((row) => [row.token_id, row]));
+  return new Map(rows.map((row) => [row.tokenId, row]));
 }
 
 /** More tokens than that of one URI without a known maker are not compared. */
@@ -77,8 +77,8 @@ export async function listHeld(
   operationId: string,
 ): Promise<ListedToken[]> {
   return db.sql<ListedToken[]>`
-    select t.token_id as "tokenId", t.owner, t.creator, t.uri, t.metadata,
-      t.extra_data as "extraData", t.status, t.locked, t.last_tx_hash as "lastTxHash",
+    select t.token_id, t.owner, t.creator, t.uri, t.metadata,
+      t.extra_data, t.status, t.locked, t.last_tx_hash,
       coalesce(t.created_text, '') as "createdText", coalesce(t.owned_text, '') as "ownedText"
     from tallyhook.tokens t
     where t.contract_id = ${contractId.toString()}::numeric and t.uri = ${uri}

@@ -48,10 +48,10 @@ export async function evaluateScan(
   const events: EventDraft[] = [];
   for (const operation of mints) {
     if (operation.state !== 'unknown' || !scan.wanted.includes(operation.id)) continue;
-    if (!isQuiescent(operation, observation.started_at, context)) continue;
+    if (!isQuiescent(operation, observation.startedAt, context)) continue;
     const said = await saidOf(tx, operation, scan, mints);
     if (said.outcome === 'unclear') continue;
-    const belief = beliefIn(context, operation, observation.started_at);
+    const belief = beliefIn(context, operation, observation.startedAt);
     if (said.outcome === 'not_executed' && !isUnlikely(belief)) continue;
     const token = said.outcome === 'executed' ? said.token : undefined;
     const statement = {
@@ -63,8 +63,8 @@ export async function evaluateScan(
         tokens_listed: scan.total,
         ...(token ? { token_id: token.tokenId.toString() } : { belief_executed: belief }),
       },
-      startedAt: observation.started_at,
-      endedAt: observation.ended_at,
+      startedAt: observation.startedAt,
+      endedAt: observation.endedAt,
       txHash: token ? mintHashOf(operation, token) : null,
       tokenId: token?.tokenId ?? null,
     };
@@ -92,7 +92,7 @@ export async function requestScans(
     if (!Number.isFinite(quiescent)) continue;
     const newest = await newestScan(db, contractId, quiescent);
     const at = newest
-      ? newest.ended_at + pendingGapMs(settings, quiescent, newest.ended_at)
+      ? newest.endedAt + pendingGapMs(settings, quiescent, newest.endedAt)
       : Math.max(quiescent, now);
     soonest.set(contractId, Math.min(at, soonest.get(contractId) ?? at));
   }
@@ -184,9 +184,9 @@ async function tokensOf(
     const givenBy = about?.owners ?? [];
     return {
       ...token,
-      hashFree: listed.includes(token) && (about?.hash_of ?? []).length === 0,
-      claimed: (about?.claimed_by ?? []).some((id) => id !== operation.id),
-      knownBefore: about?.first_known_at != null && about.first_known_at < sentAt,
+      hashFree: listed.includes(token) && (about?.hashOf ?? []).length === 0,
+      claimed: (about?.claimedBy ?? []).some((id) => id !== operation.id),
+      knownBefore: about?.firstKnownAt != null && about.firstKnownAt < sentAt,
       ownerExplained: givenBy.some((addr) => sameAddress(addr, token.owner)),
       dataExplained: (about?.data ?? []).includes(token.extraData ?? ''),
     };

@@ -34,7 +34,7 @@ export async function judgeLostTokenWrites(
   for (const lost of unknown) {
     const operation = await withImage(tx, lost, observation);
     // A look that began before the write was sent says nothing of it.
-    if (observation.started_at <= (operation.sentAt ?? operation.recordedAt)) continue;
+    if (observation.startedAt <= (operation.sentAt ?? operation.recordedAt)) continue;
     const others = sent.filter((other) => other !== lost);
     // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
     // lost burn from one that was answered.
@@ -48,16 +48,16 @@ export async function judgeLostTokenWrites(
       alone: open.length === 1,
     });
     if (!said) continue;
-    const belief = beliefIn(context, operation, observation.started_at);
+    const belief = beliefIn(context, operation, observation.startedAt);
     if (said.outcome === 'not_executed') {
-      if (!isQuiescent(operation, observation.started_at, context) || !isUnlikely(belief)) continue;
+      if (!isQuiescent(operation, observation.startedAt, context) || !isUnlikely(belief)) continue;
       if (seen === 'absent' && (await wasThere(tx, operation, others, observation))) continue;
     }
     const { outcome, cause } = said;
     // Of several lost writes on one token, which one the hash belongs to is not known.
     const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
     const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
-    const [startedAt, endedAt] = [observation.started_at, observation.ended_at];
+    const [startedAt, endedAt] = [observation.startedAt, observation.endedAt];
     const evidence: Said['evidence'] = { observation: observation.id, cause };
     if (outcome === 'not_executed') evidence.belief_executed = belief;
     const statement = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt };
@@ -78,11 +78,9 @@ async function withImage(
   if (preImageOf(operation)) return operation;
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
-  const before = observations.find(
-    ({ result, ended_at: endedAt }) => result === 'seen' && endedAt <= sentAt,
-  );
+  const before = observations.find(({ result, endedAt }) => result === 'seen' && endedAt <= sentAt);
   return before
-    ? { ...operation, preImage: { token: before.record, at: before.started_at } }
+    ? { ...operation, preImage: { token: before.record, at: before.startedAt } }
     : operation;
 }
 
@@ -97,9 +95,7 @@ async function wasThere(
   if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))
     return true;
   const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
-  return observations.some(
-    ({ result, started_at: startedAt }) => result === 'seen' && startedAt > sentAt,
-  );
+  return observations.some(({ result, startedAt }) => result === 'seen' && startedAt > sentAt);
 }
 
 /** Whether the token was there when the write was sent: seen, or made by another write of ours. */

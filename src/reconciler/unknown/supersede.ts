@@ -41,8 +41,8 @@ export async function compareWithDenied(
   const like = denied.filter(
     (operation) =>
       isInferred(operation) &&
-      (operation.sentAt ?? operation.recordedAt) < drift.window_to &&
-      effectAt(operation, drift.wallet_key, context) === drift.amount,
+      (operation.sentAt ?? operation.recordedAt) < drift.windowTo &&
+      effectAt(operation, drift.walletKey, context) === drift.amount,
   );
   const ids = like.map(({ id }) => id);
   const [operation, second] = like;
@@ -58,7 +58,7 @@ export async function supersede(
   { operation, drifts }: NonNullable<Superseded['proved']>,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const effectiveAt = Math.min(...drifts.map(({ suspected_at: at }) => at));
+  const effectiveAt = Math.min(...drifts.map(({ suspectedAt: at }) => at));
   const evidence = { basis: 'two_sided', drifts: drifts.map(({ id }) => id) };
   const cause = 'evidence: it shows after all';
   const moved = await operations.move(tx, [
@@ -84,7 +84,7 @@ function isInferred({ evidence }: Operation): boolean {
 function mayBeLate(operation: Operation, drift: Drift, context: Context): boolean {
   const { settings } = context;
   const latest = quietAfter(operation, { settings, availableSince: 0 }) + settings.undecidedAfterMs;
-  return (drift.window_from ?? latest) < latest;
+  return (drift.windowFrom ?? latest) < latest;
 }
 
 /** The open drifts that are the effect of the write on each of its wallets; two at least. */
@@ -98,9 +98,9 @@ async function driftsOf(
   const wallets = await walletsByKey(tx, keys);
   const drifts: Drift[] = [];
   for (const key of keys) {
-    if (wallets.get(key)?.opened_at == null) continue;
+    if (wallets.get(key)?.openedAt == null) continue;
     const effect = effectAt(operation, key, context);
-    const open = key === first.wallet_key ? [first] : await listOpenDrifts(tx, key);
+    const open = key === first.walletKey ? [first] : await listOpenDrifts(tx, key);
     const equal = open.filter(({ amount, state }) => amount === effect && state === 'open');
     const [only, another] = equal;
     if (!only || another || !mayBeLate(operation, only, context)) return undefined;

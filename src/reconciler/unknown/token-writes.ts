@@ -126,14 +126,14 @@ async function evidenceOf(
 ): Promise<WalletEvidence | undefined> {
   const { readLagMs } = context.settings;
   const wallet = await findWallet(tx, key);
-  if (!wallet?.opened_at || wallet.observed_balance === null || !wallet.observation_id)
+  if (!wallet?.openedAt || wallet.observedBalance === null || !wallet.observationId)
     return undefined;
   const [observation] = (await listObservations(tx, `wallet:${key}`, 8)).filter(
-    (l) => l.id === wallet.observation_id,
+    (l) => l.id === wallet.observationId,
   );
   if (!observation) return undefined;
-  const balance = wallet.observed_balance;
-  const { started_at: startedAt, ended_at: endedAt } = observation;
+  const balance = wallet.observedBalance;
+  const { startedAt, endedAt } = observation;
   const since = startedAt - readLagMs;
   const { standing } = await readStanding(tx, wallet.addr, context.books, { since });
   const sight = { balance, startedAt, endedAt };
@@ -192,7 +192,7 @@ async function saidOf(
   // One wallet that does not show it says so with more weight the longer it lasts.
   if (!twoSided && outcome === 'not_executed' && !isUnlikely(belief)) return undefined;
   const earlier = await findCandidate(tx, operation.id);
-  const first = earlier?.outcome === outcome ? earlier.seen_at : solved.endedAt;
+  const first = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
   const chance = twoSided
     ? 0
     : await coincidence(tx, context, sides, { operation, outcome, first, now });

@@ -34,8 +34,8 @@ export async function pollAgain(
   met: { optional: readonly Part[]; observation: StoredObservation; now: Instant },
 ): Promise<void> {
   const { pendingMinMs, steadyMs } = context.settings;
-  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unquiet_observations, 30));
-  wallet.unquiet_observations += 1;
+  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unquietObservations, 30));
+  wallet.unquietObservations += 1;
   const optional = met.optional.map(({ operation }) => operation);
   const heldAt = await holdForPoll(tx, context, wallet, { ...met, optional });
   await expedite(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
@@ -49,35 +49,35 @@ export async function stepDrift(
   { residual, drifts, observation, now }: Residual,
 ): Promise<EventDraft[]> {
   const suspicion =
-    wallet.suspected_amount !== null && wallet.suspected_at !== null
-      ? { amount: wallet.suspected_amount, at: wallet.suspected_at }
+    wallet.suspectedAmount !== null && wallet.suspectedAt !== null
+      ? { amount: wallet.suspectedAmount, at: wallet.suspectedAt }
       : undefined;
   const next = driftStep(residual, suspicion, drifts, {
-    startedAt: observation.started_at,
-    endedAt: observation.ended_at,
+    startedAt: observation.startedAt,
+    endedAt: observation.endedAt,
   });
   if (next.step === 'none') return [];
   if (next.step === 'suspect') {
     const { amount, at } = next.suspicion;
     // A first suspicion is looked into soon; a balance that never stands still is not chased for
     // ever.
-    if (!suspicion) wallet.unquiet_observations = 0;
+    if (!suspicion) wallet.unquietObservations = 0;
     Object.assign(wallet, {
       verdict: 'drifting',
       cause: 'suspected',
-      suspected_amount: amount,
-      suspected_at: at,
+      suspectedAmount: amount,
+      suspectedAt: at,
     });
     await pollAgain(tx, context, wallet, { optional: [], observation, now });
     return [];
   }
-  Object.assign(wallet, { suspected_amount: null, suspected_at: null, unquiet_observations: 0 });
+  Object.assign(wallet, { suspectedAmount: null, suspectedAt: null, unquietObservations: 0 });
   if (next.step === 'open') {
     Object.assign(wallet, { verdict: 'drifting', cause: null });
     const { amount: found, suspectedAt } = next;
     return openDrift(tx, context, wallet, { residual: found, observation, now, suspectedAt });
   }
-  Object.assign(wallet, { verdict: 'explained', cause: null, quiet_at: observation.started_at });
+  Object.assign(wallet, { verdict: 'explained', cause: null, quietAt: observation.startedAt });
   const events: EventDraft[] = [];
   for (const returned of next.drifts) {
     const drift = drifts.find((open) => open.id === returned.id);
@@ -101,9 +101,9 @@ async function openDrift(
   await insertDrift(tx, drift);
   const action = { driftId: drift.id, at: now, by: 'reconciler' };
   await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
-  const events = [driftEvent(drift, observation.ended_at)];
+  const events = [driftEvent(drift, observation.endedAt)];
   if (!proved) return events;
-  Object.assign(wallet, { verdict: 'explained', quiet_at: observation.started_at });
+  Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
   events.push(...(await supersede(tx, context, proved, now)));
   for (const one of proved.drifts)
     events.push(...(await close(tx, one, 'explained', observation, now)));
@@ -118,27 +118,27 @@ function newDrift(
   const { observation, now } = given;
   const evidence = {
     observation: observation.id,
-    observed_balance: decimalText(wallet.observed_balance),
-    ledger_balance: decimalText(wallet.ledger_at_observation),
+    observed_balance: decimalText(wallet.observedBalance),
+    ledger_balance: decimalText(wallet.ledgerAtObservation),
     ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
   };
   return {
     id: context.ids.next('drf'),
-    wallet_key: wallet.key,
+    walletKey: wallet.key,
     addr: wallet.addr,
     amount: given.residual,
     state: 'open',
-    suspected_at: given.suspectedAt,
-    opened_at: now,
-    closed_at: null,
+    suspectedAt: given.suspectedAt,
+    openedAt: now,
+    closedAt: null,
     // The balance was last explained at the newest clean look before; the change lies between the
     // two.
-    window_from: wallet.quiet_at,
-    window_to: observation.ended_at,
+    windowFrom: wallet.quietAt,
+    windowTo: observation.endedAt,
     evidence,
     assignee: null,
     proposal: null,
-    approved_by: null,
+    approvedBy: null,
   };
 }
 
@@ -158,7 +158,7 @@ async function close(
     by: 'reconciler',
     detail,
   });
-  return [driftEvent(drift, observation.ended_at, how)];
+  return [driftEvent(drift, observation.endedAt, how)];
 }
 
 /** The event of a drift that opened, or of one that closed when it says how. */
@@ -167,11 +167,11 @@ function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft
     addr: drift.addr,
     drift_id: drift.id,
     amount: decimalText(drift.amount),
-    window_from: drift.window_from === null ? null : isoText(drift.window_from),
-    window_to: isoText(drift.window_to),
+    window_from: drift.windowFrom === null ? null : isoText(drift.windowFrom),
+    window_to: isoText(drift.windowTo),
     evidence: drift.evidence as Record<string, unknown>,
   };
-  const common = { subject: `wallet:${drift.wallet_key}`, occurredAt };
+  const common = { subject: `wallet:${drift.walletKey}`, occurredAt };
   return how === undefined
     ? { ...common, type: 'wallet.drift_opened', data }
     : { ...common, type: 'wallet.drift_closed', data: { ...data, how } };

@@ -14,7 +14,7 @@ export function explainedBy(
   before: Wallet | undefined,
 ): string[] {
   const shown = verdict.verdict === 'explained' ? verdict.shown.map((p) => p.operation.id) : [];
-  const since = before?.observed_at ?? sight.startedAt;
+  const since = before?.observedAt ?? sight.startedAt;
   const mandatory = standing.parts.filter(
     ({ operation, effect }) =>
       effect !== 0n &&
@@ -32,14 +32,14 @@ export function observedEvents(
 ): EventDraft[] {
   const common = { subject: `wallet:${now.key}`, occurredAt: at };
   const current = stateOf(now);
-  if (!before || before.observed_balance === null) {
+  if (!before || before.observedBalance === null) {
     return [{ ...common, type: 'wallet.observed', data: { addr: now.addr, current } }];
   }
   const previous = stateOf(before);
   const events: EventDraft[] = [];
   if (previous.balance !== current.balance) {
     // Without an opening nothing was expected, so nothing can be unexplained.
-    const explanation = before.opened_at === null ? 'undetermined' : wordOf(verdict);
+    const explanation = before.openedAt === null ? 'undetermined' : wordOf(verdict);
     const data = { addr: now.addr, previous, current, explanation, operations } as const;
     events.push({ ...common, type: 'wallet.balance_changed', data });
   }
@@ -51,7 +51,7 @@ export function observedEvents(
 }
 
 function stateOf(wallet: Wallet): { balance: string; status: number } {
-  const balance = must(wallet.observed_balance, 'observed balance');
+  const balance = must(wallet.observedBalance, 'observed balance');
   return { balance: decimalText(balance), status: wallet.status ?? 0 };
 }
 

@@ -29,9 +29,9 @@ export async function holdForPoll(
   given: { optional: readonly Operation[]; observation: StoredObservation; now: Instant },
 ): Promise<Instant | undefined> {
   const { optional, observation, now } = given;
-  const observations = wallet.unquiet_observations;
+  const observations = wallet.unquietObservations;
   if (observations === 0 || observations % HOLD_AFTER_LOOKS !== 0) return undefined;
-  if (now - observation.ended_at > FRESH_MS || availableSince > now) return undefined;
+  if (now - observation.endedAt > FRESH_MS || availableSince > now) return undefined;
   if (!optional.some(({ state }) => state !== 'unknown' && state !== 'undecided')) return undefined;
   await operations.hold(tx, wallet.key, now + settings.readLagMs + LOOK_MS);
   return now + settings.readLagMs + 1;
@@ -43,7 +43,7 @@ export async function release(
   { operations }: Context,
   wallet: Wallet | undefined,
 ): Promise<void> {
-  const observations = wallet?.unquiet_observations ?? 0;
+  const observations = wallet?.unquietObservations ?? 0;
   if (wallet && observations > 0 && observations % HOLD_AFTER_LOOKS === 0)
     await operations.unhold(tx, wallet.key);
 }

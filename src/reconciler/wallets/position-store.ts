@@ -7,14 +7,14 @@ import type { Queryable } from '../../db/connect.ts';
 /** Where one wallet stands, in service tokens; as `finance_v1.wallet_positions` has it. */
 export interface Position {
   key: string;
-  ledger_balance: bigint;
+  ledgerBalance: bigint;
   /** Executed or wanted, and not posted yet. */
   unposted: bigint;
-  in_flight: bigint;
+  inFlight: bigint;
   unknown: bigint;
   /** Of what is open: all that would increase the balance, and all that would decrease it. */
-  open_up: bigint;
-  open_down: bigint;
+  openUp: bigint;
+  openDown: bigint;
   drift: bigint;
 }
 

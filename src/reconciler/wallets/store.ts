@@ -8,17 +8,17 @@ export interface Wallet {
   key: string;
   addr: string;
   status: number | null;
-  observed_balance: bigint | null;
-  observed_at: Instant | null;
-  opened_at: Instant | null;
-  quiet_at: Instant | null;
-  ledger_at_observation: bigint | null;
-  observation_id: string | null;
+  observedBalance: bigint | null;
+  observedAt: Instant | null;
+  openedAt: Instant | null;
+  quietAt: Instant | null;
+  ledgerAtObservation: bigint | null;
+  observationId: string | null;
   verdict: string;
   cause: string | null;
-  unquiet_observations: number;
-  suspected_amount: bigint | null;
-  suspected_at: Instant | null;
+  unquietObservations: number;
+  suspectedAmount: bigint | null;
+  suspectedAt: Instant | null;
 }
 
 function walletColumns(sql: Sql) {
@@ -50,12 +50,12 @@ export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
       quiet_at,
       ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
-      ${text(wallet.observed_balance)}::numeric,
-      ${at(wallet.observed_at)}, ${at(wallet.opened_at)}, ${at(wallet.quiet_at)},
-      ${text(wallet.ledger_at_observation)}::numeric, ${wallet.observation_id}, ${wallet.verdict},
+      ${text(wallet.observedBalance)}::numeric,
+      ${at(wallet.observedAt)}, ${at(wallet.openedAt)}, ${at(wallet.quietAt)},
+      ${text(wallet.ledgerAtObservation)}::numeric, ${wallet.observationId}, ${wallet.verdict},
         ${wallet.cause},
-      ${wallet.unquiet_observations}, ${text(wallet.suspected_amount)}::numeric,
-        ${at(wallet.suspected_at)})
+      ${wallet.unquietObservations}, ${text(wallet.suspectedAmount)}::numeric,
+        ${at(wallet.suspectedAt)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
       opened_at = excluded.opened_at, quiet_at = excluded.quiet_at,
@@ -83,19 +83,19 @@ export async function walletsByKey(
 /** A drift with its life. */
 export interface Drift {
   id: string;
-  wallet_key: string;
+  walletKey: string;
   addr: string;
   amount: bigint;
   state: string;
-  suspected_at: Instant;
-  opened_at: Instant;
-  closed_at: Instant | null;
-  window_from: Instant | null;
-  window_to: Instant;
+  suspectedAt: Instant;
+  openedAt: Instant;
+  closedAt: Instant | null;
+  windowFrom: Instant | null;
+  windowTo: Instant;
   evidence: Json;
   assignee: string | null;
   proposal: Json;
-  approved_by: string | null;
+  approvedBy: string | null;
 }
 
 function driftColumns(sql: Sql) {
@@ -104,13 +104,13 @@ function driftColumns(sql: Sql) {
 }
 
 export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
-  const { window_from: from } = drift;
+  const { windowFrom: from } = drift;
   await tx.sql`
     insert into tallyhook.drifts (id, wallet_key, addr, amount, state, suspected_at, opened_at,
       window_from, window_to, evidence)
-    values (${drift.id}, ${drift.wallet_key}, ${drift.addr}, ${drift.amount.toString()}::numeric,
-      ${drift.state}, ${isoText(drift.suspected_at)}, ${isoText(drift.opened_at)},
-      ${from === null ? null : isoText(from)}, ${isoText(drift.window_to)},
+    values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${drift.amount.toString()}::numeric,
+      ${drift.state}, ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
+      ${from === null ? null : isoText(from)}, ${isoText(drift.windowTo)},
       ${asJson(drift.evidence)}::jsonb)`;
 }
 

@@ -44,15 +44,15 @@ export async function judgeWallet(
   if (addressKey(seen.addr) !== key) return [];
   const before = await findWallet(tx, key);
   // An older read never overwrites a newer one: the start of the request decides.
-  if (before?.observed_at && before.observed_at >= observation.started_at) return [];
+  if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
   const sight = {
     balance: seen.balance,
-    startedAt: observation.started_at,
-    endedAt: observation.ended_at,
+    startedAt: observation.startedAt,
+    endedAt: observation.endedAt,
   };
-  const lagged = observation.started_at - context.settings.readLagMs;
-  const since = Math.min(lagged, before?.observed_at ?? lagged);
-  const opensAt = before?.opened_at == null ? { opensAt: lagged } : {};
+  const lagged = observation.startedAt - context.settings.readLagMs;
+  const since = Math.min(lagged, before?.observedAt ?? lagged);
+  const opensAt = before?.openedAt == null ? { opensAt: lagged } : {};
   const { standing, drifts } = await readStanding(tx, before?.addr ?? seen.addr, context.books, {
     since,
     ...opensAt,
@@ -62,15 +62,15 @@ export async function judgeWallet(
   const wallet: Wallet = {
     ...(before ?? newWallet(key, seen.addr)),
     status: seen.status,
-    observed_balance: seen.balance,
-    observed_at: observation.started_at,
-    ledger_at_observation: standing.ledger,
-    observation_id: observation.id,
+    observedBalance: seen.balance,
+    observedAt: observation.startedAt,
+    ledgerAtObservation: standing.ledger,
+    observationId: observation.id,
   };
-  const opened = wallet.opened_at !== null;
+  const opened = wallet.openedAt !== null;
   const events = observedEvents(before, wallet, verdict, {
     operations: explainedBy(sight, standing, verdict, before),
-    at: observation.ended_at,
+    at: observation.endedAt,
   });
   const { optional } = expectation;
   await release(tx, context, before);
@@ -78,7 +78,7 @@ export async function judgeWallet(
     const given = { verdict, drifts, observation, optional, now };
     events.push(...(await takeVerdict(tx, context, wallet, given)));
   } else await open(tx, context, wallet, { expectation, standing, sight, observation, now });
-  if (wallet.quiet_at === observation.started_at) {
+  if (wallet.quietAt === observation.startedAt) {
     events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
   }
   await saveWallet(tx, wallet);
@@ -90,17 +90,17 @@ function newWallet(key: string, addr: string): Wallet {
     key,
     addr,
     status: null,
-    observed_balance: null,
-    observed_at: null,
-    opened_at: null,
-    quiet_at: null,
-    ledger_at_observation: null,
-    observation_id: null,
+    observedBalance: null,
+    observedAt: null,
+    openedAt: null,
+    quietAt: null,
+    ledgerAtObservation: null,
+    observationId: null,
     verdict: 'unopened',
     cause: null,
-    unquiet_observations: 0,
-    suspected_amount: null,
-    suspected_at: null,
+    unquietObservations: 0,
+    suspectedAmount: null,
+    suspectedAt: null,
   };
 }
 
@@ -160,11 +160,11 @@ async function open(
     now,
   );
   Object.assign(wallet, {
-    opened_at: now,
-    quiet_at: sight.startedAt,
+    openedAt: now,
+    quietAt: sight.startedAt,
     verdict: 'explained',
     cause: null,
-    unquiet_observations: 0,
+    unquietObservations: 0,
   });
 }
 
@@ -192,11 +192,11 @@ async function takeVerdict(
   Object.assign(wallet, {
     verdict: 'explained',
     cause: verdict.unique ? null : 'several explanations',
-    suspected_amount: null,
-    suspected_at: null,
+    suspectedAmount: null,
+    suspectedAt: null,
   });
   if (verdict.quiet)
-    Object.assign(wallet, { quiet_at: observation.started_at, unquiet_observations: 0 });
+    Object.assign(wallet, { quietAt: observation.startedAt, unquietObservations: 0 });
   else await pollAgain(tx, context, wallet, { optional, observation, now });
   return [];
 }
@@ -219,7 +219,7 @@ async function settle(
       operation.settledAt === null &&
       needOf(operation, sight, lag) === 'must' &&
       // A drift that takes back just this write says that the service does not show it.
-      !drifts.some((drift) => drift.amount === -effect && drift.opened_at >= operation.recordedAt),
+      !drifts.some((drift) => drift.amount === -effect && drift.openedAt >= operation.recordedAt),
   );
   const done: Operation[] = [];
   for (const { operation } of confirmed) {
@@ -244,7 +244,7 @@ async function confirmedElsewhere(
   const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
   const others = await walletsByKey(tx, keys);
   const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
-  return keys.every((key) => (others.get(key)?.quiet_at ?? 0) > tookEffectBy + settings.readLagMs);
+  return keys.every((key) => (others.get(key)?.quietAt ?? 0) > tookEffectBy + settings.readLagMs);
 }
 
 /** Moves operations to `settled`; answers their events. */

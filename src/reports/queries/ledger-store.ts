@@ -5,7 +5,7 @@ import type { Question } from '../params.ts';
 
 /** What the report knows of the books. */
 export interface CutOff {
-  known_at: Instant | null;
+  knownAt: Instant | null;
   batch: bigint;
   transactions: bigint;
   entries: bigint;
@@ -22,7 +22,7 @@ export async function readCutOff({ tx }: Pick<Question, 'tx'>): Promise<CutOff> 
     cross join (select count(*) as transactions, coalesce(max(id), 0) as last
       from tallyhook.transactions) t`;
   const [row] = rows;
-  return row ?? { known_at: null, batch: 0n, transactions: 0n, entries: 0n, gapless: true };
+  return row ?? { knownAt: null, batch: 0n, transactions: 0n, entries: 0n, gapless: true };
 }
 
 /** Batches whose counts are not what is there. */
@@ -51,7 +51,7 @@ export interface SumsRow {
   accounts: number;
   observed: boolean;
   opening: bigint;
-  prior_period: bigint;
+  priorPeriod: bigint;
   incoming: bigint;
   outgoing: bigint;
   fees: bigint;
@@ -145,10 +145,10 @@ export async function listMovements(q: Question): Promise<MovementRow[]> {
 
 export interface MovementRow {
   kind: string;
-  reason_type: string | null;
+  reasonType: string | null;
   operations: number;
   amount: bigint;
   fees: bigint;
   total: number;
-  all_fees: bigint;
+  allFees: bigint;
 }

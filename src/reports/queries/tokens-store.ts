@@ -49,7 +49,7 @@ export async function countTokenWrites({ tx }: Question): Promise<WriteCounts> {
 }
 
 export interface SupplyRow {
-  contract_id: bigint;
+  contractId: bigint;
   opening: number;
   minted: number;
   burned: number;

@@ -11,8 +11,8 @@ export interface WalletTotals {
   ledger: bigint;
   late: bigint;
   due: bigint;
-  drift_up: bigint;
-  drift_down: bigint;
+  driftUp: bigint;
+  driftDown: bigint;
   observed: bigint;
 }
 
@@ -23,8 +23,8 @@ export interface WalletRow extends WalletTotals {
   addr: string | null;
   verdict: string;
   cause: string | null;
-  observed_at: Instant;
-  observation_id: string | null;
+  observedAt: Instant;
+  observationId: string | null;
   /** Observed minus ledger at the look, executed and unposted writes, and open drifts. */
   residual: bigint;
   /** Writes that the look may show, each with its effect as decimal text. */
@@ -141,9 +141,9 @@ export async function listDriftsOpen(q: Question): Promise<FoundRow[]> {
 }
 
 export interface DriftSums {
-  up_count: number;
+  upCount: number;
   up: bigint;
-  down_count: number;
+  downCount: number;
   down: bigint;
 }
 
@@ -155,7 +155,7 @@ export async function sumDrifts({ tx }: Question): Promise<DriftSums> {
       (count(*) filter (where amount < 0))::int as down_count,
       coalesce(sum(amount) filter (where amount < 0), 0) as down
     from tallyhook.drifts where closed_at is null`;
-  return rows[0] ?? { up_count: 0, up: 0n, down_count: 0, down: 0n };
+  return rows[0] ?? { upCount: 0, up: 0n, downCount: 0, down: 0n };
 }
 
 /** How the drifts that ended within the period ended. */

@@ -64,7 +64,7 @@ function judge(
         ? 'wallet_undetermined'
         : 'observed_not_explained';
   const evidence = {
-    observation: row.observation_id,
+    observation: row.observationId,
     verdict,
     cause,
     open_operations: [...effects.keys()].sort().slice(0, OPEN_MAX),
@@ -73,7 +73,7 @@ function judge(
     kind,
     subject: `wallet:${addr}`,
     amount: residual,
-    since: row.observed_at,
+    since: row.observedAt,
     assignee: null,
     evidence,
   });
@@ -83,7 +83,7 @@ function judge(
 /** The lines of the statement; they sum to what was observed. */
 function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement {
   const { wallets = 0, ledger = 0n, late = 0n, due = 0n, observed = 0n } = totals ?? {};
-  const { drift_up = 0n, drift_down = 0n } = totals ?? {};
+  const { driftUp: drift_up = 0n, driftDown: drift_down = 0n } = totals ?? {};
   const lines = {
     ledger,
     posted_after_observation: -late,

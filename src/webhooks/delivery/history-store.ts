@@ -42,11 +42,11 @@ export interface DeliveryFilter {
 }
 
 function columns({ sql }: Queryable, now: Instant) {
-  return sql`id, endpoint_id as "endpointId", event_id as "eventId", event_type as "eventType",
-    subject, subject_seq as "subjectSeq",
+  return sql`id, endpoint_id, event_id, event_type,
+    subject, subject_seq,
     case when state = 'pending' and lease_until > ${isoText(now)}
       then 'sending' else state end as state,
-    due_at as "dueAt", attempts, created_at as "createdAt", finished_at as "finishedAt"`;
+    due_at, attempts, created_at, finished_at`;
 }
 
 /** Newest first, with ids below `before`; from the newest for the empty string. */
@@ -94,8 +94,8 @@ export async function listAttempts(
   limit: number,
 ): Promise<Attempt[]> {
   return db.sql<Attempt[]>`
-    select n, at, duration_ms as "durationMs", result, status, error,
-      response_body as "responseBody", response_headers as "responseHeaders"
+    select n, at, duration_ms, result, status, error,
+      response_body, response_headers
     from tallyhook.attempts where delivery_id = ${deliveryId} order by n, at limit ${limit}`;
 }
 

@@ -86,11 +86,11 @@ export async function listActive(
         where d.state = 'pending' and d.endpoint_id > a.endpoint_id
         order by d.endpoint_id limit 1) n
     )
-    select a.endpoint_id as "endpointId",
+    select a.endpoint_id,
       case when p.deleted_at is null then p.state else 'deleted' end as state,
-      p.ordering = 'subject' as ordered, p.rate_per_s as "ratePerS",
-      h.paused_until as "pausedUntil", h.rate_used_until as "rateUsedUntil",
-      h.consecutive_failures as "consecutiveFailures", f.due_at as "firstDueAt"
+      p.ordering = 'subject' as ordered, p.rate_per_s,
+      h.paused_until, h.rate_used_until,
+      h.consecutive_failures, f.due_at as "firstDueAt"
     from (select endpoint_id from active limit ${limit}) a
     join tallyhook.endpoints p on p.id = a.endpoint_id
     join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
@@ -122,10 +122,10 @@ export async function lockEndpoints(
   now: Instant,
 ): Promise<ClaimedEndpoint[]> {
   return tx.sql<ClaimedEndpoint[]>`
-    select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets as "encryptedSecrets",
-      p.encrypted_headers as "encryptedHeaders", p.ordering = 'subject' as ordered,
-      p.rate_per_s as "ratePerS", h.rate_used_until as "rateUsedUntil",
-      h.consecutive_failures as "consecutiveFailures", h.last_success_at as "lastSuccessAt"
+    select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets,
+      p.encrypted_headers, p.ordering = 'subject' as ordered,
+      p.rate_per_s, h.rate_used_until,
+      h.consecutive_failures, h.last_success_at
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
     where h.endpoint_id = any(${ids as string[]}::text[]) and p.state = 'enabled'
       and p.deleted_at is null and (h.paused_until is null or h.paused_until <= ${isoText(now)})
@@ -237,8 +237,8 @@ export async function claimInOrder(
       returning d.id, d.created_at, d.endpoint_id, d.event_id, d.event_type, d.subject,
         d.subject_seq, d.queued_at, d.due_at, d.attempts, d.schedule_step, d.fence
     )
-    select n.deferred, w.id, w."createdAt", w."endpointId", w."eventId", w."eventType", w.subject,
-      w."subjectSeq", w."queuedAt", w.attempts, w."scheduleStep", w.fence, w.body
+    select n.deferred, w.id, w.created_at, w.endpoint_id, w.event_id, w.event_type, w.subject,
+      w.subject_seq, w.queued_at, w.attempts, w.schedule_step, w.fence, w.body
     from (select count(*)::int as deferred from deferred) n
     left join (${claimedWithBodies(tx)}) w on true`;
   return { claims: rows.filter(({ id }) => id !== null), deferred: rows[0]?.deferred ?? 0 };
@@ -246,10 +246,10 @@ export async function claimInOrder(
 
 function claimedWithBodies({ sql }: Tx) {
   return sql`
-    select c.id, c.created_at as "createdAt", c.endpoint_id as "endpointId",
-      c.event_id as "eventId", c.event_type as "eventType", c.subject,
-      c.subject_seq as "subjectSeq", c.queued_at as "queuedAt", c.attempts,
-      c.schedule_step as "scheduleStep", c.fence, e.body
+    select c.id, c.created_at, c.endpoint_id,
+      c.event_id, c.event_type, c.subject,
+      c.subject_seq, c.queued_at, c.attempts,
+      c.schedule_step, c.fence, e.body
     from claimed c
     left join tallyhook.events e on e.recorded_at = c.created_at and e.id = c.event_id
     order by c.due_at, c.id`;

@@ -126,9 +126,9 @@ export async function lockHealth(
   ids: readonly string[],
 ): Promise<Map<string, Health & { url: string }>> {
   const rows = await tx.sql<(Health & { endpointId: string; url: string })[]>`
-    select h.endpoint_id as "endpointId", h.consecutive_failures as "consecutiveFailures",
-      h.failing_since as "failingSince", h.paused_until as "pausedUntil",
-      h.last_success_at as "lastSuccessAt", p.url
+    select h.endpoint_id, h.consecutive_failures,
+      h.failing_since, h.paused_until,
+      h.last_success_at, p.url
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
     where h.endpoint_id = any(${ids as string[]}::text[])
     order by h.endpoint_id for update of h`;

@@ -195,8 +195,8 @@ interface Row {
   id: string;
   state: string;
   reference: string;
-  tx_log_no: bigint | null;
-  tx_hash: string | null;
+  txLogNo: bigint | null;
+  txHash: string | null;
 }
 
 /**
@@ -227,8 +227,8 @@ async function expectAgreement(name: string): Promise<void> {
     const [effect] = applied.get(Number(/\d+/.exec(row.reference))) ?? [];
     if (['accepted', 'settled', 'executed'].includes(row.state)) expect(effect).toBeDefined();
     if (['rejected', 'not_executed'].includes(row.state)) expect(effect).toBeUndefined();
-    if (row.tx_log_no !== null) expect(row.tx_log_no).toBe(effect?.tx_log_no);
-    if (row.tx_hash !== null) expect(row.tx_hash).toBe(effect?.tx_hash);
+    if (row.txLogNo !== null) expect(row.txLogNo).toBe(effect?.tx_log_no);
+    if (row.txHash !== null) expect(row.txHash).toBe(effect?.tx_hash);
   }
   expect(await daemon.stop()).toBe(0);
 }

@@ -134,8 +134,8 @@ async function readCounts({ db }: ApiDeps, now: Instant) {
   return {
     stages: [
       stage('ledger', unposted.waiting, unposted.since),
-      stage('observer', observed.due, observed.due_since),
-      stage('reconciler', observed.unprocessed, observed.unprocessed_since),
+      stage('observer', observed.due, observed.dueSince),
+      stage('reconciler', observed.unprocessed, observed.unprocessedSince),
       stage('outbox', unnumbered.waiting, unnumbered.since),
       stage('webhooks', pending.waiting, pending.since),
     ],

@@ -169,7 +169,7 @@ export function addWallets(app: Api, deps: ApiDeps): void {
     const rows = await listObservationsBefore(db, target, { before, limit: limit + 1 });
     return reply(
       c,
-      page(rows, limit, observed, (row) => `${row.started_at} ${row.id}`),
+      page(rows, limit, observed, (row) => `${row.startedAt} ${row.id}`),
       200,
     );
   });
@@ -188,22 +188,22 @@ function isObservationCursor(place: string): boolean {
 }
 
 function shown(row: Wallet, position: Position) {
-  const expected = position.ledger_balance + position.unposted;
+  const expected = position.ledgerBalance + position.unposted;
   return {
     addr: row.addr,
     status: row.status,
-    opened_at: timeText(row.opened_at),
+    opened_at: timeText(row.openedAt),
     verdict: row.verdict,
     cause: row.cause,
-    ledger_balance: decimalText(position.ledger_balance),
+    ledger_balance: decimalText(position.ledgerBalance),
     unposted: decimalText(position.unposted),
-    in_flight: decimalText(position.in_flight),
+    in_flight: decimalText(position.inFlight),
     unknown: decimalText(position.unknown),
-    best_case: decimalText(expected + position.open_up),
-    worst_case: decimalText(expected + position.open_down),
-    observed_balance: decimalText(row.observed_balance),
-    observed_at: timeText(row.observed_at),
-    ledger_at_observation: decimalText(row.ledger_at_observation),
+    best_case: decimalText(expected + position.openUp),
+    worst_case: decimalText(expected + position.openDown),
+    observed_balance: decimalText(row.observedBalance),
+    observed_at: timeText(row.observedAt),
+    ledger_at_observation: decimalText(row.ledgerAtObservation),
     drift: decimalText(position.drift),
   };
 }
@@ -235,8 +235,8 @@ function observed(observation: StoredObservation) {
   const { balance, status } = members ? record : {};
   return {
     id: observation.id,
-    started_at: timeText(observation.started_at),
-    ended_at: timeText(observation.ended_at),
+    started_at: timeText(observation.startedAt),
+    ended_at: timeText(observation.endedAt),
     result: observation.result,
     cause: observation.cause,
     balance: decimalText(wholeOf(balance)),

@@ -139,7 +139,9 @@ export function addOperations(app: Api, deps: ApiDeps): void {
       {
         ...shownOperation(found),
         transitions: transitions.map((t) => ({
-          ...t,
+          from_state: t.fromState,
+          to_state: t.toState,
+          cause: t.cause,
           at: timeText(t.at),
           evidence: asJson(t.evidence),
         })),
