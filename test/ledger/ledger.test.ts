@@ -235,7 +235,7 @@ describe('Wanted postings', () => {
     ]);
     expect(await problemsIn(database.owner)).toEqual({
       'drift:2:back': 'what it reverses is not in the books',
-      'drift:1:again': 'database refused: 23505 (transactions_reversed_once)',
+      'drift:1:again': 'database error: 23505 (transactions_reversed_once)',
     });
   });
 

@@ -140,7 +140,7 @@ it.each([
   const [row] = await sql`
     select attempts, schedule_step, state from tallyhook.deliveries
     where endpoint_id = ${endpoint.id}`;
-  expect(row).toEqual({ attempts: 2, schedule_step: 1, state: 'delivered' });
+  expect(row).toEqual({ attempts: 2, scheduleStep: 1, state: 'delivered' });
 });
 
 it('Retry-After pauses all deliveries of the endpoint', async () => {
