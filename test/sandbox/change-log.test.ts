@@ -1,4 +1,4 @@
-/** The world on disk: it survives being killed and cut short, and says when it is damaged. */
+/** The change log: a killed process, an unfinished line, a damaged line, a full disk. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { must } from '../../src/kernel/assert.ts';
 import { canonicalJson } from '../../src/kernel/json.ts';
 import { noChangeLog, openChangeLog, readChangeLog } from '../../src/sandbox/state/change-log.ts';
@@ -22,15 +22,13 @@ afterEach(async () => {
   await stopAll();
   rmSync(directory, { recursive: true, force: true });
 });
-afterAll(stopAll);
-
-/** Everything of a world but its requests, as text. */
+/** The state without time and requests, as text. */
 function worldText({ sandbox }: Caller): string {
   const { now, counts, ...state } = sandbox.control.state();
   return canonicalJson({ ...state, effects: sandbox.control.effects() });
 }
 
-async function busy(caller: Caller): Promise<string> {
+async function writeSome(caller: Caller): Promise<string> {
   const as = await caller.clientToken();
   const form = { toAddr: caller.addressOf(1), tokenURI: '5n', extraData: '"\u2028"' };
   await caller.send('POST', '/v1/chain/erc721/1/mint-sequential', { as, form });
@@ -39,10 +37,10 @@ async function busy(caller: Caller): Promise<string> {
   return as;
 }
 
-describe('A world that is opened again', () => {
-  test('goes on where it stopped: tokens, balances, numbers, the chain, access', async () => {
+describe('A reopened world', () => {
+  it('continues with its tokens, balances, numbers, chain writes and access tokens', async () => {
     const first = await startCaller({ directory });
-    const as = await busy(first);
+    const as = await writeSome(first);
     first.sandbox.control.setWallet(first.addressOf(2), { amt_token: 10n ** 60n });
     first.sandbox.control.addFault({ kind: 'delay', endpoint: 'burn' });
     const before = worldText(first);
@@ -58,10 +56,10 @@ describe('A world that is opened again', () => {
     expect(give.at('data.tx_log_no')).toBe(2);
   });
 
-  test('drops a last line that was cut anywhere, and nothing before it', async () => {
+  it('ignores an unfinished last line and nothing else', async () => {
     const first = await startCaller({ directory });
     const base = readFileSync(file()).length;
-    await busy(first);
+    await writeSome(first);
     await first.sandbox.close();
     const whole = readFileSync(file());
     await fc.assert(
@@ -77,7 +75,7 @@ describe('A world that is opened again', () => {
     );
   });
 
-  test('refuses a line in the middle that cannot be read, and a row of unknown shape', async () => {
+  it('is refused when a line is damaged or a row has an unknown shape', async () => {
     await (await startCaller({ directory })).sandbox.close();
     appendFileSync(file(), '[["wal\n[]\n');
     await expect(startCaller({ directory })).rejects.toMatchObject({ code: 'bad_setting' });
@@ -86,7 +84,7 @@ describe('A world that is opened again', () => {
   });
 });
 
-test('A journal that is written afresh holds what the old one meant', () => {
+it('A rewritten change log contains the new lines and those appended since', () => {
   const changeLog = openChangeLog(directory);
   changeLog.rewrite(['1', '2']);
   changeLog.append('3');
@@ -99,7 +97,7 @@ test('A journal that is written afresh holds what the old one meant', () => {
   expect(noChangeLog.size().appended).toBe(0);
 });
 
-test('Killed at any instant, it has lost no write that it acknowledged', async () => {
+it('A sandbox killed at any instant has lost no acknowledged write', async () => {
   const acknowledged: number[] = [];
   for (const after of [1, 12, 40]) {
     const { child, url } = await spawned(directory);
@@ -113,11 +111,11 @@ test('Killed at any instant, it has lost no write that it acknowledged', async (
       acknowledged.push(JSON.parse(await response.text()).data.tx_log_no);
       if (acknowledged.length >= after) child.kill('SIGKILL');
     };
-    // Four callers at once keep writes in flight while it is killed.
-    const callers = Array.from({ length: 4 }, async () => {
+    // Four clients keep writes in flight during the kill.
+    const clients = Array.from({ length: 4 }, async () => {
       for (;;) await give();
     });
-    await Promise.allSettled(callers);
+    await Promise.allSettled(clients);
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
 
@@ -130,23 +128,23 @@ test('Killed at any instant, it has lost no write that it acknowledged', async (
   expect(sandbox.control.setWallet(ada, {}).balance).toBe(1_000n + BigInt(effects.length));
 });
 
-test('On a full disk it answers an error, and what it has written stays readable', async () => {
+it('On a full disk writes fail with an error, and the change log stays readable', async () => {
   const script = fileURLToPath(new URL('sandbox-process.ts', import.meta.url));
-  // The limit of a file's size, in KiB, stands for the end of the disk.
+  // A limit on the file size, in KiB, simulates a full disk.
   const command = `ulimit -f 24; exec "$0" "$1" "$2"`;
   const args = ['-c', command, process.execPath, script, directory];
   const { child, url } = await ready(spawn('bash', args, { stdio: ['ignore', 'pipe', 'ignore'] }));
-  const ask = async () => {
+  const requestToken = async () => {
     const body = new URLSearchParams({ grant_type: 'client_credentials' });
     const init = { method: 'POST', headers: { authorization: BASIC }, body };
     const response = await fetch(`${url}/v1/oauth/token`, init);
     return { status: response.status, token: JSON.parse(await response.text()).access_token };
   };
   const acknowledged: string[] = [];
-  let last = await ask();
-  for (; last.status === 200; last = await ask()) acknowledged.push(last.token);
+  let last = await requestToken();
+  for (; last.status === 200; last = await requestToken()) acknowledged.push(last.token);
   expect(last.status).toBe(500);
-  expect((await ask()).status).toBe(500);
+  expect((await requestToken()).status).toBe(500);
   child.kill('SIGKILL');
   await once(child, 'exit');
 

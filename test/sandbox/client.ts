@@ -1,20 +1,21 @@
-/** A caller of the sandbox over real HTTP, on a clock that the test moves. */
+/** A client of the sandbox over real HTTP, on a clock that the test moves. */
+import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
 export const BASIC = `Basic ${Buffer.from('app:hush').toString('base64')}`;
 export const REDIRECT = 'http://127.0.0.1:3000/callback';
-export const STRANGER = `0x${'9'.repeat(40)}`;
+export const UNUSED_ADDRESS = `0x${'9'.repeat(40)}`;
 
-/** An answer, its body parsed without losing a digit. */
+/** A response; its body is parsed without loss of digits. */
 export interface Reply {
   status: number;
   headers: Headers;
   text: string;
   body: Json | undefined;
-  /** A member of the body by its way, such as `data.tx_log_no` or `error.0.field`. */
-  at(way: string): Json | undefined;
+  /** A value of the body by its path, such as `data.tx_log_no` or `error.0.field`. */
+  at(path: string): Json | undefined;
 }
 
 export interface Caller {
@@ -23,7 +24,7 @@ export interface Caller {
   /** Sends a request; `as` is an access token, `form` and `json` are bodies. */
   send(method: string, path: string, options?: SendOptions): Promise<Reply>;
   clientToken(): Promise<string>;
-  /** Logs a member in by the login page and exchanges the code. */
+  /** Logs a member in through the login page and exchanges the code. */
   login(memberNo: number): Promise<Reply>;
   /** The wallet address of a member that has one. */
   addressOf(memberNo: number): string;
@@ -57,7 +58,25 @@ export async function startCaller(options: Partial<SandboxOptions> = {}): Promis
   return callerOf(sandbox, clock);
 }
 
-/** Ends what the tests started. */
+/**
+ * A sandbox for all tests of a file, reset before each of them, with a new client token in
+ * `client`.
+ */
+export function useCaller(): Caller & { client: string } {
+  const shared = {} as Caller & { client: string };
+  beforeAll(async () => {
+    Object.assign(shared, await startCaller());
+  });
+  beforeEach(async () => {
+    shared.clock.set(Date.UTC(2026, 0, 1));
+    shared.sandbox.control.reset({});
+    shared.client = await shared.clientToken();
+  });
+  afterAll(stopAll);
+  return shared;
+}
+
+/** Stops the sandboxes that the tests started. */
 export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((sandbox) => sandbox.close()));
   running.clear();
@@ -97,7 +116,7 @@ function callerOf(sandbox: Sandbox, clock: ManualClock): Caller {
   };
 }
 
-/** The code with which the login page sends a member back. */
+/** The authorization code in the redirect after a member's login. */
 export async function codeFor(send: Caller['send'], memberNo: number): Promise<string> {
   const form = {
     response_type: 'code',
@@ -113,8 +132,8 @@ async function replyOf(response: Response): Promise<Reply> {
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json');
   const body = isJson ? parseJson(text) : undefined;
-  const at = (way: string) =>
-    way.split('.').reduce<Json | undefined>((value, name) => memberOf(value, name), body);
+  const at = (path: string) =>
+    path.split('.').reduce<Json | undefined>((value, name) => memberOf(value, name), body);
   return { status: response.status, headers: response.headers, text, body, at };
 }
 

@@ -1,12 +1,15 @@
-/** `tallyhook sandbox` as a person meets it: help, the ready line, refusals of one line. */
+/** The command `tallyhook sandbox`: help, the ready line, refusals. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { runSandbox, type SandboxCommand } from '../../src/cli/sandbox.ts';
+import { holdFolder } from '../../src/db/embedded/folder-lock.ts';
 import { must } from '../../src/kernel/assert.ts';
 
 const CLI = fileURLToPath(new URL('../../src/cli/tallyhook.ts', import.meta.url));
@@ -17,82 +20,93 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'sandbox-command-'));
 });
 afterEach(async () => {
-  await Promise.all([...running].map((child) => ended(child, 'SIGKILL')));
+  await Promise.all([...running].map((child) => stopped(child, 'SIGKILL')));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function begun(...args: string[]): ChildProcess {
+function spawned(...args: string[]): ChildProcess {
   const child = spawn(process.execPath, [CLI, 'sandbox', ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'inherit'],
   });
   running.add(child);
   child.once('exit', () => running.delete(child));
   return child;
 }
 
-async function ready(...args: string[]) {
-  const child = begun('--port', '0', '--json', ...args);
-  const [line] = await once(must(child.stdout, 'output'), 'data');
-  return { child, ready: JSON.parse(String(line)) };
+/** Starts the command and returns its first output. */
+async function started(...args: string[]) {
+  const child = spawned(...args);
+  const [output] = await once(must(child.stdout, 'output'), 'data');
+  return { child, output: String(output) };
 }
 
-async function ended(child: ChildProcess, signal: NodeJS.Signals) {
+async function stopped(child: ChildProcess, signal: NodeJS.Signals) {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const exit = once(child, 'exit');
   child.kill(signal);
-  await gone;
+  await exit;
 }
 
-/** What a command that ends by itself said, and its exit code. */
-async function said(...args: string[]) {
-  const child = begun(...args);
-  const all = Promise.all([must(child.stdout, 'output'), must(child.stderr, 'errors')].map(text));
-  const [code] = await once(child, 'exit');
-  const [output = '', errors = ''] = await all;
-  return { code, lines: (output + errors).trim().split('\n') };
-}
-
-test('--help shows every option and examples', async () => {
-  const { code, lines } = await said('--help');
-  expect(code).toBe(0);
-  const help = lines.join('\n');
-  for (const word of ['--port', '--seed', '--client-id', '--data-dir', '--json', 'curl -u']) {
-    expect(help).toContain(word);
+it('--help shows the options and an example', async () => {
+  const output = await text(must(spawned('--help').stdout, 'output'));
+  for (const part of ['--port', '--seed', '--client-id', '--data-dir', '--json', 'Example:']) {
+    expect(output).toContain(part);
   }
 });
 
-test('--json prints one line with all that a caller needs, and SIGTERM ends it well', async () => {
-  const { child, ready: line } = await ready('--seed', '7', '--client-id', 'a');
-  expect(line).toEqual({
+it('--json prints one line with address and credentials; SIGTERM ends the command with 0', async () => {
+  const directory = join(folder, 'data');
+  const args = ['--port', '0', '--json', '--data-dir', directory];
+  const first = await started(...args, '--seed', '7', '--client-id', 'a');
+  const ready = JSON.parse(first.output);
+  expect(ready).toEqual({
     url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-    control: `${line.url}/_sandbox`,
+    control: `${ready.url}/_sandbox`,
     seed: 7,
     client_id: 'a',
     client_secret: 'sandbox-secret',
   });
-  expect((await fetch(`${line.url}/v1/system/maintenance`)).status).toBe(200);
-  await ended(child, 'SIGTERM');
-  expect(child.exitCode).toBe(0);
+  expect((await fetch(`${ready.url}/v1/system/maintenance`)).status).toBe(200);
+  await stopped(first.child, 'SIGTERM');
+  expect(first.child.exitCode).toBe(0);
+
+  // The folder is free again, and its world keeps the seed.
+  const second = await started(...args, '--seed', '4');
+  expect(JSON.parse(second.output).seed).toBe(7);
 });
 
-test('A taken port and an unusable folder are told in one line', async () => {
-  const { ready: line } = await ready();
-  const taken = await said('--port', new URL(line.url).port);
-  expect(taken).toEqual({ code: 1, lines: [expect.stringContaining('is taken')] });
+it('A taken port, an unusable folder or a folder in use is refused in one line', async () => {
+  const run = (options: Partial<SandboxCommand>) =>
+    runSandbox({
+      port: 0,
+      host: '127.0.0.1',
+      seed: 1,
+      clientId: 'a',
+      clientSecret: 'b',
+      ...options,
+    });
+  const refused = (message: string) => ({
+    code: 'bad_setting',
+    message: expect.stringMatching(new RegExp(`^[^\\n]*${message}[^\\n]*$`)),
+  });
+
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  await expect(run({ port })).rejects.toMatchObject(refused('is taken'));
+  server.close();
+
+  await expect(run({ host: '203.0.113.1' })).rejects.toMatchObject(refused('EADDRNOTAVAIL'));
+
   const file = join(folder, 'file');
   writeFileSync(file, '');
-  const unusable = await said('--port', '0', '--data-dir', file);
-  expect(unusable).toEqual({ code: 1, lines: [expect.stringContaining('cannot be used')] });
-  const nowhere = await said('--port', '0', '--host', '203.0.113.1');
-  expect(nowhere).toEqual({ code: 1, lines: [expect.stringContaining('EADDRNOTAVAIL')] });
-});
+  await expect(run({ dataDir: file })).rejects.toMatchObject(refused('cannot be used'));
 
-test('A folder has one sandbox at a time, and the next one goes on with its world', async () => {
-  const directory = join(folder, 'data');
-  const { child } = await ready('--seed', '3', '--data-dir', directory);
-  const second = await said('--port', '0', '--data-dir', directory);
-  expect(second).toEqual({ code: 1, lines: [expect.stringContaining('another sandbox runs in')] });
-  await ended(child, 'SIGKILL');
-  const { ready: line } = await ready('--seed', '4', '--data-dir', directory);
-  expect(line.seed).toBe(3);
+  const used = mkdtempSync(join(folder, 'used-'));
+  const held = join(used, 'sandbox');
+  mkdirSync(held);
+  const release = must(await holdFolder('sandbox', realpathSync(held)), 'lock');
+  await expect(run({ dataDir: used })).rejects.toMatchObject(refused('another sandbox runs in'));
+  await release();
 });

@@ -1,8 +1,8 @@
-/** The OpenAPI document of the control surface, held against the surface itself. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** The OpenAPI document of the control surface, compared with the surface. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { must } from '../../src/kernel/assert.ts';
-import { type Caller, STRANGER, startCaller, stopAll } from './client.ts';
+import { type Caller, startCaller, stopAll, UNUSED_ADDRESS } from './client.ts';
 
 const operation = z.looseObject({
   parameters: z
@@ -32,12 +32,12 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-const VALUES: Record<string, string> = { addr: STRANGER, contract_id: '3', token_id: '1' };
+const VALUES: Record<string, string> = { addr: UNUSED_ADDRESS, contract_id: '3', token_id: '1' };
 const filled = (path: string) => path.replace(/\{(\w+)\}/g, (_all, name) => VALUES[name] ?? '1');
 const schemaOf = (path: string) =>
   must(document.paths[path]?.post?.requestBody, path).content['application/json'].schema;
 
-test('Every path takes the methods that the document names, and no others', async () => {
+it('Every path accepts exactly the methods of the document', async () => {
   expect(Object.keys(document.paths).length).toBeGreaterThan(12);
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const method of METHODS) {
@@ -50,7 +50,7 @@ test('Every path takes the methods that the document names, and no others', asyn
   }
 });
 
-test('Every segment of a path and every query is described', async () => {
+it('The document describes every path segment and query parameter', async () => {
   for (const [path, operations] of Object.entries(document.paths)) {
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     for (const each of Object.values(operations)) {
@@ -62,7 +62,7 @@ test('Every segment of a path and every query is described', async () => {
   expect(queries).toEqual(['after', 'limit']);
 });
 
-describe('What the document takes for a body is taken, and nothing else', () => {
+describe('The surface accepts exactly the bodies that the document allows', () => {
   const BODIES: [path: string, good: object[], bad: unknown[]][] = [
     [
       '/_sandbox/wallets/{addr}',
@@ -71,7 +71,7 @@ describe('What the document takes for a body is taken, and nothing else', () => 
     ],
     [
       '/_sandbox/tokens/{contract_id}/{token_id}',
-      [{ locked: true }, { owner: STRANGER, status: 3 }, { extra: '{}' }],
+      [{ locked: true }, { owner: UNUSED_ADDRESS, status: 3 }, { extra: '{}' }],
       [{ owner: '0x1' }, { status: 4 }, { locked: 1 }],
     ],
     ['/_sandbox/tokens/fail-next', [{}, { count: 2 }], [{ count: -1 }, { count: 'x' }]],
@@ -101,17 +101,17 @@ describe('What the document takes for a body is taken, and nothing else', () => 
     ['/_sandbox/reset', [{}, { seed: 7, switches: { fee: 'deducted' } }], [{ seed: 'x' }]],
   ];
 
-  test.each(BODIES)('%s', async (path, good, bad) => {
+  it.each(BODIES)('%s', async (path, good, bad) => {
     const schema = z.fromJSONSchema(schemaOf(path));
     for (const json of [...good, ...bad]) {
-      const told = schema.safeParse(json).success;
+      const allowed = schema.safeParse(json).success;
       const { status } = await caller.send('POST', filled(path), { json: JSON.stringify(json) });
-      const meant = good.some((each) => each === json);
-      expect([json, told, status === 200]).toEqual([json, meant, meant]);
+      const valid = good.some((each) => each === json);
+      expect([json, allowed, status === 200]).toEqual([json, valid, valid]);
     }
   });
 
-  test('Every example does something', async () => {
+  it('Every example is accepted', async () => {
     for (const [path, { post }] of Object.entries(document.paths)) {
       if (!post?.requestBody) continue;
       const json = post.requestBody.content['application/json'].example;
@@ -122,7 +122,7 @@ describe('What the document takes for a body is taken, and nothing else', () => 
     }
   });
 
-  test('and the table above has every path with a body', () => {
+  it('The table of this test has every path with a body', () => {
     const known = new Set(BODIES.map(([path]) => path));
     const paths = Object.entries(document.paths).filter(([, { post }]) => post);
     expect(paths.map(([path]) => path).filter((path) => !known.has(path))).toEqual([]);

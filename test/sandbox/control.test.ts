@@ -1,37 +1,29 @@
-/** The control surface over HTTP: what it changes, what it shows, what it refuses. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Caller, STRANGER, startCaller, stopAll } from './client.ts';
+/** The control surface over HTTP: what it changes, shows and refuses. */
+import { describe, expect, it } from 'vitest';
+import { UNUSED_ADDRESS, useCaller } from './client.ts';
 
-let caller: Caller;
-
-beforeAll(async () => {
-  caller = await startCaller();
-});
-afterAll(stopAll);
-beforeEach(async () => {
-  expect((await post('/reset', {})).status).toBe(200);
-});
+const caller = useCaller();
 
 const post = (path: string, json: string | object) =>
   caller.send('POST', `/_sandbox${path}`, { json });
 const get = (path: string) => caller.send('GET', `/_sandbox${path}`);
 
-describe('It changes the world behind the back of its callers', () => {
-  test('a wallet: balance, difference, status, beyond any number', async () => {
+describe('The control surface changes', () => {
+  it('a wallet: its balance of any size, a difference, its status', async () => {
     const huge = '9'.repeat(60);
-    expect((await post(`/wallets/${STRANGER}`, { amt_token: huge })).body).toEqual({
-      addr: STRANGER,
+    expect((await post(`/wallets/${UNUSED_ADDRESS}`, { amt_token: huge })).body).toEqual({
+      addr: UNUSED_ADDRESS,
       balance: huge,
       status: 1,
     });
-    await post(`/wallets/${STRANGER}`, { delta: `-${huge}` });
-    const reply = await post(`/wallets/${STRANGER}`, { delta: 5, status: 2 });
-    expect(reply.body).toEqual({ addr: STRANGER, balance: '5', status: 2 });
+    await post(`/wallets/${UNUSED_ADDRESS}`, { delta: `-${huge}` });
+    const reply = await post(`/wallets/${UNUSED_ADDRESS}`, { delta: 5, status: 2 });
+    expect(reply.body).toEqual({ addr: UNUSED_ADDRESS, balance: '5', status: 2 });
   });
 
-  test('a token: an owner comes with a hash of its own, a lock or status does not', async () => {
-    const made = await post('/tokens/1/5', { owner: STRANGER });
-    expect(made.body).toMatchObject({ owner: STRANGER, status: 1, locked: false });
+  it('a token: a new owner gets a new hash, a lock or status does not', async () => {
+    const made = await post('/tokens/1/5', { owner: UNUSED_ADDRESS });
+    expect(made.body).toMatchObject({ owner: UNUSED_ADDRESS, status: 1, locked: false });
     const locked = await post('/tokens/1/5', { locked: true, status: 3 });
     expect(locked.body).toMatchObject({ locked: true, status: 3 });
     expect(locked.at('last_tx_hash')).toBe(made.at('last_tx_hash'));
@@ -41,7 +33,7 @@ describe('It changes the world behind the back of its callers', () => {
     expect(caller.sandbox.world.tokens.get('1/5')).toBeUndefined();
   });
 
-  test('members, redirect addresses, switches, the clock', async () => {
+  it('members, redirect URIs, switches, the clock', async () => {
     expect((await post('/members', { nickname: 'Zoe' })).at('member_no')).toBe('9');
     const uri = 'http://127.0.0.1:1/back';
     expect((await post('/redirect-uris', { uri })).at('redirect_uris')).toContain(uri);
@@ -54,7 +46,7 @@ describe('It changes the world behind the back of its callers', () => {
     expect(status).toBe(400);
   });
 
-  test('maintenance, and what of the chain fails', async () => {
+  it('maintenance, and which chain writes fail', async () => {
     const on = await post('/maintenance', { state: 'on', duration_ms: 1_000 });
     expect(on.at('maintenance.message')).toBe(null);
     expect((await post('/maintenance', { state: 'off' })).body).toEqual({ maintenance: null });
@@ -62,43 +54,29 @@ describe('It changes the world behind the back of its callers', () => {
   });
 });
 
-describe('It shows', () => {
-  test('the requests it received, without secrets, and the writes that were applied', async () => {
-    const as = await caller.clientToken();
-    const json = { toAddr: caller.addressOf(1), amount: 5, reasonType: 'x' };
-    await caller.send('POST', '/v1/app/token/operations/1/give', { as, json });
-    await caller.send('POST', '/v1/app/token/operations/1/give', { as, json: '{' });
-    const log = await get('/requests');
-    expect(log.at('data')).toMatchObject([
-      { n: 1, endpoint: 'oauth_token', body: '', applied: false, status: 200 },
-      { n: 2, endpoint: 'give', method: 'POST', applied: true, status: 200 },
-      { n: 3, endpoint: 'give', body: '{', applied: false, status: 500 },
-    ]);
-    expect(log.text).not.toContain(as);
-    expect((await get('/requests?after=2')).at('data')).toMatchObject([{ n: 3 }]);
-    expect((await get('/requests?limit=1')).at('data')).toMatchObject([{ n: 3 }]);
-    expect((await get('/requests?after=0&limit=1')).at('data')).toMatchObject([{ n: 1 }]);
-    expect((await get('/requests?limit=0')).at('data')).toEqual([]);
-    expect((await get('/effects')).at('data')).toMatchObject([
-      { n: '1', kind: 'give', amount: '5', tx_log_no: '1', to_addr: caller.addressOf(1) },
-    ]);
-  });
-
-  test('a page, and a document that names every path', async () => {
-    const page = await get('');
-    expect(page.text).toContain('Ada');
-    const { body } = await get('/openapi.json');
-    expect(body).toMatchObject({
-      paths: {
-        '/_sandbox/wallets/{addr}': { post: { requestBody: expect.anything() } },
-        '/_sandbox/faults': { get: {}, post: {}, delete: {} },
-      },
-    });
-  });
+it('The control surface shows requests without secrets, and applied writes', async () => {
+  const { client: as } = caller;
+  const json = { toAddr: caller.addressOf(1), amount: 5, reasonType: 'x' };
+  await caller.send('POST', '/v1/app/token/operations/1/give', { as, json });
+  await caller.send('POST', '/v1/app/token/operations/1/give', { as, json: '{' });
+  const log = await get('/requests');
+  expect(log.at('data')).toMatchObject([
+    { n: 1, endpoint: 'oauth_token', body: '', applied: false, status: 200 },
+    { n: 2, endpoint: 'give', method: 'POST', applied: true, status: 200 },
+    { n: 3, endpoint: 'give', body: '{', applied: false, status: 500 },
+  ]);
+  expect(log.text).not.toContain(as);
+  expect((await get('/requests?after=2')).at('data')).toMatchObject([{ n: 3 }]);
+  expect((await get('/requests?limit=1')).at('data')).toMatchObject([{ n: 3 }]);
+  expect((await get('/requests?after=0&limit=1')).at('data')).toMatchObject([{ n: 1 }]);
+  expect((await get('/requests?limit=0')).at('data')).toEqual([]);
+  expect((await get('/effects')).at('data')).toMatchObject([
+    { n: '1', kind: 'give', amount: '5', tx_log_no: '1', to_addr: caller.addressOf(1) },
+  ]);
 });
 
-describe('It refuses', () => {
-  test.each([
+describe('The control surface refuses', () => {
+  it.each([
     ['/wallets/0x1', {}, 400, 'invalid_request'],
     ['/tokens/9/1', {}, 404, 'not_found'],
     ['/tokens/1/x', {}, 400, 'invalid_request'],
@@ -118,14 +96,17 @@ describe('It refuses', () => {
     expect([reply.status, reply.at('code')]).toEqual([status, code]);
   });
 
-  test('a body that a page of another site could send', async () => {
+  it('a body that a page of another origin could send, and grants no preflight', async () => {
     const headers = { 'content-type': 'text/plain' };
     const reply = await caller.send('POST', '/_sandbox/reset', { headers });
     expect([reply.status, reply.at('code')]).toEqual([415, 'unsupported_media_type']);
+    const preflight = { origin: 'http://evil', 'access-control-request-method': 'POST' };
+    const options = await caller.send('OPTIONS', '/_sandbox/reset', { headers: preflight });
+    expect([...options.headers.keys()].join()).not.toContain('access-control');
   });
 });
 
-test('A reset sows the world of its seed, with the switches of the start', async () => {
+it('A reset creates the world of its seed, with the switches of the start', async () => {
   await post('/switches', { fee: 'deducted' });
   const one = caller.addressOf(1);
   await post('/reset', { seed: 2 });
@@ -135,7 +116,7 @@ test('A reset sows the world of its seed, with the switches of the start', async
   expect([caller.addressOf(1) === one, two === one]).toEqual([true, false]);
 });
 
-test('With background traffic, wallets and tokens change by the clock without a request', async () => {
+it('With background traffic, wallets and tokens change by the clock without a request', async () => {
   caller.sandbox.control.setSwitches({ background_traffic: true, background_interval_ms: 1_000 });
   const balances = () => caller.sandbox.control.state().wallets.map(({ balance }) => balance);
   const before = balances();
@@ -153,11 +134,11 @@ test('With background traffic, wallets and tokens change by the clock without a 
     caller.clock.advance(5_000);
     for (const { token_id, locked } of tokens()) seen.add(`${token_id} ${locked}`);
   }
-  // Some token was put on a market or taken back, and some went to another owner.
+  // Tokens were locked and unlocked, and some changed their owner.
   expect(seen.size).toBeGreaterThan(5);
   const kinds = caller.sandbox.control.effects().map(({ kind }) => kind);
   expect(kinds).toContain('transfer_from');
-  // A year of silence is caught up with in bounded time.
+  // A pause of a year is simulated in bounded time.
   caller.clock.advance(365 * 86_400_000);
   expect(balances()).not.toEqual(after);
 });

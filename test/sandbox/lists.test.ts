@@ -1,13 +1,13 @@
-/** Lists remember what they found; nobody may notice. */
+/** Cached lists are always current. */
 import fc from 'fast-check';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { startCaller, stopAll } from './client.ts';
 
 const LIST = '/v1/chain/erc721/1/tokens?perPage=100';
 
 afterAll(stopAll);
 
-test('A list shows each change at once, however often the same list was asked for', async () => {
+it('A list shows each change at once, also when the same list was read before', async () => {
   const caller = await startCaller();
   const client = await caller.clientToken();
   const { control } = caller.sandbox;

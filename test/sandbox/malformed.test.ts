@@ -1,31 +1,24 @@
-/** Whatever is sent, the answer has a documented shape, and the service goes on. */
+/** Malformed requests: every response has a documented shape and the service keeps running. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { tryParseJson } from '../../src/kernel/json.ts';
 import { anyBytes, anyRequest, documented, exchanged } from '../harness/nonsense.ts';
-import { BASIC, type Caller, startCaller, stopAll } from './client.ts';
+import { BASIC, useCaller } from './client.ts';
 
-let caller: Caller;
-let client: string;
+const caller = useCaller();
 let user: string;
 
-beforeAll(async () => {
-  caller = await startCaller();
-});
-afterAll(stopAll);
 beforeEach(async () => {
-  caller.sandbox.control.reset({});
-  client = await caller.clientToken();
   user = String((await caller.login(1)).at('access_token'));
 });
 
-test('Any request of HTTP gets a documented answer', async () => {
+it('Every HTTP request gets a documented response', async () => {
   await fc.assert(
     fc.asyncProperty(anyRequest, async ({ method, path, query, body, who, type }) => {
       const headers = new Headers();
       if (type) headers.set('content-type', type);
       const authorization = {
-        client: `Bearer ${client}`,
+        client: `Bearer ${caller.client}`,
         user: `Bearer ${user}`,
         basic: BASIC,
         nobody: '',
@@ -40,12 +33,12 @@ test('Any request of HTTP gets a documented answer', async () => {
       expect(documented.safeParse(tryParseJson(text)).error).toBeUndefined();
       expect(text).not.toMatch(/\.ts:\d|node_modules|at \w+ \(/);
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
   expect((await caller.send('GET', '/v1/system/maintenance')).status).toBe(200);
 });
 
-test('Bytes that are no HTTP are refused, and nobody else notices', async () => {
+it('Bytes that are not HTTP are refused and do not affect other requests', async () => {
   await fc.assert(
     fc.asyncProperty(anyBytes, async (each) => {
       const text = await exchanged(caller.sandbox.port, each);
@@ -59,10 +52,10 @@ test('Bytes that are no HTTP are refused, and nobody else notices', async () => 
   expect((await caller.send('GET', '/v1/system/maintenance')).status).toBe(200);
 });
 
-test('A body of more than a mebibyte is refused with 413, one of just that is read', async () => {
+it('A body of one mebibyte is read, one byte more is refused with 413', async () => {
   const send = (length: number) => {
     const json = ' '.repeat(length);
-    return caller.send('POST', '/v1/app/token/accounts/transfer', { as: client, json });
+    return caller.send('POST', '/v1/app/token/accounts/transfer', { as: caller.client, json });
   };
   expect((await send(2 ** 20)).at('error.code')).toBe('997');
   expect(await send(2 ** 20 + 1)).toMatchObject({ status: 413, body: { status: '413' } });
@@ -74,7 +67,7 @@ test('A body of more than a mebibyte is refused with 413, one of just that is re
   });
 });
 
-test('A path that means something else when normalised is not there', async () => {
+it('A path that changes when normalised is not found', async () => {
   const raw = (target: string) =>
     exchanged(
       caller.sandbox.port,

@@ -1,4 +1,4 @@
-/** The two pages in a real browser: Debian's Chromium, where it is installed. */
+/** The console and the login page in a real browser, where Chromium is installed. */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ const CHROMIUM = '/usr/bin/chromium';
 
 describe('The pages', () => {
   if (!existsSync(CHROMIUM)) {
-    it('are not tried without a browser: apt-get install chromium', () => {
+    it('are not tested without a browser: apt-get install chromium', () => {
       expect(existsSync(CHROMIUM)).toBe(false);
     });
     return;
@@ -37,7 +37,7 @@ describe('The pages', () => {
     return page;
   }
 
-  it('let a person act on the world', async () => {
+  it('offer the control surface as a form', async () => {
     const page = await opened('/_sandbox');
     await page.selectOption('select', { label: 'Starts, announces or ends maintenance' });
     await page.fill('textarea', '{"state":"on","message":"<b>New disks</b>"}');
@@ -51,7 +51,7 @@ describe('The pages', () => {
     expect(fieldErrors).toEqual([]);
   });
 
-  it('let a member log in, who is sent back with code and state', async () => {
+  it('log a member in and redirect with code and state', async () => {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: 'app',
@@ -60,7 +60,7 @@ describe('The pages', () => {
     });
     const page = await opened(`/v1/oauth/authorize?${query}`);
     expect(await page.textContent('h1')).toContain('Sandbox App');
-    // Nobody listens there: the browser's request for it is what is looked at.
+    // No server listens at the redirect URI, so the browser's request is intercepted.
     await page.route(`${REDIRECT}*`, (route) => route.fulfill({ body: 'back' }));
     await page.getByRole('button', { name: 'Ada' }).click();
     await page.waitForURL(`${REDIRECT}*`);
