@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { runSandbox, type SandboxCommand } from '../../src/cli/sandbox.ts';
-import { holdFolder } from '../../src/db/embedded/folder-lock.ts';
+import { holdFolder } from '../../src/db/folder-lock.ts';
 import { must } from '../../src/kernel/assert.ts';
 
 const CLI = fileURLToPath(new URL('../../src/cli/tallyhook.ts', import.meta.url));

@@ -16,12 +16,12 @@ it('A list shows each change at once, also when the same list was read before', 
   const step = fc.oneof(
     fc.record({ id, owner: fc.constantFrom(...wallets) }),
     fc.record({ id, locked: fc.boolean() }),
-    fc.record({ id, gone: fc.constant(true) }),
+    fc.record({ id, removed: fc.constant(true) }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async (steps) => {
       for (const { id: tokenId, ...change } of steps) {
-        if ('gone' in change) control.removeToken(1n, tokenId);
+        if ('removed' in change) control.removeToken(1n, tokenId);
         else control.setToken(1n, tokenId, change);
         for (const query of ['', `ownerAddr=${wallets[0]}`, 'isLocked=true']) {
           const reply = await caller.send('GET', `${LIST}&${query}`, { as: client });
