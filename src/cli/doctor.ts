@@ -18,7 +18,7 @@ import { makeLog } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { printLine } from '../kernel/terminal.ts';
-import { makeQuotaKeeper } from '../observer/observer.ts';
+import { makeQuotaStore } from '../observer/observer.ts';
 import { findFreeze } from '../operations/operations.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { withDatabase } from './installation.ts';
@@ -90,7 +90,7 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
     random: systemRandom,
     log,
     metrics: makeMetrics(),
-    quota: makeQuotaKeeper(db, clock),
+    quota: makeQuotaStore(db, clock),
     settings: upstreamSettings(config),
   });
   try {

@@ -14,7 +14,7 @@ import { makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
 import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
-import { addWallets, availableSince, makeObserver, makeQuotaKeeper } from '../observer/observer.ts';
+import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
 import {
   findByIdempotencyKey,
   makeDecisions,
@@ -127,7 +127,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     random,
     log,
     metrics,
-    quota: makeQuotaKeeper(db, clock),
+    quota: makeQuotaStore(db, clock),
     settings: upstreamSettings(config),
   });
   const heartbeat = makeHeartbeat({ database, daemon, upstream, log, aliveMs });

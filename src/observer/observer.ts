@@ -14,7 +14,7 @@ import type { Random } from '../kernel/random.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type {
   Observation,
-  QuotaKeeper,
+  QuotaStore,
   TokenRecord,
   Upstream,
   WalletRecord,
@@ -110,7 +110,7 @@ export async function addWallets(
 }
 
 /** Where the service's deadlines are kept, for the upstream stage. */
-export function makeQuotaKeeper(db: Db, clock: Clock): QuotaKeeper {
+export function makeQuotaStore(db: Db, clock: Clock): QuotaStore {
   return {
     load: () => db.single(loadQuota),
     // With a deadline: an answer of the service waits until what it asked for is kept.

@@ -84,15 +84,13 @@ export const observations = tallyhook.table(
   ],
 );
 
-/** Deadlines that the service set, per class of traffic; a restart does not forget them. */
+/** The limits that the service has set, per class of traffic; they survive a restart. */
 export const quota = tallyhook.table('quota', {
   name: text().primaryKey(),
   blockedUntil: instant('blocked_until'),
-  /** Requests per second that the control allows now. */
-  rate: doublePrecision().notNull(),
-  /** CUBIC: the rate at the last throttling, and when that was. */
-  lastMax: doublePrecision('last_max'),
-  throttledAt: instant('throttled_at'),
+  /** Polls per second right after the last throttling, and the instant from which that rises. */
+  rate: doublePrecision(),
+  risesFrom: instant('rises_from'),
   updatedAt: instant('updated_at').notNull(),
 });
 

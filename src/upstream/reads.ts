@@ -1,23 +1,22 @@
 /**
- * What we ask the service ourselves: one method for each thing, all through the budget, on their
- * own lane, never repeated. The next look is the retry.
+ * Our own reads of the service, one method per endpoint. All pass the budget and use the
+ * connections of polls. None is retried: the next poll is the retry.
  */
 import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { sendManaged } from './auth/credentials.ts';
+import { sendWithManagedToken } from './auth/credentials.ts';
 import type { ClientToken, TokenFailure } from './auth/token.ts';
 import type { Exchanged } from './http/exchange.ts';
-import { type Host, target } from './http/hosts.ts';
-import type { Transport } from './http/transport.ts';
-import { isUnauthorized, judge } from './parse/outcome.ts';
+import { addressOf, type Host, type Transport } from './http/transport.ts';
+import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
 import {
   classifyRead,
-  maintenanceReading,
-  pageReading,
-  type Reading,
-  tokenCheckReading,
-  tokenReading,
-  walletReading,
+  maintenanceParser,
+  pageParser,
+  type RecordParser,
+  tokenCheckParser,
+  tokenParser,
+  walletParser,
 } from './parse/read.ts';
 import type {
   MaintenanceRecord,
@@ -27,9 +26,8 @@ import type {
   WalletRecord,
 } from './parse/records.ts';
 import type { Budget } from './rate/budget.ts';
-import { learn, lessonOf } from './rate/learning.ts';
 import type { Quota } from './rate/quota.ts';
-import type { Observation, Priority } from './types.ts';
+import type { InconclusiveCause, Observation, Priority } from './types.ts';
 
 /** Filters of a token list (interface, section 4.1, row 6). */
 export interface TokensQuery {
@@ -41,7 +39,7 @@ export interface TokensQuery {
   perPage?: number;
 }
 
-/** Looks wait for budget by themselves; `signal` ends the wait and the request. None rejects. */
+/** Each read waits for budget; `signal` ends the wait and the request. None rejects. */
 export interface Reads {
   /** The wallet with this address. @returns `absent` for 406/398 */
   account(
@@ -49,7 +47,7 @@ export interface Reads {
     priority: Priority,
     signal?: AbortSignal,
   ): Promise<Observation<WalletRecord>>;
-  /** One token. @returns `absent` for a rejection that says so (404, 422, or in words) */
+  /** One token. @returns `absent` for 404, 422, or a refusal whose message says so */
   token(
     contractId: bigint,
     tokenId: bigint,
@@ -63,9 +61,9 @@ export interface Reads {
     priority: Priority,
     signal?: AbortSignal,
   ): Promise<Observation<TokenPage>>;
-  /** The maintenance status; asked without credentials, before any other look that waits. */
+  /** The maintenance status; sent without credentials, at the highest priority. */
   maintenance(signal?: AbortSignal): Promise<Observation<MaintenanceRecord>>;
-  /** What the service says of our own client token. */
+  /** The service's record of our own client token. */
   checkToken(signal?: AbortSignal): Promise<Observation<TokenCheckRecord>>;
 }
 
@@ -78,118 +76,118 @@ export interface ReadsDeps {
   basic: string;
   clock: Clock;
   metrics: Metrics;
-  timeoutMs: number;
+  readTimeoutMs: number;
 }
 
-interface Question<T> {
+interface ReadRequest<T> {
   host: 'base' | 'auth';
   path: string;
   credentials: 'client' | 'basic' | 'none';
-  reading: Reading<T>;
+  parser: RecordParser<T>;
 }
 
-export function makeReads(options: ReadsDeps): Reads {
-  const { token, clock, timeoutMs } = options;
-  const client = <T>(path: string, reading: Reading<T>): Question<T> => ({
+export function makeReads(deps: ReadsDeps): Reads {
+  const { token, clock, readTimeoutMs } = deps;
+  const client = <T>(path: string, parser: RecordParser<T>): ReadRequest<T> => ({
     host: 'base',
     path,
     credentials: 'client',
-    reading,
+    parser,
   });
   return {
     account(addr, priority, signal) {
       const path = `/v1/app/token/account?${new URLSearchParams({ addr })}`;
-      return read(options, client(path, walletReading(addr)), priority, signal);
+      return read(deps, client(path, walletParser(addr)), priority, signal);
     },
     token(contractId, tokenId, priority, signal) {
       const path = `/v1/chain/erc721/${contractId}/tokens/${tokenId}`;
-      return read(options, client(path, tokenReading(contractId, tokenId)), priority, signal);
+      return read(deps, client(path, tokenParser(contractId, tokenId)), priority, signal);
     },
     tokens(contractId, query, priority, signal) {
       const path = `/v1/chain/erc721/${contractId}/tokens${queryText(query)}`;
-      return read(options, client(path, pageReading(contractId)), priority, signal);
+      return read(deps, client(path, pageParser(contractId)), priority, signal);
     },
     maintenance(signal) {
       const path = '/v1/system/maintenance';
-      const reading = maintenanceReading;
-      const question = { host: 'auth', path, credentials: 'none', reading } as const;
-      return read(options, question, 'unknown', signal);
+      const parser = maintenanceParser;
+      return read(deps, { host: 'auth', path, credentials: 'none', parser }, 'unknown', signal);
     },
     async checkToken(signal) {
       const startedAt = clock.now();
-      const got = await token.get(startedAt + timeoutMs, signal);
-      if ('failure' in got) return withoutToken(got.failure, startedAt, clock);
-      const path = `/v1/oauth/check_token?${new URLSearchParams({ token: got.token })}`;
-      const reading = tokenCheckReading;
-      const question = { host: 'auth', path, credentials: 'basic', reading } as const;
-      return read(options, question, 'steady', signal);
+      const issued = await token.get(startedAt + readTimeoutMs, signal);
+      if ('failure' in issued) return withoutToken(deps, issued.failure, startedAt);
+      const path = `/v1/oauth/check_token?${new URLSearchParams({ token: issued.token })}`;
+      const parser = tokenCheckParser;
+      return read(deps, { host: 'auth', path, credentials: 'basic', parser }, 'steady', signal);
     },
   };
 }
 
 async function read<T>(
-  options: ReadsDeps,
-  question: Question<T>,
+  deps: ReadsDeps,
+  request: ReadRequest<T>,
   priority: Priority,
   signal: AbortSignal | undefined,
 ): Promise<Observation<T>> {
-  const { budget, metrics } = options;
-  const release = await budget.take(priority, signal);
-  if (!release) return withoutTurn(options);
+  const { budget, metrics } = deps;
+  const release = await budget.acquire(priority, signal);
+  if (!release) return withoutSlot(deps);
   try {
-    const polled = await ask(options, question, signal);
-    const result = polled.result === 'inconclusive' ? polled.cause : polled.result;
-    metrics.upstreamRequests.inc({ class: 'polls', result });
-    return polled;
+    const observation = await send(deps, request, signal);
+    const { result } = observation;
+    metrics.upstreamRequests.inc({
+      class: 'polls',
+      result: result === 'inconclusive' ? observation.cause : result,
+    });
+    return observation;
   } finally {
     release();
   }
 }
 
-async function ask<T>(
-  options: ReadsDeps,
-  question: Question<T>,
+async function send<T>(
+  deps: ReadsDeps,
+  { host, path, credentials, parser }: ReadRequest<T>,
   signal: AbortSignal | undefined,
 ): Promise<Observation<T>> {
-  const { transport, token, budget, hosts, basic, clock, timeoutMs } = options;
-  const { host, path, credentials, reading } = question;
-  const triedAt = clock.now();
-  const within = { deadlineAt: triedAt + timeoutMs, ...(signal ? { signal } : {}) };
-  const send = async (authorization?: string): Promise<Exchanged> => {
+  const { transport, token, budget, hosts, basic, clock, readTimeoutMs } = deps;
+  const startedAt = clock.now();
+  const limits = { deadlineAt: startedAt + readTimeoutMs, signal };
+  const sendOnce = async (authorization?: string): Promise<Exchanged> => {
     const headers = ['accept', 'application/json', 'accept-encoding', 'identity'];
     if (authorization) headers.push('authorization', authorization);
-    const request = { method: 'GET', ...target(hosts[host], path), headers, ...within };
+    const address = addressOf(hosts[host], path);
+    const request = { method: 'GET', ...address, headers, ...limits };
     const exchanged = await transport.exchange('polls', request);
-    await learn(budget, 'polls', lessonOf(exchanged, clock.now()));
+    await budget.record('polls', rateSignalOf(exchanged));
     return exchanged;
   };
   if (credentials !== 'client')
-    return classifyRead(await send(credentials === 'basic' ? basic : ''), reading, clock.now());
-  const isRefused = (exchanged: Exchanged) =>
-    isUnauthorized(judge(exchanged, 'read', exchanged.endedAt));
+    return classifyRead(await sendOnce(credentials === 'basic' ? basic : undefined), parser);
+  const isRefused = (exchanged: Exchanged) => isUnauthorized(classifyExchange(exchanged, 'read'));
   const mayResend = async () => {
     budget.charge();
     return true;
   };
-  const managed = await sendManaged(token, within, send, isRefused, mayResend);
-  if ('failure' in managed) return withoutToken(managed.failure, triedAt, clock);
-  return classifyRead(managed.last, reading, clock.now());
+  const managed = await sendWithManagedToken(token, limits, sendOnce, isRefused, mayResend);
+  if ('failure' in managed) return withoutToken(deps, managed.failure, startedAt);
+  return classifyRead(managed.result, parser);
 }
 
-function withoutToken<T>(failure: TokenFailure, startedAt: number, clock: Clock): Observation<T> {
-  const { cause, retryAt } = failure;
-  const until = retryAt === undefined ? {} : { retryAt };
-  return { startedAt, endedAt: clock.now(), result: 'inconclusive', cause, ...until };
+function withoutToken<T>(
+  { clock }: ReadsDeps,
+  { cause, retryAt }: TokenFailure,
+  startedAt: number,
+): Observation<T> {
+  return { startedAt, endedAt: clock.now(), result: 'inconclusive', cause, retryAt };
 }
 
-/** Nothing was asked: the service wants silence, or the budget had no room. */
-function withoutTurn<T>({ clock, quota }: ReadsDeps): Observation<T> {
+/** The result when nothing was sent, because of a deadline of the service or for lack of budget. */
+function withoutSlot<T>({ clock, quota }: ReadsDeps): Observation<T> {
   const now = clock.now();
   const retryAt = quota.blockedUntil('polls');
-  const none = { startedAt: now, endedAt: now, result: 'inconclusive' } as const;
-  return retryAt === undefined
-    ? { ...none, cause: 'budget' }
-    : { ...none, cause: 'throttled', retryAt };
+  const cause: InconclusiveCause = retryAt === undefined ? 'budget' : 'throttled';
+  return { startedAt: now, endedAt: now, result: 'inconclusive', cause, retryAt };
 }
 
 function queryText(query: TokensQuery): string {

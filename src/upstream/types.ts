@@ -1,57 +1,59 @@
 /**
- * The words of this stage: what may be asked of the service, and everything that asking can end in.
- * Types only. Every union is closed, so that a caller who forgets a case does not compile.
+ * Types of the service client: requests, results and causes. Every union is closed, so that a
+ * missing case does not compile.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
-/** What a look is for; the order in which looks that wait are let through. */
+/** The purpose of a poll, in the order in which waiting polls are served. */
 export type Priority = 'unknown' | 'pending' | 'steady';
 
-/** Whose deadlines are kept apart: our own looks, reads of apps, writes of apps. */
+/** Traffic whose deadlines are kept apart: our own polls, reads of apps, writes of apps. */
 export type TrafficClass = 'polls' | 'app-read' | 'app-write';
 
-/** What must survive a restart, one row for each class. */
+/** What survives a restart, one row for each class. */
 export interface QuotaState {
   name: TrafficClass;
-  /** Until when the service asked this class to be silent. */
+  /** Until when the service asked this class to send nothing. */
   blockedUntil: Instant | null;
-  /** Requests per second that the control allows all daemons together; 0 for app traffic. */
-  rate: number;
-  /** CUBIC: the rate at the last throttling, and the instant from which it recovers. */
-  lastMax: number | null;
-  throttledAt: Instant | null;
+  /**
+   * The rate of polls right after the last throttling, in requests per second of all daemons
+   * together, and the instant from which it rises. Null before the first throttling, and for app
+   * traffic.
+   */
+  rate: number | null;
+  risesFrom: Instant | null;
 }
 
-/** The place where quota is kept; the table belongs to another stage. */
-export interface QuotaKeeper {
+/** Where the quota is stored; another stage owns the table. */
+export interface QuotaStore {
   load(): Promise<QuotaState[]>;
-  /** Called when a deadline is drawn, and at most every ten seconds while the rate grows. */
+  /** Keeps the later deadline, and the later throttling with its rate. */
   save(state: QuotaState): Promise<void>;
 }
 
-/** Why a look says nothing about its object. */
+/** Why a poll shows nothing about its target. */
 export type InconclusiveCause =
   | 'maintenance'
   | 'throttled'
-  /** No answer: not reached, reset, or too late. */
+  /** No answer: the service was not reached, the connection was reset, or the deadline passed. */
   | 'unreachable'
-  /** An answer that is cut, too large, not JSON, or not the record that was asked for. */
+  /** An answer that is truncated, too large, not JSON, or not the requested record. */
   | 'unreadable'
-  /** Our credentials are not good enough. */
+  /** The service refused our credentials. */
   | 'unauthorized'
-  /** The service said no, for another reason than absence. */
+  /** The service refused for a reason other than absence. */
   | 'refused'
   /** The service failed: 5xx, 500/999, 500/499. */
   | 'error'
-  /** No request was made: our own budget had no room in time, the signal aborted, or we stop. */
+  /** No request was made: no slot came in time, the signal aborted, or the client is closed. */
   | 'budget';
 
-/** How one look ended. Both instants belong to the request itself, not to waiting for budget. */
+/** The result of one poll. Both instants are those of the request, without waiting for budget. */
 export type Observation<T> = { startedAt: Instant; endedAt: Instant } & (
   | { result: 'seen'; record: T; raw: Json }
   | { result: 'absent'; status: number; message: string }
-  | { result: 'inconclusive'; cause: InconclusiveCause; retryAt?: Instant }
+  | { result: 'inconclusive'; cause: InconclusiveCause; retryAt?: Instant | undefined }
 );
 
 /** Why it is certain that no byte of a request left. */
@@ -60,18 +62,18 @@ export type NotSentCause =
   | 'connection_refused'
   | 'connect_timeout'
   | 'tls'
-  /** Any other failure before the connection stood. */
+  /** Any other failure before the connection was established. */
   | 'not_connected'
   /** The deadline passed before the first byte. */
   | 'deadline'
-  /** `mayStillSend` said no. */
+  /** `mayStillSend` returned false. */
   | 'withdrawn'
   | 'aborted'
   /** The request cannot be written as HTTP. */
   | 'invalid_request'
-  /** The managed client token could not be had. */
+  /** No managed client token could be fetched. */
   | 'no_client_token'
-  /** More requests of apps are open than the setting allows. */
+  /** Too many requests of apps are open. */
   | 'busy';
 
 /** Why the outcome of a request that left is not known. */
@@ -89,7 +91,7 @@ export type UnknownCause =
   /** Anything that the interface does not name, such as a redirect. */
   | 'unexpected';
 
-/** What an exchange means for a write; the table in `outcome.ts` decides. */
+/** The class of a write's answer; `parse/outcome.ts` decides. */
 export type WriteOutcome =
   | {
       class: 'accepted';
@@ -104,79 +106,82 @@ export type WriteOutcome =
       /** The service's own code (`199`, `invalid_grant`), or the status as text. */
       code: string;
       message: string;
-      /** The whole numbers in the message, in their order; left out when there are none. */
-      figures?: bigint[];
     }
-  | { class: 'unavailable'; reason: 'maintenance' | 'throttled'; retryAt?: Instant }
+  | {
+      class: 'unavailable';
+      reason: 'maintenance' | 'throttled';
+      retryAt?: Instant | undefined;
+    }
   | { class: 'not_sent'; cause: NotSentCause }
-  /** `status` is the HTTP status, as far as one was read. */
-  | { class: 'unknown'; cause: UnknownCause; status?: number };
+  /** `status` is the HTTP status, if one was read. */
+  | { class: 'unknown'; cause: UnknownCause; status?: number | undefined };
 
-/** `transaction`, `nft` and `other` are writes; `read` is everything else that an app asks. */
+/** `transaction`, `nft` and `other` are writes; everything else is `read`. */
 export type ForwardFamily = 'transaction' | 'nft' | 'other' | 'read';
 
-/** One request of an app, to be sent as it is. */
+/** One request of an app, sent unchanged. */
 export interface ForwardRequest {
   method: string;
-  /** Raw path and query; sent without being touched. */
+  /** Raw path and query. */
   path: string;
   host: 'base' | 'auth' | 'tx';
-  /** `content-type`, `accept` and the like. Credentials and connection headers are left out. */
+  /** Credentials and connection headers are left out. */
   headers: readonly (readonly [string, string])[];
   body: Uint8Array;
   /** The managed client token, the caller's own `Authorization` header, or none. */
   authorization: { managed: true } | { own: string } | 'none';
   family: ForwardFamily;
-  /** After it no byte leaves, and no answer is waited for. */
+  /** After it no byte leaves and no answer is awaited. */
   deadlineAt: Instant;
-  /** Asked immediately before the first byte of every send; false: it is not sent. */
+  /** Called immediately before the first byte of every send; false prevents the send. */
   mayStillSend?: () => boolean;
   /** Awaited before a second send; when it rejects, the first answer stands. */
   beforeResend?: (after: 'unauthorized') => Promise<void>;
   signal?: AbortSignal;
-  /** Where an answer goes on that is larger than what is kept; only for what changes nothing. */
+  /** Receives an answer that is larger than the client buffers; used for reads only. */
   overflow?: Overflow;
 }
 
-/** Opens the way on for an answer that does not fit: its head, and the beginning of its body. */
+/**
+ * Opens the stream for an answer that is larger than the client buffers.
+ * @param begun the buffered beginning of the body
+ * @param stop ends the exchange when the reader is gone
+ */
 export type Overflow = (head: Head, begun: Uint8Array, stop: () => void) => Sink;
 
 export interface Head {
   status: number;
-  /** As they came, duplicates kept. */
+  /** In their order, duplicates kept. */
   headers: [string, string][];
 }
 
-/** Takes the rest of a body, as fast as its reader does. */
+/** Receives the rest of a body. */
 export interface Sink {
   /** False when the next piece has to wait for `drained`. */
   write(piece: Uint8Array): boolean;
-  /** Calls once when there is room again. */
-  drained(go: () => void): void;
-  /** All is written. */
+  /** Calls `resume` once when the sink accepts more. */
+  drained(resume: () => void): void;
   end(): void;
-  /** It ends here, unfinished, and whoever reads must see that. */
+  /** Ends the stream so that its reader sees that it is incomplete. */
   cut(): void;
 }
 
-/** What was read of an answer. */
+/** The part of an answer that was read. */
 export interface Answer extends Head {
   body: Uint8Array;
-  /** False when the body was cut or larger than what is kept; `body` then is its beginning. */
+  /** False when the body was truncated or too large; `body` then holds its beginning. */
   complete: boolean;
 }
 
 export interface Forwarded {
-  /** The last answer. Absent when none was read. */
-  answer?: Answer;
+  /** The last answer; absent when none was read. */
+  answer?: Answer | undefined;
   outcome: WriteOutcome;
-  /** Just before the first byte of the last send; when nothing left, when it was tried. */
+  /** Just before the first byte of the last send; when nothing left, the start of the attempt. */
   startedAt: Instant;
   endedAt: Instant;
-  /** How many times bytes left: 0, 1, or 2 after a 401 on the managed token. */
-  sends: number;
-  /** The app number of the managed token that was used, when the service told it. */
-  appNo?: bigint;
-  /** True when the body went on to `overflow`; whether it ended well is told there. */
-  streamed?: true;
+  /** The app number of the managed token, if the service named it. */
+  appNo?: bigint | undefined;
+  /** True when the body was passed to `overflow`, completely or not. */
+  streamed?: true | undefined;
 }

@@ -20,7 +20,7 @@ import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
 import { type Books, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
-import { addWallets, makeObserver, makeQuotaKeeper } from '../../src/observer/observer.ts';
+import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   makeDecisions,
   makeOperations,
@@ -79,7 +79,7 @@ async function openStages(db: Db) {
   const upstream = await openUpstream({
     ...{ baseUrl: nowhere, authUrl: nowhere, txUrl: nowhere },
     ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
-    quota: makeQuotaKeeper(db, clock),
+    quota: makeQuotaStore(db, clock),
     settings: UPSTREAM,
   });
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
@@ -157,6 +157,7 @@ const UPSTREAM = {
   connectTimeoutMs: 500,
   bodyBytesMax: 1_048_576,
   budgetPerS: 5,
+  startRatePerS: 5,
   concurrencyMax: 4,
   steadyShare: 0.2,
   waitingMax: 10,

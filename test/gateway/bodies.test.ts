@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { SETTINGS } from '../upstream/scripted-service.ts';
+import { SETTINGS } from '../upstream/rig.ts';
 import { BODY, DONE, GIVE, openRig, type Rig } from './gateway-house.ts';
 
 let database: TestDatabase;

@@ -29,7 +29,7 @@ import {
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
-import { memoryKeeper, SETTINGS } from '../upstream/scripted-service.ts';
+import { memoryQuotaStore, SETTINGS } from '../upstream/rig.ts';
 
 export interface Asked {
   method: string;
@@ -213,7 +213,7 @@ async function buildGateway(db: Db, wanted: PostingRequest, origin: string) {
     random: systemRandom,
     log,
     metrics,
-    quota: memoryKeeper(),
+    quota: memoryQuotaStore(),
     settings: { ...SETTINGS, writeTimeoutMs },
   });
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);

@@ -16,7 +16,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { putOperations } from '../ledger/fixture.ts';
-import { closeAll, upstreamTo } from '../upstream/scripted-service.ts';
+import { closeAll, upstreamTo } from '../upstream/rig.ts';
 
 const SETTINGS = {
   ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },

@@ -11,7 +11,7 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { type Random, seededRandom } from '../../src/kernel/random.ts';
 import { type Books, walletsOfBooks } from '../../src/ledger/ledger.ts';
-import { makeObserver, makeQuotaKeeper, type Observer } from '../../src/observer/observer.ts';
+import { makeObserver, makeQuotaStore, type Observer } from '../../src/observer/observer.ts';
 import {
   findByIdempotencyKey,
   makeOperations,
@@ -25,7 +25,7 @@ import { CLIENT } from '../harness/daemon.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { userTokenOf } from '../harness/user-token.ts';
 import { openLedger, START } from '../ledger/fixture.ts';
-import { upstreamTo } from '../upstream/scripted-service.ts';
+import { upstreamTo } from '../upstream/rig.ts';
 import { SETTINGS as HOUSE } from './house.ts';
 import { openRelay, type Relay } from './relay.ts';
 import { type VirtualTime, virtualTime } from './virtual-pause.ts';
@@ -151,7 +151,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
-    quota: makeQuotaKeeper(db, clock),
+    quota: makeQuotaStore(db, clock),
     settings: { budgetPerS: 100, startRatePerS: 100, waitMs: 1 },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });

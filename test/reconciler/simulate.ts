@@ -24,7 +24,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { WRITER } from '../../src/db/roles.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/terminal.ts';
-import { closeAll } from '../upstream/scripted-service.ts';
+import { closeAll } from '../upstream/rig.ts';
 import { buildWorld, type Plan } from './sim-world.ts';
 import { runStory } from './simulation.ts';
 import { type Figures, verdictOn } from './verdicts.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../harness/database.ts';
-import { closeAll } from '../upstream/scripted-service.ts';
+import { closeAll } from '../upstream/rig.ts';
 import { buildWorld, type Plan } from './sim-world.ts';
 import { runStory } from './simulation.ts';
 import { verdictOn } from './verdicts.ts';

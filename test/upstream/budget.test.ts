@@ -1,73 +1,69 @@
-/** The gate that looks pass, and what the service taught it. */
+/** The budget that polls pass, and the quota that the service sets. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { type Budget, makeBudget } from '../../src/upstream/rate/budget.ts';
+import { Budget } from '../../src/upstream/rate/budget.ts';
 import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
-import type { Priority, QuotaState } from '../../src/upstream/types.ts';
+import type { Priority, TrafficClass } from '../../src/upstream/types.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
-import { memoryKeeper } from './scripted-service.ts';
+import { memoryQuotaStore, textLog } from './rig.ts';
 
 const open: Budget[] = [];
 afterEach(() => {
   for (const budget of open.splice(0)) budget.close();
 });
 
-interface Gate {
+interface Opened {
   budget: Budget;
   quota: Quota;
   clock: ManualClock;
-  kept: QuotaState[];
-  rates: number[];
+  /** Records a throttling of that class. */
+  throttled: (cls: TrafficClass, retryAt?: number) => Promise<void>;
+  logged: { text: string };
 }
 
-async function gateWith(
+async function openBudget(
   more: { rate?: number; ceiling?: number; concurrencyMax?: number; waitingMax?: number } = {},
   clock = manualClock(),
-  keeper = memoryKeeper(),
-): Promise<Gate> {
-  const { rate = 5, ceiling = 5, concurrencyMax = 10, waitingMax = 100 } = more;
-  const quota = await openQuota({
-    keeper,
-    clock,
-    random: seededRandom(1),
-    log: makeLog('silent'),
-    ceiling,
-    startRate: rate,
-  });
-  const rates: number[] = [];
+  store = memoryQuotaStore(),
+): Promise<Opened> {
+  const { rate = 5, ceiling = rate, concurrencyMax = 10, waitingMax = 100 } = more;
+  const { log, logged } = textLog();
+  const rates = { ceiling, startRate: rate };
+  const quota = await openQuota({ store, clock, random: seededRandom(1), log }, rates);
   const settings = { concurrencyMax, steadyShare: 0.2, waitingMax, waitMs: 60_000 };
-  const budget = makeBudget(quota, clock, settings, (perS) => rates.push(perS));
+  const budget = new Budget({ quota, clock, metrics: makeMetrics() }, settings);
   open.push(budget);
-  return { budget, quota, clock, kept: keeper.rows, rates };
+  const throttled = (cls: TrafficClass, retryAt?: number) =>
+    budget.record(cls, { kind: 'throttled', retryAt });
+  return { budget, quota, clock, throttled, logged };
 }
 
-/** Takes all that is free, and answers how many looks that were. */
-async function drain({ budget }: Gate): Promise<number> {
+/** Acquires and releases all free slots, and returns how many there were. */
+async function drain({ budget }: Opened): Promise<number> {
   let count = 0;
-  for (; budget.free() > 0; count += 1) (await budget.take('steady'))?.();
+  for (; budget.free() > 0; count += 1) (await budget.acquire('steady'))?.();
   return count;
 }
 
-describe('the budget', () => {
-  it('lets two go at once and then one for every token', async () => {
-    const gate = await gateWith({ rate: 5 });
-    expect(await drain(gate)).toBe(2);
-    expect(gate.budget.nextAt()).toBe(gate.clock.now() + 200);
-    gate.clock.advance(200);
-    expect(await drain(gate)).toBe(1);
+describe('The budget', () => {
+  it('admits two polls at once and then one for every token', async () => {
+    const opened = await openBudget();
+    expect(await drain(opened)).toBe(2);
+    expect(opened.budget.nextAt()).toBe(opened.clock.now() + 200);
+    opened.clock.advance(200);
+    expect(await drain(opened)).toBe(1);
   });
 
-  it('serves those who wait by priority when a place is free', async () => {
-    const gate = await gateWith({ rate: 1000, ceiling: 1000, concurrencyMax: 1 });
-    const { budget } = gate;
-    const first = await budget.take('steady');
+  it('serves waiting polls by priority when a slot becomes free', async () => {
+    const { budget, clock } = await openBudget({ rate: 1000, concurrencyMax: 1 });
+    const first = await budget.acquire('steady');
     const served: string[] = [];
     const wait = async (priority: Priority, name: string) => {
-      const leave = await budget.take(priority);
+      const release = await budget.acquire(priority);
       served.push(name);
-      gate.clock.advance(1);
-      leave?.();
+      clock.advance(1);
+      release?.();
     };
     const all = [
       wait('steady', 'steady'),
@@ -77,188 +73,207 @@ describe('the budget', () => {
     ];
     expect(budget.waiting()).toBe(4);
     expect(budget.free()).toBe(0);
-    gate.clock.advance(10);
+    clock.advance(10);
     first?.();
     await Promise.all(all);
     expect(served).toEqual(['unknown', 'unknown too', 'pending', 'steady']);
   });
 
-  it('gives a place back once, however often it is left', async () => {
-    const gate = await gateWith({ concurrencyMax: 1 });
-    const leave = await gate.budget.take('steady');
-    expect(gate.budget.free()).toBe(0);
-    leave?.();
-    leave?.();
-    const again = await gate.budget.take('steady');
-    gate.clock.advance(10_000);
-    expect(gate.budget.free()).toBe(0);
+  it('frees a slot once, however often it is released', async () => {
+    const { budget, clock } = await openBudget({ concurrencyMax: 1 });
+    const release = await budget.acquire('steady');
+    expect(budget.free()).toBe(0);
+    release?.();
+    release?.();
+    const again = await budget.acquire('steady');
+    clock.advance(10_000);
+    expect(budget.free()).toBe(0);
     again?.();
-    expect(gate.budget.free()).toBe(1);
+    expect(budget.free()).toBe(1);
   });
 
-  it('sends away whom the queue has no room for, who aborts, and all when it closes', async () => {
-    const { budget } = await gateWith({ concurrencyMax: 1, waitingMax: 2 });
-    await budget.take('steady');
+  it('refuses a poll when the queue is full, its signal aborts, or it is closed', async () => {
+    const { budget } = await openBudget({ concurrencyMax: 1, waitingMax: 2 });
+    await budget.acquire('steady');
     const stop = new AbortController();
-    const aborted = budget.take('steady', stop.signal);
-    const left = budget.take('unknown');
-    expect(await budget.take('unknown')).toBeUndefined();
+    const aborted = budget.acquire('steady', stop.signal);
+    const waiting = budget.acquire('unknown');
+    expect(await budget.acquire('unknown')).toBeUndefined();
     stop.abort();
     expect(await aborted).toBeUndefined();
     expect(budget.waiting()).toBe(1);
     budget.close();
-    expect(await left).toBeUndefined();
-    expect(await budget.take('unknown')).toBeUndefined();
+    expect(await waiting).toBeUndefined();
+    expect(await budget.acquire('unknown')).toBeUndefined();
   });
 
-  it('wakes by itself when a token is there', async () => {
-    const clock = { now: () => Math.floor(performance.now()) };
-    const gate = await gateWith({ rate: 50, ceiling: 50 }, { ...manualClock(), ...clock });
-    const leaves = await Promise.all([1, 2, 3, 4].map(() => gate.budget.take('pending')));
-    expect(leaves.every(Boolean)).toBe(true);
+  it('wakes a waiting poll when its token is there', async () => {
+    const clock = { ...manualClock(), now: () => Math.floor(performance.now()) };
+    const { budget } = await openBudget({ rate: 50 }, clock);
+    const releases = await Promise.all([1, 2, 3, 4].map(() => budget.acquire('pending')));
+    expect(releases.every(Boolean)).toBe(true);
   });
 
   it('is divided among daemons', async () => {
-    const gate = await gateWith({ rate: 4 });
-    gate.budget.shareAmong(4);
-    expect(gate.budget.ratePerS()).toBe(1);
-    expect(gate.budget.learnedPerS()).toBe(4);
-    await drain(gate);
-    expect(gate.budget.nextAt()).toBe(gate.clock.now() + 1000);
+    const opened = await openBudget({ rate: 4 });
+    opened.budget.shareAmong(4);
+    expect(opened.budget.ratePerS()).toBe(1);
+    expect(opened.budget.learnedPerS()).toBe(4);
+    await drain(opened);
+    expect(opened.budget.nextAt()).toBe(opened.clock.now() + 1000);
   });
 
-  it('subtracts app traffic from what it promises, but for the share of looks', async () => {
-    const gate = await gateWith({ rate: 5 });
+  it('subtracts app traffic from its rate, except for the share of polls', async () => {
+    const { budget, clock } = await openBudget();
     for (let i = 0; i < 100; i += 1) {
-      gate.budget.charge();
-      gate.clock.advance(500);
+      budget.charge();
+      clock.advance(500);
     }
-    expect(gate.budget.ratePerS()).toBeCloseTo(3, 0);
-    for (let i = 0; i < 1000; i += 1) gate.budget.charge();
-    expect(gate.budget.ratePerS()).toBe(1);
+    expect(budget.ratePerS()).toBeCloseTo(3, 0);
+    for (let i = 0; i < 1000; i += 1) budget.charge();
+    expect(budget.ratePerS()).toBe(1);
   });
 });
 
-describe('a throttling', () => {
-  it('with a deadline silences looks until then, to the end, and sends waiters away', async () => {
-    const gate = await gateWith({ concurrencyMax: 1 });
-    const leave = await gate.budget.take('steady');
-    const waiting = gate.budget.take('unknown');
-    const asked = gate.clock.now() + 3_600_000;
-    await gate.budget.throttled('polls', asked);
+describe('A throttling', () => {
+  it('with a deadline stops polls until then, in full, and those that wait', async () => {
+    const { budget, quota, clock, throttled } = await openBudget({ concurrencyMax: 1 });
+    const release = await budget.acquire('steady');
+    const waiting = budget.acquire('unknown');
+    const retryAt = clock.now() + 3_600_000;
+    await throttled('polls', retryAt);
     expect(await waiting).toBeUndefined();
-    leave?.();
-    gate.clock.set(asked - 1);
-    expect(gate.budget.free()).toBe(0);
-    expect(await gate.budget.take('unknown')).toBeUndefined();
-    expect(gate.quota.blockedUntil('polls')).toBeLessThanOrEqual(asked + 360_000);
-    gate.clock.set(gate.quota.blockedUntil('polls') ?? 0);
-    expect(gate.budget.free()).toBeGreaterThan(0);
+    release?.();
+    clock.set(retryAt - 1);
+    expect(budget.free()).toBe(0);
+    expect(await budget.acquire('unknown')).toBeUndefined();
+    const until = quota.blockedUntil('polls') ?? 0;
+    expect(until).toBeGreaterThanOrEqual(retryAt);
+    expect(until).toBeLessThanOrEqual(retryAt + 360_000);
+    clock.set(until);
+    expect(budget.free()).toBeGreaterThan(0);
   });
 
-  it('without a deadline silences for 30 s, then longer, until a look succeeds', async () => {
-    const gate = await gateWith();
-    const silence = async () => {
-      await gate.budget.throttled('polls', undefined);
-      const until = gate.quota.blockedUntil('polls') ?? 0;
-      const ms = until - gate.clock.now();
-      gate.clock.set(until);
+  it('without a deadline stops polls for 30 s, then longer, until one is answered', async () => {
+    const { budget, quota, clock, throttled } = await openBudget();
+    const silenceMs = async () => {
+      await throttled('polls');
+      const until = quota.blockedUntil('polls') ?? 0;
+      const ms = until - clock.now();
+      clock.set(until);
       return ms;
     };
     for (const base of [30_000, 60_000, 120_000]) {
-      const ms = await silence();
+      const ms = await silenceMs();
       expect(ms).toBeGreaterThanOrEqual(base / 2);
       expect(ms).toBeLessThanOrEqual(base);
     }
-    gate.budget.succeeded();
-    expect(await silence()).toBeLessThanOrEqual(30_000);
+    await budget.record('polls', { kind: 'answered' });
+    expect(await silenceMs()).toBeLessThanOrEqual(30_000);
   });
 
-  it.each(['app-read', 'app-write'] as const)(
-    'drawn by %s silences looks and that class only',
-    async (cls) => {
-      const gate = await gateWith();
-      const until = gate.clock.now() + 60_000;
-      await gate.budget.throttled(cls, until);
-      const other = cls === 'app-read' ? 'app-write' : 'app-read';
-      expect(gate.quota.blockedUntil(cls)).toBe(until);
-      expect(gate.quota.blockedUntil('polls')).toBeGreaterThanOrEqual(until);
-      expect(gate.quota.blockedUntil(other)).toBeUndefined();
-    },
-  );
+  it.each([
+    ['app-read', 'app-write'],
+    ['app-write', 'app-read'],
+  ] as const)('of %s stops polls and that class, but not %s', async (cls, other) => {
+    const { quota, clock, throttled } = await openBudget();
+    const until = clock.now() + 60_000;
+    await throttled(cls, until);
+    expect(quota.blockedUntil(cls)).toBe(until);
+    expect(quota.blockedUntil('polls')).toBeGreaterThanOrEqual(until);
+    expect(quota.blockedUntil(other)).toBeUndefined();
+  });
 
-  it('of looks leaves apps alone, and so does one of apps without a deadline', async () => {
-    const gate = await gateWith();
-    await gate.budget.throttled('polls', gate.clock.now() + 60_000);
-    await gate.budget.throttled('app-write', undefined);
-    expect(gate.quota.blockedUntil('app-read')).toBeUndefined();
-    expect(gate.quota.blockedUntil('app-write')).toBeUndefined();
+  it('of polls, or of apps without a deadline, does not stop apps', async () => {
+    const { quota, clock, throttled } = await openBudget();
+    await throttled('polls', clock.now() + 60_000);
+    await throttled('app-write');
+    expect(quota.blockedUntil('app-read')).toBeUndefined();
+    expect(quota.blockedUntil('app-write')).toBeUndefined();
   });
 
   it('never moves a deadline earlier', async () => {
-    const gate = await gateWith();
-    const late = gate.clock.now() + 600_000;
-    await gate.budget.throttled('app-write', late);
-    await gate.budget.throttled('app-write', gate.clock.now() + 1000);
-    expect(gate.quota.blockedUntil('app-write')).toBe(late);
+    const { quota, clock, throttled } = await openBudget();
+    const late = clock.now() + 600_000;
+    await throttled('app-write', late);
+    await throttled('app-write', clock.now() + 1000);
+    expect(quota.blockedUntil('app-write')).toBe(late);
   });
 
-  it('lowers the rate once, however many answers tell of it', async () => {
-    const gate = await gateWith({ rate: 5 });
-    await drain(gate);
-    const until = gate.clock.now() + 1000;
-    await gate.budget.throttled('polls', until);
-    const rate = gate.quota.rate();
-    expect(rate).toBeLessThan(5);
-    await gate.budget.throttled('polls', until);
-    expect(gate.quota.rate()).toBe(rate);
-    expect(gate.rates.at(-1)).toBe(rate);
+  it('halves the rate once, however many answers report it, and the rate recovers', async () => {
+    const { budget, quota, clock, throttled } = await openBudget({ rate: 5 });
+    for (let i = 0; i < 3; i += 1) await throttled('polls', clock.now() + 1000);
+    expect(budget.learnedPerS()).toBe(2.5);
+    clock.set((quota.blockedUntil('polls') ?? 0) + 60_000);
+    expect(budget.learnedPerS()).toBe(3.5);
+  });
+
+  it('of a day or more is logged', async () => {
+    const { clock, throttled, logged } = await openBudget();
+    await throttled('polls', clock.now() + 86_400_000);
+    expect(logged.text).toContain('a silence of a day or more');
   });
 });
 
-describe('what is kept', () => {
-  it('outlives a restart: deadline, rate and where the recovery stands', async () => {
+describe('The stored quota', () => {
+  it('survives a restart: deadlines, rate and recovery', async () => {
     const clock = manualClock();
-    const keeper = memoryKeeper();
-    const before = await gateWith({}, clock, keeper);
-    await before.budget.throttled('app-write', clock.now() + 3_600_000);
-    const after = await gateWith({}, clock, keeper);
-    for (const cls of ['polls', 'app-write'] as const)
+    const store = memoryQuotaStore();
+    const before = await openBudget({}, clock, store);
+    await before.throttled('app-write', clock.now() + 3_600_000);
+    clock.advance(60_000);
+    const after = await openBudget({}, clock, store);
+    for (const cls of ['polls', 'app-write', 'app-read'] as const)
       expect(after.quota.blockedUntil(cls)).toBe(before.quota.blockedUntil(cls));
-    expect(after.quota.blockedUntil('app-read')).toBeUndefined();
-    expect(after.quota.rate()).toBe(before.quota.rate());
-    expect(await after.budget.take('unknown')).toBeUndefined();
+    expect(await after.budget.acquire('unknown')).toBeUndefined();
+    clock.set((before.quota.blockedUntil('polls') ?? 0) + 60_000);
+    expect([before.budget.learnedPerS(), after.budget.learnedPerS()]).toEqual([3.5, 3.5]);
   });
 
   it('reaches other daemons when they read it again', async () => {
     const clock = manualClock();
-    const keeper = memoryKeeper();
-    const one = await gateWith({}, clock, keeper);
-    const other = await gateWith({}, clock, keeper);
-    await one.budget.throttled('polls', clock.now() + 60_000);
+    const store = memoryQuotaStore();
+    const one = await openBudget({}, clock, store);
+    const other = await openBudget({}, clock, store);
+    await one.throttled('polls', clock.now() + 60_000);
     expect(other.budget.free()).toBeGreaterThan(0);
     await other.quota.sync();
     expect(other.budget.free()).toBe(0);
-    expect(other.quota.rate()).toBe(one.quota.rate());
+    expect(other.budget.learnedPerS()).toBe(2.5);
   });
 
-  it('grows with the rate, every ten seconds at most', async () => {
-    const gate = await gateWith({ rate: 1, ceiling: 20 });
-    for (let s = 1; s <= 25; s += 1) {
-      gate.clock.advance(1000);
-      gate.budget.succeeded();
-    }
-    expect(gate.budget.learnedPerS()).toBe(4);
-    expect(gate.kept).toMatchObject([{ name: 'polls', rate: 4, blockedUntil: null }]);
+  it('is not lowered by the sync of an older throttling', async () => {
+    const clock = manualClock();
+    const store = memoryQuotaStore();
+    const one = await openBudget({}, clock, store);
+    const other = await openBudget({}, clock, store);
+    await one.throttled('polls', clock.now() + 1000);
+    const stored = { ...store.rows[0] };
+    clock.advance(5000);
+    await other.throttled('polls', clock.now() + 1000);
+    Object.assign(store.rows[0] ?? {}, stored);
+    const rate = other.budget.learnedPerS();
+    await other.quota.sync();
+    expect(other.budget.learnedPerS()).toBe(rate);
   });
 
-  it('that cannot be kept stops nobody, and that cannot be read stops the start', async () => {
-    const broken = memoryKeeper();
-    broken.save = () => Promise.reject(new Error('gone'));
-    const gate = await gateWith({}, manualClock(), broken);
-    await gate.budget.throttled('polls', gate.clock.now() + 1000);
-    expect(gate.quota.blockedUntil('polls')).toBeDefined();
-    broken.load = () => Promise.reject(new Error('gone'));
-    await expect(gateWith({}, manualClock(), broken)).rejects.toThrow('gone');
+  it('that could not be stored holds at once, and is stored by a later sync', async () => {
+    const store = memoryQuotaStore();
+    const { save } = store;
+    store.save = () => Promise.reject(new Error('database away'));
+    const { quota, clock, throttled, logged } = await openBudget({}, manualClock(), store);
+    await throttled('polls', clock.now() + 60_000);
+    expect(quota.blockedUntil('polls')).toBeDefined();
+    expect(logged.text).toContain('the quota could not be stored');
+    expect(store.rows).toEqual([]);
+    store.save = save;
+    await quota.sync();
+    expect(store.rows).toMatchObject([{ name: 'polls', rate: 2.5 }]);
+  });
+
+  it('that cannot be loaded prevents the start', async () => {
+    const store = memoryQuotaStore();
+    store.load = () => Promise.reject(new Error('database away'));
+    await expect(openBudget({}, manualClock(), store)).rejects.toThrow('database away');
   });
 });

@@ -1,20 +1,14 @@
-/** The managed client token: shared, renewed, replaced once, never told. */
+/** The managed client token: shared, renewed, replaced once, never logged. */
 import { describe, expect, it } from 'vitest';
-import { makeLog } from '../../src/kernel/log.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import {
-  type ClientToken,
-  lifetimeOf,
-  makeClientToken,
-  type TokenFetched,
-} from '../../src/upstream/auth/token.ts';
+import { ClientToken, lifetimeOf, type TokenFetch } from '../../src/upstream/auth/token.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
-import { gate } from './scripted-service.ts';
+import { gate, textLog } from './rig.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-describe('expires_in', () => {
+describe('An expires_in', () => {
   it.each<[bigint | undefined, number, boolean]>([
     [86_400n, DAY, true],
     [86_399n, 86_399_000, true],
@@ -29,7 +23,7 @@ describe('expires_in', () => {
     [-5n, 60_000, false],
     [10n ** 30n, DAY, false],
     [undefined, 60_000, false],
-  ])('%s means %i ms, and that is sure: %s', (expiresIn, ms, sure) => {
+  ])('of %s means %i ms; its unit is sure: %s', (expiresIn, ms, sure) => {
     expect(lifetimeOf(expiresIn)).toEqual({ ms, sure });
   });
 });
@@ -41,21 +35,16 @@ interface Managed {
   log: () => string;
 }
 
-/** Tokens `t1`, `t2` …; `answer` may refuse the nth fetch or hold it back. */
+/** Issues tokens `t1`, `t2` …; `answer` may refuse the nth fetch or delay it. */
 function managed(
-  answer: (nth: number) => Promise<TokenFetched | undefined> | TokenFetched | undefined,
+  answer: (nth: number) => Promise<TokenFetch | undefined> | TokenFetch | undefined,
   expiresIn: bigint | undefined = 86_400n,
 ): Managed {
   const clock = manualClock();
   let nth = 0;
-  let lines = '';
-  const log = makeLog('trace', {
-    write: (line: string) => {
-      lines += line;
-    },
-  });
-  const token = makeClientToken({
-    async issue() {
+  const { log, logged } = textLog();
+  const token = new ClientToken({
+    async fetchToken() {
       nth += 1;
       const mine = nth;
       const startedAt = clock.now();
@@ -65,14 +54,14 @@ function managed(
     random: seededRandom(1),
     log,
   });
-  return { token, clock, fetches: () => nth, log: () => lines };
+  return { token, clock, fetches: () => nth, log: () => logged.text };
 }
 const get = ({ token, clock }: Managed) => token.get(clock.now() + 5000);
 const replace = ({ token, clock }: Managed, refused: string) =>
   token.replace(refused, clock.now() + 5000);
 
-describe('the client token', () => {
-  it('is fetched once for all who ask at the same time and after', async () => {
+describe('The client token', () => {
+  it('is fetched once for concurrent and later callers', async () => {
     const one = managed(() => undefined);
     const got = await Promise.all(Array.from({ length: 50 }, () => get(one)));
     expect(new Set(got.map((g) => 'token' in g && g.token))).toEqual(new Set(['t1']));
@@ -81,7 +70,7 @@ describe('the client token', () => {
     expect(one.fetches()).toBe(1);
   });
 
-  it('is renewed behind the back of its users, ahead of its end', async () => {
+  it('is renewed in the background before it expires', async () => {
     const renewal = gate();
     const one = managed(async (nth) => {
       if (nth === 2) await renewal.opened;
@@ -103,7 +92,7 @@ describe('the client token', () => {
     expect(await get(one)).toEqual({ token: 't2' });
   });
 
-  it('is renewed at half its time when expires_in fits no unit, with one warning', async () => {
+  it('is renewed at half its lifetime when expires_in fits no unit, with one warning', async () => {
     const one = managed(() => undefined, 3600n);
     await get(one);
     one.clock.advance(31 * 60_000);
@@ -112,7 +101,7 @@ describe('the client token', () => {
     expect(one.log().match(/fits no unit/g)).toHaveLength(1);
   });
 
-  it('is replaced once by all who were refused the same one', async () => {
+  it('is replaced once for all callers that were refused the same one', async () => {
     const one = managed(() => undefined);
     await get(one);
     const got = await Promise.all([replace(one, 't1'), replace(one, 't1'), replace(one, 't1')]);
@@ -120,7 +109,7 @@ describe('the client token', () => {
     expect(one.fetches()).toBe(2);
   });
 
-  it('is not fetched again and again when every token is refused', async () => {
+  it('is not fetched over and over when every token is refused', async () => {
     const one = managed(() => undefined);
     await get(one);
     expect(await replace(one, 't1')).toEqual({ token: 't2' });
@@ -129,7 +118,7 @@ describe('the client token', () => {
     expect(await replace(one, 't2')).toEqual({ token: 't3' });
   });
 
-  it('that cannot be had is a typed failure, asked for again only after a while', async () => {
+  it('is fetched again only after a back-off when a fetch fails', async () => {
     const one = managed((nth) => (nth <= 2 ? { failure: { cause: 'unauthorized' } } : undefined));
     expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
     expect(await get(one)).toEqual({ failure: { cause: 'unauthorized' } });
@@ -141,7 +130,7 @@ describe('the client token', () => {
     expect(await get(one)).toEqual({ token: 't3' });
   });
 
-  it('is not asked for before the deadline that the service set', async () => {
+  it('is not fetched before the deadline that the service set', async () => {
     const one = managed((nth) => {
       if (nth > 1) return undefined;
       return { failure: { cause: 'throttled', retryAt: one.clock.now() + HOUR } };
@@ -153,7 +142,7 @@ describe('the client token', () => {
     expect(await get(one)).toEqual({ token: 't2' });
   });
 
-  it('keeps serving while its renewal fails', async () => {
+  it('stays in use while its renewal fails', async () => {
     const one = managed((nth) => (nth === 2 ? { failure: { cause: 'error' } } : undefined));
     await get(one);
     one.clock.advance(22 * HOUR);
@@ -163,7 +152,7 @@ describe('the client token', () => {
     expect(one.fetches()).toBe(2);
   });
 
-  it('keeps nobody beyond the own deadline or signal', async () => {
+  it('makes no caller wait beyond its deadline or signal', async () => {
     const never = gate();
     const one = managed(async () => {
       await never.opened;

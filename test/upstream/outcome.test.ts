@@ -1,23 +1,28 @@
-/** Every code of the interface's sections 7.1 to 7.3 once, and what is not in it. */
+/** The class of every answer to a write: each code of sections 7.1 to 7.3, and unnamed answers. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { judge, judgeAnswer } from '../../src/upstream/parse/outcome.ts';
+import { classifyExchange } from '../../src/upstream/parse/outcome.ts';
 import type { Answer, ForwardFamily } from '../../src/upstream/types.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const HASH = `0x${'ab'.repeat(32)}`;
 
+const times = { startedAt: NOW, endedAt: NOW };
+
 function answer(status: number, body: unknown, headers: [string, string][] = []): Answer {
-  const text = typeof body === 'string' ? body : jsonText(body);
-  return { status, headers, body: Buffer.from(text), complete: true };
+  const bytes =
+    body instanceof Uint8Array
+      ? body
+      : Buffer.from(typeof body === 'string' ? body : jsonText(body));
+  return { status, headers, body: bytes, complete: true };
 }
-const judged = (
+const classify = (
   status: number,
   body: unknown,
   family: ForwardFamily = 'transaction',
   headers: [string, string][] = [],
-) => judgeAnswer(answer(status, body, headers), family, NOW);
+) => classifyExchange({ ...times, end: 'answered', answer: answer(status, body, headers) }, family);
 
 /** Section 7.1: an error of the NFT endpoints. */
 const nft = (status: number | string, message = 'no') => ({
@@ -35,7 +40,7 @@ const oauth = (status: number, detail: string) => ({
   error: { code: status, message: 'no', detail, data: null, errors: {} },
 });
 
-describe('section 7.1, with any HTTP status and the status as number or text', () => {
+describe('An error of section 7.1, under any HTTP status, with its status as number or text,', () => {
   it.each([
     [400, 'rejected'],
     [401, 'rejected'],
@@ -45,15 +50,15 @@ describe('section 7.1, with any HTTP status and the status as number or text', (
   ])('%i is %s', (status, expected) => {
     for (const http of [200, 400, 406, 500])
       for (const written of [status, String(status)])
-        expect(judged(http, nft(written), 'nft')).toMatchObject({ class: expected });
+        expect(classify(http, nft(written), 'nft')).toMatchObject({ class: expected });
   });
 
-  it('tells the fields of a validation error', () => {
+  it('keeps the fields of a validation error in its message', () => {
     const error = [
       { message: 'is too long', field: 'metaData', validation: 'max' },
       { message: 'Bad', field: '', validation: '' },
     ];
-    expect(judged(200, { status: 422, error }, 'nft')).toEqual({
+    expect(classify(200, { status: 422, error }, 'nft')).toEqual({
       class: 'rejected',
       status: 422,
       code: '422',
@@ -62,7 +67,7 @@ describe('section 7.1, with any HTTP status and the status as number or text', (
   });
 });
 
-describe('section 7.2, with any HTTP status, numbers or texts', () => {
+describe('An error of section 7.2, under any HTTP status, as numbers or texts,', () => {
   const rows: [status: number, code: number, expected: string][] = [
     [500, 999, 'unknown'],
     [500, 997, 'rejected'],
@@ -81,25 +86,15 @@ describe('section 7.2, with any HTTP status, numbers or texts', () => {
   it.each(rows)('%i/%i is %s', (status, code, expected) => {
     for (const http of [200, 400, 406, 422, 500, 502])
       for (const body of [account(status, code), account(String(status), String(code))]) {
-        const outcome = judged(http, body);
+        const outcome = classify(http, body);
         expect(outcome.class).toBe(expected);
         if (outcome.class === 'rejected')
           expect(outcome).toMatchObject({ status, code: String(code), message: 'no' });
       }
   });
-
-  it('keeps the figures of a message', () => {
-    const message = 'Limit 1,000,000 in 24 hours, sent 90071992547409931234';
-    expect(judged(200, account('406', '295', message))).toMatchObject({
-      class: 'rejected',
-      message,
-      figures: [1000000n, 24n, 90071992547409931234n],
-    });
-    expect(judged(200, account('406', '294', 'would be 3.5'))).not.toHaveProperty('figures');
-  });
 });
 
-describe('section 7.3', () => {
+describe('An error of section 7.3', () => {
   it.each([
     'invalid_request',
     'invalid_token',
@@ -107,8 +102,8 @@ describe('section 7.3', () => {
     'unauthorized_client',
     'unsupported_response_type',
     'redirect_uri_mismatch',
-  ])('400 with detail %s is rejected', (detail) => {
-    const outcome = judged(400, oauth(400, detail), 'read');
+  ])('with status 400 and detail %s is rejected', (detail) => {
+    const outcome = classify(400, oauth(400, detail), 'read');
     expect(outcome).toMatchObject({ class: 'rejected', status: 400, code: detail });
   });
 
@@ -118,61 +113,61 @@ describe('section 7.3', () => {
     [404, 'rejected'],
     [500, 'unknown'],
     [503, 'unknown'],
-  ])('HTTP %i without a body is %s', (status, expected) => {
-    expect(judged(status, '', 'read')).toMatchObject({ class: expected });
+  ])('with HTTP %i and no body is %s', (status, expected) => {
+    expect(classify(status, '', 'read')).toMatchObject({ class: expected });
   });
 });
 
-describe('an HTTP status whose body says nothing', () => {
+describe('An answer in none of the shapes', () => {
   const rejected = [400, 401, 403, 404, 405, 406, 422];
   const unknown = [301, 302, 304, 402, 408, 409, 410, 413, 415, 451, 500, 501, 502, 503, 504, 599];
   it.each([...rejected.map((s) => [s, 'rejected']), ...unknown.map((s) => [s, 'unknown'])])(
-    '%i is %s',
+    'with HTTP %i is %s',
     (status, expected) => {
       for (const body of ['', '<html>nginx</html>', '{}', '[]', 'null', '{"status":true}'])
-        expect(judged(Number(status), body).class).toBe(expected);
+        expect(classify(Number(status), body).class).toBe(expected);
     },
   );
 
   it.each(['', '<html>', '{"status":200,"data":{"tx_log_no"', '{}', '[1]'])(
-    '200 with %j is unknown',
+    'with HTTP 200 and body %j is unknown',
     (body) => {
-      expect(judged(200, body).class).toBe('unknown');
+      expect(classify(200, body).class).toBe('unknown');
     },
   );
 });
 
-describe('maintenance and throttling', () => {
+describe('Unavailable: ', () => {
   it.each([
     ['HTTP 503 in the shape of 7.1', 503, { status: 503, message: 'Service is under maintenance' }],
     ['HTTP 503 in the shape of 7.2', 503, account('503', '503', 'Maintenance until nine')],
     ['HTTP 503 in the shape of 7.3', 503, oauth(503, 'System under maintenance, retry later')],
     ['HTTP 503 with a page', 503, '<h1>The service is UNDER\n MAINTENANCE</h1>'],
     ['a 503 in a body of HTTP 200', 200, nft(503, 'under maintenance')],
-  ])('%s is unavailable', (_what, http, body) => {
-    expect(judged(http, body)).toEqual({ class: 'unavailable', reason: 'maintenance' });
+  ])('%s is maintenance', (_title, http, body) => {
+    expect(classify(http, body)).toEqual({ class: 'unavailable', reason: 'maintenance' });
   });
 
   it.each([
-    ['says nothing', ''],
-    ['is of another kind', account('503', '503', 'backend gone')],
-    ['blames many things', 'unable to serve due to maintenance downtime or capacity problems'],
-  ])('a 503 that %s is unknown, with and without Retry-After', (_what, body) => {
-    expect(judged(503, body).class).toBe('unknown');
-    expect(judged(503, body, 'nft', [['Retry-After', '5']]).class).toBe('unknown');
+    ['is empty', ''],
+    ['has another reason', account('503', '503', 'backend gone')],
+    ['names several reasons', 'unable to serve due to maintenance downtime or capacity problems'],
+  ])('a 503 that %s is unknown, with and without Retry-After', (_title, body) => {
+    expect(classify(503, body).class).toBe('unknown');
+    expect(classify(503, body, 'nft', [['Retry-After', '5']]).class).toBe('unknown');
   });
 
   it('a 500 that mentions maintenance is unknown', () => {
-    expect(judged(500, account(500, 999, 'under maintenance')).class).toBe('unknown');
+    expect(classify(500, account(500, 999, 'under maintenance')).class).toBe('unknown');
   });
 
   it.each([
     ['HTTP', 429, ''],
-    ['HTTP, whatever the body says', 429, account(406, 299)],
+    ['HTTP with any body', 429, account(406, 299)],
     ['the body', 200, account('429', '429')],
-  ])('429 of %s is unavailable until the deadline', (_what, http, body) => {
-    expect(judged(http, body)).toEqual({ class: 'unavailable', reason: 'throttled' });
-    expect(judged(http, body, 'nft', [['retry-AFTER', '3600']])).toEqual({
+  ])('429 of %s is a throttling until the deadline', (_title, http, body) => {
+    expect(classify(http, body)).toEqual({ class: 'unavailable', reason: 'throttled' });
+    expect(classify(http, body, 'nft', [['retry-AFTER', '3600']])).toEqual({
       class: 'unavailable',
       reason: 'throttled',
       retryAt: NOW + 3_600_000,
@@ -180,7 +175,7 @@ describe('maintenance and throttling', () => {
   });
 });
 
-describe('success', () => {
+describe('A success envelope', () => {
   it.each<[ForwardFamily, object, object]>([
     ['transaction', { tx_app_no: 7, tx_log_no: 8 }, { txAppNo: 7n, txLogNo: 8n }],
     ['transaction', { tx_app_no: '7', tx_log_no: '8' }, { txAppNo: 7n, txLogNo: 8n }],
@@ -192,7 +187,7 @@ describe('success', () => {
     ['read', { tx_hash: 'short' }, {}],
   ])('of family %s with %j is accepted', (family, data, ids) => {
     for (const status of [200, '200'])
-      expect(judged(200, { status, data }, family)).toEqual({ class: 'accepted', ...ids });
+      expect(classify(200, { status, data }, family)).toEqual({ class: 'accepted', ...ids });
   });
 
   it('keeps every digit of its numbers', () => {
@@ -202,7 +197,7 @@ describe('success', () => {
         const data = asText
           ? { tx_app_no: String(app), tx_log_no: String(log) }
           : { tx_app_no: app, tx_log_no: log };
-        const outcome = judged(200, { status: 200, data });
+        const outcome = classify(200, { status: 200, data });
         expect(outcome).toEqual({ class: 'accepted', txAppNo: app, txLogNo: log });
       }),
     );
@@ -219,7 +214,7 @@ describe('success', () => {
     ['nft', []],
     ['transaction', null],
   ])('of family %s with %j lacks its number and is unknown', (family, data) => {
-    const outcome = judged(200, { status: 200, data }, family);
+    const outcome = classify(200, { status: 200, data }, family);
     expect(outcome).toMatchObject({ class: 'unknown', cause: 'no_number' });
   });
 
@@ -227,47 +222,46 @@ describe('success', () => {
     'under HTTP %i contradicts itself and is unknown',
     (http) => {
       const body = { status: 200, data: { tx_log_no: 1, note: 'under maintenance' } };
-      expect(judged(http, body)).toMatchObject({ class: 'unknown', cause: 'unexpected' });
+      const cause = http < 500 ? 'unexpected' : 'server_error';
+      expect(classify(http, body)).toMatchObject({ class: 'unknown', cause });
     },
   );
 
   it('with an error beside its data is unknown', () => {
     const body = { status: 200, data: { tx_log_no: 1 }, error: { code: '1', message: 'no' } };
-    expect(judged(200, body).class).toBe('unknown');
+    expect(classify(200, body).class).toBe('unknown');
   });
 
-  it('of a read may have any shape', () => {
-    expect(judged(200, { access_token: 'x' }, 'read')).toEqual({ class: 'accepted' });
-    expect(judged(302, '', 'read')).toEqual({ class: 'accepted' });
+  it('is not required of a read', () => {
+    expect(classify(200, { access_token: 'x' }, 'read')).toEqual({ class: 'accepted' });
+    expect(classify(302, '', 'read')).toEqual({ class: 'accepted' });
   });
 });
 
-describe('an exchange without a whole answer', () => {
-  const times = { startedAt: NOW, endedAt: NOW };
-  it('that was proved not sent is not sent', () => {
+describe('An exchange without a complete answer', () => {
+  it('that sent nothing is not_sent', () => {
     const exchanged = { ...times, end: 'not_sent', cause: 'tls' } as const;
-    expect(judge(exchanged, 'nft', NOW)).toEqual({ class: 'not_sent', cause: 'tls' });
+    expect(classifyExchange(exchanged, 'nft')).toEqual({ class: 'not_sent', cause: 'tls' });
   });
 
   it.each([200, 401, 406, 429, 503])('that broke under HTTP %i is unknown', (status) => {
     const cut = { ...answer(status, nft(status, 'under maintenance')), complete: false };
     const exchanged = { ...times, end: 'broken', cause: 'truncated', answer: cut } as const;
-    const outcome = judge(exchanged, 'nft', NOW);
+    const outcome = classifyExchange(exchanged, 'nft');
     expect(outcome).toEqual({ class: 'unknown', cause: 'truncated', status });
   });
 });
 
-it('no bytes make the judgement throw, and nothing but the success envelope is accepted', () => {
+it('No bytes make the classification throw, and only a success envelope is accepted', () => {
   const noise = fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.json().map(Buffer.from));
   fc.assert(
     fc.property(noise, fc.integer({ min: 200, max: 599 }), (body, status) => {
-      const outcome = judgeAnswer({ ...answer(status, ''), body }, 'transaction', NOW);
-      expect(outcome.class).not.toBe('accepted');
+      expect(classify(status, body).class).not.toBe('accepted');
     }),
   );
 });
 
-it('a message that repeats a credential is kept without it', () => {
-  const outcome = judged(200, account(406, 401, 'bad Bearer abc.def-ghi given'));
+it('A credential in a message is masked', () => {
+  const outcome = classify(200, account(406, 401, 'bad Bearer abc.def-ghi given'));
   expect(outcome).toMatchObject({ message: 'bad Bearer [secret] given' });
 });

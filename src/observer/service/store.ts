@@ -1,45 +1,26 @@
 /** SQL of the service itself: what it asked us to keep to, and whether it is there. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { QuotaState, TrafficClass } from '../../upstream/upstream.ts';
+import type { QuotaState } from '../../upstream/upstream.ts';
 import type { Announced, Service, ServiceState } from './state.ts';
 
 export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
-  const rows = await db.sql<
-    {
-      name: TrafficClass;
-      blockedUntil: Instant | null;
-      rate: number;
-      lastMax: number | null;
-      throttledAt: Instant | null;
-    }[]
-  >`select name, blocked_until, rate, last_max, throttled_at from tallyhook.quota`;
-  return rows.map((row) => ({
-    name: row.name,
-    blockedUntil: row.blockedUntil,
-    rate: row.rate,
-    lastMax: row.lastMax,
-    throttledAt: row.throttledAt,
-  }));
+  return db.sql<QuotaState[]>`
+    select name, blocked_until, rate, rises_from from tallyhook.quota`;
 }
 
-/**
- * A later deadline always stands, whoever drew it, and what was learned before a newer throttling
- * does not.
- */
+/** Keeps the later deadline and the later throttling, whichever daemon received them. */
 export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
+  const { name, blockedUntil, rate, risesFrom } = state;
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await db.sql`
-    insert into tallyhook.quota as q (name, blocked_until, rate, last_max, throttled_at, updated_at)
-    values (${state.name}, ${at(state.blockedUntil)}, ${state.rate}, ${state.lastMax},
-      ${at(state.throttledAt)}, ${isoText(now)})
+    insert into tallyhook.quota as q (name, blocked_until, rate, rises_from, updated_at)
+    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${isoText(now)})
     on conflict (name) do update set
       blocked_until = greatest(q.blocked_until, excluded.blocked_until),
-      (rate, last_max, throttled_at) = (
-        select n.rate, n.last_max, n.throttled_at
-        from (values (1, excluded.rate, excluded.last_max, excluded.throttled_at),
-          (2, q.rate, q.last_max, q.throttled_at)) as n(place, rate, last_max, throttled_at)
-        order by coalesce(n.throttled_at, '-infinity') desc, n.place limit 1),
+      rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
+        then excluded.rate else q.rate end,
+      rises_from = greatest(q.rises_from, excluded.rises_from),
       updated_at = excluded.updated_at`;
 }
 

@@ -1,113 +1,89 @@
 /**
- * How we prove who we are: HTTP Basic for the authorization host, the managed client token for the
- * rest, and the rule for a token that the service refuses.
+ * Credentials of requests: HTTP Basic for the authorization host, the managed client token for the
+ * others, and the one repetition after the service refused that token.
  */
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Json } from '../../kernel/json.ts';
 import type { Exchanged } from '../http/exchange.ts';
-import { type Host, target } from '../http/hosts.ts';
-import type { Transport } from '../http/transport.ts';
-import { readEnvelope } from '../parse/envelope.ts';
-import { judge } from '../parse/outcome.ts';
+import { addressOf, type Host, type Transport } from '../http/transport.ts';
+import { parseEnvelope, recordIn } from '../parse/envelope.ts';
+import { type RateSignal, rateSignalOf } from '../parse/outcome.ts';
+import { failureCause } from '../parse/read.ts';
 import { accessTokenRecord } from '../parse/records.ts';
-import { type Lesson, lessonOf } from '../rate/learning.ts';
-import type { Answer, InconclusiveCause } from '../types.ts';
-import type { ClientToken, TokenFailure, TokenFetched } from './token.ts';
+import type { ClientToken, TokenFailure, TokenFetch } from './token.ts';
 
 /** The value of `Authorization` at the authorization host. */
 export function basicCredentials(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
 }
 
-export interface TokenFetchOptions {
+export interface TokenFetchDeps {
   transport: Transport;
   auth: Host;
   basic: string;
   clock: Clock;
   timeoutMs: number;
-  /** Told what every fetch teaches about limits. */
-  onLesson: (lesson: Lesson) => Promise<void>;
+  /** Receives what every fetch says about limits. */
+  onSignal: (signal: RateSignal) => Promise<void>;
 }
 
 /** Fetches a client token (interface, section 4.4, row 1). Never rejects. */
-export async function fetchClientToken(options: TokenFetchOptions): Promise<TokenFetched> {
-  const { transport, auth, basic, clock, timeoutMs, onLesson } = options;
+export async function fetchClientToken(deps: TokenFetchDeps): Promise<TokenFetch> {
+  const { transport, auth, basic, clock, timeoutMs, onSignal } = deps;
+  const headers = {
+    authorization: basic,
+    'content-type': 'application/x-www-form-urlencoded',
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+  };
   const exchanged = await transport.exchange('app-read', {
     method: 'POST',
-    ...target(auth, '/v1/oauth/token'),
-    headers: [
-      'authorization',
-      basic,
-      'content-type',
-      'application/x-www-form-urlencoded',
-      'accept',
-      'application/json',
-      'accept-encoding',
-      'identity',
-    ],
+    ...addressOf(auth, '/v1/oauth/token'),
+    headers: Object.entries(headers).flat(),
     body: Buffer.from('grant_type=client_credentials'),
     deadlineAt: clock.now() + timeoutMs,
   });
-  const lesson = lessonOf(exchanged, clock.now());
-  await onLesson(lesson);
+  const signal = rateSignalOf(exchanged);
+  await onSignal(signal);
   const record = tokenIn(exchanged);
-  if (!record) return { failure: failureOf(exchanged, lesson) };
+  if (!record) return { failure: failureOf(exchanged, signal) };
   const { accessToken: token, expiresIn, appNo } = record;
   return { token, appNo, expiresIn, startedAt: exchanged.startedAt };
 }
 
-/** What the service said, how many times bytes left for it, and the app that the token is of. */
-export type Managed<T> =
-  | { last: T; sends: number; appNo?: bigint | undefined }
-  | { failure: TokenFailure };
+/** The last result of `send`, and the number of the app that the token belongs to. */
+export type ManagedResult<T> = { result: T; appNo: bigint | undefined } | { failure: TokenFailure };
 
 /**
- * Sends with the managed token, and once more with another one when the service refused the first.
- * @param mayResend awaited before the second send; false lets the first answer stand
+ * Sends with the managed token, and once more with another one if the service refused the first.
+ * @param mayResend awaited before the second send; false lets the first result stand
  */
-export async function sendManaged<T>(
+export async function sendWithManagedToken<T>(
   token: ClientToken,
-  within: { deadlineAt: Instant; signal?: AbortSignal | undefined },
+  limits: { deadlineAt: Instant; signal?: AbortSignal | undefined },
   send: (bearer: string) => Promise<T>,
-  isRefused: (answered: T) => boolean,
+  isRefused: (result: T) => boolean,
   mayResend: () => Promise<boolean>,
-): Promise<Managed<T>> {
-  const got = await token.get(within.deadlineAt, within.signal);
-  if ('failure' in got) return got;
-  const first = await send(`Bearer ${got.token}`);
-  const { appNo } = got;
-  if (!isRefused(first)) return { last: first, sends: 1, appNo };
-  const other = await token.replace(got.token, within.deadlineAt, within.signal);
-  if (!other || 'failure' in other || !(await mayResend())) return { last: first, sends: 1, appNo };
-  return { last: await send(`Bearer ${other.token}`), sends: 2, appNo: other.appNo };
+): Promise<ManagedResult<T>> {
+  const { deadlineAt, signal } = limits;
+  const issued = await token.get(deadlineAt, signal);
+  if ('failure' in issued) return issued;
+  const first = { result: await send(`Bearer ${issued.token}`), appNo: issued.appNo };
+  if (!isRefused(first.result)) return first;
+  const other = await token.replace(issued.token, deadlineAt, signal);
+  if (!other || 'failure' in other || !(await mayResend())) return first;
+  return { result: await send(`Bearer ${other.token}`), appNo: other.appNo };
 }
 
 function tokenIn(exchanged: Exchanged) {
   if (exchanged.end !== 'answered' || exchanged.answer.status >= 300) return undefined;
-  return accessTokenRecord.safeParse(recordIn(exchanged.answer)).data;
+  return accessTokenRecord.safeParse(recordIn(parseEnvelope(exchanged.answer.body))).data;
 }
 
-/** The authorization host answers bare records; in the envelope they are read as well. */
-function recordIn(answer: Answer): Json | undefined {
-  const said = readEnvelope(answer.body);
-  if (said.shape === 'success') return said.data;
-  return said.shape === 'json' ? said.value : undefined;
-}
-
-function failureOf(exchanged: Exchanged, lesson: Lesson): TokenFailure {
-  if (lesson.kind === 'throttled' || lesson.kind === 'maintenance') {
-    const { kind: cause, retryAt } = lesson;
-    const answer = exchanged.end === 'answered' ? { answer: exchanged.answer } : {};
-    return { cause, ...(retryAt === undefined ? {} : { retryAt }), ...answer };
+function failureOf(exchanged: Exchanged, signal: RateSignal): TokenFailure {
+  if (signal.kind === 'throttled' || signal.kind === 'maintenance') {
+    const answer = exchanged.end === 'answered' ? exchanged.answer : undefined;
+    return { cause: signal.kind, retryAt: signal.retryAt, answer };
   }
-  return { cause: causeOf(exchanged) };
-}
-
-function causeOf(exchanged: Exchanged): InconclusiveCause {
-  const outcome = judge(exchanged, 'read', exchanged.endedAt);
-  if (outcome.class === 'rejected') return 'unauthorized';
-  if (outcome.class === 'accepted') return 'unreadable';
-  if (outcome.class !== 'unknown') return 'unreachable';
-  const lost = ['reset', 'timeout', 'aborted'].includes(outcome.cause);
-  return lost ? 'unreachable' : outcome.cause === 'server_error' ? 'error' : 'unreadable';
+  const cause = failureCause(exchanged);
+  return { cause: cause === 'refused' ? 'unauthorized' : cause };
 }

@@ -1,27 +1,24 @@
 /**
- * How a connection to the service comes to stand. Everything that fails in here fails before a byte
- * of a request, which is what makes it proof.
- *
- * TLS is laid over a TCP socket of ours, so that a write that must not go on can be cut with a
- * reset: a plain close would leave the kernel delivering what it still holds, long after our
- * deadline.
+ * Opens connections to the service. A failure in here is proof that no byte of a request left. TLS
+ * runs over a TCP socket of ours, so that a write can be stopped with a reset: after a plain close
+ * the kernel would still deliver what it has buffered, long after the deadline.
  */
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 
 /** The handshake failed; `cause` says how. */
-export class TlsFailure extends Error {
+class TlsFailure extends Error {
   readonly code = 'TALLYHOOK_TLS';
 }
 
-export interface Connected {
+export interface Connector {
   connect: buildConnector.connector;
-  /** Drops the TCP connection with a reset, and what was not delivered with it. */
+  /** Resets the last TCP connection and drops what was not delivered. */
   reset(): void;
 }
 
-/** A source of connectors; TLS sessions are shared by all that one source makes. */
-export function makeConnectors(timeoutMs: number): () => Connected {
+/** A source of connectors that share TLS sessions. */
+export function makeConnectors(timeoutMs: number): () => Connector {
   const tcp = buildConnector({ timeout: timeoutMs });
   const tls = buildConnector({ timeout: timeoutMs, allowH2: false });
   return () => {
@@ -33,8 +30,8 @@ export function makeConnectors(timeoutMs: number): () => Connected {
         if (error || !socket) return done(error ?? new Error('no socket'), null);
         last = socket;
         if (!secure) return done(null, socket);
-        tls({ ...options, port, httpSocket: socket }, (failure, over) => {
-          if (!failure && over) return done(null, over);
+        tls({ ...options, port, httpSocket: socket }, (failure, secured) => {
+          if (!failure && secured) return done(null, secured);
           socket.destroy();
           done(new TlsFailure('TLS', { cause: failure }), null);
         });
@@ -49,7 +46,7 @@ function reset(socket: Socket | undefined): void {
   try {
     socket.resetAndDestroy();
   } catch {
-    // The handle is gone or is no TCP handle: a plain close is what is left.
+    // The handle is closed or is no TCP handle; only a plain close is possible.
     socket.destroy();
   }
 }

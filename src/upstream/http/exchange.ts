@@ -1,83 +1,77 @@
 /**
- * One request and its answer, as undici's handler sees them. It knows the instant at which the
- * first byte is about to leave: undici calls `onRequestStart` on the standing connection, in the
- * same turn in which it writes, and never writes before it.
- *
- * It promises: `not_sent` only when that instant was never passed; one send at most; an end by the
- * deadline at the latest; no more of the body in memory than the bound. A larger one is given up,
- * or goes on to `overflow`, piece by piece, as fast as it is taken there.
+ * One HTTP request and its answer, with proof whether bytes left. The proof relies on undici: it
+ * calls `onRequestStart` on the established connection, in the same tick in which it writes, and
+ * writes nothing before. An exchange sends at most once and ends by its deadline.
  */
 import { type Dispatcher, errors } from 'undici';
-import type { Clock, Instant } from '../../kernel/clock.ts';
-import { after } from '../../kernel/clock.ts';
+import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { Answer, NotSentCause, Overflow, UnknownCause } from '../types.ts';
-import { makeRelay, type Relay } from './stream-body.ts';
+import { type BodyStream, makeBodyStream } from './stream-body.ts';
 
 export interface ExchangeRequest {
   method: string;
   origin: string;
   /** Raw path and query. */
   path: string;
-  /** Names and values by turns. */
+  /** Names and values alternate. */
   headers: string[];
-  body?: Uint8Array;
+  body?: Uint8Array | undefined;
   deadlineAt: Instant;
+  /** More of the body is not buffered: it goes to `overflow`, or breaks the exchange. */
   bodyBytesMax: number;
-  mayStillSend?: () => boolean;
-  signal?: AbortSignal;
-  overflow?: Overflow;
+  mayStillSend?: (() => boolean) | undefined;
+  signal?: AbortSignal | undefined;
+  overflow?: Overflow | undefined;
 }
 
-type Outcome =
-  | { end: 'answered'; answer: Answer }
-  | { end: 'not_sent'; cause: NotSentCause }
-  | { end: 'broken'; cause: UnknownCause; answer?: Answer }
-  /** The body went on to `overflow`; the answer holds its beginning. */
-  | { end: 'streamed'; answer: Answer };
 type Ending =
   | { end: 'answered' }
-  | { end: 'streamed' }
   | { end: 'not_sent'; cause: NotSentCause }
-  | { end: 'broken'; cause: UnknownCause };
+  /** Bytes left, and the answer was not read to its end. */
+  | { end: 'broken'; cause: UnknownCause }
+  /** The body went to `overflow`; the answer holds its beginning. */
+  | { end: 'streamed' };
 
-/** `startedAt` is just before the first byte; when nothing left, when the exchange was tried. */
-export type Exchanged = { startedAt: Instant; endedAt: Instant } & Outcome;
+type Result =
+  | { end: 'answered' | 'streamed'; answer: Answer }
+  | { end: 'not_sent'; cause: NotSentCause }
+  | { end: 'broken'; cause: UnknownCause; answer?: Answer };
 
-/** Longer timers than this overflow and would fire at once. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
+/** `startedAt` is just before the first byte; if nothing left, the start of the attempt. */
+export type Exchanged = { startedAt: Instant; endedAt: Instant } & Result;
 
 /**
  * Runs one exchange over a dispatcher. Never rejects.
- * @param cut called when an exchange whose bytes left is given up: the connection must not go on
+ * @param reset called when an exchange whose bytes left is given up; closes its connection
  */
 export function runExchange(
   dispatcher: Dispatcher,
   request: ExchangeRequest,
   clock: Clock,
-  cut: () => void,
+  reset: () => void,
 ): Promise<Exchanged> {
-  return new Promise((resolve) => {
-    const exchange = new Exchange(request, clock, cut, resolve);
-    if (!exchange.open()) return;
-    dispatcher.dispatch(
-      {
-        method: request.method,
-        path: request.path,
-        headers: request.headers,
-        body: request.body ?? null,
-        // One deadline covers all; undici's own timers are coarser.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      exchange,
-    );
-  });
+  const { promise, resolve } = Promise.withResolvers<Exchanged>();
+  const exchange = new Exchange(request, clock, reset, resolve);
+  if (!exchange.open()) return promise;
+  dispatcher.dispatch(
+    {
+      method: request.method,
+      path: request.path,
+      headers: request.headers,
+      body: request.body ?? null,
+      // The deadline of the exchange covers all; undici's own timers are coarser.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    },
+    exchange,
+  );
+  return promise;
 }
 
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: ExchangeRequest;
   readonly #clock: Clock;
-  readonly #cut: () => void;
+  readonly #reset: () => void;
   readonly #resolve: (ended: Exchanged) => void;
   #startedAt: Instant;
   #controller: Dispatcher.DispatchController | undefined;
@@ -88,46 +82,45 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Uint8Array[] = [];
   #size = 0;
   #disarm: () => void = () => {};
-  #relay: Relay | undefined;
+  #stream: BodyStream | undefined;
 
   constructor(
     request: ExchangeRequest,
     clock: Clock,
-    cut: () => void,
+    reset: () => void,
     resolve: (ended: Exchanged) => void,
   ) {
     this.#request = request;
     this.#clock = clock;
-    this.#cut = cut;
+    this.#reset = reset;
     this.#resolve = resolve;
     this.#startedAt = clock.now();
   }
 
-  /** Sets deadline and signal. False when the exchange ended before it began. */
+  /** Sets deadline and signal. False when the exchange has already ended. */
   open(): boolean {
     const { signal, deadlineAt, path } = this.#request;
-    const refusal = path.startsWith('/') ? this.#refusal() : 'invalid_request';
+    const refusal = path.startsWith('/') ? this.#expiry() : 'invalid_request';
     if (refusal) {
       this.#end({ end: 'not_sent', cause: refusal });
       return false;
     }
-    const aborted = () => this.#giveUp('aborted');
-    const left = Math.min(deadlineAt - this.#clock.now(), TIMER_MAX_MS);
-    const stop = after(left, () => this.#giveUp('deadline'));
-    signal?.addEventListener('abort', aborted, { once: true });
+    const abort = () => this.#giveUp('aborted');
+    const cancel = after(deadlineAt - this.#clock.now(), () => this.#giveUp('deadline'));
+    signal?.addEventListener('abort', abort, { once: true });
     this.#disarm = () => {
-      stop();
-      signal?.removeEventListener('abort', aborted);
+      cancel();
+      signal?.removeEventListener('abort', abort);
     };
     return true;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Whatever undici may do on a lost connection: there is no second send in one exchange.
-    const ended = this.#ended || this.#left;
-    const refusal = ended ? 'withdrawn' : (this.#refusal() ?? this.#withdrawal());
+    // Undici may retry on a lost connection; one exchange never sends twice.
+    const over = this.#ended || this.#left;
+    const refusal = over ? 'withdrawn' : (this.#expiry() ?? this.#withdrawal());
     if (refusal) {
-      if (!ended) this.#end({ end: 'not_sent', cause: refusal });
+      if (!over) this.#end({ end: 'not_sent', cause: refusal });
       controller.abort(new Error('not sent'));
       return;
     }
@@ -144,49 +137,47 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, data: Uint8Array): void {
     let chunk = data;
-    if (!this.#relay) {
+    if (!this.#stream) {
       const room = this.#request.bodyBytesMax - this.#size;
       this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
       this.#size += Math.min(chunk.length, room);
       if (chunk.length <= room) return;
-      if (this.#request.overflow) this.#relay = this.#goOn(this.#request.overflow);
+      if (this.#request.overflow) this.#stream = this.#openStream(this.#request.overflow);
       else this.#break('too_large');
       chunk = chunk.subarray(room);
     }
-    this.#relay?.pass(controller, chunk);
+    this.#stream?.write(controller, chunk);
   }
 
   onResponseEnd(): void {
-    this.#relay?.end();
-    this.#end({ end: this.#relay ? 'streamed' : 'answered' });
+    this.#stream?.end();
+    this.#end({ end: this.#stream ? 'streamed' : 'answered' });
   }
 
   onResponseError(_controller: unknown, error: unknown): void {
-    if (this.#relay) this.#cutStream();
+    if (this.#stream) this.#cutStream();
     else if (!this.#left) this.#end({ end: 'not_sent', cause: notSentCause(error) });
     else if (this.#status) this.#end({ end: 'broken', cause: 'truncated' });
     else this.#end({ end: 'broken', cause: isNotHttp(error) ? 'unreadable' : 'reset' });
   }
 
-  /** From here on the deadline is the relay's, and this exchange keeps only the beginning. */
-  #goOn(open: Overflow): Relay {
+  /** From here on the stream has its own deadline. */
+  #openStream(overflow: Overflow): BodyStream {
     const begun = Buffer.concat(this.#chunks);
     this.#chunks = [begun];
     this.#disarm();
-    const head = { status: this.#status, headers: this.#headers };
     const stop = () => this.#cutStream();
-    return makeRelay(open(head, begun, stop), this.#clock, stop);
+    const sink = overflow({ status: this.#status, headers: this.#headers }, begun, stop);
+    return makeBodyStream(sink, this.#clock, stop);
   }
 
   #cutStream(): void {
     if (this.#ended) return;
-    this.#relay?.cut();
-    this.#end({ end: 'streamed' });
-    this.#cut();
-    this.#controller?.abort(new Error('given up'));
+    this.#stream?.cut();
+    this.#abort({ end: 'streamed' });
   }
 
-  #refusal(): NotSentCause | undefined {
+  #expiry(): NotSentCause | undefined {
     if (this.#request.signal?.aborted) return 'aborted';
     return this.#clock.now() >= this.#request.deadlineAt ? 'deadline' : undefined;
   }
@@ -205,9 +196,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #break(cause: UnknownCause): void {
-    if (this.#ended) return;
-    this.#end({ end: 'broken', cause });
-    this.#cut();
+    if (!this.#ended) this.#abort({ end: 'broken', cause });
+  }
+
+  #abort(ending: Ending): void {
+    this.#end(ending);
+    this.#reset();
     this.#controller?.abort(new Error('given up'));
   }
 
@@ -216,19 +210,18 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#disarm();
     const times = { startedAt: this.#startedAt, endedAt: this.#clock.now() };
-    this.#resolve({ ...times, ...this.#outcome(ending) });
+    this.#resolve({ ...times, ...this.#withAnswer(ending) });
   }
 
-  #outcome(ending: Ending): Outcome {
-    if (ending.end === 'not_sent') return ending;
+  #withAnswer(ending: Ending): Result {
+    if (ending.end === 'not_sent' || (ending.end === 'broken' && !this.#status)) return ending;
     const answer = {
       status: this.#status,
       headers: this.#headers,
       body: Buffer.concat(this.#chunks),
       complete: ending.end === 'answered',
     };
-    if (ending.end !== 'broken') return { ...ending, answer };
-    return this.#status ? { ...ending, answer } : ending;
+    return { ...ending, answer };
   }
 }
 
@@ -267,7 +260,7 @@ function notSentCause(error: unknown): NotSentCause {
   }
 }
 
-/** An answer that is not HTTP, as opposed to none. */
+/** True for an answer that is not HTTP, as opposed to no answer. */
 function isNotHttp(error: unknown): boolean {
   return error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError;
 }

@@ -1,13 +1,13 @@
 /**
- * The way on of an answer that is larger than what is kept: piece by piece, as fast as its reader
- * takes it, never more than one piece ahead. It must not stand still for long, and it ends by its
- * own deadline; a stream that does not come to its end is cut, so that its reader sees it.
+ * Streams a body that is larger than the client buffers, piece by piece, as fast as its reader
+ * takes it and never more than one piece ahead. A stream that stalls or takes too long is cut, so
+ * that its reader sees that it is incomplete.
  */
 import { after, type Clock } from '../../kernel/clock.ts';
 import type { Sink } from '../types.ts';
 
-/** How long a stream may stand still, and how long it may take at all. */
-const STILL_MS = 30_000;
+/** How long a stream may stall, and how long it may take in all. */
+const STALL_MS = 30_000;
 const WHOLE_MS = 600_000;
 
 /** The source of the pieces, which can be held back. */
@@ -16,39 +16,37 @@ export interface Source {
   resume(): void;
 }
 
-export interface Relay {
-  pass(source: Source, piece: Uint8Array): void;
-  /** The source has come to its end. */
+export interface BodyStream {
+  write(source: Source, piece: Uint8Array): void;
   end(): void;
-  /** The source broke off. */
   cut(): void;
 }
 
-/** @param stuck called once when the stream is given up; the source must then be closed */
-export function makeRelay(sink: Sink, clock: Clock, stuck: () => void): Relay {
+/** @param giveUp called once when the stream exceeds a limit; must close the source */
+export function makeBodyStream(sink: Sink, clock: Clock, giveUp: () => void): BodyStream {
   const until = clock.now() + WHOLE_MS;
   let ended = false;
-  let disarm = () => {};
+  let cancel = () => {};
   const finish = (how: () => void) => {
     if (ended) return;
     ended = true;
-    disarm();
+    cancel();
     how();
   };
-  const keepMoving = () => {
-    disarm();
-    disarm = after(Math.max(0, Math.min(STILL_MS, until - clock.now())), stuck);
+  const restartTimer = () => {
+    cancel();
+    cancel = after(Math.max(0, Math.min(STALL_MS, until - clock.now())), giveUp);
   };
-  keepMoving();
+  restartTimer();
   return {
-    pass(source, piece) {
+    write(source, piece) {
       if (ended) return;
-      keepMoving();
+      restartTimer();
       if (sink.write(piece)) return;
       source.pause();
       sink.drained(() => {
         if (ended) return;
-        keepMoving();
+        restartTimer();
         source.resume();
       });
     },

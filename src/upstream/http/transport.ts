@@ -1,61 +1,77 @@
 /**
- * The lanes on which requests travel. Looks and reads of apps have pools of their own, with
- * connections that are kept; every write has a connection to itself, opened for it or given back a
- * moment ago (write-lane.ts), so that it waits for nobody. Nothing is retried.
+ * Sends requests over the right connection. Polls and reads of apps have separate pools of
+ * keep-alive connections; writes have their own (write-connections.ts). Nothing is retried.
  */
 import { Pool } from 'undici';
 import type { Clock } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
 import type { TrafficClass } from '../types.ts';
 import { makeConnectors } from './connect.ts';
 import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
-import { makeWriteLane } from './write-connections.ts';
+import { makeWriteConnections } from './write-connections.ts';
 
 export interface Transport {
-  /** One exchange. Never rejects. */
-  exchange(lane: TrafficClass, request: Omit<ExchangeRequest, 'bodyBytesMax'>): Promise<Exchanged>;
-  /** Begins no more, waits for open exchanges, which end by their deadlines, and disconnects. */
+  /** Runs one exchange. Never rejects. */
+  exchange(cls: TrafficClass, request: Omit<ExchangeRequest, 'bodyBytesMax'>): Promise<Exchanged>;
+  /** Refuses new exchanges, waits for open ones, which end by their deadlines, and disconnects. */
   close(): Promise<void>;
 }
 
 export interface TransportSettings {
   connectTimeoutMs: number;
   bodyBytesMax: number;
-  /** Connections that are kept, for each origin. */
+  /** The size of each pool, for each origin. */
   connections: { polls: number; 'app-read': number };
+}
+
+/** One of the service's addresses: an origin, and an optional path before `/v1`. */
+export interface Host {
+  origin: string;
+  prefix: string;
+}
+
+/** @throws Failure `bad_setting` when the text is not an http or https address */
+export function parseHost(setting: string, text: string): Host {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
+    throw new Failure('bad_setting', `${setting} must be an http or https address`);
+  return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, '') };
+}
+
+/** Origin and path of a request. A path without a leading slash is left for undici to refuse. */
+export function addressOf({ origin, prefix }: Host, path: string) {
+  return { origin, path: path.startsWith('/') ? prefix + path : path };
 }
 
 export function makeTransport(clock: Clock, settings: TransportSettings): Transport {
   const { bodyBytesMax } = settings;
   const connector = makeConnectors(settings.connectTimeoutMs);
-  const writes = makeWriteLane(connector, clock);
+  const writes = makeWriteConnections(connector, clock);
   const pools = new Map<string, Pool>();
   const open = new Set<Promise<unknown>>();
   let closed = false;
 
-  const poolOf = (lane: 'polls' | 'app-read', origin: string): Pool => {
-    const name = `${lane} ${origin}`;
+  const poolOf = (cls: 'polls' | 'app-read', origin: string): Pool => {
+    const name = `${cls} ${origin}`;
     const known = pools.get(name);
     if (known) return known;
     const { connect } = connector();
-    const made = new Pool(origin, {
-      connections: settings.connections[lane],
-      allowH2: false,
-      connect,
-    });
-    pools.set(name, made);
-    return made;
+    const connections = settings.connections[cls];
+    const pool = new Pool(origin, { connections, allowH2: false, connect });
+    pools.set(name, pool);
+    return pool;
   };
-  const exchange: Transport['exchange'] = (lane, bare) => {
+  const run: Transport['exchange'] = (cls, bare) => {
     const request = { ...bare, bodyBytesMax };
-    return lane === 'app-write'
+    return cls === 'app-write'
       ? writes.exchange(request)
-      : runExchange(poolOf(lane, request.origin), request, clock, () => {});
+      : runExchange(poolOf(cls, request.origin), request, clock, () => {});
   };
   return {
-    async exchange(lane, request) {
+    async exchange(cls, request) {
       const now = clock.now();
       if (closed) return { end: 'not_sent', cause: 'aborted', startedAt: now, endedAt: now };
-      const running = exchange(lane, request);
+      const running = run(cls, request);
       open.add(running);
       try {
         return await running;

@@ -1,14 +1,13 @@
 /**
- * What the body of an answer says: the success envelope, and the three error shapes of the
- * interface (sections 7.1 to 7.3) folded into one. Pure. A status may be a number or a text, and
- * the HTTP status is not looked at here.
+ * Parses the body of an answer: the success envelope, or one of the three error shapes of the
+ * interface (sections 7.1 to 7.3), as one. Pure. The HTTP status plays no part here.
  */
 import { wholeOf } from '../../kernel/amounts.ts';
 import { type Json, tryParseJson } from '../../kernel/json.ts';
 import { maskSecrets } from '../../kernel/log.ts';
 import type { Answer } from '../types.ts';
 
-export type Said =
+export type Envelope =
   | { shape: 'success'; data: Json }
   | {
       shape: 'error';
@@ -17,15 +16,15 @@ export type Said =
       code: string;
       message: string;
     }
-  /** JSON that is neither. */
+  /** JSON of another shape. */
   | { shape: 'json'; value: Json }
   | { shape: 'unreadable' };
 
-/** More of a message is not kept, in characters. */
+/** The longest message that is kept, in characters. */
 const MESSAGE_MAX = 1000;
 
-/** Reads a complete body. */
-export function readEnvelope(body: Uint8Array): Said {
+/** Parses a complete body. The status in it may be a number or text. */
+export function parseEnvelope(body: Uint8Array): Envelope {
   const value = tryParseJson(Buffer.from(body.buffer, body.byteOffset, body.length).toString());
   if (value === undefined) return { shape: 'unreadable' };
   const status = isRecord(value) ? wholeOf(value.status) : undefined;
@@ -34,45 +33,52 @@ export function readEnvelope(body: Uint8Array): Said {
   if (status === 200n && data !== undefined && data !== null && !error)
     return { shape: 'success', data };
   if (!error && status < 400n) return { shape: 'json', value };
-  return { shape: 'error', status: Number(status), ...complaintOf(value, String(status)) };
+  return { shape: 'error', status: Number(status), ...errorOf(value, String(status)) };
 }
 
-/** True when an answer says in words that the service is under maintenance. */
-export function saysMaintenance(answer: Answer, said: Said): boolean {
+/** The data of the success envelope, or the bare JSON with which the authorization host answers. */
+export function recordIn(envelope: Envelope): Json | undefined {
+  if (envelope.shape === 'success') return envelope.data;
+  return envelope.shape === 'json' ? envelope.value : undefined;
+}
+
+/** True when an answer mentions that the service is under maintenance. */
+export function mentionsMaintenance(answer: Answer, envelope: Envelope): boolean {
   const text = Buffer.from(answer.body).toString();
-  // A proxy's page for any trouble blames "maintenance downtime or capacity problems", too.
-  return said.shape === 'unreadable'
+  // A proxy's error page may blame "maintenance downtime or capacity problems" for any failure.
+  return envelope.shape === 'unreadable'
     ? /under\s+maintenance/i.test(text)
     : /maintenance/i.test(text);
 }
 
-/** The value of a header, or undefined; of several the first. */
+/** The first value of a header, or undefined. */
 export function headerOf(answer: Answer, name: string): string | undefined {
   return answer.headers.find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
-function complaintOf(
+function errorOf(
   { error, message }: { [key: string]: Json },
   status: string,
 ): { code: string; message: string } {
-  if (Array.isArray(error)) return { code: status, message: bounded(error.map(lineOf).join('; ')) };
+  if (Array.isArray(error))
+    return { code: status, message: bounded(error.map(itemText).join('; ')) };
   if (!error || !isRecord(error)) {
-    const words = typeof error === 'string' ? error : message;
-    return { code: status, message: bounded(typeof words === 'string' ? words : '') };
+    const text = typeof error === 'string' ? error : message;
+    return { code: status, message: bounded(typeof text === 'string' ? text : '') };
   }
   const own = wholeOf(error.code) ?? (typeof error.code === 'string' ? error.code : undefined);
   const detail = typeof error.detail === 'string' ? error.detail : undefined;
-  const words = typeof error.message === 'string' ? error.message : (detail ?? '');
+  const text = typeof error.message === 'string' ? error.message : (detail ?? '');
   const named = detail && /^[a-z_]{1,64}$/.test(detail) ? detail : undefined;
-  return { code: bounded(named ?? String(own ?? status)).slice(0, 64), message: bounded(words) };
+  return { code: bounded(named ?? String(own ?? status)).slice(0, 64), message: bounded(text) };
 }
 
-/** One complaint of a list (section 7.1), with its field. */
-function lineOf(complaint: Json): string {
-  if (!isRecord(complaint)) return typeof complaint === 'string' ? complaint : '';
-  const { message, field } = complaint;
-  const words = typeof message === 'string' ? message : '';
-  return typeof field === 'string' && field ? `${field}: ${words}` : words;
+/** One item of an error list (section 7.1), with its field. */
+function itemText(item: Json): string {
+  if (!isRecord(item)) return typeof item === 'string' ? item : '';
+  const { message, field } = item;
+  const text = typeof message === 'string' ? message : '';
+  return typeof field === 'string' && field ? `${field}: ${text}` : text;
 }
 
 function bounded(text: string): string {

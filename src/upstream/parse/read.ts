@@ -1,15 +1,14 @@
 /**
- * What an exchange says about the object that was looked at. Pure. A look is conclusive only when
- * the record is read whole and is the one that was asked for; everything else has a cause.
+ * Classifies the answer to a read. Pure. A read is conclusive only when the complete answer holds
+ * the requested record or says that it is absent; every other answer has a cause.
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Exchanged } from '../http/exchange.ts';
-import { lessonOf } from '../rate/learning.ts';
-import type { Answer, InconclusiveCause, Observation } from '../types.ts';
-import { readEnvelope, type Said } from './envelope.ts';
-import { isUnauthorized, judge } from './outcome.ts';
+import type { InconclusiveCause, Observation } from '../types.ts';
+import { type Envelope, parseEnvelope, recordIn } from './envelope.ts';
+import { classifyExchange, isUnauthorized, rateSignalOf } from './outcome.ts';
 import {
   type MaintenanceRecord,
   maintenanceRecord,
@@ -23,18 +22,18 @@ import {
   walletRecord,
 } from './records.ts';
 
-/** How one kind of look reads its answer. */
-export interface Reading<T> {
-  /** The record, or undefined when it is not the one that was asked for. */
+/** How the answers of one endpoint are read. */
+export interface RecordParser<T> {
+  /** The record, or undefined when it is not the requested one. */
   parse: (data: Json) => T | undefined;
-  /** Whether a refusal says that the object is not there. */
-  isAbsence: (refusal: Said & { shape: 'error' }) => boolean;
+  /** True for a refusal that says that the target does not exist. */
+  isAbsence: (refusal: Envelope & { shape: 'error' }) => boolean;
 }
 
 const never = () => false;
 
-/** Section 7.2 has one code for a wallet that is not there. */
-export function walletReading(addr: string): Reading<WalletRecord> {
+/** Section 7.2 has a code for an absent wallet. */
+export function walletParser(addr: string): RecordParser<WalletRecord> {
   return {
     parse: (data) => {
       const { data: wallet } = walletRecord.safeParse(data);
@@ -44,19 +43,19 @@ export function walletReading(addr: string): Reading<WalletRecord> {
   };
 }
 
-/** How an unknown token reads is not shown: 404 and 422 may say so, others only in words. */
-export function tokenReading(contractId: bigint, tokenId: bigint): Reading<TokenRecord> {
+/** The interface does not show how an absent token reads: by 404, by 422, or by its message. */
+export function tokenParser(contractId: bigint, tokenId: bigint): RecordParser<TokenRecord> {
   return {
     parse: (data) => {
       const { data: token } = tokenRecord.safeParse(data);
       return token?.contractId === contractId && token.tokenId === tokenId ? token : undefined;
     },
     isAbsence: ({ status, message }) =>
-      status === 404 || status === 422 || ([400, 406].includes(status) && saysAbsent(message)),
+      status === 404 || status === 422 || ([400, 406].includes(status) && mentionsAbsence(message)),
   };
 }
 
-export function pageReading(contractId: bigint): Reading<TokenPage> {
+export function pageParser(contractId: bigint): RecordParser<TokenPage> {
   return {
     parse: (data) => {
       const { data: page } = tokenPage.safeParse(data);
@@ -66,87 +65,77 @@ export function pageReading(contractId: bigint): Reading<TokenPage> {
   };
 }
 
-export const maintenanceReading: Reading<MaintenanceRecord> = {
+export const maintenanceParser: RecordParser<MaintenanceRecord> = {
   parse: (data) => maintenanceRecord.safeParse(data).data,
   isAbsence: never,
 };
 
-export const tokenCheckReading: Reading<TokenCheckRecord> = {
+export const tokenCheckParser: RecordParser<TokenCheckRecord> = {
   parse: (data) => tokenCheckRecord.safeParse(data).data,
   isAbsence: never,
 };
 
-/** The wallet in an answer that an app got, or undefined when it holds none of that address. */
+/** The wallet with this address in the body of an answer to an app; undefined if it has none. */
 export function readWallet(body: Uint8Array, addr: string): WalletRecord | undefined {
-  return readRecord(body, walletReading(addr));
+  return readRecord(body, walletParser(addr));
 }
 
-/** The same for a token. */
+/** Like `readWallet`, for a token. */
 export function readToken(
   body: Uint8Array,
   contractId: bigint,
   tokenId: bigint,
 ): TokenRecord | undefined {
-  return readRecord(body, tokenReading(contractId, tokenId));
+  return readRecord(body, tokenParser(contractId, tokenId));
 }
 
-function readRecord<T>(body: Uint8Array, reading: Reading<T>): T | undefined {
-  const said = readEnvelope(body);
-  return said.shape === 'success' ? reading.parse(said.data) : undefined;
+function readRecord<T>(body: Uint8Array, parser: RecordParser<T>): T | undefined {
+  const envelope = parseEnvelope(body);
+  return envelope.shape === 'success' ? parser.parse(envelope.data) : undefined;
 }
 
-/** The judgement of one look. */
-export function classifyRead<T>(
-  exchanged: Exchanged,
-  reading: Reading<T>,
-  now: Instant,
-): Observation<T> {
+export function classifyRead<T>(exchanged: Exchanged, parser: RecordParser<T>): Observation<T> {
   const { startedAt, endedAt } = exchanged;
+  const times = { startedAt, endedAt };
   const inconclusive = (cause: InconclusiveCause, retryAt?: Instant): Observation<T> => ({
-    startedAt,
-    endedAt,
+    ...times,
     result: 'inconclusive',
     cause,
-    ...(retryAt === undefined ? {} : { retryAt }),
+    retryAt,
   });
-  const lesson = lessonOf(exchanged, now);
-  if (lesson.kind === 'throttled' || lesson.kind === 'maintenance')
-    return inconclusive(lesson.kind, lesson.retryAt);
-  if (exchanged.end !== 'answered') return inconclusive(lostCause(exchanged));
-  const { answer } = exchanged;
-  const said = readEnvelope(answer.body);
-  if (said.shape === 'error' && reading.isAbsence(said)) {
-    const { status, message } = said;
-    return { startedAt, endedAt, result: 'absent', status, message };
+  const signal = rateSignalOf(exchanged);
+  if (signal.kind === 'throttled' || signal.kind === 'maintenance')
+    return inconclusive(signal.kind, signal.retryAt);
+  if (exchanged.end !== 'answered') return inconclusive(failureCause(exchanged));
+  const envelope = parseEnvelope(exchanged.answer.body);
+  if (envelope.shape === 'error' && parser.isAbsence(envelope)) {
+    const { status, message } = envelope;
+    return { ...times, result: 'absent', status, message };
   }
-  const raw = answer.status < 300 ? recordIn(said) : undefined;
-  if (raw === undefined) return inconclusive(refusalCause(exchanged, answer));
-  const record = reading.parse(raw);
+  const raw = exchanged.answer.status < 300 ? recordIn(envelope) : undefined;
+  if (raw === undefined) return inconclusive(failureCause(exchanged));
+  const record = parser.parse(raw);
   return record === undefined
     ? inconclusive('unreadable')
-    : { startedAt, endedAt, result: 'seen', record, raw };
+    : { ...times, result: 'seen', record, raw };
 }
 
-/** Records of the authorization host come bare; what is no record does not parse later. */
-function recordIn(said: Said): Json | undefined {
-  if (said.shape === 'success') return said.data;
-  return said.shape === 'json' ? said.value : undefined;
+/** Why an exchange brought no record. */
+export function failureCause(exchanged: Exchanged): InconclusiveCause {
+  const outcome = classifyExchange(exchanged, 'read');
+  switch (outcome.class) {
+    case 'not_sent':
+      return 'unreachable';
+    case 'rejected':
+      return isUnauthorized(outcome) || outcome.status === 403 ? 'unauthorized' : 'refused';
+    case 'unknown':
+      if (['reset', 'timeout', 'aborted'].includes(outcome.cause)) return 'unreachable';
+      return outcome.cause === 'server_error' ? 'error' : 'unreadable';
+    default:
+      return 'unreadable';
+  }
 }
 
-function lostCause(exchanged: Exclude<Exchanged, { end: 'answered' }>): InconclusiveCause {
-  if (exchanged.end === 'not_sent') return 'unreachable';
-  if (exchanged.end === 'streamed') return 'unreadable';
-  return ['reset', 'timeout', 'aborted'].includes(exchanged.cause) ? 'unreachable' : 'unreadable';
-}
-
-function refusalCause(exchanged: Exchanged, answer: Answer): InconclusiveCause {
-  const outcome = judge(exchanged, 'read', exchanged.endedAt);
-  if (outcome.class === 'rejected')
-    return isUnauthorized(outcome) || outcome.status === 403 ? 'unauthorized' : 'refused';
-  if (outcome.class === 'unknown' && outcome.cause === 'server_error') return 'error';
-  return answer.status >= 500 ? 'error' : 'unreadable';
-}
-
-function saysAbsent(message: string): boolean {
+function mentionsAbsence(message: string): boolean {
   return /\b(not (found|exist)|does ?n[o']t exist|no such|unknown token)/i.test(message);
 }

@@ -1,7 +1,7 @@
 /**
- * The records of the service (interface, section 2), parsed once. `unknown` becomes typed here and
- * nowhere later. Lenient where the interface is silent: whole numbers of any size, as number or
- * text; timestamps stay the text they are, because their time zone is not shown.
+ * Schemas of the service's records (interface, section 2). Lenient where the interface is silent:
+ * whole numbers may have any size and be a number or text; timestamps stay text, because their time
+ * zone is not shown.
  */
 import { z } from 'zod';
 import { isAddress } from '../../kernel/addresses.ts';
@@ -14,7 +14,7 @@ const whole = z.unknown().transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'not a whole number' });
   return z.NEVER;
 });
-/** A whole number that counts or names something small: a status, a page. */
+/** A whole number within the safe integers, such as a status or a page. */
 const small = whole.transform((value, context) => {
   const number = Number(value);
   if (Number.isSafeInteger(number)) return number;
@@ -22,15 +22,13 @@ const small = whole.transform((value, context) => {
   return z.NEVER;
 });
 const addr = z.string().refine(isAddress, 'not an address');
-/** A text that may be missing, null or empty: all three read as empty. */
+/** Missing and null read as the empty text. */
 const text = z
   .string()
   .nullish()
   .transform((value) => value ?? '');
 const optional = <T extends z.ZodType>(type: T) =>
   type.nullish().transform((value) => value ?? undefined);
-/** A whole number that may be missing or null. */
-const optionalWhole = whole.nullish().transform((value) => value ?? undefined);
 
 /** Section 2.3. Status: 1 normal, 2 suspended, 3 user request, 9 withdrawn. */
 export const walletRecord = z
@@ -71,7 +69,7 @@ export const tokenRecord = z
   }));
 export type TokenRecord = z.output<typeof tokenRecord>;
 
-/** A page of a list (section 4.1). One unreadable row makes the page unreadable. */
+/** A page of a list (section 4.1). An unreadable row makes the page unreadable. */
 export const tokenPage = z
   .object({
     total: whole,
@@ -103,14 +101,14 @@ export type MaintenanceRecord = z.output<typeof maintenanceRecord>;
 export const tokenCheckRecord = z
   .object({
     active: optional(z.boolean()),
-    exp: optionalWhole,
+    exp: optional(whole),
     grant_type: optional(z.string()),
     client_id: optional(z.string()),
-    app_no: optionalWhole,
+    app_no: optional(whole),
   })
   .transform((r) => ({
     active: r.active,
-    /** When the token ends; its unit is not shown. */
+    /** The end of the token, in a unit that the interface does not show. */
     exp: r.exp,
     grantType: r.grant_type,
     clientId: r.client_id,
@@ -118,20 +116,20 @@ export const tokenCheckRecord = z
   }));
 export type TokenCheckRecord = z.output<typeof tokenCheckRecord>;
 
-/** Section 2.5, as far as a client token has it. */
+/** Section 2.5, the members that a client token has. */
 export const accessTokenRecord = z
   .object({
     access_token: z
       .string()
       .max(16_384)
       .regex(/^[\x21-\x7e]+$/),
-    /** Unreadable is as good as missing: the token is then renewed early. */
+    /** An unreadable value counts as missing; the token is then renewed early. */
     expires_in: z.unknown().transform(wholeOf).optional(),
-    app_no: optionalWhole,
+    app_no: optional(whole),
   })
   .transform((r) => ({ accessToken: r.access_token, expiresIn: r.expires_in, appNo: r.app_no }));
 
-/** Section 2.4. Without `tx_log_no` the number is missing. */
+/** Section 2.4. */
 export const transactionResult = z
-  .object({ tx_log_no: whole, tx_app_no: optionalWhole })
+  .object({ tx_log_no: whole, tx_app_no: optional(whole) })
   .transform((r) => ({ txLogNo: r.tx_log_no, txAppNo: r.tx_app_no }));

@@ -1,173 +1,140 @@
 /**
- * The one gate that every look passes: paced by the learned rate, bounded in number, silent while
- * the service asked for silence. App traffic never waits here; it is only counted.
- *
- * Every wait has a deadline and a signal, the queue has a bound, and `close` ends all of it.
+ * The budget that every poll passes: paced by the token bucket, bounded in concurrency, stopped
+ * while a deadline of the service stands. App traffic never waits here; it is only counted.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
+import type { RateSignal } from '../parse/outcome.ts';
 import type { Priority, TrafficClass } from '../types.ts';
-import { makeTurns } from './priority-queue.ts';
+import { makePriorityQueue } from './priority-queue.ts';
 import type { Quota } from './quota.ts';
-import { makePace } from './token-bucket.ts';
+import { makeTokenBucket } from './token-bucket.ts';
+
+export interface BudgetDeps {
+  quota: Quota;
+  clock: Clock;
+  metrics: Pick<Metrics, 'upstreamRate'>;
+}
 
 export interface BudgetSettings {
+  /** Polls open at once. */
   concurrencyMax: number;
-  /** What steady looks keep of all looks, and looks keep of the rate; 0 to 1. */
+  /** What steady polls keep of all polls, and polls keep of the rate; 0 to 1. */
   steadyShare: number;
+  /** Polls that may wait for a slot, and for how long. */
   waitingMax: number;
   waitMs: number;
 }
 
-/** What the budget for looks has to say to whoever plans them. */
+/** What the scheduler of polls needs to know. */
 export interface BudgetView {
-  /** How many looks may start at this instant without waiting: 0, 1 or 2. */
+  /** How many polls may start now without waiting: 0, 1 or 2. */
   free(): number;
-  /** When the next look may start at the earliest; in the past or present when one may now. */
+  /** The earliest instant at which the next poll may start; not in the future when one may now. */
   nextAt(): Instant;
-  /** Looks per second that this daemon may make in the long run, app traffic subtracted. */
+  /** Polls per second that this daemon may sustain, app traffic subtracted. */
   ratePerS(): number;
-  /** Looks that wait. */
+  /** Polls that wait for a slot. */
   waiting(): number;
-  /** Requests per second that the control allows all daemons together. */
+  /** The current limit, in requests per second of all daemons together. */
   learnedPerS(): number;
 }
 
-export interface Budget extends BudgetView {
-  /**
-   * Waits for a turn. The answer must be called when the look has ended. Undefined when there is
-   * no turn in time: the wait is too long, the queue is full, the signal aborted, a deadline of the
-   * service stands, or the budget is closed. Never rejects.
-   */
-  take(priority: Priority, signal?: AbortSignal): Promise<(() => void) | undefined>;
-  /** Counts a second request of a look that already has its turn, or one of app traffic. */
-  charge(): void;
-  /** Learns from a throttling; resolves when that is kept. */
-  throttled(cls: TrafficClass, retryAt: Instant | undefined): Promise<void>;
-  /** Keeps looks silent without learning anything; resolves when that is kept. */
-  silence(until: Instant): Promise<void>;
-  /** Takes over what the quota holds now. */
-  follow(): void;
-  /** Learns from an answer to a look. */
-  succeeded(): void;
-  /** Divides the rate among that many daemons. */
-  shareAmong(daemons: number): void;
-  close(): void;
-}
-
 interface Waiter {
-  settle: (turn: (() => void) | undefined) => void;
+  settle: (release: (() => void) | undefined) => void;
 }
 
-/** @param onRate told whenever the learned rate changes, in requests per second of all daemons */
-export function makeBudget(
-  quota: Quota,
-  clock: Clock,
-  settings: BudgetSettings,
-  onRate: (perS: number) => void,
-): Budget {
-  return new ReadBudget(quota, clock, settings, onRate);
-}
-
-class ReadBudget implements Budget {
-  readonly #quota: Quota;
-  readonly #clock: Clock;
+export class Budget implements BudgetView {
+  readonly #deps: BudgetDeps;
   readonly #settings: BudgetSettings;
-  readonly #onRate: (perS: number) => void;
-  readonly #pace;
-  readonly #turns;
+  readonly #bucket;
+  readonly #queue;
   #open = 0;
   #daemons = 1;
   #closed = false;
-  #disarm: () => void = () => {};
+  #cancelWake: () => void = () => {};
 
-  constructor(
-    quota: Quota,
-    clock: Clock,
-    settings: BudgetSettings,
-    onRate: (perS: number) => void,
-  ) {
-    this.#quota = quota;
-    this.#clock = clock;
+  constructor(deps: BudgetDeps, settings: BudgetSettings) {
+    this.#deps = deps;
     this.#settings = settings;
-    this.#onRate = onRate;
-    this.#pace = makePace(quota.rate(), settings.steadyShare, clock.now());
-    this.#turns = makeTurns<Waiter>(settings.steadyShare, settings.waitingMax);
-    onRate(quota.rate());
+    const { clock, metrics, quota } = deps;
+    this.#bucket = makeTokenBucket(() => this.#ownPerS(), settings.steadyShare, clock.now());
+    this.#queue = makePriorityQueue<Waiter>(settings.steadyShare, settings.waitingMax);
+    metrics.upstreamRate.set(quota.ratePerS());
   }
 
   free(): number {
-    return this.#turns.size() > 0 ? 0 : this.#available();
+    return this.#queue.size() > 0 ? 0 : this.#available();
   }
 
   nextAt(): Instant {
-    return Math.max(this.#pace.nextAt(this.#clock.now()), this.#quota.blockedUntil('polls') ?? 0);
+    const { clock, quota } = this.#deps;
+    return Math.max(this.#bucket.nextAt(clock.now()), quota.blockedUntil('polls') ?? 0);
   }
 
   ratePerS(): number {
-    const mine = this.#quota.rate() / this.#daemons;
-    const { app } = this.#pace.measured(this.#clock.now());
-    return Math.max(mine - app, mine * this.#settings.steadyShare);
+    const own = this.#ownPerS();
+    const app = this.#bucket.appPerS(this.#deps.clock.now());
+    return Math.max(own - app, own * this.#settings.steadyShare);
   }
 
   waiting(): number {
-    return this.#turns.size();
+    return this.#queue.size();
   }
 
   learnedPerS(): number {
-    return this.#quota.rate();
+    return this.#deps.quota.ratePerS();
   }
 
-  take(priority: Priority, signal?: AbortSignal): Promise<(() => void) | undefined> {
-    if (signal?.aborted || this.#isShut()) return Promise.resolve(undefined);
+  /**
+   * Waits for a slot. The caller calls the returned function when the poll has ended. Undefined
+   * when no slot comes in time: the wait is too long, the queue is full, the signal aborts, a
+   * deadline of the service stands, or the budget is closed. Never rejects.
+   */
+  acquire(priority: Priority, signal?: AbortSignal): Promise<(() => void) | undefined> {
+    if (signal?.aborted || this.#isStopped()) return Promise.resolve(undefined);
     if (this.free() > 0) return Promise.resolve(this.#grant());
     return new Promise((resolve) => {
       const giveUp = () => {
-        this.#turns.remove(priority, waiter);
+        this.#queue.remove(priority, waiter);
         waiter.settle(undefined);
       };
-      const stop = after(this.#settings.waitMs, giveUp);
+      const cancel = after(this.#settings.waitMs, giveUp);
       const waiter: Waiter = {
-        settle: (turn) => {
-          stop();
+        settle: (release) => {
+          cancel();
           signal?.removeEventListener('abort', giveUp);
-          resolve(turn);
+          resolve(release);
         },
       };
-      if (!this.#turns.add(priority, waiter)) return waiter.settle(undefined);
+      if (!this.#queue.add(priority, waiter)) return waiter.settle(undefined);
       signal?.addEventListener('abort', giveUp, { once: true });
       this.#pump();
     });
   }
 
+  /** Counts a request of app traffic, or a second request of a poll that already has its slot. */
   charge(): void {
-    this.#pace.charge(this.#clock.now());
+    this.#bucket.charge(this.#deps.clock.now());
   }
 
-  async throttled(cls: TrafficClass, retryAt: Instant | undefined): Promise<void> {
-    const kept = this.#quota.throttled(cls, retryAt, this.#measured());
-    this.follow();
-    await kept;
+  /** Applies what a response says about limits. Resolves when its deadline is stored. */
+  async record(cls: TrafficClass, signal: RateSignal): Promise<void> {
+    const { quota } = this.#deps;
+    const stored = this.#apply(quota, cls, signal);
+    this.refresh();
+    await stored;
   }
 
-  async silence(until: Instant): Promise<void> {
-    const kept = this.#quota.silence(until);
-    this.#pump();
-    await kept;
-  }
-
-  succeeded(): void {
-    this.#quota.succeeded(this.#measured());
-    this.follow();
-  }
-
+  /** Divides the rate among that many daemons. */
   shareAmong(daemons: number): void {
     this.#daemons = Math.max(1, daemons);
-    this.follow();
+    this.#pump();
   }
 
-  follow(): void {
-    this.#pace.setRate(this.#quota.rate() / this.#daemons, this.#clock.now());
-    this.#onRate(this.#quota.rate());
+  /** Applies the current quota to those who wait. */
+  refresh(): void {
+    this.#deps.metrics.upstreamRate.set(this.#deps.quota.ratePerS());
     this.#pump();
   }
 
@@ -176,23 +143,32 @@ class ReadBudget implements Budget {
     this.#pump();
   }
 
-  /** Lets all go whose turn has come, sends all away when there is none to come, and sleeps. */
+  #apply(quota: Quota, cls: TrafficClass, signal: RateSignal): Promise<void> | undefined {
+    if (signal.kind === 'throttled') return quota.throttled(cls, signal.retryAt);
+    // App traffic is still forwarded during maintenance: the service's own 503 stands.
+    if (signal.kind === 'maintenance' && signal.retryAt !== undefined)
+      return quota.stopPolls(signal.retryAt);
+    if (signal.kind === 'answered' && cls === 'polls') quota.succeeded();
+    return undefined;
+  }
+
+  /** Serves those who wait as far as the budget allows, and wakes itself for the next one. */
   #pump(): void {
-    this.#disarm();
-    if (this.#isShut()) {
-      for (const waiter of this.#turns.drain()) waiter.settle(undefined);
+    this.#cancelWake();
+    if (this.#isStopped()) {
+      for (const waiter of this.#queue.drain()) waiter.settle(undefined);
       return;
     }
-    while (this.#turns.size() > 0 && this.#available() > 0)
-      this.#turns.next()?.settle(this.#grant());
-    // When all places are taken, the one that is left next pumps.
-    if (this.#turns.size() === 0 || this.#open >= this.#settings.concurrencyMax) return;
-    const wait = Math.max(1, Math.ceil(this.nextAt() - this.#clock.now()));
-    this.#disarm = after(wait, () => this.#pump());
+    while (this.#queue.size() > 0 && this.#available() > 0)
+      this.#queue.next()?.settle(this.#grant());
+    // When all slots are taken, the next release pumps.
+    if (this.#queue.size() === 0 || this.#open >= this.#settings.concurrencyMax) return;
+    const waitMs = Math.max(1, Math.ceil(this.nextAt() - this.#deps.clock.now()));
+    this.#cancelWake = after(waitMs, () => this.#pump());
   }
 
   #grant(): () => void {
-    this.#pace.take(this.#clock.now());
+    this.#bucket.take(this.#deps.clock.now());
     this.#open += 1;
     let held = true;
     return () => {
@@ -204,16 +180,16 @@ class ReadBudget implements Budget {
   }
 
   #available(): number {
-    if (this.#isShut()) return 0;
-    const places = this.#settings.concurrencyMax - this.#open;
-    return Math.max(0, Math.min(places, this.#pace.free(this.#clock.now())));
+    if (this.#isStopped()) return 0;
+    const slots = this.#settings.concurrencyMax - this.#open;
+    return Math.max(0, Math.min(slots, this.#bucket.free(this.#deps.clock.now())));
   }
 
-  #isShut(): boolean {
-    return this.#closed || this.#quota.blockedUntil('polls') !== undefined;
+  #isStopped(): boolean {
+    return this.#closed || this.#deps.quota.blockedUntil('polls') !== undefined;
   }
 
-  #measured(): number {
-    return this.#pace.measured(this.#clock.now()).all * this.#daemons;
+  #ownPerS(): number {
+    return this.#deps.quota.ratePerS() / this.#daemons;
   }
 }

@@ -1,24 +1,23 @@
 /**
- * Whose turn it is among the looks that wait: unknown outcomes, then pending operations, then
- * steady objects; but of every run of turns the steady ones keep their share, so that a burst of
- * writes cannot blind the watch for drift. Within a priority first come, first served. Pure but for
- * its queues.
+ * The order in which waiting polls are served: unknown operations, then pending ones, then steady
+ * targets, each first come, first served. Steady polls keep a share of all slots, so that a burst
+ * of writes cannot stop drift detection.
  */
 import type { Priority } from '../types.ts';
 
-export interface Turns<T> {
+export interface PriorityQueue<T> {
   /** False when the queue is full. */
   add(priority: Priority, waiter: T): boolean;
   remove(priority: Priority, waiter: T): void;
-  /** Takes the one whose turn it is. */
+  /** Removes the next one to serve. */
   next(): T | undefined;
-  /** Takes all. */
+  /** Removes all. */
   drain(): T[];
   size(): number;
 }
 
-/** @param share the part of the turns that steady looks keep while they wait, 0 to 1 */
-export function makeTurns<T>(share: number, sizeMax: number): Turns<T> {
+/** @param steadyShare the part of the slots that steady polls keep while they wait, 0 to 1 */
+export function makePriorityQueue<T>(steadyShare: number, sizeMax: number): PriorityQueue<T> {
   const queues: Record<Priority, Set<T>> = {
     unknown: new Set(),
     pending: new Set(),
@@ -43,8 +42,8 @@ export function makeTurns<T>(share: number, sizeMax: number): Turns<T> {
       queues[priority].delete(waiter);
     },
     next() {
-      // Credit gathers only while a steady look waits, a little for every turn.
-      credit = queues.steady.size > 0 ? Math.min(1, credit + share) : 0;
+      // Credit grows with every slot given away while a steady poll waits.
+      credit = queues.steady.size > 0 ? Math.min(1, credit + steadyShare) : 0;
       if (credit < 1 - 1e-9 && queues.unknown.size + queues.pending.size > 0)
         return shift(queues.unknown) ?? shift(queues.pending);
       credit = 0;
