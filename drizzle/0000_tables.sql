@@ -132,9 +132,8 @@ CREATE TABLE "tallyhook"."observations" (
 CREATE TABLE "tallyhook"."quota" (
 	"name" text PRIMARY KEY NOT NULL,
 	"blocked_until" timestamptz(3),
-	"rate" double precision NOT NULL,
-	"last_max" double precision,
-	"throttled_at" timestamptz(3),
+	"rate" double precision,
+	"rises_from" timestamptz(3),
 	"updated_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint

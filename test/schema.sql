@@ -303,9 +303,8 @@ create table tallyhook.posting_requests (
 create table tallyhook.quota (
   name text not null,
   blocked_until timestamp(3) with time zone,
-  rate double precision not null,
-  last_max double precision,
-  throttled_at timestamp(3) with time zone,
+  rate double precision,
+  rises_from timestamp(3) with time zone,
   updated_at timestamp(3) with time zone not null
 );
 create table tallyhook.reports (

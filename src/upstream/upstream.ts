@@ -58,7 +58,7 @@ export interface UpstreamSettings extends BudgetSettings {
   /** The ceiling for polls, in requests per second of all daemons together. */
   budgetPerS: number;
   /** The rate of polls at the start, until the first throttling. */
-  startRatePerS: number;
+  initialRatePerS: number;
   /** Requests of apps open at once; one more is `not_sent`, `busy`. */
   forwardsMax: number;
 }
@@ -106,7 +106,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
   };
   const quota = await openQuota(
     { store: deps.quota, clock, random, log },
-    { ceiling: settings.budgetPerS, startRate: settings.startRatePerS },
+    { ceiling: settings.budgetPerS, initialRate: settings.initialRatePerS },
   );
   const transport = makeTransport(clock, {
     connectTimeoutMs,

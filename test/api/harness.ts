@@ -157,7 +157,7 @@ const UPSTREAM = {
   connectTimeoutMs: 500,
   bodyBytesMax: 1_048_576,
   budgetPerS: 5,
-  startRatePerS: 5,
+  initialRatePerS: 5,
   concurrencyMax: 4,
   steadyShare: 0.2,
   waitingMax: 10,

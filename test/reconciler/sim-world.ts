@@ -152,7 +152,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
     quota: makeQuotaStore(db, clock),
-    settings: { budgetPerS: 100, startRatePerS: 100, waitMs: 1 },
+    settings: { budgetPerS: 100, initialRatePerS: 100, waitMs: 1 },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);

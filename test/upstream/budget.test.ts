@@ -29,7 +29,7 @@ async function openBudget(
 ): Promise<Opened> {
   const { rate = 5, ceiling = rate, concurrencyMax = 10, waitingMax = 100 } = more;
   const { log, logged } = textLog();
-  const rates = { ceiling, startRate: rate };
+  const rates = { ceiling, initialRate: rate };
   const quota = await openQuota({ store, clock, random: seededRandom(1), log }, rates);
   const settings = { concurrencyMax, steadyShare: 0.2, waitingMax, waitMs: 60_000 };
   const budget = new Budget({ quota, clock, metrics: makeMetrics() }, settings);

@@ -29,7 +29,7 @@ export const SETTINGS: UpstreamSettings = {
   connectTimeoutMs: 5000,
   bodyBytesMax: 1 << 20,
   budgetPerS: 1000,
-  startRatePerS: 1000,
+  initialRatePerS: 1000,
   concurrencyMax: 8,
   steadyShare: 0.2,
   waitingMax: 100,

@@ -17,7 +17,7 @@ export function upstreamSettings({ upstream }: Config): UpstreamSettings {
     connectTimeoutMs: upstream.connect_timeout_ms,
     bodyBytesMax: upstream.body_bytes_max,
     budgetPerS: upstream.budget_per_s,
-    startRatePerS: Math.min(upstream.initial_rate_per_s, upstream.budget_per_s),
+    initialRatePerS: Math.min(upstream.initial_rate_per_s, upstream.budget_per_s),
     concurrencyMax: upstream.poll_concurrency_max,
     steadyShare: upstream.steady_share,
     waitingMax: upstream.poll_queue_max,

@@ -23,7 +23,7 @@ export interface QuotaDeps {
 export interface RateSettings {
   ceiling: number;
   /** The rate at the start, until the first throttling. */
-  startRate: number;
+  initialRate: number;
 }
 
 /** Without `Retry-After`: thirty seconds, doubled until a poll is answered, at most an hour. */
@@ -48,10 +48,10 @@ export class Quota {
   /** What could not be stored; `sync` tries again. */
   readonly #unsaved = new Set<TrafficClass>();
 
-  constructor(deps: QuotaDeps, { ceiling, startRate }: RateSettings) {
+  constructor(deps: QuotaDeps, { ceiling, initialRate }: RateSettings) {
     this.#deps = deps;
     this.#ceiling = ceiling;
-    this.#limit = { rate: startRate, risesFrom: deps.clock.now() };
+    this.#limit = { rate: initialRate, risesFrom: deps.clock.now() };
   }
 
   blockedUntil(cls: TrafficClass): Instant | undefined {
