@@ -17,7 +17,6 @@ import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
 import * as history from './delivery/history-store.ts';
 import { insertDeliveries } from './delivery/queue-store.ts';
 import { makeRequestBuilder } from './delivery/request.ts';
-import { type Resolve, systemResolve } from './delivery/resolve.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
 import type { WebhookSettings } from './settings.ts';
@@ -44,8 +43,6 @@ export interface WebhooksDeps {
   daemons?: () => number;
   /** Asks the loop for a pass soon. */
   wake?: () => void;
-  /** Default: the resolver of the operating system. */
-  resolve?: Resolve;
 }
 
 export interface Webhooks extends Endpoints {
@@ -65,11 +62,11 @@ export interface Webhooks extends Endpoints {
   drain(timeoutMs: number): Promise<void>;
   /** Closes every connection; to be called after `drain`. */
   close(): Promise<void>;
-  /** Newest first. */
+  /** Newest first, with ids below `before`; from the newest for the empty string. */
   listDeliveries(
     filter: history.DeliveryFilter,
-    page: { cursor: string; limit: number },
-  ): Promise<{ data: history.Delivery[]; nextCursor: string | null }>;
+    page: { before: string; limit: number },
+  ): Promise<history.Delivery[]>;
   /** @throws Failure `not_found` */
   getDelivery(id: string): Promise<history.Delivery>;
   /** @throws Failure `not_found` */
@@ -85,9 +82,9 @@ const RECENT_MS = 120_000;
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const { db, clock, random, ids, encryption, log, metrics, settings, emit } = deps;
-  const { daemons = () => 1, wake = () => {}, resolve = systemResolve } = deps;
+  const { daemons = () => 1, wake = () => {} } = deps;
   const allowed = parseRanges(settings.allowCidrs);
-  const client = makeAttemptClient(settings.send, allowed, resolve);
+  const client = makeAttemptClient(settings.send, allowed);
   const requests = makeRequestBuilder({ encryption, allowed, userAgent: settings.userAgent });
   const dispatcher = new Dispatcher({
     ...{ db, clock, random, log, metrics, settings, emit },
@@ -109,11 +106,8 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     runOnce: (now) => dispatcher.runOnce(now),
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
-    async listDeliveries(filter, { cursor, limit }) {
-      const data = await history.listDeliveries(db, filter, cursor, limit, clock.now());
-      const last = data.length === limit ? data.at(-1) : undefined;
-      return { data, nextCursor: last?.id ?? null };
-    },
+    listDeliveries: (filter, { before, limit }) =>
+      history.listDeliveries(db, filter, before, limit, clock.now()),
     getDelivery,
     async listAttempts(deliveryId) {
       await getDelivery(deliveryId);

@@ -77,9 +77,9 @@ it('An event has one delivery per subscribed endpoint', async () => {
   const subscribed = [(await rig.subscribe()).endpoint.id, (await rig.subscribe()).endpoint.id];
   await rig.subscribe('/hook', { eventTypes: ['token.*'] });
   const [eventId = ''] = await rig.emit(walletEvent(), walletEvent());
-  const page = await rig.webhooks.listDeliveries({ eventId }, { cursor: '', limit: 10 });
-  expect(page.data.map((d) => d.endpointId).sort()).toEqual(subscribed.sort());
-  expect(page.data[0]?.id).toMatch(/^dlv_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-/);
+  const deliveries = await rig.webhooks.listDeliveries({ eventId }, { before: '', limit: 10 });
+  expect(deliveries.map((d) => d.endpointId).sort()).toEqual(subscribed.sort());
+  expect(deliveries[0]?.id).toMatch(/^dlv_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-/);
 });
 
 it('A rolled back event leaves no delivery', async () => {
@@ -250,11 +250,11 @@ it('Deliveries are listed in pages, newest first, filtered by state', async () =
   await rig.emit(...walletEvents(25));
   const filter = { endpointId: endpoint.id, state: 'pending' };
   const ids: string[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: Awaited<ReturnType<typeof rig.webhooks.listDeliveries>> =
-      await rig.webhooks.listDeliveries(filter, { cursor, limit: 10 });
-    ids.push(...page.data.map(({ id }) => id));
-    cursor = page.nextCursor;
+  for (let size = 10; size === 10; ) {
+    const before = ids.at(-1) ?? '';
+    const page = await rig.webhooks.listDeliveries(filter, { before, limit: 10 });
+    ids.push(...page.map(({ id }) => id));
+    size = page.length;
   }
   expect(ids.length).toBe(25);
   expect(ids).toEqual([...ids].sort().reverse());

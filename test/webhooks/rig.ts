@@ -60,8 +60,8 @@ export function useRig(settings: Partial<WebhookSettings> = {}): Rig {
   afterEach(async () => {
     rig.receiver.answer(200);
     rig.receiver.release();
-    const { data } = await rig.webhooks.listEndpoints({ cursor: '', limit: 100 });
-    for (const { id } of data) await rig.webhooks.deleteEndpoint(id);
+    const endpoints = await rig.webhooks.listEndpoints({ after: '', limit: 100 });
+    for (const { id } of endpoints) await rig.webhooks.deleteEndpoint(id);
     await rig.deliver();
     await rig.receiver.close();
   });
@@ -120,9 +120,8 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
         select body from tallyhook.events where type = ${type} order by recorded_at, id`;
       return rows.map((row) => JSON.parse(row.body).data);
     },
-    async deliveriesOf(endpointId) {
-      return (await first.listDeliveries({ endpointId }, { cursor: '', limit: 2_000 })).data;
-    },
+    deliveriesOf: (endpointId) =>
+      first.listDeliveries({ endpointId }, { before: '', limit: 2_000 }),
     async close() {
       for (const { webhooks, db } of opened) {
         await webhooks.drain(2_000);

@@ -7,7 +7,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../kernel/clock.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../endpoints/address.ts';
 import type { ResponseSummary } from './attempt-result.ts';
-import { BLOCKED_ADDRESS, checkedLookup, type Resolve } from './resolve.ts';
+import { BLOCKED_ADDRESS, checkedLookup, systemResolve } from './resolve.ts';
 
 export interface SendLimits {
   /** For the whole request. */
@@ -49,11 +49,7 @@ const KEPT_HEADERS = [
 ];
 const HEADER_LENGTH_MAX = 512;
 
-export function makeAttemptClient(
-  limits: SendLimits,
-  allowed: AllowedRanges,
-  resolve: Resolve,
-): AttemptClient {
+export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): AttemptClient {
   const agent = new Agent({
     connections: limits.connectionsPerOrigin,
     pipelining: 1,
@@ -62,7 +58,7 @@ export function makeAttemptClient(
     // A safety net behind our own deadline.
     headersTimeout: limits.deadlineMs * 2,
     bodyTimeout: limits.deadlineMs * 2,
-    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(resolve, allowed) },
+    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(systemResolve, allowed) },
   });
   const inFlight = new Set<Exchange>();
   return {

@@ -49,7 +49,6 @@ function columns({ sql }: Queryable, now: Instant) {
     due_at, attempts, created_at, finished_at`;
 }
 
-/** Newest first, with ids below `before`; from the newest for the empty string. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter,

@@ -81,11 +81,9 @@ export function makeEndpoints(deps: EndpointsDeps) {
      */
     createEndpoint: (input: EndpointInput, createdBy: string) => create(deps, input, createdBy),
 
-    /** In order of creation. */
-    async listEndpoints(page: { cursor: string; limit: number }) {
-      const rows = await store.listEndpoints(db.orm, page.cursor, page.limit);
-      const last = rows.length === page.limit ? rows.at(-1) : undefined;
-      return { data: rows.map(toEndpoint), nextCursor: last?.id ?? null };
+    /** In order of creation, after the id `after`; from the first for the empty string. */
+    async listEndpoints({ after, limit }: { after: string; limit: number }): Promise<Endpoint[]> {
+      return (await store.listEndpoints(db.orm, after, limit)).map(toEndpoint);
     },
 
     /** @throws Failure `not_found` */
@@ -141,13 +139,13 @@ async function create(
     );
   const now = clock.now();
   const id = deps.ids.next('ep');
-  const signing = [...(valid.signing ?? SCHEMES)];
+  const signing = valid.signing ?? [...SCHEMES];
   const keys = signing.map((scheme) => makeKey(scheme, now, random));
   const row: store.EndpointRow = {
     id,
     url: valid.url,
     description: valid.description ?? null,
-    eventTypes: [...(valid.eventTypes ?? ['*'])],
+    eventTypes: valid.eventTypes ?? ['*'],
     ordering: valid.ordering ?? 'none',
     signing,
     ratePerS: valid.ratePerS ?? null,
@@ -179,19 +177,21 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...plain } = validateInput(input, deps.allowed);
+  const { headers, ...columns } = validateInput(input, deps.allowed);
   const now = clock.now();
   let made: SigningKey[] = [];
   const row = await change(deps, id, (before) => {
-    made = (plain.signing ?? [])
+    made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
     return {
-      ...patchOf(plain),
+      ...columns,
       ...(headers === undefined
         ? {}
         : { encryptedHeaders: encryptHeaders(encryption, id, headers) }),
-      ...(plain.signing === undefined ? {} : signingPatch(before, made, plain.signing, encryption)),
+      ...(columns.signing === undefined
+        ? {}
+        : signingPatch(before, made, columns.signing, encryption)),
     };
   });
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made) };
@@ -273,16 +273,6 @@ function newSecrets(keys: readonly SigningKey[]): NewSecrets {
   return {
     secret: keys.find((key) => key.scheme === 'v1')?.secret ?? null,
     publicKey: v1a ? publicKeyOf(v1a.secret) : null,
-  };
-}
-
-function patchOf(input: Omit<Partial<EndpointInput>, 'headers'>): Partial<store.EndpointRow> {
-  const { eventTypes, signing, ...rest } = input;
-  const present = Object.entries(rest).filter(([, value]) => value !== undefined);
-  return {
-    ...Object.fromEntries(present),
-    ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }),
-    ...(signing === undefined ? {} : { signing: [...signing] }),
   };
 }
 

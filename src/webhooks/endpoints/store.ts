@@ -34,7 +34,6 @@ export async function lockEndpoint(orm: Orm, id: string): Promise<EndpointRow | 
   return rows[0];
 }
 
-/** In order of creation, after the id `after`; from the first for the empty string. */
 export async function listEndpoints(
   orm: Orm,
   after: string,

@@ -11,9 +11,9 @@ export type Ordering = (typeof ORDERINGS)[number];
 export interface EndpointInput {
   url: string;
   /** Exact types, `group.*` or `*`. */
-  eventTypes?: readonly string[];
+  eventTypes?: string[];
   ordering?: Ordering;
-  signing?: readonly Scheme[];
+  signing?: Scheme[];
   /** Deliveries per second; null: no limit. */
   ratePerS?: number | null;
   /** Extra headers of every request; stored encrypted and never shown again. */

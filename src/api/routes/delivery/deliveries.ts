@@ -112,7 +112,7 @@ export function addDeliveries(app: Api, deps: ApiDeps): void {
       ...(q.since === undefined ? {} : { since: q.since }),
       ...(q.until === undefined ? {} : { until: q.until }),
     };
-    const { data } = await webhooks.listDeliveries(filter, { cursor: before, limit: limit + 1 });
+    const data = await webhooks.listDeliveries(filter, { before, limit: limit + 1 });
     return reply(
       c,
       page(data, limit, shown, ({ id }) => id),

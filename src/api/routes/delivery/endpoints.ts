@@ -174,7 +174,7 @@ export function addEndpoints(app: Api, deps: ApiDeps): void {
   app.openapi(guarded(deps, listRoute), async (c) => {
     const { limit, cursor } = c.req.valid('query');
     const after = placeIn(cursor, (place) => isId('ep', place)) ?? '';
-    const { data } = await webhooks.listEndpoints({ cursor: after, limit: limit + 1 });
+    const data = await webhooks.listEndpoints({ after, limit: limit + 1 });
     return reply(
       c,
       page(data, limit, shown, ({ id }) => id),
