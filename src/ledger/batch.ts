@@ -6,10 +6,11 @@
  */
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
+import { accountKey } from '../operations/operations.ts';
 import type { Draft, Movement, Plan } from './plan.ts';
-import { accountKey, accountKind } from './posting.ts';
+import { accountKind } from './posting.ts';
 
-export interface TransactionRow extends Omit<Draft, 'legs'> {
+export interface TransactionRow extends Omit<Draft, 'effects'> {
   id: bigint;
   entryCount: number;
 }
@@ -44,11 +45,11 @@ export interface Batch {
 
 /** Makes the rows; transactions are counted on from `lastTransactionId`, in the plan's order. */
 export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
-  const transactions = plan.drafts.map(({ legs, ...draft }, index): TransactionRow => {
-    return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: legs.length };
+  const transactions = plan.drafts.map(({ effects, ...draft }, index): TransactionRow => {
+    return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: effects.length };
   });
   const accounts = new Map<string, AccountRow>();
-  const names = plan.drafts.flatMap(({ legs }) => legs.map((leg) => leg.account));
+  const names = plan.drafts.flatMap(({ effects }) => effects.map((effect) => effect.account));
   for (const name of [...names, ...plan.opened]) {
     const key = accountKey(name);
     if (!accounts.has(key)) {
@@ -70,13 +71,13 @@ function placeEntries(
   accounts: ReadonlyMap<string, AccountRow>,
 ): EntryRow[] {
   const entries: EntryRow[] = [];
-  for (const [index, { legs, effectiveAt }] of [...drafts.entries()].reverse()) {
+  for (const [index, { effects, effectiveAt }] of [...drafts.entries()].reverse()) {
     const transactionId = lastTransactionId + BigInt(index) + 1n;
-    for (const [place, leg] of [...legs.entries()].reverse()) {
-      const account = accountKey(leg.account);
+    for (const [place, effect] of [...effects.entries()].reverse()) {
+      const account = accountKey(effect.account);
       const row = must(accounts.get(account), 'account of a leg');
       const { amount: laterAmount, count: laterCount } = row;
-      const { amount } = leg;
+      const { amount } = effect;
       const line = place + 1;
       entries.push({ transactionId, line, account, amount, effectiveAt, laterAmount, laterCount });
       row.amount += amount;

@@ -13,16 +13,19 @@ import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import {
+  accountOfWallet,
+  type EffectSettings,
   listPostingsDue,
   markPosted,
   type Operation,
   quarantine,
+  walletKeysOf,
 } from '../operations/operations.ts';
 import { makeBatch } from './batch.ts';
 import { isAbsorbed, isLate } from './opening-rule.ts';
 import { listOverlooked, openingsOf } from './opening-store.ts';
 import { type Problem, planWork, type Work } from './plan.ts';
-import { accountKind, accountOfWallet, type Books, walletKeysOf } from './posting.ts';
+import { accountKind } from './posting.ts';
 import * as store from './posting-store.ts';
 import type { PostingRequest } from './wanted.ts';
 
@@ -48,17 +51,6 @@ export {
   type TrialPage,
   trialBalancePage,
 } from './page-store.ts';
-export {
-  accountOfWallet,
-  type Books,
-  effectOn,
-  type Leg,
-  legsOf,
-  walletEffectsOf,
-  walletKeysOf,
-  walletsOfBooks,
-} from './posting.ts';
-
 export type { PostingRequest } from './wanted.ts';
 
 export interface Pass {
@@ -90,7 +82,7 @@ export function makeLedger(given: {
   db: Db;
   daemon: Daemon;
   clock: Clock;
-  books: Books;
+  books: EffectSettings;
   log: Log;
   metrics: Metrics;
   /** Rows of one batch at most. */
@@ -178,7 +170,7 @@ export async function want(tx: Tx, wanted: PostingRequest, requestedAt: Instant)
 }
 
 /** Wanted postings come first: they are few, and reconciliation waits for them. */
-async function readWork(tx: Tx, limit: number, books: Books): Promise<Work> {
+async function readWork(tx: Tx, limit: number, books: EffectSettings): Promise<Work> {
   const wanted = await store.listPostingRequestsDue(tx, limit);
   const rest = limit - wanted.length;
   const operations = rest > 0 ? await listPostingsDue(tx, rest) : [];
@@ -186,14 +178,14 @@ async function readWork(tx: Tx, limit: number, books: Books): Promise<Work> {
   // Read last: an opening that is not seen here is posted later, and finds these then.
   const late = operations.filter(isLate);
   const accounts = late.flatMap((operation) => walletAccountsOf(operation, books));
-  const undone = standing.flatMap(({ legs }) => legs.map(({ account }) => account));
+  const undone = standing.flatMap(({ effects }) => effects.map(({ account }) => account));
   const openings = await openingsOf(tx, [...accounts, ...undone]);
   const overlooked = await listOverlooked(tx, wanted);
   return { wanted, operations, standing, openings, overlooked };
 }
 
 /** The accounts of the wallets that a write changes once executed. */
-function walletAccountsOf(operation: Operation, books: Books): string[] {
+function walletAccountsOf(operation: Operation, books: EffectSettings): string[] {
   return walletKeysOf(operation, books).map(accountOfWallet);
 }
 
@@ -205,7 +197,7 @@ function walletAccountsOf(operation: Operation, books: Books): string[] {
 export async function listAbsorbed(
   db: Queryable,
   operations: readonly Operation[],
-  books: Books,
+  books: EffectSettings,
   before: Instant,
 ): Promise<Set<string>> {
   const accounts = operations.flatMap((operation) => walletAccountsOf(operation, books));
@@ -216,7 +208,7 @@ export async function listAbsorbed(
   return new Set(absorbed.map(({ id }) => id));
 }
 
-async function postBatch(tx: Tx, work: Work, books: Books, clock: Clock) {
+async function postBatch(tx: Tx, work: Work, books: EffectSettings, clock: Clock) {
   const plan = planWork(work, books);
   const head = await store.readHead(tx);
   const recordedAt = Math.max(clock.now(), head.recordedAt + 1);

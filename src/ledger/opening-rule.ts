@@ -11,8 +11,7 @@
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
-import type { Operation } from '../operations/operations.ts';
-import { accountKey, type Leg } from './posting.ts';
+import { accountKey, type Effect, type Operation } from '../operations/operations.ts';
 import type { PostingRequest } from './wanted.ts';
 
 /** An opening that was wanted, as far as later facts need it. */
@@ -63,17 +62,17 @@ export function happenedAt(operation: Operation): Instant {
  */
 export function correctionsOf(
   operation: Operation,
-  legs: readonly Leg[],
+  effects: readonly Effect[],
   openings: ReadonlyMap<string, Opening>,
 ): PostingRequest[] {
   if (!isLate(operation)) return [];
   const at = happenedAt(operation);
   const posting = operation.postings + 1;
-  return [...new Set(legs.map(({ account }) => accountKey(account)))].flatMap((key) => {
+  return [...new Set(effects.map(({ account }) => accountKey(account)))].flatMap((key) => {
     const opening = openings.get(key);
     // A wallet that pays itself has two legs, and its balance stays.
     const amount = sumOf(
-      legs.flatMap((leg) => (accountKey(leg.account) === key ? leg.amount : [])),
+      effects.flatMap((effect) => (accountKey(effect.account) === key ? effect.amount : [])),
     );
     if (!opening || at >= opening.seenAt || amount === 0n) return [];
     return [correctionOf(opening, { operationId: operation.id, posting, amount })];

@@ -5,17 +5,15 @@
  */
 
 import type { Instant } from '../kernel/clock.ts';
-import type { Operation } from '../operations/operations.ts';
-import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
 import {
-  accountKind,
-  type Books,
-  type Leg,
-  legsOf,
-  type TokenMove,
-  tokenMoveOf,
+  type Effect,
+  type EffectSettings,
+  effectsOf,
+  type Operation,
   Unpostable,
-} from './posting.ts';
+} from '../operations/operations.ts';
+import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
+import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
 import type { PostingRequest } from './wanted.ts';
 
 /** A transaction that stands in the books and may be taken back. */
@@ -25,7 +23,7 @@ export interface Standing {
   postingRequestId: string | null;
   effectiveAt: Instant;
   effectiveBasis: string;
-  legs: Leg[];
+  effects: Effect[];
 }
 
 /** What is due, and what is needed to post it. */
@@ -54,7 +52,7 @@ export interface Draft {
   requestedBy: string;
   effectiveAt: Instant;
   effectiveBasis: string;
-  legs: readonly Leg[];
+  effects: readonly Effect[];
 }
 
 /** A row of the journal of tokens. */
@@ -84,7 +82,7 @@ export interface Plan {
 }
 
 /** Plans everything that is due; what cannot be posted ends in `problems`. */
-export function planWork(work: Work, books: Books): Plan {
+export function planWork(work: Work, books: EffectSettings): Plan {
   const plan: Plan = {
     drafts: [],
     movements: [],
@@ -143,7 +141,7 @@ function planRequest(wanted: PostingRequest, standing: readonly Standing[], plan
     requestedBy: wanted.requestedBy,
     effectiveAt: wanted.effectiveAt,
     effectiveBasis: wanted.effectiveBasis,
-    legs: [
+    effects: [
       { account, amount },
       { account: counter, amount: -amount },
     ],
@@ -171,7 +169,7 @@ function correct(correction: PostingRequest, plan: Plan): void {
 function planOperation(
   operation: Operation,
   { standing, openings }: Work,
-  books: Books,
+  books: EffectSettings,
   plan: Plan,
 ): void {
   const { id, txHash, inBooks } = operation;
@@ -182,16 +180,16 @@ function planOperation(
     const move = inBooks ? token : undone(token);
     plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
   } else if (inBooks) {
-    const legs = legsOf(operation, books);
-    if (legs.length === 0) throw new Unpostable('this kind of write is not posted');
+    const effects = effectsOf(operation, books);
+    if (effects.length === 0) throw new Unpostable('this kind of write is not posted');
     const { kind } = operation;
-    plan.drafts.push({ ...draftOf(operation), kind, posting, legs, ...effectOf(operation) });
-    for (const correction of correctionsOf(operation, legs, openings)) correct(correction, plan);
+    plan.drafts.push({ ...draftOf(operation), kind, posting, effects, ...effectOf(operation) });
+    for (const correction of correctionsOf(operation, effects, openings)) correct(correction, plan);
   } else {
     const original = standing.find((posted) => posted.operationId === id);
     if (!original) throw new Unpostable('what it reverses is not in the books');
     const { transactionId, effectiveAt, effectiveBasis } = original;
-    const legs = original.legs.map(({ account, amount }) => ({ account, amount: -amount }));
+    const effects = original.effects.map(({ account, amount }) => ({ account, amount: -amount }));
     plan.drafts.push({
       ...draftOf(operation),
       kind: 'reversal',
@@ -200,9 +198,9 @@ function planOperation(
       // It never happened, so it is taken back as of when it was thought to have happened.
       effectiveAt,
       effectiveBasis,
-      legs,
+      effects,
     });
-    for (const correction of correctionsOf(operation, legs, openings)) correct(correction, plan);
+    for (const correction of correctionsOf(operation, effects, openings)) correct(correction, plan);
   }
 }
 

@@ -101,9 +101,9 @@ function foldStanding(rows: readonly StandingRow[]): Standing[] {
       postingRequestId: row.postingRequestId,
       effectiveAt: row.effectiveAt,
       effectiveBasis: row.effectiveBasis,
-      legs: [],
+      effects: [],
     };
-    posted.legs.push({ account: row.name, amount: row.amount });
+    posted.effects.push({ account: row.name, amount: row.amount });
     found.set(row.id, posted);
   }
   return [...found.values()];

@@ -36,6 +36,20 @@ export {
   listDecisions,
   makeDecisions,
 } from './decisions/service.ts';
+export {
+  accountKey,
+  accountOfWallet,
+  type Effect,
+  type EffectInput,
+  type EffectSettings,
+  effectOn,
+  effectsOf,
+  effectsOrNone,
+  ownWalletsOf,
+  Unpostable,
+  walletEffectsOf,
+  walletKeysOf,
+} from './effects.ts';
 export { operationFields } from './events.ts';
 export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';

@@ -2,9 +2,8 @@
 
 import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { Books } from '../ledger/ledger.ts';
 import type { Rhythm } from '../observer/observer.ts';
-import type { Operations } from '../operations/operations.ts';
+import type { EffectSettings, Operations } from '../operations/operations.ts';
 import type { Odds } from './unknown/probability.ts';
 
 export interface ReconcilerSettings extends Rhythm {
@@ -20,7 +19,7 @@ export interface ReconcilerSettings extends Rhythm {
 export interface Context {
   ids: Ids;
   operations: Operations;
-  books: Books;
+  books: EffectSettings;
   settings: ReconcilerSettings;
   /** Since when the service answers, as far as known; infinite while it is down. */
   availableSince: Instant;

@@ -8,7 +8,6 @@ import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
-import { walletsOfBooks } from '../ledger/ledger.ts';
 import {
   addWallets,
   availableSince,
@@ -16,6 +15,7 @@ import {
   markProcessed,
   type StoredObservation,
 } from '../observer/observer.ts';
+import { ownWalletsOf } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Context, ReconcilerSettings } from './deps.ts';
@@ -107,7 +107,7 @@ export function makeReconciler(
   /** Wallets of our own books are looked at even if nobody watches them. */
   async function observeBooks(now: Instant): Promise<void> {
     if (booksObserved) return;
-    await addWallets(db, walletsOfBooks(given.books), now);
+    await addWallets(db, ownWalletsOf(given.books), now);
     booksObserved = true;
   }
 

@@ -10,7 +10,7 @@ import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
-import type { Books } from '../ledger/ledger.ts';
+import type { EffectSettings } from '../operations/operations.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
 import type { Limits } from './params.ts';
@@ -73,7 +73,7 @@ export const BOOKS_FACT = 'books';
 export const STALE_AFTER_FACT = 'stale_after_ms';
 
 /** The value of `books`: how fees are read, and which wallets stand behind which accounts. */
-export function booksFact(books: Books): string {
+export function booksFact(books: EffectSettings): string {
   return jsonText({
     fee_mode: books.feeMode,
     operators: Object.fromEntries(books.operators),

@@ -1,6 +1,7 @@
 /** What people decide about writes: two owners, the books follow, and nothing is a dead end. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { accountOfWallet, balancesOf } from '../../src/ledger/ledger.ts';
+import { balancesOf } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
 import { openApi, type TestApi } from './harness.ts';

@@ -1,6 +1,7 @@
 /** Many reports of writes made elsewhere: as an array, and as a stream of lines. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accountOfWallet, balancesOf } from '../../src/ledger/ledger.ts';
+import { balancesOf } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { openApi, type TestApi } from './harness.ts';
 import { aGive } from './reports.ts';

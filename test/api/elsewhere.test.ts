@@ -1,6 +1,7 @@
 /** Reports of writes made elsewhere: what is recorded, known, refused, and what the books say. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accountOfWallet, balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
+import { balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type Body, openApi, type TestApi } from './harness.ts';
 import { aGive, aTransfer, iso, nextNumber } from './reports.ts';

@@ -19,9 +19,10 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { type Books, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
+import { listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
+  type EffectSettings,
   makeDecisions,
   makeOperations,
   makeReportedOperations,
@@ -88,7 +89,7 @@ async function openStages(db: Db) {
     ...{ db, clock, random, ids, upstream, outbox, metrics },
     settings: OBSERVER,
   });
-  const books: Books = { feeMode: 'on_top', operators: new Map() };
+  const books: EffectSettings = { feeMode: 'on_top', operators: new Map() };
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
   const decisions = makeDecisions({ db, clock, outbox });
   const elsewhere = makeReportedOperations({

@@ -4,8 +4,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { asJson } from '../../src/db/connect.ts';
-import { type Books, type Leg, legsOf } from '../../src/ledger/ledger.ts';
-import type { Operation } from '../../src/operations/operations.ts';
+import {
+  type Effect,
+  type EffectSettings,
+  effectsOf,
+  type Operation,
+} from '../../src/operations/operations.ts';
 import { BOOKS_FACT, booksFact } from '../../src/reports/reports.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { addr } from '../reports/world.ts';
@@ -36,7 +40,7 @@ const write = fc.record({
   amount: whole,
   feeAmount: fee,
 });
-const books: fc.Arbitrary<Books> = fc.record({
+const books: fc.Arbitrary<EffectSettings> = fc.record({
   feeMode: fc.constantFrom('on_top', 'deducted'),
   operators: fc.constantFrom(
     new Map<string, string>(),
@@ -51,9 +55,9 @@ const books: fc.Arbitrary<Books> = fc.record({
 });
 
 /** What one account moves by, whatever its spelling; accounts that end at zero are left out. */
-function summed(legs: readonly Leg[]): Record<string, string> {
+function summed(effects: readonly Effect[]): Record<string, string> {
   const sums = new Map<string, bigint>();
-  for (const { account, amount } of legs) {
+  for (const { account, amount } of effects) {
     const key = account.toLowerCase();
     sums.set(key, (sums.get(key) ?? 0n) + amount);
   }
@@ -61,9 +65,9 @@ function summed(legs: readonly Leg[]): Record<string, string> {
   return Object.fromEntries(moving.map(([key, sum]) => [key, sum.toString()]));
 }
 
-function legsInCode(operation: unknown, settings: Books): Leg[] {
+function legsInCode(operation: unknown, settings: EffectSettings): Effect[] {
   try {
-    return legsOf(operation as Operation, settings);
+    return effectsOf(operation as Operation, settings);
   } catch {
     return [];
   }
@@ -76,7 +80,7 @@ test('tallyhook.effects says of any write what legsOf says', async () => {
     fc.asyncProperty(batch, async ([settings, writes]) => {
       const rows = writes.map((w, i) => ({ ...w, id: `op_${i}` }));
       const undo = Symbol('undo');
-      const found = new Map<string, Leg[]>();
+      const found = new Map<string, Effect[]>();
       const work = database.owner.begin(async ({ sql }) => {
         await sql`insert into tallyhook.installation (name, value, set_at)
           values (${BOOKS_FACT}, ${booksFact(settings)}, now())`;
@@ -88,17 +92,17 @@ test('tallyhook.effects says of any write what legsOf says', async () => {
             "toAddr", "operationNo", amount, "feeAmount", now()
           from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, "fromAddr" text,
             "toAddr" text, "operationNo" numeric, amount numeric, "feeAmount" numeric)`;
-        const legs = await sql<(Leg & { operationId: string })[]>`
+        const effects = await sql<(Effect & { operationId: string })[]>`
           select operation_id, account, amount from tallyhook.effects`;
-        for (const { operationId: id, ...leg } of legs)
-          found.set(id, [...(found.get(id) ?? []), leg]);
+        for (const { operationId: id, ...effect } of effects)
+          found.set(id, [...(found.get(id) ?? []), effect]);
         throw undo;
       });
       await work.catch((error: unknown) => expect(error).toBe(undo));
       for (const row of rows) {
-        const legs = legsInCode(row, settings);
-        expect(summed(found.get(row.id) ?? [])).toEqual(summed(legs));
-        seen[legs.length > 0 ? 'posted' : 'refused'] += 1;
+        const effects = legsInCode(row, settings);
+        expect(summed(found.get(row.id) ?? [])).toEqual(summed(effects));
+        seen[effects.length > 0 ? 'posted' : 'refused'] += 1;
       }
     }),
     { numRuns: 40 },

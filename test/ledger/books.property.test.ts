@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { type Books, balancesOf, type PostingRequest, want } from '../../src/ledger/ledger.ts';
-import type { Operation } from '../../src/operations/operations.ts';
+import { balancesOf, type PostingRequest, want } from '../../src/ledger/ledger.ts';
+import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import {
@@ -24,7 +24,11 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /** Books that share nothing with the books of another run. */
-const booksOf = (run: number, feeMode: Books['feeMode'], mapped: boolean): Books => ({
+const booksOf = (
+  run: number,
+  feeMode: EffectSettings['feeMode'],
+  mapped: boolean,
+): EffectSettings => ({
   feeMode,
   operators: new Map(mapped ? [[String(run), addr(`${run}x0`)]] : []),
   feesAddr: addr(`${run}x1`),
@@ -35,7 +39,7 @@ const booksOf = (run: number, feeMode: Books['feeMode'], mapped: boolean): Books
 function model(
   operations: readonly Partial<Operation>[],
   wanted: readonly PostingRequest[],
-  books: Books,
+  books: EffectSettings,
 ) {
   const held = new Map<string, bigint>();
   const add = (name: string, amount: bigint) => {

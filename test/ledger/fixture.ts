@@ -4,18 +4,12 @@ import { registerDaemon } from '../../src/db/leases.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import {
-  type Books,
-  balancesOf,
-  type Ledger,
-  makeLedger,
-  type Pass,
-} from '../../src/ledger/ledger.ts';
-import type { Operation } from '../../src/operations/operations.ts';
+import { balancesOf, type Ledger, makeLedger, type Pass } from '../../src/ledger/ledger.ts';
+import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 import type { ManualClock } from '../harness/manual-clock.ts';
 
 export const START = Date.UTC(2026, 0, 1);
-export const PLAIN: Books = { feeMode: 'on_top', operators: new Map() };
+export const PLAIN: EffectSettings = { feeMode: 'on_top', operators: new Map() };
 
 /** The nth wallet address; 42 characters. */
 export function addr(n: number | string): string {
@@ -110,7 +104,7 @@ export async function openLedger(given: {
   db: Db;
   clock: ManualClock;
   daemonId?: string;
-  books?: Books;
+  books?: EffectSettings;
   batchMax?: number;
 }): Promise<Ledger> {
   const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = given;

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  accountOfWallet,
   listAccounts,
   listTransactions,
   type PostingRequest,
   want,
 } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {

@@ -4,13 +4,8 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  accountOfWallet,
-  balancesOf,
-  type Ledger,
-  openingId,
-  want,
-} from '../../src/ledger/ledger.ts';
+import { balancesOf, type Ledger, openingId, want } from '../../src/ledger/ledger.ts';
+import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {

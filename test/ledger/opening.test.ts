@@ -4,14 +4,13 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  accountOfWallet,
   isHeldByOpening,
   type Ledger,
   listAbsorbed,
   openingId,
   want,
 } from '../../src/ledger/ledger.ts';
-import type { Operation } from '../../src/operations/operations.ts';
+import { accountOfWallet, type Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {

@@ -5,8 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { WRITER } from '../../src/db/roles.ts';
-import type { Kind, NewWrite } from '../../src/operations/operations.ts';
-import { findByIdempotencyKey } from '../../src/operations/operations.ts';
+import { findByIdempotencyKey, type Kind, type NewWrite } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   conclusion,

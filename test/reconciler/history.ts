@@ -4,8 +4,7 @@
  * looks that see the wallet as it was at some instant, at most the read lag before they began.
  */
 import fc from 'fast-check';
-import type { Operation, State } from '../../src/operations/operations.ts';
-import { outcomeOf } from '../../src/operations/operations.ts';
+import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
 import type { Part, Sight, Standing } from '../../src/reconciler/wallets/rule.ts';
 import { at, write } from './parts.ts';
 

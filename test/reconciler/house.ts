@@ -9,15 +9,17 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { type Books, balancesOf } from '../../src/ledger/ledger.ts';
+import { balancesOf } from '../../src/ledger/ledger.ts';
 import { addObjects, recordObservation } from '../../src/observer/store.ts';
 import { type TargetRef, targetName, toObject } from '../../src/observer/targets.ts';
-import type { Kind, WriteFields } from '../../src/operations/operations.ts';
 import {
   type Conclusion,
+  type EffectSettings,
   findOperation,
+  type Kind,
   makeOperations,
   type Operations,
+  type WriteFields,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
@@ -45,7 +47,7 @@ interface EventRow {
 
 let rigs = 0;
 
-export async function openRig(db: Db, given: { books?: Books; name?: string } = {}) {
+export async function openRig(db: Db, given: { books?: EffectSettings; name?: string } = {}) {
   const { books = PLAIN, name = `dmn_${++rigs}` } = given;
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));

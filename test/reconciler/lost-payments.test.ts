@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Books } from '../../src/ledger/ledger.ts';
+import type { EffectSettings } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { freshAddr, openRig, type Rig } from './house.ts';
 
 const OPERATOR = freshAddr();
 const FEES = freshAddr();
 /** Operator 7 pays and collects from a wallet that can be read; fees go to another one. */
-const BOOKS: Books = {
+const BOOKS: EffectSettings = {
   feeMode: 'on_top',
   operators: new Map([['7', OPERATOR]]),
   feesAddr: FEES,

@@ -1,6 +1,5 @@
 /** Writes as a wallet or a token sees them, for tables of the pure rules. */
-import type { Operation } from '../../src/operations/operations.ts';
-import { outcomeOf, type State } from '../../src/operations/operations.ts';
+import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
 import type { TokenState } from '../../src/reconciler/tokens/rule.ts';
 import type { Part, Standing } from '../../src/reconciler/wallets/rule.ts';
 import { addr, operation, START } from '../ledger/fixture.ts';

@@ -10,12 +10,13 @@ import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { type Random, seededRandom } from '../../src/kernel/random.ts';
-import { type Books, walletsOfBooks } from '../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaStore, type Observer } from '../../src/observer/observer.ts';
 import {
+  type EffectSettings,
   findByIdempotencyKey,
   makeOperations,
   operationsDefaults,
+  ownWalletsOf,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts';
@@ -82,7 +83,7 @@ export interface World {
   wishes: number;
   sandbox: Sandbox;
   relay: Relay;
-  books: Books;
+  books: EffectSettings;
   /** Addresses of users; the first ones are members. */
   users: string[];
   memberNos: ReadonlyMap<string, number>;
@@ -172,7 +173,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     },
   });
   const log = makeLog('silent');
-  const ownWallets = new Set(walletsOfBooks(books).map(addressKey));
+  const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
   return {
     daemon,
     upstream,
@@ -189,7 +190,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
 }
 
 /** Books whose operators, fees and collection live in wallets that can be read, or in none. */
-function booksOf({ control }: Sandbox, mapped: boolean): Books {
+function booksOf({ control }: Sandbox, mapped: boolean): EffectSettings {
   if (!mapped) return { feeMode: 'on_top', operators: new Map() };
   const operators = new Map(
     control.state().operators.map((o) => [o.operation_no.toString(), o.addr]),

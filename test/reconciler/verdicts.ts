@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { jsonText } from '../../src/kernel/json.ts';
-import { balancesOf, effectOn } from '../../src/ledger/ledger.ts';
+import { balancesOf } from '../../src/ledger/ledger.ts';
 import {
+  effectOn,
   findOperation,
   listTransitions,
   NFT_KINDS,

@@ -8,7 +8,8 @@ import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { accountOfWallet, type Books, makeLedger, want } from '../../src/ledger/ledger.ts';
+import { makeLedger, want } from '../../src/ledger/ledger.ts';
+import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
   BOOKS_FACT,
@@ -27,7 +28,7 @@ export const DAY = 24 * HOUR;
 /** The service's own numbers are larger than any machine integer. */
 export const HUGE = 10n ** 60n + 7n;
 
-export const ON_TOP: Books = { feeMode: 'on_top', operators: new Map() };
+export const ON_TOP: EffectSettings = { feeMode: 'on_top', operators: new Map() };
 
 /** A wallet address from a small number. */
 export function addr(n: number): string {
@@ -104,7 +105,9 @@ function opening(wallet: string, amount: bigint) {
 }
 
 /** A database with a ledger and reports, at noon of the first day. */
-export async function makeWorld(given: { books?: Books; settings?: Partial<ReportSettings> } = {}) {
+export async function makeWorld(
+  given: { books?: EffectSettings; settings?: Partial<ReportSettings> } = {},
+) {
   const database = await createDatabase();
   const { db, owner } = database;
   const books = given.books ?? ON_TOP;

@@ -1,7 +1,6 @@
 /** HTTP connections: unusual methods, long headers, pipelining, broken bodies, slow requests. */
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { makeServer } from '../../src/kernel/http-server.ts';

@@ -1,8 +1,12 @@
 /** Maps the configuration to the settings of each stage. Pure. */
 import { addressKey } from '../../kernel/addresses.ts';
-import { type Books, walletEffectsOf, walletsOfBooks } from '../../ledger/ledger.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
-import type { OperationsSettings } from '../../operations/operations.ts';
+import {
+  type EffectSettings,
+  type OperationsSettings,
+  ownWalletsOf,
+  walletEffectsOf,
+} from '../../operations/operations.ts';
 import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
 import type { UpstreamSettings } from '../../upstream/upstream.ts';
@@ -26,7 +30,7 @@ export function upstreamSettings({ upstream }: Config): UpstreamSettings {
   };
 }
 
-export function ledgerSettings({ ledger }: Config): Books {
+export function ledgerSettings({ ledger }: Config): EffectSettings {
   return {
     feeMode: ledger.fee_mode,
     operators: new Map(Object.entries(ledger.operators)),
@@ -37,7 +41,7 @@ export function ledgerSettings({ ledger }: Config): Books {
 
 export function operationsSettings(
   { operations, upstream }: Config,
-  books: Books,
+  books: EffectSettings,
 ): OperationsSettings {
   return {
     admissionWaitMs: operations.conflict_wait_ms,
@@ -50,8 +54,8 @@ export function operationsSettings(
 }
 
 /** Only user wallets can conflict: configured operator, fee and collection wallets are left out. */
-export function touchedBy(books: Books): OperationsSettings['touchedBy'] {
-  const own = new Set(walletsOfBooks(books).map(addressKey));
+export function touchedBy(books: EffectSettings): OperationsSettings['touchedBy'] {
+  const own = new Set(ownWalletsOf(books).map(addressKey));
   const empty = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
   return (kind, fields) => {
     const effects = walletEffectsOf({ ...empty, ...fields, kind }, books);
@@ -104,7 +108,7 @@ export function webhookSettings({ webhooks }: Config, sandbox: boolean): Webhook
 
 export function firstPollSettings(config: Config) {
   return {
-    ownWallets: new Set(walletsOfBooks(ledgerSettings(config)).map(addressKey)),
+    ownWallets: new Set(ownWalletsOf(ledgerSettings(config)).map(addressKey)),
     firstPollMs: config.gateway.first_poll_wait_ms,
   };
 }

@@ -6,9 +6,8 @@
 import type { Tx } from '../../db/connect.ts';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { accountOfWallet, effectOn } from '../../ledger/ledger.ts';
 import { listObservations } from '../../observer/observer.ts';
-import type { Operation } from '../../operations/operations.ts';
+import { accountOfWallet, effectOn, type Operation } from '../../operations/operations.ts';
 import type { Context } from '../deps.ts';
 import { quietAfter } from '../resolution.ts';
 import { readStanding } from '../wallets/expected.ts';

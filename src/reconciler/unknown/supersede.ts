@@ -7,8 +7,14 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { accountOfWallet, effectOn, walletKeysOf } from '../../ledger/ledger.ts';
-import { listOperations, type Operation, operationFields } from '../../operations/operations.ts';
+import {
+  accountOfWallet,
+  effectOn,
+  listOperations,
+  type Operation,
+  operationFields,
+  walletKeysOf,
+} from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
 import { quietAfter } from '../resolution.ts';

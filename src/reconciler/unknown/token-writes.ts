@@ -5,9 +5,8 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { walletKeysOf } from '../../ledger/ledger.ts';
 import { expedite, listObservations, pendingGapMs } from '../../observer/observer.ts';
-import type { Operation } from '../../operations/operations.ts';
+import { type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
 import {

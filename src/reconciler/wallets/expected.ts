@@ -6,16 +6,14 @@ import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { balancesOf, isHeldByOpening, openingsOf, postingRequestOf } from '../../ledger/ledger.ts';
 import {
   accountOfWallet,
-  type Books,
-  balancesOf,
+  type EffectSettings,
   effectOn,
-  isHeldByOpening,
-  openingsOf,
-  postingRequestOf,
-} from '../../ledger/ledger.ts';
-import { listTouching, type Touching } from '../../operations/operations.ts';
+  listTouching,
+  type Touching,
+} from '../../operations/operations.ts';
 import type { Standing } from './rule.ts';
 import { type Drift, listOpenDrifts } from './store.ts';
 
@@ -30,7 +28,7 @@ const PARTS_MAX = 2_000;
 export async function readStanding(
   tx: Tx,
   addr: string,
-  books: Books,
+  books: EffectSettings,
   given: { since: Instant; opensAt?: Instant },
 ): Promise<{ standing: Standing; drifts: Drift[] }> {
   const account = accountOfWallet(addr);
@@ -54,7 +52,7 @@ export async function readStanding(
 const NO_BALANCE = { balance: 0n, version: 0n };
 
 /** Which writes touch a wallet: those that name it, and those of books that live in it. */
-export function touchingOf(addr: string, books: Books): Touching {
+export function touchingOf(addr: string, books: EffectSettings): Touching {
   const key = addressKey(addr);
   const lives = (at: string | undefined) => at !== undefined && addressKey(at) === key;
   const operationNos = [...books.operators].flatMap(([no, at]) => (lives(at) ? [BigInt(no)] : []));

@@ -8,9 +8,15 @@ import { addressKey } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { accountOfWallet, openingId, walletKeysOf, want } from '../../ledger/ledger.ts';
+import { openingId, want } from '../../ledger/ledger.ts';
 import type { StoredObservation } from '../../observer/observer.ts';
-import { type Operation, type Operations, operationFields } from '../../operations/operations.ts';
+import {
+  accountOfWallet,
+  type Operation,
+  type Operations,
+  operationFields,
+  walletKeysOf,
+} from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
 import { pollAgain, stepDrift } from './drifts.ts';

@@ -4,8 +4,7 @@
  * other file.
  */
 import { isoText } from '../../kernel/clock.ts';
-import type { Json } from '../../kernel/json.ts';
-import { jsonText } from '../../kernel/json.ts';
+import { type Json, jsonText } from '../../kernel/json.ts';
 import type { ReconciliationContent, RollForward } from '../content.ts';
 import type { Finding, FindingList } from '../findings.ts';
 import type { Report } from '../store.ts';

@@ -9,12 +9,13 @@ import { decimalText, wholeOf } from '../../../kernel/amounts.ts';
 import { must } from '../../../kernel/assert.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { isId } from '../../../kernel/ids.ts';
-import { accountOfWallet, listTransactions, type Transaction } from '../../../ledger/ledger.ts';
+import { listTransactions, type Transaction } from '../../../ledger/ledger.ts';
 import {
   listObservationsBefore,
   type StoredObservation,
   targetName,
 } from '../../../observer/observer.ts';
+import { accountOfWallet } from '../../../operations/operations.ts';
 import {
   findWallet,
   listWallets,

@@ -1,14 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sumOf } from '../../src/kernel/amounts.ts';
-import { type Books, effectOn, legsOf } from '../../src/ledger/ledger.ts';
 import { tokenMoveOf } from '../../src/ledger/posting.ts';
-import type { Operation } from '../../src/operations/operations.ts';
-import { addr, operation, PLAIN } from './fixture.ts';
+import {
+  type EffectSettings,
+  effectOn,
+  effectsOf,
+  type Operation,
+} from '../../src/operations/operations.ts';
+import { addr, operation, PLAIN } from '../ledger/fixture.ts';
 
 const [A, B, OPERATOR, FEES, POT] = [addr(1), addr(2), addr(7), addr(8), addr(9)];
-const DEDUCTED: Books = { ...PLAIN, feeMode: 'deducted' };
-const MAPPED: Books = {
+const DEDUCTED: EffectSettings = { ...PLAIN, feeMode: 'deducted' };
+const MAPPED: EffectSettings = {
   feeMode: 'on_top',
   operators: new Map([['7', OPERATOR]]),
   feesAddr: FEES,
@@ -18,13 +22,13 @@ const give = { kind: 'give', operationNo: 7n, toAddr: A, amount: 10n } as const;
 const take = { kind: 'receive_from', fromAddr: A, amount: 10n, feeAmount: 2n } as const;
 const move = { kind: 'transfer', fromAddr: A, toAddr: B, amount: 10n, feeAmount: 2n } as const;
 
-function legs(given: Partial<Operation>, books: Books): Record<string, string> {
-  const found = legsOf(operation(given), books);
+function effects(given: Partial<Operation>, books: EffectSettings): Record<string, string> {
+  const found = effectsOf(operation(given), books);
   return Object.fromEntries(found.map(({ account, amount }) => [account, amount.toString()]));
 }
 
 describe('The legs of a write', () => {
-  test.each<[string, Partial<Operation>, Books, Record<string, string>]>([
+  test.each<[string, Partial<Operation>, EffectSettings, Record<string, string>]>([
     ['A give pays from its operator', give, PLAIN, { 'operator:7': '-10', [`wallet:${A}`]: '10' }],
     [
       'An operator with an address is that wallet',
@@ -83,17 +87,17 @@ describe('The legs of a write', () => {
     ['An NFT write has no legs', { kind: 'mint', contractId: 1n, tokenId: 1n }, PLAIN, {}],
     ['An unknown write has no legs', { kind: 'other', amount: 5n }, PLAIN, {}],
   ])('%s', (_title, given, books, expected) => {
-    expect(legs(given, books)).toEqual(expected);
+    expect(effects(given, books)).toEqual(expected);
   });
 
   test('A transfer to oneself without a fee keeps both legs', () => {
-    expect(legsOf(operation({ ...move, toAddr: A, feeAmount: 0n }), PLAIN)).toEqual([
+    expect(effectsOf(operation({ ...move, toAddr: A, feeAmount: 0n }), PLAIN)).toEqual([
       { account: `wallet:${A}`, amount: -10n },
       { account: `wallet:${A}`, amount: 10n },
     ]);
   });
 
-  test.each<[string, Partial<Operation>, Books]>([
+  test.each<[string, Partial<Operation>, EffectSettings]>([
     ['the amount is not known', { ...give, amount: null }, PLAIN],
     ['the amount is not positive', { ...give, amount: 0n }, PLAIN],
     ['the amount is not positive', { ...move, amount: -1n }, PLAIN],
@@ -104,7 +108,7 @@ describe('The legs of a write', () => {
     ['the receiver is not an address', { ...give, toAddr: 'short' }, PLAIN],
     ['the operator is not known', { ...give, operationNo: null }, PLAIN],
   ])('A write is refused when %s', (problem, given, books) => {
-    expect(() => legsOf(operation(given), books)).toThrow(problem);
+    expect(() => effectsOf(operation(given), books)).toThrow(problem);
     expect(effectOn(operation(given), `wallet:${A}`, books)).toBe(0n);
   });
 
@@ -119,12 +123,12 @@ describe('The legs of a write', () => {
         (kind, given, fee, books) => {
           const feeAmount = kind === 'give' ? 0n : fee % given.amount;
           const made = operation({ ...given, kind, feeAmount, operationNo: 7n });
-          const found = legsOf(made, books);
-          expect(sumOf(found.map((leg) => leg.amount))).toBe(0n);
+          const found = effectsOf(made, books);
+          expect(sumOf(found.map((effect) => effect.amount))).toBe(0n);
           expect(found.length).toBeGreaterThanOrEqual(2);
-          const names = [...new Set(found.map((leg) => leg.account.toLowerCase()))];
+          const names = [...new Set(found.map((effect) => effect.account.toLowerCase()))];
           expect(sumOf(names.map((name) => effectOn(made, name, books)))).toBe(0n);
-          expect(found.every((leg) => leg.amount !== 0n)).toBe(true);
+          expect(found.every((effect) => effect.amount !== 0n)).toBe(true);
         },
       ),
     );
