@@ -2,6 +2,10 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { isAmbiguous } from '../../src/gateway/key-limits.ts';
 import type { Request } from '../../src/gateway/routes.ts';
+import type { KeyLimits } from '../../src/keys/keys.ts';
+import { GIVE, READ, setUpGateway } from './rig.ts';
+
+const { rig, sql } = await setUpGateway();
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
@@ -45,5 +49,79 @@ describe('A request', () => {
     ['a content encoding', { headers: [['content-encoding', 'gzip']] }, true],
   ])('with %s is ambiguous or not', (_what, more, ambiguous) => {
     expect(isAmbiguous({ ...request('{"amount":1}', JSON_TYPE), ...more })).toBe(ambiguous);
+  });
+});
+
+const TO = '0xA11CE'.padEnd(42, '0');
+const TRANSFER = '/v1/app/token/accounts/transfer';
+const MAX_9 = { amount_per_call: '9' };
+const JSON_HEAD = { 'content-type': JSON_TYPE };
+const GZIP = { ...JSON_HEAD, 'content-encoding': 'gzip' };
+const gift = (amount: number | string) => `{"toAddr":"${TO}","amount":${amount},"reasonType":"r"}`;
+const move = (amount: number, fee: number) =>
+  JSON.stringify({ fromAddr: TO, toAddr: TO, amount, feeAmount: fee, reasonType: 'r' });
+const HIDDEN = `${' '.repeat(70)}${gift('99,"x":"&amount=1&"')}`;
+
+let owners = 0;
+async function keyWith(limits: KeyLimits | undefined, owner = `owner-${owners++}`) {
+  const scopes = ['gateway'] as const;
+  const { secret } = await rig.keys.create({ name: 'app', owner, scopes, limits });
+  const authorization = `Bearer ${secret}`;
+  const send = (path: string, body: string, headers: object = {}) =>
+    rig.call('POST', path, { headers: { authorization, ...headers }, body });
+  return { owner, send };
+}
+
+describe('A write that exceeds a limit of its key', () => {
+  it.each<[string, keyof KeyLimits, KeyLimits, string, string, object?]>([
+    ['of another kind', 'kinds', { kinds: ['transfer'] }, GIVE, gift(1)],
+    ['of an unknown kind', 'kinds', { kinds: ['give'] }, '/v1/app/token/events/1', '{}'],
+    ['of another operator', 'operators', { operators: ['2'] }, GIVE, gift(1)],
+    ['with an amount above the limit', 'amount_per_call', MAX_9, GIVE, gift(10)],
+    ['with amount and fee above the limit', 'amount_per_call', MAX_9, TRANSFER, move(9, 1)],
+    ['without an amount', 'amount_per_call', MAX_9, GIVE, '{"toAddr":"x"}'],
+    ['with a fraction', 'amount_per_call', MAX_9, GIVE, gift('1.5')],
+    ['with two amounts', 'amount_per_call', MAX_9, GIVE, gift('99,"amount":1')],
+    ['above the limit of a day', 'amount_per_day', { amount_per_day: '9' }, GIVE, gift(10)],
+    ['with a form in its JSON', 'amount_per_call', MAX_9, GIVE, HIDDEN],
+    ['with a content encoding', 'amount_per_call', MAX_9, GIVE, gift(1), GZIP],
+    [
+      'with an amount in its query',
+      'amount_per_call',
+      MAX_9,
+      `${GIVE}?amount=99`,
+      gift(1),
+      JSON_HEAD,
+    ],
+  ])('%s is refused and not recorded', async (_what, limit, limits, path, body, headers) => {
+    const { owner, send } = await keyWith(limits);
+    const response = await send(path, body, headers);
+    expect(response).toMatchObject({ status: 403, json: { code: 'key_limit', limit } });
+    expect(response.headers['content-type']).toBe('application/problem+json');
+    const rows = await sql`select id from tallyhook.operations where owner = ${owner}`;
+    expect([rows.length, rig.requests.length]).toEqual([0, 0]);
+  });
+});
+
+describe('A key with limits', () => {
+  it('may send writes within its limits, and reads', async () => {
+    const { send } = await keyWith({ kinds: ['give'], operators: ['1'], amount_per_call: '10' });
+    expect(await send(GIVE, gift(10))).toMatchObject({ status: 200 });
+    expect(await rig.call('GET', READ)).toMatchObject({ status: 200 });
+  });
+
+  it("gets the answer of its owner's earlier write for a repeat beyond the limits", async () => {
+    const unlimited = await keyWith(undefined);
+    const limited = await keyWith(MAX_9, unlimited.owner);
+    const key = { 'idempotency-key': 'one' };
+    const first = await unlimited.send(GIVE, gift(10), key);
+    const repeat = await limited.send(GIVE, gift(10), key);
+    expect([repeat.status, repeat.bytes]).toEqual([200, first.bytes]);
+    expect(repeat.headers['idempotency-replayed']).toBe('true');
+    const other = await limited.send(GIVE, gift(11), key);
+    expect(other).toMatchObject({ status: 422, json: { code: 'idempotency_mismatch' } });
+    const fresh = await limited.send(GIVE, gift(10), { 'idempotency-key': 'two' });
+    expect(fresh).toMatchObject({ status: 403, json: { code: 'key_limit' } });
+    expect(rig.requests).toHaveLength(1);
   });
 });

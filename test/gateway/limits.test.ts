@@ -1,6 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeAddressLimit } from '../../src/gateway/limits.ts';
 import { manualClock } from '../harness/manual-clock.ts';
+import { gate } from '../upstream/rig.ts';
+import { READ, received, SUCCESS, setUpGateway } from './rig.ts';
+
+const { open } = await setUpGateway();
 
 /** A limit, and the seconds that it tells an address to wait; 0 when the request is allowed. */
 function addressLimit(perS: number) {
@@ -55,5 +59,66 @@ describe('The limit of an address', () => {
     expect(waitOf('first')).toBe(2);
     for (let i = 0; i < 10_000; i++) waitOf(`y${i}`);
     expect(waitOf('first')).toBe(0);
+  });
+});
+
+describe('Unauthenticated requests', () => {
+  it('leave slots to authenticated ones, however slowly their bodies are sent', async () => {
+    const rig = await open({ concurrencyMax: 4 });
+    const head = 'content-length: 9\r\nexpect: 100-continue';
+    // The first never sends its body and keeps the only slot for unauthenticated requests.
+    for (const status of ['100 Continue', ...Array(3).fill('429 Too Many Requests')]) {
+      const socket = rig.rawRequest(head, { key: false, path: '/v1/oauth/token' });
+      onTestFinished(() => void socket.destroy());
+      expect(await received(socket, '\r\n\r\n')).toContain(status);
+    }
+    expect(await rig.give()).toMatchObject({ status: 200 });
+  });
+
+  it('are limited per address, with Retry-After', async () => {
+    const rig = await open({ openPathsPerS: 0.5 });
+    const maintenance = () => rig.call('GET', '/v1/system/maintenance', { headers: {} });
+    expect((await maintenance()).status).toBe(200);
+    const second = await maintenance();
+    expect(second).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
+    expect(Number(second.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await rig.call('GET', READ)).status).toBe(200);
+    expect(rig.requests).toHaveLength(2);
+  });
+});
+
+describe('Running requests', () => {
+  /** A gateway whose service answers after `answer` is called. */
+  async function withHeldAnswers(options = {}) {
+    const rig = await open(options);
+    const { opened, open: answer } = gate();
+    rig.answer(() => opened.then(() => SUCCESS));
+    return { rig, answer };
+  }
+
+  it('are limited; further ones are refused with 429', async () => {
+    const { rig, answer } = await withHeldAnswers({ concurrencyMax: 2 });
+    const running = [rig.give(), rig.give()];
+    await expect.poll(() => rig.requests.length).toBe(2);
+    expect(await rig.give()).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
+    answer();
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(await rig.give()).toMatchObject({ status: 200 });
+  });
+
+  it('are answered before a drain ends, and new ones are refused meanwhile', async () => {
+    const { rig, answer } = await withHeldAnswers();
+    const running = rig.give();
+    await expect.poll(() => rig.requests.length).toBe(1);
+    let drained = false;
+    const drain = rig.gateway.drain().then(() => {
+      drained = true;
+    });
+    expect(await rig.give()).toMatchObject({ status: 503, json: { code: 'shutting_down' } });
+    expect(drained).toBe(false);
+    answer();
+    expect((await running).status).toBe(200);
+    await drain;
+    expect(rig.requests).toHaveLength(1);
   });
 });

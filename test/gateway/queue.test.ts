@@ -1,72 +1,49 @@
-/** A caller that chose to wait gets 202 with its operation; it is sent once, when it can be. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { operationsDefaults } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
+import { GIVE, idOf, type RigResponse, SUCCESS, setUpGateway } from './rig.ts';
 
-const BOOKS = {
-  feeMode: 'on_top' as const,
-  operators: new Map<string, string>(),
-  feesAddr: undefined,
-  collectionAddr: undefined,
+/** Settings with which writes on one wallet wait for each other. */
+const operations = {
+  ...operationsDefaults,
+  admissionWaitMs: 50,
+  touchedBy: touchedBy({
+    feeMode: 'on_top',
+    operators: new Map(),
+    feesAddr: undefined,
+    collectionAddr: undefined,
+  }),
 };
-/** Whose wallets are whose, as the daemon tells the journal. */
-const JOURNAL = { ...operationsDefaults, admissionWaitMs: 50, touchedBy: touchedBy(BOOKS) };
 
-let database: TestDatabase;
-let rig: Rig;
 let down = false;
-/** Each test has a wallet of its own: what one leaves open must not stop the next. */
+/** Each test has its own wallet, so that an open write does not delay the next test. */
 let body = '';
 let wallets = 0;
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await openRig(database.db, { serviceDown: () => down, operations: JOURNAL });
+const { database, sql, rig, open, operationOf } = await setUpGateway({
+  serviceDown: () => down,
+  operations,
 });
 beforeEach(() => {
   down = false;
   const wallet = `0x${String(++wallets).padStart(40, '0')}`;
   body = `{"toAddr":"${wallet}", "amount":10, "reasonType":"gift"}`;
-  rig.answer(() => DONE);
-  rig.asked.length = 0;
-});
-afterAll(async () => {
-  await rig.close();
-  await database.drop();
 });
 
-const DOWN: Reply = {
+const MAINTENANCE = {
   status: 503,
-  headers: [['content-type', 'application/json']],
+  headers: SUCCESS.headers,
   body: '{"status":503,"message":"the service is under maintenance"}',
 };
-let keys = 0;
-const give = (more: Record<string, string> = {}, at: Rig = rig) =>
-  at.call('POST', GIVE, {
-    headers: {
-      authorization: `Bearer ${at.secret}`,
-      prefer: 'respond-async',
-      'content-type': 'application/json',
-      ...more,
-    },
-    body,
-  });
-const pass = () => rig.gateway.runQueue(systemClock.now());
-async function stateOf(id: unknown) {
-  const rows = await database.owner.sql<{ state: string; code: string | null; sends: number }[]>`
-    select state, error_code as code,
-      (select count(*)::int from tallyhook.sends s where s.operation_id = o.id) as sends
-    from tallyhook.operations o where id = ${String(id)}`;
-  return rows[0];
-}
+const give = (headers: Record<string, string> = {}, at = rig) =>
+  at.give({ prefer: 'respond-async', 'content-type': 'application/json', ...headers }, body);
+const runQueue = () => rig.gateway.runQueue(systemClock.now());
 
-function expectQueued(told: Awaited<ReturnType<typeof give>>): string {
-  const id = String(told.headers['tallyhook-operation']);
-  expect(told).toMatchObject({
+function expectQueued(response: RigResponse): void {
+  const id = idOf(response);
+  expect(response).toMatchObject({
     status: 202,
     headers: {
       'content-type': 'application/json',
@@ -76,46 +53,61 @@ function expectQueued(told: Awaited<ReturnType<typeof give>>): string {
     },
     json: { id, operation_id: id, kind: 'give', state: 'queued', outcome: 'open', amount: '10' },
   });
-  return id;
+}
+
+/** A write that is queued unsent, with the service available again. */
+async function queued(headers: Record<string, string> = {}): Promise<RigResponse> {
+  down = true;
+  const response = await give(headers);
+  expectQueued(response);
+  down = false;
+  return response;
 }
 
 describe('A write whose caller chose to wait', () => {
-  test('Is answered as ever while the service is there', async () => {
-    const told = await give();
-    expect(told).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
-    expect(told.headers['preference-applied']).toBeUndefined();
+  it('is answered directly while the service is available', async () => {
+    const response = await give();
+    expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
+    expect(response.headers['preference-applied']).toBeUndefined();
   });
 
-  test('Is queued untried while the service is down, and sent once when it is back', async () => {
+  it('is queued unsent during maintenance, and sent once afterwards', async () => {
+    const response = await queued();
     down = true;
-    const id = expectQueued(await give());
-    expect(await pass()).toMatchObject({ sent: 0 });
-    expect(rig.asked).toEqual([]);
+    expect(await runQueue()).toMatchObject({ sent: 0 });
+    expect(rig.requests).toEqual([]);
     down = false;
-    expect(await pass()).toMatchObject({ sent: 1 });
-    expect(await pass()).toMatchObject({ sent: 0 });
-    expect(rig.asked).toHaveLength(1);
-    expect(rig.asked[0]).toMatchObject({ method: 'POST', url: GIVE });
-    expect(rig.asked[0]?.body.toString()).toBe(body);
-    expect(rig.asked[0]?.headers).toMatchObject({
-      authorization: 'Bearer managed',
-      'content-type': 'application/json',
+    expect(await runQueue()).toMatchObject({ sent: 1 });
+    expect(await runQueue()).toMatchObject({ sent: 0 });
+    expect(rig.requests).toMatchObject([
+      {
+        method: 'POST',
+        url: GIVE,
+        headers: { authorization: 'Bearer managed', 'content-type': 'application/json' },
+      },
+    ]);
+    expect(rig.requests[0]?.body.toString()).toBe(body);
+    expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 1 });
+  });
+
+  it('is queued again each time that maintenance refuses it', async () => {
+    rig.answer(() => MAINTENANCE);
+    const response = await give();
+    expectQueued(response);
+    expect(await runQueue()).toMatchObject({ sent: 1 });
+    expect(await operationOf(response)).toMatchObject({ state: 'queued' });
+    rig.answer(() => SUCCESS);
+    await runQueue();
+    expect(await operationOf(response)).toMatchObject({
+      state: 'accepted',
+      errorCode: null,
+      sends: 3,
     });
-    expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 1 });
   });
 
-  test('Is queued when maintenance refuses it, and goes back as long as it lasts', async () => {
-    rig.answer(() => DOWN);
-    const id = expectQueued(await give());
-    expect(await pass()).toMatchObject({ sent: 1 });
-    expect(await stateOf(id)).toMatchObject({ state: 'queued' });
-    rig.answer(() => DONE);
-    await pass();
-    expect(await stateOf(id)).toEqual({ state: 'accepted', code: null, sends: 3 });
-  });
-
-  test('Is answered as it stands when another daemon sent it on meanwhile', async () => {
-    let lose: (() => Promise<unknown>) | undefined;
+  it('gets its current state when another daemon has sent it meanwhile', async () => {
+    let meanwhile: (() => Promise<unknown>) | undefined;
+    /** Loses the response to the commit after which `meanwhile` runs. */
     const losing: Db = {
       ...database.db,
       get sql() {
@@ -126,96 +118,73 @@ describe('A write whose caller chose to wait', () => {
       },
       async begin(work, options) {
         const done = await database.db.begin(work, options);
-        const meanwhile = lose;
-        if (!meanwhile) return done;
-        lose = undefined;
-        await meanwhile();
+        const run = meanwhile;
+        if (!run) return done;
+        meanwhile = undefined;
+        await run();
         throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
       },
     };
-    const cut = await openRig(losing, { operations: JOURNAL });
-    try {
-      cut.answer(() => DOWN);
-      lose = pass;
-      const told = await give({}, cut);
-      const id = String(told.headers['tallyhook-operation']);
-      expect(told).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
-      expect([cut.asked.length, rig.asked.length]).toEqual([1, 1]);
-      expect(await stateOf(id)).toMatchObject({ state: 'accepted', sends: 2 });
-    } finally {
-      await cut.close();
-    }
+    const interrupted = await open({ db: losing, operations });
+    interrupted.answer(() => MAINTENANCE);
+    meanwhile = runQueue;
+    const response = await give({}, interrupted);
+    const id = idOf(response);
+    expect(response).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
+    expect([interrupted.requests.length, rig.requests.length]).toEqual([1, 1]);
+    expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 2 });
   });
 
-  test('Is sent no more when its answer was lost: it is unknown', async () => {
-    down = true;
-    const id = expectQueued(await give());
-    down = false;
+  it('is unknown after a lost answer, and is not sent again', async () => {
+    const response = await queued();
     rig.answer(() => 'reset');
-    await pass();
-    expect(await stateOf(id)).toMatchObject({ state: 'unknown', sends: 1 });
-    expect(await pass()).toMatchObject({ sent: 0 });
-    expect(rig.asked).toHaveLength(1);
+    await runQueue();
+    expect(await operationOf(response)).toMatchObject({ state: 'unknown', sends: 1 });
+    expect(await runQueue()).toMatchObject({ sent: 0 });
+    expect(rig.requests).toHaveLength(1);
   });
 
-  test('Is told again to a repeat, and its answer once it has one', async () => {
-    down = true;
-    const once = { 'idempotency-key': `wait-${keys++}` };
-    const id = expectQueued(await give(once));
-    const again = await give(once);
-    expect(expectQueued(again)).toBe(id);
-    expect(again.headers['idempotency-replayed']).toBe('true');
-    down = false;
-    await pass();
-    const answered = await give(once);
-    expect(answered).toMatchObject({ status: 200, headers: { 'tallyhook-operation': id } });
-    expect(answered.bytes.toString()).toBe((DONE as { body: string }).body);
-    expect(rig.asked).toHaveLength(1);
+  it('is queued once for all repeats, which get its answer after it is sent', async () => {
+    const key = { 'idempotency-key': 'queued once' };
+    const first = await queued(key);
+    const repeat = await queued(key);
+    expect(idOf(repeat)).toBe(idOf(first));
+    expect(repeat.headers['idempotency-replayed']).toBe('true');
+    await runQueue();
+    const answered = await give(key);
+    expect(answered).toMatchObject({ status: 200, headers: { 'idempotency-replayed': 'true' } });
+    expect([idOf(answered), answered.bytes.toString()]).toEqual([idOf(first), SUCCESS.body]);
+    expect(rig.requests).toHaveLength(1);
   });
 
-  test('Is refused with a token of its own, which is never kept', async () => {
-    const headers = { authorization: 'Bearer mine', 'tallyhook-key': rig.secret };
+  it.each<[string, Record<string, string>]>([
+    ['its own token', { authorization: 'Bearer mine', 'tallyhook-key': rig.secret }],
+    ['a content encoding', { 'content-encoding': 'gzip' }],
+    ['an expiry that is not an instant', { 'tallyhook-expires': 'yesterday' }],
+    ['an expiry in the past', { 'tallyhook-expires': '2020-01-01T00:00:00Z' }],
+    ['an expiry too far ahead', { 'tallyhook-expires': '2999-01-01T00:00:00Z' }],
+  ])('is refused with %s', async (_what, headers) => {
     expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(rig.asked).toEqual([]);
+    expect(rig.requests).toEqual([]);
   });
 
-  test('Is refused with a packed body: how it is packed is not kept', async () => {
-    const told = await give({ 'content-encoding': 'gzip' });
-    expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(rig.asked).toEqual([]);
+  it('is queued during a Retry-After, and the next pass is due at its end', async () => {
+    const throttled = await open();
+    throttled.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
+    expectQueued(await give({}, throttled));
+    expectQueued(await give({}, throttled));
+    expect(throttled.requests).toHaveLength(1);
+    const now = systemClock.now();
+    const { sent, nextAt } = await throttled.gateway.runQueue(now);
+    expect(sent).toBe(0);
+    expect(nextAt).toBeGreaterThan(now + 50_000);
   });
 
-  it.each(['yesterday', '2020-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])(
-    'Is refused when it may wait until %s',
-    async (expires) => {
-      const told = await give({ 'tallyhook-expires': expires });
-      expect(told).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    },
-  );
-
-  test('Is queued while the service wants no writes, and waits until it does', async () => {
-    const slow = await openRig(database.db);
-    try {
-      slow.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
-      expectQueued(await give({}, slow));
-      expectQueued(await give({}, slow));
-      expect(slow.asked).toHaveLength(1);
-      const now = systemClock.now();
-      const { sent, nextAt } = await slow.gateway.runQueue(now);
-      expect(sent).toBe(0);
-      expect(nextAt).toBeGreaterThan(now + 50_000);
-    } finally {
-      await slow.close();
-    }
-  });
-
-  test('Goes out in the order in which it came, on one wallet', async () => {
-    down = true;
+  it('is sent after earlier queued writes on its wallet', async () => {
     const references = ['a', 'b', 'c', 'd', 'e', 'f'];
-    for (const reference of references) await give({ 'tallyhook-reference': reference });
-    down = false;
-    while ((await pass()).sent > 0);
-    const rows = await database.owner.sql<{ reference: string }[]>`
+    for (const reference of references) await queued({ 'tallyhook-reference': reference });
+    while ((await runQueue()).sent > 0);
+    const rows = await sql<{ reference: string }[]>`
       select reference from tallyhook.operations where reference = any(${references})
       order by answered_at`;
     expect(rows.map(({ reference }) => reference)).toEqual(references);

@@ -1,64 +1,33 @@
-/** The path of every write: recorded before it leaves, durable before it is told, once per key. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { type Move, type State, statesBefore } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { BODY, DONE, GIVE, openRig, type Reply, type Rig } from './gateway-house.ts';
+import { describe, expect, it } from 'vitest';
+import type { Move, State } from '../../src/operations/operations.ts';
+import {
+  BODY,
+  GIVE,
+  idOf,
+  READ,
+  type RigResponse,
+  type ServiceAnswer,
+  SUCCESS,
+  setUpGateway,
+} from './rig.ts';
 
-let database: TestDatabase;
-let rig: Rig;
-const opened: Rig[] = [];
-const also = async (...given: Parameters<typeof openRig>) => {
-  const one = await openRig(...given);
-  opened.push(one);
-  return one;
-};
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await also(database.db);
-});
-beforeEach(() => {
-  rig.answer(() => DONE);
-  rig.asked.length = 0;
-});
-afterAll(async () => {
-  for (const one of opened) await one.close();
-  await database.drop();
-});
+const { database, sql, rig, open, operationOf } = await setUpGateway();
 
 let keys = 0;
-const freshKey = () => `write-${keys++}`;
-const give = (at: Rig, headers: Record<string, string> = {}, body = BODY) =>
-  at.call('POST', GIVE, { headers: { authorization: `Bearer ${at.secret}`, ...headers }, body });
-const operationOf = ({ headers }: Awaited<ReturnType<typeof give>>) =>
-  String(headers['tallyhook-operation']);
-
-interface Row {
-  state: string;
-  keyHeld: boolean;
-  txLogNo: bigint | null;
-  reference: string | null;
-  sends: number;
-}
-async function rowOf(id: string): Promise<Row | undefined> {
-  const rows = await database.owner.sql<Row[]>`
-    select state, key_held, tx_log_no, reference,
-      (select count(*)::int from tallyhook.sends s where s.operation_id = o.id) as sends
-    from tallyhook.operations o where id = ${id}`;
-  return rows[0];
-}
+const freshKey = () => ({ 'idempotency-key': `write-${keys++}` });
 
 describe('A write', () => {
-  test('Is durable before it leaves, and its number before the caller hears it', async () => {
-    let meanwhile: unknown;
+  it('is durable before it is sent, and its number before the caller gets it', async () => {
+    let during: unknown;
     rig.answer(async () => {
-      [meanwhile] = await database.owner.sql`
+      [during] = await sql`
         select state, amount, reference from tallyhook.operations order by id desc limit 1`;
-      return DONE;
+      return SUCCESS;
     });
-    const answered = await give(rig, { 'tallyhook-reference': 'order 7' });
-    expect(meanwhile).toEqual({ state: 'sending', amount: 10n, reference: 'order 7' });
-    expect(answered.headers['tallyhook-outcome']).toBe('accepted');
-    expect(await rowOf(operationOf(answered))).toEqual({
+    const response = await rig.give({ 'tallyhook-reference': 'order 7' });
+    expect(during).toEqual({ state: 'sending', amount: 10n, reference: 'order 7' });
+    expect(response.headers['tallyhook-outcome']).toBe('accepted');
+    expect(await operationOf(response)).toMatchObject({
       state: 'accepted',
       keyHeld: false,
       txLogNo: 9007199254740993n,
@@ -67,226 +36,200 @@ describe('A write', () => {
     });
   });
 
-  it.each<[string, Reply, number, string]>([
-    ['reset', 'reset', 504, 'unknown'],
-    ['hanging', 'hang', 504, 'unknown'],
-  ])(
-    'Whose answer was lost (%s) is 504 with its id and state, and is not repeated',
-    async (_how, reply, status, state) => {
-      const hasty = await also(database.db, { writeTimeoutMs: 250 });
-      hasty.answer(() => reply);
-      const answered = await give(hasty);
-      const id = operationOf(answered);
-      expect(answered).toMatchObject({
-        status,
-        json: { code: 'outcome_unknown', operation_id: id, state },
+  it.each(['reset', 'hang'] as const)(
+    'with a lost answer (%s) gets 504 with its id and state, and is not resent',
+    async (lost) => {
+      const impatient = await open({ writeTimeoutMs: 500 });
+      // The first request fetches the client token, which must not use up the timeout.
+      await impatient.call('GET', READ);
+      impatient.requests.length = 0;
+      impatient.answer(() => lost);
+      const response = await impatient.give();
+      expect(response).toMatchObject({
+        status: 504,
+        json: { code: 'outcome_unknown', operation_id: idOf(response), state: 'unknown' },
         headers: { 'tallyhook-outcome': 'unknown' },
       });
-      expect([hasty.asked.length, await rowOf(id)]).toMatchObject([1, { state, sends: 1 }]);
+      expect(impatient.requests).toHaveLength(1);
+      expect(await operationOf(response)).toMatchObject({ state: 'unknown', sends: 1 });
     },
   );
 
-  it.each<[string, Reply]>([
+  it.each<[string, ServiceAnswer & { body: string }]>([
     ['500 with bytes', { status: 500, body: 'oops' }],
     [
       '500/999 under 200',
       { status: 200, body: '{"status":"500","error":{"code":"999","message":""}}' },
     ],
     ['no number', { status: 200, body: '{"status":200,"data":{}}' }],
-  ])('Whose answer says nothing (%s) passes it on, and is unknown', async (_what, reply) => {
-    rig.answer(() => reply);
-    const answered = await give(rig);
-    expect(answered.headers['tallyhook-outcome']).toBe('unknown');
-    expect(answered.bytes.toString()).toBe(typeof reply === 'string' ? '' : reply.body);
-    expect(await rowOf(operationOf(answered))).toMatchObject({ state: 'unknown' });
+  ])('with an inconclusive answer (%s) gets that answer, and is unknown', async (_what, answer) => {
+    rig.answer(() => answer);
+    const response = await rig.give();
+    expect(response.headers['tallyhook-outcome']).toBe('unknown');
+    expect(response.bytes.toString()).toBe(answer.body);
+    expect(await operationOf(response)).toMatchObject({ state: 'unknown' });
   });
 
-  test('That provably never left is 502, and its key is free', async () => {
-    const nowhere = await also(database.db, { txUrl: 'http://127.0.0.1:1' });
-    const header = { 'idempotency-key': freshKey() };
-    const first = await give(nowhere, header);
-    expect(first).toMatchObject({ status: 502, json: { code: 'upstream_not_reached' } });
-    expect(await rowOf(operationOf(first))).toMatchObject({ state: 'rejected', keyHeld: false });
-    const second = await give(nowhere, header);
-    expect(operationOf(second)).not.toBe(operationOf(first));
-    expect(second.headers['idempotency-replayed']).toBeUndefined();
+  it('is not sent by a daemon without a heartbeat', async () => {
+    const dead = await open({ isAlive: () => false });
+    expect(await dead.give()).toMatchObject({
+      status: 502,
+      json: { code: 'upstream_not_reached' },
+    });
+    expect(dead.requests).toEqual([]);
   });
 
-  test('Of a daemon that no longer counts as alive is not sent', async () => {
-    const dead = await also(database.db, { isAlive: () => false });
-    expect(await give(dead)).toMatchObject({ status: 502, json: { code: 'upstream_not_reached' } });
-    expect(dead.asked).toEqual([]);
+  it('is resent once after a 401 on the managed token, and both sends are rows', async () => {
+    const unauthorized = '{"status":"406","error":{"code":"401","message":"unauthorized"}}';
+    const fresh = await open();
+    fresh.answer(() =>
+      fresh.requests.length === 1 ? { status: 406, body: unauthorized } : SUCCESS,
+    );
+    const response = await fresh.give();
+    expect(response.status).toBe(200);
+    expect(fresh.requests).toHaveLength(2);
+    expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 2 });
   });
 
-  test('Refused for the managed token is sent once more, and both sends are rows', async () => {
-    const fresh = await also(database.db);
-    const no = '{"status":"406","error":{"code":"401","message":"unauthorized"}}';
-    fresh.answer(() => (fresh.asked.length === 1 ? { status: 406, body: no } : DONE));
-    const answered = await give(fresh);
-    expect(answered.status).toBe(200);
-    expect([fresh.asked.length, await rowOf(operationOf(answered))]).toMatchObject([
-      2,
-      { state: 'accepted', sends: 2 },
-    ]);
-  });
-
-  test('While the service asked to wait is answered by us, with the seconds left', async () => {
-    const slow = await also(database.db);
-    slow.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
-    const header = { 'idempotency-key': freshKey() };
-    const first = await give(slow, header);
-    expect([first.status, first.bytes.toString()]).toEqual([429, 'slow down']);
-    const second = await give(slow, header);
-    expect(second).toMatchObject({ status: 429, json: { code: 'upstream_throttled' } });
-    expect(Number(second.headers['retry-after'])).toBeGreaterThan(0);
-    expect(Number(second.headers['retry-after'])).toBeLessThanOrEqual(60);
-    expect(slow.asked).toHaveLength(1);
+  it('during a Retry-After gets our 429 with the seconds left; a repeat gets its answer', async () => {
+    const throttled = await open();
+    const [first, second] = [freshKey(), freshKey()];
+    const accepted = await throttled.give(first);
+    throttled.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
+    const refused = await throttled.give(second);
+    expect([refused.status, refused.bytes.toString()]).toEqual([429, 'slow down']);
+    expect(await throttled.give(second)).toMatchObject({
+      status: 429,
+      json: { code: 'upstream_throttled' },
+      headers: { 'retry-after': expect.stringMatching(/^(59|60)$/) },
+    });
+    const repeat = await throttled.give(first);
+    expect([repeat.status, repeat.bytes]).toEqual([200, accepted.bytes]);
+    expect(throttled.requests).toHaveLength(2);
   });
 });
 
 describe('An idempotency key', () => {
-  test('Quoted or bare is the same, and the repeat is the same bytes', async () => {
+  it('is the same with and without quotes, and a repeat gets the same bytes', async () => {
     const key = freshKey();
-    const first = await give(rig, { 'idempotency-key': key });
-    const again = await give(rig, { 'idempotency-key': `"${key}"` });
-    expect([again.status, again.bytes]).toEqual([first.status, first.bytes]);
-    expect(again.headers).toMatchObject({
+    const first = await rig.give(key);
+    const repeat = await rig.give({ 'idempotency-key': `"${key['idempotency-key']}"` });
+    expect([repeat.status, repeat.bytes]).toEqual([first.status, first.bytes]);
+    expect(repeat.headers).toMatchObject({
       'content-type': 'application/json',
       'idempotency-replayed': 'true',
-      'tallyhook-operation': operationOf(first),
+      'tallyhook-operation': idOf(first),
     });
     expect(first.headers['idempotency-replayed']).toBeUndefined();
-    expect(rig.asked).toHaveLength(1);
+    expect(rig.requests).toHaveLength(1);
   });
 
-  it.each(['""', 'x'.repeat(256), 'caf\u00e9'])('Written %j is refused', async (key) => {
-    const answered = await give(rig, { 'idempotency-key': key });
-    expect(answered).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(rig.asked).toEqual([]);
+  it.each(['""', 'x'.repeat(256), 'caf\u00e9'])('is refused when it is %j', async (key) => {
+    const response = await rig.give({ 'idempotency-key': key });
+    expect(response).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+    expect(rig.requests).toEqual([]);
   });
 
-  test('With another body, path or query is a mismatch; another spelling is not', async () => {
-    const header = { 'idempotency-key': freshKey() };
-    const first = await give(rig, header);
-    const same = await give(rig, header, JSON.stringify(JSON.parse(BODY), null, 2));
-    expect(operationOf(same)).toBe(operationOf(first));
-    const other = await give(rig, header, BODY.replace('10', '11'));
-    expect(other).toMatchObject({
-      status: 422,
-      json: { code: 'idempotency_mismatch', operation_id: operationOf(first) },
-    });
-    const headers = { authorization: `Bearer ${rig.secret}`, ...header };
-    for (const path of [`${GIVE}?x=1`, GIVE.replace('operations/1', 'operations/2')])
-      expect(await rig.call('POST', path, { headers, body: BODY })).toMatchObject({
+  it('does not match another body, path or query, but another spelling of the body', async () => {
+    const key = freshKey();
+    const first = await rig.give(key);
+    const same = await rig.give(key, JSON.stringify(JSON.parse(BODY), null, 2));
+    expect(idOf(same)).toBe(idOf(first));
+    const headers = { authorization: `Bearer ${rig.secret}`, ...key };
+    for (const [path, body] of [
+      [GIVE, BODY.replace('10', '11')],
+      [`${GIVE}?x=1`, BODY],
+      [GIVE.replace('operations/1', 'operations/2'), BODY],
+    ] as const)
+      expect(await rig.call('POST', path, { headers, body })).toMatchObject({
         status: 422,
+        json: { code: 'idempotency_mismatch', operation_id: idOf(first) },
       });
-    expect(rig.asked).toHaveLength(1);
+    expect(rig.requests).toHaveLength(1);
   });
 
-  test('Of 30 requests at once lets one through', async () => {
-    const header = { 'idempotency-key': freshKey() };
-    const told = await Promise.all(Array.from({ length: 30 }, () => give(rig, header)));
-    expect(rig.asked).toHaveLength(1);
-    for (const { status, json } of told)
-      expect(status === 200 || (status === 409 && json.code === 'idempotency_in_flight')).toBe(
-        true,
-      );
-    expect(
-      told.filter(
-        ({ headers }) =>
-          !headers['idempotency-replayed'] && headers['tallyhook-outcome'] === 'accepted',
-      ),
-    ).toHaveLength(1);
+  it('of 30 concurrent requests lets one through', async () => {
+    const key = freshKey();
+    const responses = await Promise.all(Array.from({ length: 30 }, () => rig.give(key)));
+    expect(rig.requests).toHaveLength(1);
+    const isReplay = ({ headers }: RigResponse) => headers['idempotency-replayed'] === 'true';
+    expect(responses.filter((response) => !isReplay(response))).toMatchObject([
+      { status: 200, headers: { 'tallyhook-outcome': 'accepted' } },
+    ]);
+    for (const { status, json } of responses.filter(isReplay))
+      expect(status === 200 ? '' : json.code).toBe(status === 409 ? 'idempotency_in_flight' : '');
   });
 });
 
 describe('A repeat', () => {
-  /** By evidence: no answer of the service is there to be told again. */
-  const RECOVERED = { txAppNo: 1n, txLogNo: 4n };
-  type Case = [string, State[], Partial<Move>, number, string | undefined];
-  const CASES: Case[] = [
+  /** As evidence finds them, without an answer of the service to replay. */
+  const IDS = { txAppNo: 1n, txLogNo: 4n };
+
+  it.each<[string, State[], Partial<Move>, number, string | undefined]>([
     ['sending', [], {}, 409, 'idempotency_in_flight'],
     ['unknown', ['unknown'], {}, 504, 'outcome_unknown'],
     ['undecided', ['unknown', 'undecided'], {}, 504, 'outcome_unknown'],
-    ['not_executed', ['unknown', 'not_executed'], {}, 409, 'not_executed'],
+    ['not executed', ['unknown', 'not_executed'], {}, 409, 'not_executed'],
     ['executed without ids', ['unknown', 'executed'], {}, 409, 'executed_without_number'],
-    ['executed with its ids', ['unknown', 'executed'], RECOVERED, 200, undefined],
-    ['settled by evidence', ['unknown', 'executed', 'settled'], RECOVERED, 200, undefined],
-  ];
-
-  it.each(CASES)(
-    'Of one that is %s gets its answer, and sends nothing',
-    async (_what, path, more, status, code) => {
-      const { id, header } = await recordedOnly();
-      for (const to of path) await moved(id, to, to === 'executed' ? more : {});
-      const again = await give(rig, header);
-      expect(again.status).toBe(status);
-      expect(again.headers).toMatchObject({
-        'tallyhook-operation': id,
-        'idempotency-replayed': 'true',
+    ['executed with ids', ['unknown', 'executed'], IDS, 200, undefined],
+    ['settled by evidence', ['unknown', 'executed', 'settled'], IDS, 200, undefined],
+  ])(
+    'of a write that is %s gets its state and is not sent',
+    async (_what, path, ids, status, code) => {
+      const key = freshKey();
+      const id = await lostWrite(() => rig.give(key));
+      await sql`
+      update tallyhook.operations set state = 'sending', answered_at = null where id = ${id}`;
+      for (const to of path) await move(id, to, to === 'executed' ? ids : {});
+      const repeat = await rig.give(key);
+      expect(repeat).toMatchObject({
+        status,
+        headers: { 'tallyhook-operation': id, 'idempotency-replayed': 'true' },
+        json: code
+          ? { code, operation_id: id, state: path.at(-1) ?? 'sending' }
+          : { status: 200, data: { tx_app_no: 1, tx_log_no: 4 } },
       });
-      if (code)
-        expect(again.json).toMatchObject({
-          code,
-          operation_id: id,
-          state: path.at(-1) ?? 'sending',
-        });
-      else expect(again.json).toEqual({ status: 200, data: { tx_app_no: 1, tx_log_no: 4 } });
-      expect(rig.asked).toHaveLength(1);
+      expect(rig.requests).toHaveLength(1);
     },
   );
 
   it.each<[State]>([['settled'], ['failed']])(
-    "Of one that was accepted and has %s gets the service's own answer again",
+    "of an accepted write that has %s gets the service's answer",
     async (state) => {
-      const header = { 'idempotency-key': freshKey() };
-      const first = await give(rig, header);
-      await moved(operationOf(first), state);
-      const again = await give(rig, header);
-      expect([again.status, again.bytes]).toEqual([first.status, first.bytes]);
-      expect(again.headers['tallyhook-outcome']).toBe(state);
+      const key = freshKey();
+      const first = await rig.give(key);
+      await move(idOf(first), state);
+      const repeat = await rig.give(key);
+      expect([repeat.status, repeat.bytes]).toEqual([first.status, first.bytes]);
+      expect(repeat.headers['tallyhook-outcome']).toBe(state);
     },
   );
 
-  test("Of one that the service refused gets the service's own refusal again", async () => {
+  it("of a refused write gets the service's refusal", async () => {
     const body = '{"status":"406","error":{"code":"198","message":"balance too low"}}';
     rig.answer(() => ({ status: 406, headers: [['content-type', 'a/b']], body }));
-    const header = { 'idempotency-key': freshKey() };
-    const first = await give(rig, header);
-    const again = await give(rig, header);
-    for (const { status, bytes, headers } of [first, again])
+    const key = freshKey();
+    for (const { status, bytes, headers } of [await rig.give(key), await rig.give(key)])
       expect([status, bytes.toString(), headers['content-type']]).toEqual([406, body, 'a/b']);
-    expect(rig.asked).toHaveLength(1);
+    expect(rig.requests).toHaveLength(1);
   });
 
-  test('Of a mint whose token is not known is not made up', async () => {
-    const header = { 'idempotency-key': freshKey() };
-    const mint = () =>
-      rig.call('POST', '/v1/chain/erc721/1/mint-sequential', {
-        headers: { authorization: `Bearer ${rig.secret}`, ...header },
-        body: 'toAddr=x&tokenURI=u',
-      });
-    rig.answer(() => 'reset');
-    const id = operationOf(await mint());
-    await moved(id, 'executed', { txHash: '0x'.padEnd(66, 'a') });
+  it('of a sequential mint without a known token id is refused', async () => {
+    const headers = { authorization: `Bearer ${rig.secret}`, ...freshKey() };
+    const body = 'toAddr=x&tokenURI=u';
+    const mint = () => rig.call('POST', '/v1/chain/erc721/1/mint-sequential', { headers, body });
+    await move(await lostWrite(mint), 'executed', { txHash: '0x'.padEnd(66, 'a') });
     expect(await mint()).toMatchObject({ status: 409, json: { code: 'executed_without_number' } });
   });
 
-  /** A write whose answer never came, put back into `sending` as far as the journal knows. */
-  async function recordedOnly() {
-    const key = freshKey();
-    const header = { 'idempotency-key': key };
+  async function lostWrite(write: () => Promise<RigResponse>): Promise<string> {
     rig.answer(() => 'reset');
-    const id = operationOf(await give(rig, header));
-    await database.owner.sql`
-      update tallyhook.operations set state = 'sending', answered_at = null where id = ${id}`;
-    return { id, header };
+    return idOf(await write());
   }
 
-  async function moved(id: string, to: State, more: Partial<Move> = {}) {
-    expect(statesBefore(to).length).toBeGreaterThan(0);
-    const move: Move = { id, to, at: Date.UTC(2026, 0, 1), cause: 'test', ...more };
-    const done = await database.db.begin((tx) => rig.operations.move(tx, [move]));
-    expect(done).toHaveLength(1);
+  async function move(id: string, to: State, ids: Partial<Move> = {}) {
+    const change: Move = { id, to, at: Date.UTC(2026, 0, 1), cause: 'test', ...ids };
+    const moved = await database.db.begin((tx) => rig.operations.move(tx, [change]));
+    expect(moved).toHaveLength(1);
   }
 });

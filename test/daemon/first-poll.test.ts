@@ -1,5 +1,4 @@
-/** What a write's intent says of before: what was last seen, after one look where nothing was. */
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makePreImages } from '../../src/daemon/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
@@ -34,25 +33,25 @@ const burn = (tokenId: bigint | null): WriteRoute => ({
   fields: { contractId: 1n, tokenId },
 });
 
-/** A service whose looks are answered when the test says so. */
-function polling(wanted: { free?: number; firstPollMs?: number; own?: string[] } = {}) {
-  const asked: string[] = [];
+/** A pre-image source whose polls are answered by the test. */
+function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?: string[] } = {}) {
+  const polled: string[] = [];
   const added: TargetRef[] = [];
-  let answer: (addr: string) => Promise<unknown> = async (addr) => ({
+  let answer: (name: string) => Promise<unknown> = async (addr) => ({
     startedAt: AT,
     endedAt: AT + 1,
     result: 'seen',
     raw: null,
     record: { addr, balance: 7n, status: 1 },
   });
-  const observation = (name: string) => {
-    asked.push(name);
+  const poll = (name: string) => {
+    polled.push(name);
     return answer(name);
   };
   const upstream = {
-    account: (addr: string) => observation(addr),
-    token: (contract: bigint, token: bigint) => observation(`${contract}:${token}`),
-    budget: { free: () => wanted.free ?? 2 },
+    account: (addr: string) => poll(addr),
+    token: (contract: bigint, token: bigint) => poll(`${contract}:${token}`),
+    budget: { free: () => settings.free ?? 2 },
   } as unknown as Upstream;
   const observer = {
     add: async (_db: unknown, refs: readonly TargetRef[]) => void added.push(...refs),
@@ -63,20 +62,20 @@ function polling(wanted: { free?: number; firstPollMs?: number; own?: string[] }
     observer,
     upstream,
     log: makeLog('silent'),
-    ownWallets: new Set((wanted.own ?? []).map(addressKey)),
-    firstPollMs: wanted.firstPollMs ?? 5_000,
+    ownWallets: new Set((settings.ownWallets ?? []).map(addressKey)),
+    firstPollMs: settings.firstPollMs ?? 5_000,
   });
   return {
-    asked,
+    polled,
     added,
     preImage,
-    answers(next: (addr: string) => Promise<unknown>) {
+    answers(next: (name: string) => Promise<unknown>) {
       answer = next;
     },
   };
 }
 
-async function seenBefore(name: string, record: Record<string, string>) {
+async function observedBefore(name: string, record: Record<string, string>) {
   await database.owner.sql`
     insert into tallyhook.targets (name, kind, weight, next_poll_at, added_at, last_seen,
       last_started_at)
@@ -85,101 +84,101 @@ async function seenBefore(name: string, record: Record<string, string>) {
 }
 
 describe('A pre-image', () => {
-  test('Is what was last seen, in any spelling, without another look', async () => {
+  it('is the last observation, in any spelling of the address, without a poll', async () => {
     const addr = freshAddr();
-    await seenBefore(`wallet:${addressKey(addr)}`, { addr, balance: '5' });
-    const { preImage, asked } = polling();
+    await observedBefore(`wallet:${addressKey(addr)}`, { addr, balance: '5' });
+    const { preImage, polled } = preImages();
     const seen = { name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr, balance: '5' } };
     expect(await preImage(give(addr.toUpperCase().replace('X', 'x')))).toEqual({ wallets: [seen] });
-    expect(asked).toEqual([]);
+    expect(polled).toEqual([]);
   });
 
-  test('Of many writes at once is asked for together, each gets its own', async () => {
+  it('of each of many concurrent writes is that of its own wallet', async () => {
     const addrs = Array.from({ length: 50 }, freshAddr);
-    for (const addr of addrs) await seenBefore(`wallet:${addressKey(addr)}`, { addr });
-    const { preImage } = polling();
-    const told = await Promise.all(addrs.map((addr) => preImage(give(addr))));
-    expect(told).toEqual(
+    for (const addr of addrs) await observedBefore(`wallet:${addressKey(addr)}`, { addr });
+    const { preImage } = preImages();
+    const found = await Promise.all(addrs.map((addr) => preImage(give(addr))));
+    expect(found).toEqual(
       addrs.map((addr) => ({
         wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr } }],
       })),
     );
   });
 
-  test('Of a wallet that nobody saw is one look, shared by all first writes', async () => {
+  it('of a wallet without an observation is one poll, shared by concurrent writes', async () => {
     const addr = freshAddr();
-    const { preImage, asked, added } = polling();
-    const told = await Promise.all([
+    const { preImage, polled, added } = preImages();
+    const found = await Promise.all([
       preImage(give(addr)),
       preImage(give(addr)),
       preImage(give(addr)),
     ]);
     const record = { addr, balance: 7n, status: 1 };
-    for (const one of told)
+    for (const one of found)
       expect(one).toEqual({
         wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: record }],
       });
-    expect(asked).toEqual([addr]);
+    expect(polled).toEqual([addr]);
     expect(added).toEqual([{ kind: 'wallet', addr }]);
   });
 
-  test('Of two wallets of which one was seen is the one, and a look at the other', async () => {
+  it('of two wallets polls only the one without an observation', async () => {
     const [from, to] = [freshAddr(), freshAddr()];
-    await seenBefore(`wallet:${addressKey(from)}`, { addr: from });
-    const { preImage, asked } = polling();
-    const told = await preImage(give(to, from));
-    expect(told).toMatchObject({ wallets: [{ seen: { addr: from } }, { seen: { addr: to } }] });
-    expect(asked).toEqual([to]);
+    await observedBefore(`wallet:${addressKey(from)}`, { addr: from });
+    const { preImage, polled } = preImages();
+    const found = await preImage(give(to, from));
+    expect(found).toMatchObject({ wallets: [{ seen: { addr: from } }, { seen: { addr: to } }] });
+    expect(polled).toEqual([to]);
   });
 
-  test('Of a token that nobody saw is one look at it', async () => {
-    const { preImage, asked } = polling();
+  it('of a token without an observation is one poll of it', async () => {
+    const { preImage, polled } = preImages();
     expect(await preImage(burn(4n))).toMatchObject({ token: { balance: 7n }, at: AT });
-    expect(asked).toEqual(['1:4']);
+    expect(polled).toEqual(['1:4']);
     expect(await preImage(burn(null))).toBeNull();
   });
 
   it.each([
-    ['without a free look in the budget', { free: 0 }],
-    ['when no look is wanted', { firstPollMs: 0 }],
-  ])('Is nothing, and nobody waits, %s', async (_what, wanted) => {
-    const { preImage, asked } = polling(wanted);
+    ['without a free request in the budget', { free: 0 }],
+    ['when first polls are disabled', { firstPollMs: 0 }],
+  ])('is empty %s', async (_what, settings) => {
+    const { preImage, polled } = preImages(settings);
     expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
-    expect(asked).toEqual([]);
+    expect(polled).toEqual([]);
   });
 
-  test('Of a wallet of our own books needs no look', async () => {
+  it('of an operator wallet is not polled', async () => {
     const addr = freshAddr();
-    const { preImage, asked } = polling({ own: [addr] });
+    const { preImage, polled } = preImages({ ownWallets: [addr] });
     expect(await preImage(give(addr))).toEqual({ wallets: [] });
-    expect(asked).toEqual([]);
+    expect(polled).toEqual([]);
   });
 
-  test('Does not wait longer than it may', async () => {
-    const { preImage, answers, asked } = polling({ firstPollMs: 20 });
+  it('is empty when the poll does not end in time', async () => {
+    const { preImage, answers, polled } = preImages({ firstPollMs: 20 });
     answers(() => new Promise(() => {}));
     expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
-    expect(asked).toHaveLength(1);
+    expect(polled).toHaveLength(1);
   });
 
   it.each([
-    ['says that there is none', { result: 'absent', status: 406, message: '' }],
-    ['says nothing', { result: 'inconclusive', cause: 'error' }],
+    ['absent', { result: 'absent', status: 406, message: '' }],
+    ['inconclusive', { result: 'inconclusive', cause: 'error' }],
   ])(
-    'Of a wallet whose look %s is nothing, and it is not asked again at once',
+    'of a wallet with an %s poll is empty, and the wallet is not polled again at once',
     async (_what, observation) => {
       const addr = freshAddr();
-      const { preImage, answers, asked } = polling();
+      const { preImage, answers, polled } = preImages();
       answers(async () => ({ startedAt: AT, endedAt: AT, ...observation }));
       expect(await preImage(give(addr))).toEqual({ wallets: [] });
       expect(await preImage(give(addr))).toEqual({ wallets: [] });
-      expect(asked).toHaveLength(1);
+      expect(polled).toHaveLength(1);
     },
   );
 
-  test('Of an address that is none, or of no party, is nothing', async () => {
-    const { preImage, asked } = polling();
+  it('of an invalid address is null', async () => {
+    const { preImage, polled } = preImages();
     expect(await preImage(give('x'))).toBeNull();
-    expect(asked).toEqual([]);
+    expect(polled).toEqual([]);
   });
 });

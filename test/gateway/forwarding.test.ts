@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import {
+  BODY,
+  GIVE,
+  type RigResponse,
+  received,
+  type ServiceAnswer,
+  SUCCESS,
+  setUpGateway,
+} from './rig.ts';
+
+const { rig, sql } = await setUpGateway();
+
+const JSON_TYPE: [string, string] = ['content-type', 'application/json'];
+const BYTES = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+const NFT = '/v1/chain/erc721/1';
+let tokens = 1;
+
+const ANSWERS: [string, ServiceAnswer][] = [
+  ['success', { status: 200, headers: [JSON_TYPE], body: '{"status":200, "data":{"a":1.0}}' }],
+  ['an error under 200', { status: 200, headers: [JSON_TYPE], body: '{"status":404,"error":[]}' }],
+  ['an error', { status: 406, headers: [JSON_TYPE], body: '{"status":"406","error":{}}' }],
+  ['not found', { status: 404, headers: [['content-type', 'text/html']], body: '<p>no</p>' }],
+  ['a failure', { status: 500, headers: [JSON_TYPE], body: '{"status":"500"}' }],
+  ['no body', { status: 200, headers: [JSON_TYPE] }],
+  ['no content type', { status: 200, body: '{"status":200,"data":{}}' }],
+  ['any bytes', { status: 200, headers: [['content-type', 'image/png']], body: BYTES }],
+  ['no content', { status: 204 }],
+  ['not modified', { status: 304 }],
+  ['an unassigned status', { status: 599, headers: [JSON_TYPE], body: '{}' }],
+  ['a charset', { status: 200, headers: [['Content-Type', 'text/plain;CHARSET="x"']], body: 'x' }],
+  [
+    'a redirect with two cookies',
+    {
+      status: 302,
+      headers: [
+        ['location', 'https://app.example/cb?code=1&state=%2F'],
+        ['set-cookie', 'a=1; Path=/; HttpOnly'],
+        ['set-cookie', 'b=2'],
+      ],
+      body: 'go',
+    },
+  ],
+  [
+    'an authentication challenge',
+    { status: 401, headers: [['www-authenticate', 'Bearer realm="x"'], JSON_TYPE], body: '{}' },
+  ],
+  [
+    'maintenance',
+    {
+      status: 503,
+      headers: [['retry-after', '120'], JSON_TYPE],
+      body: '{"message":"maintenance"}',
+    },
+  ],
+];
+
+const OF_CONNECTION = ['connection', 'keep-alive', 'date', 'content-length', 'transfer-encoding'];
+
+function expectForwarded(response: RigResponse, { status, headers, body }: ServiceAnswer) {
+  expect(response.status).toBe(status);
+  expect(response.bytes).toEqual(Buffer.from(body ?? ''));
+  const received = Object.entries(response.headers)
+    .filter(([name]) => !OF_CONNECTION.includes(name) && !name.startsWith('tallyhook-'))
+    .flatMap(([name, value]) => [value ?? ''].flat().map((one) => [name, one]));
+  const sent = (headers ?? []).map(([name, value]) => [name.toLowerCase(), value]);
+  expect(received.toSorted()).toEqual(sent.toSorted());
+}
+
+describe.each(ANSWERS)('The answer "%s"', (_what, answer) => {
+  it('to a read is returned unchanged, without internal headers', async () => {
+    rig.answer(() => ({ ...answer, headers: [...(answer.headers ?? []), ['x-internal', 'no']] }));
+    expectForwarded(await rig.call('GET', `${NFT}/tokens`), answer);
+  });
+
+  it('to an authorization request is returned unchanged', async () => {
+    rig.answer(() => answer);
+    expectForwarded(await rig.call('GET', '/v1/oauth/authorize?a=1', { headers: {} }), answer);
+  });
+
+  it('to a write is returned unchanged, with the id of the operation', async () => {
+    rig.answer(() => answer);
+    // A second write on a token with an open outcome would wait.
+    const response = await rig.call('POST', `${NFT}/burn`, { body: `tokenId=${tokens++}` });
+    expectForwarded(response, answer);
+    expect(response.headers['tallyhook-operation']).toMatch(/^op_/);
+    expect(response.headers['tallyhook-outcome']).toMatch(/^(accepted|rejected|unknown)$/);
+  });
+});
+
+describe('A request', () => {
+  it('with HEAD gets the headers, and no content-length that the service did not send', async () => {
+    rig.answer(() => ({ status: 200, headers: [JSON_TYPE, ['set-cookie', 'a=1']] }));
+    const response = await rig.call('HEAD', `${NFT}/tokens`);
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json' });
+    expect(response.headers['content-length']).toBeUndefined();
+    expect(rig.requests[0]?.method).toBe('HEAD');
+  });
+
+  it('is sent unchanged, with the managed token and without headers of the gateway', async () => {
+    const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|`;
+    const body = Buffer.concat([Buffer.from(BODY), BYTES]);
+    const kept = {
+      'content-type': 'application/json;charset=weird',
+      'content-encoding': 'gzip',
+      accept: 'text/x',
+    };
+    const headers = {
+      authorization: `Bearer ${rig.secret}`,
+      ...kept,
+      'accept-encoding': 'gzip, br',
+      'x-forwarded-for': '10.0.0.1',
+      'tallyhook-reference': 'order 7',
+      'idempotency-key': 'once',
+    };
+    await rig.call('POST', path, { headers, body });
+    expect(rig.requests).toMatchObject([
+      {
+        ...{ method: 'POST', url: path, body },
+        headers: { ...kept, authorization: 'Bearer managed', 'accept-encoding': 'identity' },
+      },
+    ]);
+    const sent = JSON.stringify(rig.requests[0]?.headers);
+    expect(sent).not.toMatch(/thk_|idempotency|tallyhook|forwarded/i);
+  });
+
+  it('to the authorization host is neither observed nor recorded nor logged', async () => {
+    rig.answer(() => SUCCESS);
+    await rig.call('GET', '/v1/app/token/account?addr=x');
+    await rig.call('GET', '/v1/oauth/check_token?token=hush-token-1', { headers: {} });
+    await rig.call('POST', '/v1/oauth/token', {
+      headers: { authorization: 'Basic aHVzaDpodXNo' },
+      body: 'grant_type=refresh_token&refresh_token=hush-token-2',
+    });
+    expect(rig.reads).toMatchObject([
+      { path: '/v1/app/token/account', query: '?addr=x', status: 200 },
+    ]);
+    expect(rig.requests.at(-1)?.headers.authorization).toBe('Basic aHVzaDpodXNo');
+    expect(rig.logged.text).not.toMatch(/hush|aHVzaDpodXNo/);
+    const rows = await sql`select id from tallyhook.operations where path like '/v1/oauth%'`;
+    expect(rows).toEqual([]);
+  });
+
+  it.each(['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/give'])(
+    'with the ambiguous path %s is refused',
+    async (path) => {
+      const response = await received(rig.rawRequest('connection: close', { path }));
+      expect(response).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
+      expect(rig.requests).toEqual([]);
+    },
+  );
+});
