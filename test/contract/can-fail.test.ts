@@ -1,16 +1,14 @@
-/**
- * A suite that cannot fail says nothing: wrong services, and the statements that they contradict.
- */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** Mutation tests of the suite: every statement fails at some wrong service. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
-import { LIES } from './lies.ts';
-import { type Lie, startLying } from './lying.ts';
-import { makeService } from './service.ts';
-import { judge, type Statement } from './statement.ts';
+import { makeService } from './client/service.ts';
+import { MUTATIONS, type Mutation, startMutatingProxy } from './mutations.ts';
+import { checkStatement, type Statement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';
 
 const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const DEADLINE_MS = 2_000;
+const CHECKED = STATEMENTS.filter(({ check }) => check !== undefined);
 
 let sandbox: Sandbox;
 
@@ -20,32 +18,35 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-const named = (pattern: RegExp) => STATEMENTS.filter(({ title }) => pattern.test(title));
+const matching = (pattern: RegExp) => STATEMENTS.filter(({ title }) => pattern.test(title));
+const titles = (statements: Iterable<Statement>) => [...statements].map(({ title }) => title);
 
-/** What the wrong service contradicts of the statements, each with the sentence. */
-async function contradicted(lie: Lie, statements: readonly Statement[]) {
-  const lying = await startLying(sandbox.url, lie);
-  const { url } = lying;
+/** The statements that the mutated service contradicts, each with the message. */
+async function contradicted(
+  mutation: Mutation,
+  statements: readonly Statement[],
+  patienceMs = 300,
+) {
+  const proxy = await startMutatingProxy(sandbox.url, mutation);
+  const { url } = proxy;
   const hosts = { base: url, auth: url, tx: url };
-  const service = makeService({ ...hosts, control: sandbox.url, patienceMs: 300, ...CLIENT });
+  const service = makeService({ ...hosts, control: sandbox.url, patienceMs, ...CLIENT });
   const found = new Map<Statement, string>();
   for (const each of statements) {
-    const verdict = await judge(each, service, DEADLINE_MS);
-    if (verdict.result === 'not held') found.set(each, verdict.why);
+    const checked = await checkStatement(each, service, DEADLINE_MS);
+    if (checked.result === 'not held') found.set(each, checked.why);
   }
   await service.close();
-  await lying.close();
+  await proxy.close();
   sandbox.control.reset({});
   return found;
 }
 
-const titles = (statements: Iterable<Statement>) => [...statements].map(({ title }) => title);
-
-/** Turns one field into another type wherever it is answered. */
-const wrongType = (field: string): Lie => ({
-  told: (told) => ({
-    ...told,
-    body: told.body
+/** Writes one field in another JSON type in every response. */
+const wrongType = (field: string): Mutation => ({
+  response: (response) => ({
+    ...response,
+    body: response.body
       .replace(new RegExp(`"${field}":"[^"]*"`, 'g'), `"${field}":7.5`)
       .replace(new RegExp(`"${field}":(-?\\d+|true|false)(?=[,}])`, 'g'), `"${field}":"$1"`),
   }),
@@ -59,17 +60,14 @@ const FIELDS = [
   ...['grant_type', 'active', 'exp', 'client_id', 'total', 'perPage', 'page', 'lastPage'],
 ];
 
-describe('A field of another type is seen', () => {
-  test.each(FIELDS)('%s', async (field) => {
-    const about = named(new RegExp(`^(list: )?${field} is (a|an|written)\\b(?!.*refused$)`));
-    expect(about.length).toBeGreaterThan(0);
-    const found = await contradicted(wrongType(field), about);
-    expect(titles(found.keys())).toEqual(titles(about));
-  });
+it.each(FIELDS)('All statements on the type of %s fail when it has another type', async (field) => {
+  const about = matching(new RegExp(`^(list: )?${field} is (a|an|written)\\b(?!.*refused$)`));
+  expect(about.length).toBeGreaterThan(0);
+  expect(titles((await contradicted(wrongType(field), about)).keys())).toEqual(titles(about));
 });
 
-/** A lie, the statements that must see it, and a sentence that one of them says. */
-const SEEN: [lie: string, statements: RegExp, sentence: RegExp][] = [
+/** A mutation, the statements that must all fail at it, and a message that one of them gives. */
+const DETECTED: [mutation: string, statements: RegExp, message: RegExp][] = [
   [
     'addresses and hashes lack a character',
     /tx_hash (of 66|has length 66|is a string of length 66)/,
@@ -96,14 +94,18 @@ const SEEN: [lie: string, statements: RegExp, sentence: RegExp][] = [
     /the HTTP code.* should be 5\d\d and is 200/,
   ],
   [
-    'error codes and details are others',
+    'error codes and details have other values',
     /^Status \d+, code|is the detail for/,
     /should be refused with code 398/,
   ],
-  ['no token is looked at', /^(NFT|give|receive-from|transfer|acc).* refuses a/, /body status 401/],
+  [
+    'access tokens are not checked',
+    /^(NFT|give|receive-from|transfer|acc).* refuses a/,
+    /body status 401/,
+  ],
   [
     'filters and pages are ignored',
-    /^list: (ownerAddr|creatorAddr) of nobody/,
+    /^list: an (ownerAddr|creatorAddr) without tokens/,
     /total should be 0/,
   ],
   [
@@ -111,64 +113,64 @@ const SEEN: [lie: string, statements: RegExp, sentence: RegExp][] = [
     /^give adds|^transfer (adds|takes) the amount/,
     /should be 2 and is 3/,
   ],
-  ['messages tell no figures', /^(397|198 .*tells|196 tells)/, /the message should tell 41/],
   [
-    'tokens stay active for ever',
-    /^check_token reports a token of 24 hours/,
-    /is active should be/,
+    'messages have no figures',
+    /^(397|198: balance|196: .*amount)/,
+    /the message should contain 41/,
   ],
+  ['tokens stay active forever', /^check_token reports a token of 24 hours/, /is active should be/],
   [
-    'pages may be asked from browsers',
+    'responses allow other origins',
     /does not support CORS/,
     /should be "" and is "access-control-allow-origin"/,
   ],
   [
-    'the redirect goes elsewhere with nothing',
+    'the redirect goes to another URI without parameters',
     /^authorize: the redirect/,
-    /where the user agent is sent should be/,
+    /the redirect target should be/,
   ],
   ['limits of length are one higher', /has max length \d+: \d+ characters/, /body status 400/],
   [
-    'a client token has a user',
+    'a client token record has user fields',
     /^client_credentials: the record is without/,
-    /should not be there/,
+    /should be absent/,
   ],
 ];
 
-describe('A lie is seen', () => {
-  test.each(SEEN)('%s', async (lie, pattern, sentence) => {
-    const about = named(pattern).filter(({ check }) => check !== undefined);
+describe('All statements that check the mutated behaviour fail', () => {
+  it.each(DETECTED)('%s', async (name, pattern, message) => {
+    const about = matching(pattern).filter(({ check }) => check !== undefined);
     expect(about.length).toBeGreaterThan(0);
-    // A right answer comes first where a lie needs one to begin with.
-    const before = lie === 'no token is looked at' ? named(/ takes a (client|user) token$/) : [];
-    const make = LIES[lie];
-    const found = await contradicted(make?.() ?? {}, [...before, ...about]);
+    // This mutation reuses an access token that the endpoint accepted before.
+    const before =
+      name === 'access tokens are not checked' ? matching(/ takes a (client|user) token$/) : [];
+    const found = await contradicted(MUTATIONS[name]?.() ?? {}, [...before, ...about]);
     expect(titles(found.keys())).toEqual(titles(about));
-    expect([...found.values()].filter((why) => sentence.test(why))).not.toEqual([]);
+    expect([...found.values()].filter((why) => message.test(why))).not.toEqual([]);
   });
 });
 
-test('Every statement that is checked is contradicted by one of the lies', async () => {
-  let left = STATEMENTS.filter(({ check }) => check !== undefined);
-  for (const make of Object.values(LIES)) {
-    const found = await contradicted(make(), left);
-    left = left.filter((each) => !found.has(each));
+it('Every checked statement is contradicted by at least one mutation', async () => {
+  let remaining = CHECKED;
+  for (const make of Object.values(MUTATIONS)) {
+    const found = await contradicted(make(), remaining);
+    remaining = remaining.filter((each) => !found.has(each));
   }
-  expect(titles(left)).toEqual([]);
+  expect(titles(remaining)).toEqual([]);
 });
 
-test('Without a lie nothing is contradicted', async () => {
-  expect(titles((await contradicted({}, STATEMENTS)).keys())).toEqual([]);
+it('No statement fails behind a proxy without a mutation', async () => {
+  expect(titles((await contradicted({}, CHECKED, 5_000)).keys())).toEqual([]);
 });
 
-test('What needs an operator is not checked where there is none', async () => {
+it('Statements that need a control surface are not checked without one', async () => {
   const { url } = sandbox;
   const service = makeService({ base: url, auth: url, tx: url, ...CLIENT });
-  const verdicts = [];
-  for (const each of named(/^READY means|^999|^An access token expires 24/)) {
-    verdicts.push(await judge(each, service));
+  const results = [];
+  for (const each of matching(/^READY means|^999|^An access token expires 24/)) {
+    results.push(await checkStatement(each, service));
   }
   await service.close();
-  expect(verdicts).toEqual(verdicts.map(() => ({ result: 'not checked', why: 'needs --control' })));
-  expect(verdicts.length).toBeGreaterThan(1);
+  expect(results).toEqual(results.map(() => ({ result: 'not checked', why: 'needs --control' })));
+  expect(results.length).toBeGreaterThan(1);
 });

@@ -1,67 +1,59 @@
-/**
- * The sandbox keeps every statement of the interface, and so does the gateway in front of it. The
- * control surface is the sandbox's own on both sides.
- */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** Every statement of the interface holds at the sandbox, and at the gateway in front of it. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADMIN_KEY, createWorld, startDaemon } from '../harness/daemon.ts';
-import { makeService, type Service } from './service.ts';
-import { judge, type Statement } from './statement.ts';
+import { makeService, type Service } from './client/service.ts';
+import { checkStatement, type Statement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';
 
 const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
-const checked = STATEMENTS.filter((each) => each.check !== undefined);
-
-/** One test for each statement; here everything can be brought about. */
-function holdsAt(service: () => Service): void {
-  for (const each of checked) {
-    test(nameOf(each), async () => {
-      expect(await judge(each, service())).toEqual({ result: 'held' });
-    });
-  }
-}
-
-/** The last one that was opened ends first. */
-async function closeAll(open: (() => Promise<unknown>)[]): Promise<void> {
-  for (const close of open) await close();
-}
-
 const nameOf = ({ section, title }: Statement) => `${section} ${title}`;
 
-test('Every statement stands once in the list', () => {
-  const names = STATEMENTS.map(nameOf);
-  expect(names.filter((name, n) => names.indexOf(name) !== n)).toEqual([]);
+it('The list has 543 different statements, of which 509 can be checked', () => {
+  expect(new Set(STATEMENTS.map(nameOf)).size).toBe(543);
+  expect(STATEMENTS).toHaveLength(543);
+  expect(STATEMENTS.filter(({ check }) => check !== undefined)).toHaveLength(509);
 });
 
-test('What cannot be seen from outside says why', () => {
+it('A statement without a check has a reason', () => {
   for (const { check, reason } of STATEMENTS) expect(check !== undefined || reason).toBeTruthy();
 });
 
-describe('The sandbox', () => {
-  const open: (() => Promise<unknown>)[] = [];
-  let service: Service;
-  beforeAll(async () => {
-    const world = await createWorld({ settleMs: 20 });
-    open.unshift(world.close);
-    const { url } = world.sandbox;
-    service = makeService({ base: url, auth: url, tx: url, control: url, ...CLIENT });
-    open.unshift(service.close);
-  });
-  afterAll(() => closeAll(open));
-  holdsAt(() => service);
-});
+/** Opens a service, registering what must be closed, last opened first. */
+type Open = (onClose: (close: () => Promise<unknown>) => void) => Promise<Service>;
 
-describe('The gateway', () => {
-  const open: (() => Promise<unknown>)[] = [];
+const openSandbox: Open = async (onClose) => {
+  const world = await createWorld({ settleMs: 20 });
+  onClose(world.close);
+  const { url } = world.sandbox;
+  return makeService({ base: url, auth: url, tx: url, control: url, ...CLIENT });
+};
+
+const openGateway: Open = async (onClose) => {
+  const world = await createWorld({ settleMs: 20 });
+  onClose(world.close);
+  // Statements write to wallets that were never polled; waiting for a first poll only takes time.
+  const { url, stop } = await startDaemon(world, { gateway: { first_poll_wait_ms: 0 } });
+  onClose(stop);
+  const hosts = { base: url, auth: url, tx: url, control: world.sandbox.url };
+  return makeService({ ...hosts, key: ADMIN_KEY, ...CLIENT });
+};
+
+describe.each([
+  ['sandbox', openSandbox],
+  ['gateway', openGateway],
+])('The statement holds at the %s:', (_name, open) => {
+  const closing: (() => Promise<unknown>)[] = [];
   let service: Service;
   beforeAll(async () => {
-    const world = await createWorld({ settleMs: 20 });
-    open.unshift(world.close);
-    const { url, stop } = await startDaemon(world);
-    open.unshift(stop);
-    const hosts = { base: url, auth: url, tx: url };
-    service = makeService({ ...hosts, control: world.sandbox.url, key: ADMIN_KEY, ...CLIENT });
-    open.unshift(service.close);
+    service = await open((close) => closing.unshift(close));
+    closing.unshift(service.close);
   });
-  afterAll(() => closeAll(open));
-  holdsAt(() => service);
+  afterAll(async () => {
+    for (const close of closing) await close();
+  });
+  for (const each of STATEMENTS.filter(({ check }) => check !== undefined)) {
+    it(nameOf(each), async () => {
+      expect(await checkStatement(each, service)).toEqual({ result: 'held' });
+    });
+  }
 });

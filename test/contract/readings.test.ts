@@ -1,11 +1,8 @@
-/**
- * What the interface does not show, a service may read in its own way: the suite must not take one
- * reading for the interface, and no reading of the sandbox may break a statement.
- */
-import { expect, test } from 'vitest';
+/** Every statement holds whatever a service does where the interface is silent. */
+import { expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
-import { makeService } from './service.ts';
-import { judge } from './statement.ts';
+import { makeService } from './client/service.ts';
+import { checkStatement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';
 
 type Readings = NonNullable<Parameters<typeof startSandbox>[0]['switches']>;
@@ -14,7 +11,7 @@ const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 
 const SERVICES: [name: string, readings: Readings][] = [
   [
-    'which answers and numbers in another way',
+    'with other error codes, numbers and formats',
     {
       absent_token: 422,
       error_http: 'ok',
@@ -27,7 +24,7 @@ const SERVICES: [name: string, readings: Readings][] = [
     },
   ],
   [
-    'which rotates refresh tokens, and whose pages hold one token, newest first',
+    'that rotates refresh tokens and returns pages of one token, newest first',
     {
       refresh_rotates: true,
       check_needs_basic: false,
@@ -38,18 +35,18 @@ const SERVICES: [name: string, readings: Readings][] = [
       expires_in_unit: 'h',
     },
   ],
-  ['where the amount bears the fee', { fee: 'deducted', list_order: 'created_desc' }],
+  ['that deducts the fee from the amount', { fee: 'deducted', list_order: 'created_desc' }],
 ];
 
-test.each(SERVICES)('Every statement holds at a service %s', async (_name, switches) => {
+it.each(SERVICES)('Every statement holds at a service %s', async (_name, switches) => {
   const clock = { now: () => Date.now() };
   const sandbox = await startSandbox({ seed: 3, clock, settleMs: 5, switches, ...CLIENT });
   const { url } = sandbox;
   const service = makeService({ base: url, auth: url, tx: url, control: url, ...CLIENT });
   const contradicted = [];
   for (const each of STATEMENTS) {
-    const verdict = await judge(each, service);
-    if (verdict.result === 'not held') contradicted.push([each.title, verdict.why]);
+    const checked = await checkStatement(each, service);
+    if (checked.result === 'not held') contradicted.push([each.title, checked.why]);
   }
   await service.close();
   await sandbox.close();

@@ -1,22 +1,23 @@
-/** Every statement of the interface, in the order in which they are checked. */
-import { ACCOUNTS } from './accounts.ts';
-import { AUTHORIZATION } from './authorization.ts';
-import { ERRORS_AUTHORIZATION } from './errors-authorization.ts';
-import { ERRORS_NFT } from './errors-nft.ts';
-import { CUMULATIVE_LIMIT, ERRORS_PAYMENTS } from './errors-payments.ts';
-import { LIMITS } from './limits.ts';
-import { MAINTENANCE } from './maintenance.ts';
-import { MINT_INPUT } from './mint-input.ts';
-import { NFT_READS } from './nft-reads.ts';
-import { NFT_WRITES } from './nft-writes.ts';
-import { NOT_SHOWN_STATEMENTS } from './not-shown.ts';
+/** All statements of the interface, in the order of their checks. */
+
+import { ERRORS_AUTHORIZATION } from './authorization/errors.ts';
+import { AUTHORIZATION } from './authorization/grants.ts';
+import { MAINTENANCE } from './authorization/maintenance.ts';
+import { TOKEN_GRANTS } from './authorization/token-records.ts';
+import { LIMITS } from './general/limits.ts';
+import { NOT_SHOWN_STATEMENTS } from './general/not-shown.ts';
+import { STATE_MOVES, TOKEN_LIFE } from './general/states.ts';
+import { TOKEN_KINDS } from './general/token-kinds.ts';
+import { ERRORS_NFT } from './nft/errors.ts';
+import { MINT_INPUT } from './nft/mint-input.ts';
+import { NFT_READS } from './nft/reads.ts';
+import { TOKEN_RECORD } from './nft/token-record.ts';
+import { NFT_WRITES } from './nft/writes.ts';
+import { ACCOUNTS } from './payments/accounts.ts';
+import { CUMULATIVE_LIMIT, ERRORS_PAYMENTS } from './payments/errors.ts';
+import { TRANSACTIONS } from './payments/transactions.ts';
+import { PAYMENT_RESULT, WALLET_RECORD } from './payments/wallet-record.ts';
 import type { Statement } from './statement.ts';
-import { STATE_MOVES, TOKEN_LIFE } from './states.ts';
-import { TOKEN_GRANTS } from './token-grants.ts';
-import { TOKEN_KINDS } from './token-kinds.ts';
-import { TOKEN_RECORD } from './token-record.ts';
-import { TRANSACTIONS } from './transactions.ts';
-import { PAYMENT_RESULT, WALLET_RECORD } from './wallet-record.ts';
 
 export const STATEMENTS: readonly Statement[] = [
   ...LIMITS,
@@ -37,7 +38,7 @@ export const STATEMENTS: readonly Statement[] = [
   ...STATE_MOVES,
   ...MAINTENANCE,
   ...NOT_SHOWN_STATEMENTS,
-  // Days pass here, so these stand last.
+  // These move the clock by days, so they come last.
   ...TOKEN_LIFE,
   ...CUMULATIVE_LIMIT,
 ];

@@ -1,5 +1,5 @@
 /**
- * Section 5, rule 3: which kind of token each resource endpoint takes, and that it takes no other.
+ * Section 5, rule 3: the kind of token that each resource endpoint accepts.
  */
 import {
   accountBy,
@@ -15,18 +15,18 @@ import {
   refusedPayment,
   setExtraData,
   transferFrom,
-} from './endpoints.ts';
-import { newTokenId, nonce, strangeAddress, TOKEN_URI, wallet } from './objects.ts';
-import type { Reply } from './reply.ts';
-import type { As, Service } from './service.ts';
-import { type Statement, statement } from './statement.ts';
-import { type Deed, done, EXTRA, sample } from './stories.ts';
-import { body } from './transactions.ts';
+} from '../client/endpoints.ts';
+import type { Reply } from '../client/reply.ts';
+import type { As, Service } from '../client/service.ts';
+import { type EndpointName, EXTRA, sample, sharedReply } from '../client/shared-replies.ts';
+import { newTokenId, nonce, TOKEN_URI, unknownAddress, wallet } from '../client/test-data.ts';
+import { body } from '../payments/transactions.ts';
+import { type Statement, statement } from '../statement.ts';
 
 interface Endpoint {
   takes: 'client' | 'user';
   refused: (reply: Reply) => void;
-  /** Sends a request that lacks nothing but the right credentials. */
+  /** Sends a request that is valid except for its credentials. */
   call: (service: Service, as: As) => Promise<Reply>;
 }
 
@@ -41,7 +41,7 @@ const payment = (kind: 'give' | 'receive-from' | 'transfer'): Endpoint => ({
   call: async (service, as) => pay(service, kind, await body(service, kind), as),
 });
 
-const ENDPOINTS: Record<Deed, Endpoint> = {
+const ENDPOINTS: Record<EndpointName, Endpoint> = {
   'NFT mint': {
     takes: 'client',
     refused: nft,
@@ -81,29 +81,29 @@ const ENDPOINTS: Record<Deed, Endpoint> = {
     refused: nft,
     call: async (s, as) => {
       const tokenId = String(await sampleId(s));
-      const parties = { fromAddr: await wallet(s), toAddr: strangeAddress() };
+      const parties = { fromAddr: await wallet(s), toAddr: unknownAddress() };
       return transferFrom(s, { ...parties, tokenId }, as);
     },
   },
   'own wallet lookup': { takes: 'user', refused: app, call: (s, as) => ownAccount(s, as) },
 };
 
-const DEEDS = Object.entries(ENDPOINTS) as [Deed, Endpoint][];
+const REQUESTS = Object.entries(ENDPOINTS) as [EndpointName, Endpoint][];
 
-export const TOKEN_KINDS: Statement[] = DEEDS.flatMap(([name, { takes, refused, call }]) => {
+export const TOKEN_KINDS: Statement[] = REQUESTS.flatMap(([name, { takes, refused, call }]) => {
   const other = takes === 'client' ? 'user' : 'client';
   return [
     statement('4', `${name} answers JSON {status: 200, data: object}`, async (service) => {
-      dataOf(await done(service, name));
+      dataOf(await sharedReply(service, name));
     }),
     statement('5', `${name} takes a ${takes} token`, async (service) => {
-      dataOf(await done(service, name));
+      dataOf(await sharedReply(service, name));
     }),
     statement('5', `${name} refuses a ${other} token`, async (service) =>
       refused(await call(service, other)),
     ),
     statement('5', `${name} refuses a request without Authorization`, async (service) =>
-      refused(await call(service, 'nobody')),
+      refused(await call(service, 'anonymous')),
     ),
     statement('5', `${name} refuses a token that was never issued`, async (service) =>
       refused(await call(service, { bearer: nonce() })),

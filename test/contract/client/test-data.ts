@@ -1,36 +1,36 @@
 /**
- * The contract, operator, wallets and tokens that statements work with: the ones that were named,
- * or new ones where a control surface or the interface itself can make them.
+ * Wallets and tokens for statements: those that the options name, or new ones where a control
+ * surface or the interface can create them.
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { until } from '../harness/until.ts';
+import { until } from '../../harness/until.ts';
+import { ensure, NotChecked } from '../statement.ts';
 import { accountBy, dataOf, mint, ownAccount, readToken } from './endpoints.ts';
-import type { Place } from './reply.ts';
+import type { JsonField } from './reply.ts';
 import type { Service } from './service.ts';
-import { insist, NotChecked } from './statement.ts';
 
-/** How long a balance, and the chain, may take; both end before the statement's own deadline. */
+/** How long a balance and the chain may take; both are below the deadline of a check. */
 const BALANCE_MS = 3_000;
 const CHAIN_MS = 8_000;
 
 export const TOKEN_URI = 'https://example.com/tokens/1';
 
-/** An address that nobody has. */
-export const strangeAddress = () => `0x${randomBytes(20).toString('hex')}`;
+/** An address without a wallet. */
+export const unknownAddress = () => `0x${randomBytes(20).toString('hex')}`;
 
-/** A word that occurs nowhere else. */
+/** A unique text. */
 export const nonce = () => randomBytes(12).toString('hex');
 
 export const newTokenId = () => BigInt(randomInt(2 ** 47));
 
 /** A new wallet. @throws NotChecked without a control surface */
 export async function freshWallet(service: Service, balance = 0n, status = 1): Promise<string> {
-  const addr = strangeAddress();
+  const addr = unknownAddress();
   await service.control.setWallet(addr, { amt_token: String(balance), status });
   return addr;
 }
 
-/** A wallet that gives, receives and owns: the named one, a new one, or the logged-in user's. */
+/** A wallet that sends, receives and owns: from the options, new, or the logged-in user's. */
 export function wallet(service: Service): Promise<string> {
   return service.once('wallet', async () => {
     const { wallet: named, userToken } = service.options;
@@ -62,7 +62,7 @@ export async function balanceOf(service: Service, addr: string): Promise<bigint>
   return dataOf(await accountBy(service, addr)).integer('amt_token');
 }
 
-/** The balance once it is what is expected, or the last one when it never was. */
+/** The balance once it has the expected value, or the last one read before the deadline. */
 export async function balanceAfter(service: Service, addr: string, expected: bigint) {
   let last = 0n;
   await until(
@@ -89,10 +89,10 @@ export async function completeToken(
 }
 
 /**
- * The record of a token when the chain has settled what was last asked for.
+ * The record of a token once the chain has settled the last write.
  * @param hash of the last write, since a read may lag behind it
  */
-export async function settled(service: Service, id: bigint, hash?: string): Promise<Place> {
+export async function settled(service: Service, id: bigint, hash?: string): Promise<JsonField> {
   const record = await until(
     async () => {
       const reply = await readToken(service, id);
@@ -104,7 +104,7 @@ export async function settled(service: Service, id: bigint, hash?: string): Prom
     { deadlineMs: service.options.patienceMs ?? CHAIN_MS },
   );
   if (!record) throw new NotChecked('the chain did not settle a write in time');
-  insist(record.integer('status') === 1n, `the write failed on the chain: ${record.told}`);
+  ensure(record.integer('status') === 1n, `the write failed on the chain: ${record.summary}`);
   return record;
 }
 

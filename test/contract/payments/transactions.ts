@@ -1,17 +1,17 @@
 /** Section 4.3: give, receive-from and transfer. */
-import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from './endpoints.ts';
-import { operator, paymentText, reason, unit } from './named.ts';
+import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from '../client/endpoints.ts';
+import { operator, paymentText, reason, unit } from '../client/parameters.ts';
+import type { Service } from '../client/service.ts';
+import { payments } from '../client/shared-replies.ts';
 import {
   balanceAfter,
   balanceOf,
   freshWallet,
   otherWallet,
-  strangeAddress,
+  unknownAddress,
   wallet,
-} from './objects.ts';
-import type { Service } from './service.ts';
-import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
-import { payments } from './stories.ts';
+} from '../client/test-data.ts';
+import { ensure, equal, NotChecked, type Statement, statement } from '../statement.ts';
 
 const KINDS: PaymentKind[] = ['give', 'receive-from', 'transfer'];
 
@@ -28,7 +28,7 @@ const FIELDS = (kind: PaymentKind) => [
   'reasonType',
 ];
 
-/** A body that moves one token from a wallet that has enough, where such a wallet can be made. */
+/** A valid body that moves one unit. */
 export async function body(service: Service, kind: PaymentKind): Promise<Record<string, unknown>> {
   const rich = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
   const addresses = ADDRESSES[kind].map((name) => [name, rich] as const);
@@ -46,7 +46,7 @@ const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
   ...ADDRESSES[kind].flatMap((field) =>
     [41, 43].map((length) =>
       statement('4.3', `${kind}: ${field} of length ${length} is refused`, async (service) => {
-        const wrong = strangeAddress().padEnd(43, '0').slice(0, length);
+        const wrong = unknownAddress().padEnd(43, '0').slice(0, length);
         const changed = { ...(await body(service, kind)), [field]: wrong };
         refusedPayment(await pay(service, kind, changed), '997', '399', '398');
       }),
@@ -73,50 +73,50 @@ const MOVES: Statement[] = [
       unit: one,
       wallet: [before = 0n, after = 0n],
     } = await payments(service);
-    same('what the recipient got', after - before, 2n * one);
+    equal('the increase of the recipient', after - before, 2n * one);
   }),
   statement('4.3', 'transfer takes the amount from the sender', async (service) => {
     const {
       unit: one,
       wallet: [, before = 0n, after = 0n],
     } = await payments(service);
-    same('what the sender lost', before - after, one);
+    equal('the decrease of the sender', before - after, one);
   }),
   statement('4.3', 'transfer adds the amount to the recipient', async (service) => {
     const {
       unit: one,
       other: [before = 0n, after = 0n],
     } = await payments(service);
-    same('what the recipient got', after - before, one);
+    equal('the increase of the recipient', after - before, one);
   }),
   statement('4.3', 'receive-from takes the amount from the user', async (service) => {
     const {
       unit: one,
       other: [, before = 0n, after = 0n],
     } = await payments(service);
-    same('what the user lost', before - after, one);
+    equal('the decrease of the user', before - after, one);
   }),
   statement('4.3', 'give: the operator wallet of the path pays', async (service) => {
     const toAddr = await freshWallet(service);
     const number = await operator(service);
     const before = await operatorBalance(service, number);
     dataOf(await pay(service, 'give', { toAddr, amount: 5 }));
-    same('what the operator lost', before - (await operatorBalance(service, number)), 5n);
+    equal('the decrease of the operator', before - (await operatorBalance(service, number)), 5n);
   }),
   statement('4.3', 'receive-from: deducted tokens go to an operator wallet', async (service) => {
     const fromAddr = await freshWallet(service, 9n);
     const before = await operatorBalance(service);
     dataOf(await pay(service, 'receive-from', { fromAddr, amount: 9 }));
-    same('what the operators got', (await operatorBalance(service)) - before, 9n);
+    equal('the increase of the operators', (await operatorBalance(service)) - before, 9n);
   }),
   ...(['receive-from', 'transfer'] as const).map((kind) =>
-    statement('4.3', `${kind}: feeAmount is an integer that is taken`, async (service) => {
+    statement('4.3', `${kind}: feeAmount is an integer that is accepted`, async (service) => {
       const proper = await body(service, kind);
       const from = String(proper.fromAddr);
       if (!service.controlled) throw new NotChecked('needs --control');
       dataOf(await pay(service, kind, { ...proper, amount: 10, feeAmount: 2 }));
       const left = await balanceOf(service, from);
-      insist(left === 88n || left === 90n, `100 less 10 and a fee of 2 leaves ${left}`);
+      ensure(left === 88n || left === 90n, `100 less 10 and a fee of 2 leaves ${left}`);
     }),
   ),
   statement('4.3', 'amount beyond 2^53 is moved digit by digit', async (service) => {
@@ -124,10 +124,10 @@ const MOVES: Statement[] = [
     const toAddr = await freshWallet(service);
     const text = paymentText(service, { toAddr }, amount);
     dataOf(await pay(service, 'give', text));
-    same('amt_token', await balanceAfter(service, toAddr, amount), amount);
+    equal('amt_token', await balanceAfter(service, toAddr, amount), amount);
     const back = paymentText(service, { fromAddr: toAddr }, amount);
     dataOf(await pay(service, 'receive-from', back));
-    same('amt_token', await balanceAfter(service, toAddr, 0n), 0n);
+    equal('amt_token', await balanceAfter(service, toAddr, 0n), 0n);
   }),
   statement(
     '4.3',
@@ -137,21 +137,21 @@ const MOVES: Statement[] = [
       const json = { toAddr, amount: unit(service), reasonType: reason(service) };
       const path = '/v1/app/token/operations/987654321/give';
       const reply = await service.send('tx', 'POST', path, { json });
-      insist(reply.top.at('error').present, `an error should be answered; it was ${reply.told}`);
+      ensure(reply.top.at('error').present, `an error should be answered; it was ${reply.summary}`);
     },
   ),
   ...KINDS.map((kind) =>
     statement('4.3', `${kind} is a POST: GET is no endpoint`, async (service) => {
       const reply = await service.send('tx', 'GET', await paymentPath(service, kind));
       const success = reply.status === 200 && reply.top.at('data').present;
-      insist(!success, `GET should not be answered with success; it was ${reply.told}`);
+      ensure(!success, `GET should not be answered with success; it was ${reply.summary}`);
     }),
   ),
 ];
 
 export const TRANSACTIONS: Statement[] = [...REQUIRED, ...MOVES];
 
-/** The balance of one operator wallet, or of all together. */
+/** The balance of one operator wallet, or the sum of all. */
 async function operatorBalance(service: Service, number?: string): Promise<bigint> {
   const { operators } = await service.control.state();
   const counted = operators.filter((each) => number === undefined || each.operation_no === number);

@@ -1,12 +1,12 @@
 /**
- * The service under test: three addresses, the tokens, and what was named on the command line. It
- * sends what a statement wants sent, byte for byte, and never repeats a request by itself.
+ * The service under test: its addresses, access tokens and options. It sends requests unchanged and
+ * never repeats one.
  */
 import { Agent, request } from 'undici';
+import { NotChecked } from '../statement.ts';
 import { type Control, makeControl } from './control.ts';
 import { logIn, type UserTokens } from './login.ts';
 import { type Reply, replyOf } from './reply.ts';
-import { NotChecked } from './statement.ts';
 
 export interface ServiceOptions {
   base: string;
@@ -14,7 +14,7 @@ export interface ServiceOptions {
   tx: string;
   clientId?: string | undefined;
   clientSecret?: string | undefined;
-  /** A gateway's own key, sent beside the service's tokens. */
+  /** A gateway's key, sent in addition to the service's tokens. */
   key?: string | undefined;
   contract?: string | undefined;
   operator?: string | undefined;
@@ -25,17 +25,17 @@ export interface ServiceOptions {
   redirectUri?: string | undefined;
   /** The reasonType of transactions; allowed values are not shown. */
   reason?: string | undefined;
-  /** How many service tokens a transaction moves; 1 when it is not named. */
+  /** How many service tokens a transaction moves; 1 by default. */
   amount?: string | undefined;
   control?: string | undefined;
-  /** How long what was written may take to show in reads, in milliseconds. */
+  /** How long reads may lag behind writes, in milliseconds. */
   patienceMs?: number | undefined;
 }
 
 export type Host = 'base' | 'auth' | 'tx';
 
-/** Whose credentials a request carries; `app` is HTTP Basic with id and secret of the client. */
-export type As = 'client' | 'user' | 'app' | 'nobody' | { bearer: string } | { basic: string };
+/** The credentials of a request; `app` is HTTP Basic with the client's id and secret. */
+export type As = 'client' | 'user' | 'app' | 'anonymous' | { bearer: string } | { basic: string };
 
 export interface Sending {
   as?: As;
@@ -48,24 +48,23 @@ export interface Sending {
 
 export interface Service {
   options: ServiceOptions;
-  /** The path is below the host's address. A request that gets no answer throws. */
+  /** Throws when there is no response. */
   send(host: Host, method: string, path: string, sending?: Sending): Promise<Reply>;
   clientToken(): Promise<string>;
   /** Tokens of a logged-in end user. */
   user(): Promise<UserTokens>;
-  /** What has to be made only once, by its name. */
+  /** Runs `make` only once per name. */
   once<T>(name: string, make: () => Promise<T>): Promise<T>;
   /** @throws NotChecked when there is no control surface */
   readonly control: Control;
   readonly controlled: boolean;
-  /** Lets the service's clock go on; tokens that were cached are obtained anew. */
+  /** Moves the service's clock; cached tokens are obtained again. */
   passTime(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
 const REQUEST_MS = 8_000;
 
-/** A service at these addresses. Nothing is sent before a statement asks. */
 export function makeService(options: ServiceOptions): Service {
   const agent = new Agent({ headersTimeout: REQUEST_MS, bodyTimeout: REQUEST_MS });
   const made = new Map<string, Promise<unknown>>();
@@ -85,9 +84,9 @@ export function makeService(options: ServiceOptions): Service {
       });
       return replyOf(answer.statusCode, answer.headers, await answer.body.text());
     },
-    clientToken: () => kept(tokens, 'client', () => obtainClientToken(service)),
-    user: () => kept(tokens, 'user', () => obtainUser(service)),
-    once: (name, make) => kept(made, name, make),
+    clientToken: () => cached(tokens, 'client', () => obtainClientToken(service)),
+    user: () => cached(tokens, 'user', () => obtainUser(service)),
+    once: (name, make) => cached(made, name, make),
     controlled: control !== undefined,
     get control() {
       if (!control) throw new NotChecked('needs --control');
@@ -102,7 +101,7 @@ export function makeService(options: ServiceOptions): Service {
   return service;
 }
 
-function kept<T>(
+function cached<T>(
   map: Map<string, Promise<unknown>>,
   name: string,
   make: () => Promise<T>,
@@ -120,13 +119,13 @@ async function headersOf(service: Service, host: Host, sending: Sending) {
     ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
     ...(json !== undefined ? { 'content-type': 'application/json' } : {}),
     ...(authorization === undefined ? {} : { authorization }),
-    ...(key !== undefined && host !== 'auth' && as !== 'nobody' ? { 'tallyhook-key': key } : {}),
+    ...(key !== undefined && host !== 'auth' && as !== 'anonymous' ? { 'tallyhook-key': key } : {}),
     ...sending.headers,
   };
 }
 
 async function authorizationOf(service: Service, as: As): Promise<string | undefined> {
-  if (as === 'nobody') return undefined;
+  if (as === 'anonymous') return undefined;
   if (as === 'client') return `Bearer ${await service.clientToken()}`;
   if (as === 'user') return `Bearer ${(await service.user()).access}`;
   if (as === 'app') return `Basic ${basicOf(clientOf(service))}`;
@@ -138,7 +137,7 @@ export interface Client {
   secret: string;
 }
 
-/** @throws NotChecked when the client was not named */
+/** @throws NotChecked when the options have no client */
 export function clientOf({ options }: Service): Client {
   const { clientId: id, clientSecret: secret } = options;
   if (id === undefined || secret === undefined) {
@@ -154,7 +153,7 @@ export function basicOf({ id, secret }: Client): string {
 
 async function obtainClientToken(service: Service): Promise<string> {
   const { clientId, key } = service.options;
-  // A gateway manages a client token for whoever has its key.
+  // A gateway uses its managed client token for requests with its key.
   if (clientId === undefined && key !== undefined) return key;
   const form = { grant_type: 'client_credentials' };
   const reply = await service.send('auth', 'POST', '/v1/oauth/token', { form });

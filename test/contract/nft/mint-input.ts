@@ -1,14 +1,21 @@
-/** Section 2.2 and the limits of section 8 on it: what may be minted, and what may not. */
-import { dataOf, mint, mintSequential, readToken, refusedNft, setExtraData } from './endpoints.ts';
-import { completeToken, newTokenId, TOKEN_URI, userToken, wallet } from './objects.ts';
-import type { Reply } from './reply.ts';
-import type { Service } from './service.ts';
-import { type Statement, same, statement } from './statement.ts';
+/** Section 2.2 and its limits in section 8: valid and invalid input of mints. */
+import {
+  dataOf,
+  mint,
+  mintSequential,
+  readToken,
+  refusedNft,
+  setExtraData,
+} from '../client/endpoints.ts';
+import type { Reply } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { completeToken, newTokenId, TOKEN_URI, userToken, wallet } from '../client/test-data.ts';
+import { equal, type Statement, statement } from '../statement.ts';
 
 type Fields = Record<string, string | undefined>;
 type Mint = 'mint' | 'mint-sequential';
 
-/** Sends a proper mint with some fields changed; undefined leaves a field out. */
+/** Sends a valid mint with changed fields; undefined removes a field. */
 export async function mintWith(service: Service, kind: Mint, changes: Fields): Promise<Reply> {
   const proper: Fields = {
     toAddr: await wallet(service),
@@ -22,7 +29,7 @@ export async function mintWith(service: Service, kind: Mint, changes: Fields): P
   return kind === 'mint' ? mint(service, form) : mintSequential(service, form);
 }
 
-/** JSON text of exactly so many characters. */
+/** JSON text of that many characters. */
 export const jsonOf = (length: number) => `{"a":"${'x'.repeat(length - 8)}"}`;
 
 const BOTH: Mint[] = ['mint', 'mint-sequential'];
@@ -49,7 +56,7 @@ export const MINT_INPUT: Statement[] = [
   statement('2.2', 'toAddr is the wallet that owns the new token', async (service) => {
     const to = await wallet(service);
     const record = dataOf(await readToken(service, await completeToken(service, { to })));
-    same('token_owner', record.text('token_owner').toLowerCase(), to.toLowerCase());
+    equal('token_owner', record.text('token_owner').toLowerCase(), to.toLowerCase());
   }),
   ...['abc', '1.5', ''].flatMap((tokenId) =>
     refused('2.2', `tokenId is an integer: "${tokenId}" is refused`, { tokenId }, ['mint']),
@@ -57,12 +64,12 @@ export const MINT_INPUT: Statement[] = [
   statement('2.2', 'tokenId is the id of the minted token', async (service) => {
     const id = newTokenId();
     await completeToken(service, { id });
-    same('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
+    equal('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
   }),
   statement('2.2', 'tokenURI arrives as it was sent in the form', async (service) => {
     const uri = 'https://example.com/ä?a=1+2&b=%20c d#é';
     const id = await completeToken(service, { uri });
-    same('token_uri', dataOf(await readToken(service, id)).text('token_uri'), uri);
+    equal('token_uri', dataOf(await readToken(service, id)).text('token_uri'), uri);
   }),
   ...taken('2.2', 'metaData and extraData are optional', {}),
   ...refused('2.2', 'metaData is a string containing JSON: other text is refused', {
@@ -82,14 +89,14 @@ export const MINT_INPUT: Statement[] = [
   statement('8', 'metaData of max length 1000 is read back whole', async (service) => {
     const id = await completeToken(service, { metaData: jsonOf(1000) });
     const text = dataOf(await readToken(service, id)).text('token_metadata');
-    same('token_metadata', text, jsonOf(1000));
+    equal('token_metadata', text, jsonOf(1000));
   }),
   statement('8', 'extraData of max length 500 is read back whole', async (service) => {
     const id = await completeToken(service, { extraData: jsonOf(500) });
     const text = dataOf(await readToken(service, id)).text('token_extradata');
-    same('token_extradata', text, jsonOf(500));
+    equal('token_extradata', text, jsonOf(500));
   }),
-  statement('8', 'extraData has max length 500 in set-extra-data, too', async (service) => {
+  statement('8', 'extraData has max length 500 in set-extra-data', async (service) => {
     const id = await userToken(service);
     refusedNft(await setExtraData(service, id, { extraData: jsonOf(501) }), 400n);
     dataOf(await setExtraData(service, id, { extraData: jsonOf(500) }));

@@ -1,11 +1,11 @@
 /** Sections 2.7, 4.4 row 6 and the maintenance states of section 3. */
-import { checkToken, dataOf, listTokens, maintenance, obtain } from './endpoints.ts';
-import type { Place } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, type Statement, same, statement } from './statement.ts';
+import { checkToken, dataOf, listTokens, maintenance, obtain } from '../client/endpoints.ts';
+import type { JsonField } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { ensure, equal, type Statement, statement } from '../statement.ts';
 
 const TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/;
-const MESSAGE = 'we change the pipes';
+const MESSAGE = 'Database upgrade';
 
 const ANNOUNCED = {
   state: 'announced',
@@ -15,21 +15,21 @@ const ANNOUNCED = {
 };
 const BEGUN = { state: 'on', duration_ms: 600_000, message: MESSAGE };
 
-async function record(service: Service): Promise<Place> {
+async function record(service: Service): Promise<JsonField> {
   return dataOf(await maintenance(service));
 }
 
 const during = (service: Service, change: object, work: () => Promise<void>) =>
   service.control.withMaintenance(change, work);
 
-function time(place: Place, name: string): void {
+function time(place: JsonField, name: string): void {
   const text = place.text(name);
-  insist(TIME.test(text), `${name} should be written yyyy-MM-dd HH:mm:ss and is "${text}"`);
+  ensure(TIME.test(text), `${name} should be written yyyy-MM-dd HH:mm:ss and is "${text}"`);
 }
 
-function nullOr(place: Place, name: string, check: () => void): void {
+function nullOr(place: JsonField, name: string, check: () => void): void {
   const member = place.at(name);
-  insist(member.present, `${name} should be there, null or not; seen: ${place.told}`);
+  ensure(member.present, `${name} should be present, null or not; received: ${place.summary}`);
   if (!member.isNull) check();
 }
 
@@ -37,7 +37,7 @@ const RECORD: Statement[] = [
   statement('2.7', 'status is a string: READY, ACTIVE or INACTIVE', async (service) => {
     const place = await record(service);
     const known = ['READY', 'ACTIVE', 'INACTIVE'].includes(place.text('status'));
-    insist(known, `status should be READY, ACTIVE or INACTIVE; seen: ${place.told}`);
+    ensure(known, `status should be READY, ACTIVE or INACTIVE; seen: ${place.summary}`);
   }),
   ...['start', 'end'].flatMap((name) => [
     statement('2.7', `${name} may be null`, async (service) => {
@@ -54,32 +54,32 @@ const RECORD: Statement[] = [
   }),
   statement('2.7', 'message is a string', (service) =>
     during(service, ANNOUNCED, async () => {
-      same('message', (await record(service)).text('message'), MESSAGE);
+      equal('message', (await record(service)).text('message'), MESSAGE);
     }),
   ),
   statement('2.7', 'Null start, end and message appear with ACTIVE', async (service) => {
     const place = await record(service);
     if (place.text('status') !== 'ACTIVE') return;
     for (const name of ['start', 'end', 'message']) {
-      insist(place.at(name).isNull, `${name} should be null with ACTIVE; seen: ${place.told}`);
+      ensure(place.at(name).isNull, `${name} should be null with ACTIVE; seen: ${place.summary}`);
     }
   }),
   statement('2.7', 'READY means maintenance is announced and not yet begun', (service) =>
     during(service, ANNOUNCED, async () => {
-      same('status', (await record(service)).text('status'), 'READY');
+      equal('status', (await record(service)).text('status'), 'READY');
       dataOf(await listTokens(service));
     }),
   ),
   statement('2.7', 'INACTIVE means the service is currently down for maintenance', (service) =>
     during(service, BEGUN, async () => {
-      same('status', (await record(service)).text('status'), 'INACTIVE');
-      same('the HTTP code of a read', (await listTokens(service)).status, 503);
+      equal('status', (await record(service)).text('status'), 'INACTIVE');
+      equal('the HTTP code of a read', (await listTokens(service)).status, 503);
     }),
   ),
   statement('2.7', 'ACTIVE means normal operation', async (service) => {
     const { controlled } = service;
     const place = await record(service);
-    if (controlled) same('status', place.text('status'), 'ACTIVE');
+    if (controlled) equal('status', place.text('status'), 'ACTIVE');
     if (place.text('status') === 'ACTIVE') dataOf(await listTokens(service));
   }),
 ];
@@ -87,12 +87,12 @@ const RECORD: Statement[] = [
 const STATES: Statement[] = [
   statement('3', 'Maintenance status has the state READY', (service) =>
     during(service, ANNOUNCED, async () =>
-      same('status', (await record(service)).text('status'), 'READY'),
+      equal('status', (await record(service)).text('status'), 'READY'),
     ),
   ),
   statement('3', 'Maintenance status has the state INACTIVE', (service) =>
     during(service, BEGUN, async () =>
-      same('status', (await record(service)).text('status'), 'INACTIVE'),
+      equal('status', (await record(service)).text('status'), 'INACTIVE'),
     ),
   ),
   statement(
@@ -100,14 +100,14 @@ const STATES: Statement[] = [
     'Maintenance status has the state ACTIVE, also after one ended',
     async (service) => {
       await during(service, BEGUN, async () => {});
-      same('status', (await record(service)).text('status'), 'ACTIVE');
+      equal('status', (await record(service)).text('status'), 'ACTIVE');
     },
   ),
 ];
 
 const ENDPOINT: Statement[] = [
   statement('4.4', 'GET /v1/system/maintenance answers without credentials', async (service) => {
-    same('the HTTP code', (await maintenance(service)).status, 200);
+    equal('the HTTP code', (await maintenance(service)).status, 200);
   }),
   statement('4.4', 'The maintenance answer is {status: integer, data: record}', async (service) => {
     const { top } = await maintenance(service);
@@ -117,20 +117,20 @@ const ENDPOINT: Statement[] = [
   statement('4.4', 'The maintenance status can be read during maintenance', (service) =>
     during(service, BEGUN, async () => {
       const reply = await maintenance(service);
-      same('the HTTP code', reply.status, 200);
+      equal('the HTTP code', reply.status, 200);
       time(reply.top.object('data'), 'start');
     }),
   ),
   statement('7.3', 'HTTP 503: system under maintenance (token)', (service) =>
     during(service, BEGUN, async () => {
       const reply = await obtain(service, { grant_type: 'client_credentials' });
-      same('the HTTP code', reply.status, 503);
+      equal('the HTTP code', reply.status, 503);
     }),
   ),
   statement('7.3', 'HTTP 503: system under maintenance (check_token)', async (service) => {
     const token = await service.clientToken();
     await during(service, BEGUN, async () =>
-      same('the HTTP code', (await checkToken(service, token)).status, 503),
+      equal('the HTTP code', (await checkToken(service, token)).status, 503),
     );
   }),
 ];

@@ -1,10 +1,10 @@
 /**
- * The operator's hand, where the service under test is a sandbox: states that no request of the
- * interface can bring about. What is changed for a while is restored.
+ * The control surface of a sandbox under test, for states that no request of the interface can set.
+ * Temporary changes are restored.
  */
 import { type Agent, request } from 'undici';
 
-/** What a control surface says of its world, as far as it is used here; numbers are texts. */
+/** The part of the state that the suite uses; whole numbers are decimal text. */
 export interface ControlState {
   now: number;
   switches: Record<string, unknown>;
@@ -18,12 +18,12 @@ export interface Control {
   state(): Promise<ControlState>;
   setWallet(addr: string, change: { amt_token?: string; status?: number }): Promise<void>;
   setToken(contract: bigint, token: bigint, change: object): Promise<void>;
-  /** Lets the next write to the chain fail. */
+  /** Makes the next chain write fail. */
   failNext(): Promise<void>;
-  /** Answers the number of a new member without a wallet. */
+  /** Returns the number of a new member without a wallet. */
   addMember(nickname: string): Promise<string>;
   moveClock(ms: number): Promise<void>;
-  /** The next request that holds the text meets the fault; then it is forgotten. */
+  /** The next request that contains the text meets the fault. */
   withFault<T>(fault: object, contains: string, work: () => Promise<T>): Promise<T>;
   withSwitches<T>(switches: object, work: () => Promise<T>): Promise<T>;
   withMaintenance<T>(change: object, work: () => Promise<T>): Promise<T>;

@@ -1,6 +1,5 @@
-/** Section 4.1, rows 1 to 5, and what section 1 says of writes. */
-
-import { until } from '../harness/until.ts';
+/** Section 4.1, rows 1 to 5, and section 1 on writes. */
+import { until } from '../../harness/until.ts';
 import {
   burn,
   dataOf,
@@ -10,23 +9,23 @@ import {
   refusedNft,
   setExtraData,
   transferFrom,
-} from './endpoints.ts';
-import { mintWith } from './mint-input.ts';
-import { contract } from './named.ts';
+} from '../client/endpoints.ts';
+import { contract } from '../client/parameters.ts';
+import type { Service } from '../client/service.ts';
+import { type EndpointName, EXTRA, META, sharedReply } from '../client/shared-replies.ts';
 import {
   completeToken,
   settled,
-  strangeAddress,
   TOKEN_URI,
+  unknownAddress,
   userAddr,
   userToken,
   wallet,
-} from './objects.ts';
-import type { Service } from './service.ts';
-import { insist, NotHeld, type Statement, same, statement } from './statement.ts';
-import { type Deed, done, EXTRA, META } from './stories.ts';
+} from '../client/test-data.ts';
+import { ensure, equal, NotHeld, type Statement, statement } from '../statement.ts';
+import { mintWith } from './mint-input.ts';
 
-const WRITES: Deed[] = [
+const WRITES: EndpointName[] = [
   'NFT mint',
   'NFT mint-sequential',
   'NFT burn',
@@ -35,15 +34,16 @@ const WRITES: Deed[] = [
 ];
 
 const HASHES: Statement[] = [
-  ...WRITES.map((deed) =>
-    statement('4.1', `${deed} answers tx_hash of 66 characters`, async (service) => {
-      dataOf(await done(service, deed)).text('tx_hash', 66);
+  ...WRITES.map((endpoint) =>
+    statement('4.1', `${endpoint} answers tx_hash of 66 characters`, async (service) => {
+      dataOf(await sharedReply(service, endpoint)).text('tx_hash', 66);
     }),
   ),
   statement('1', 'Every write returns a transaction hash of its own', async (service) => {
     const hashes = new Set<string>();
-    for (const deed of WRITES) hashes.add(dataOf(await done(service, deed)).text('tx_hash'));
-    same('the count of different hashes', hashes.size, WRITES.length);
+    for (const endpoint of WRITES)
+      hashes.add(dataOf(await sharedReply(service, endpoint)).text('tx_hash'));
+    equal('the count of different hashes', hashes.size, WRITES.length);
   }),
 ];
 
@@ -63,21 +63,21 @@ const MINTS: Statement[] = [
   }),
   statement('4.1', 'mint-sequential: tokenId is an integer, assigned automatically', async (s) => {
     const { id } = await sequential(s);
-    insist(id >= 0n, `tokenId should be the id of a token and is ${id}`);
+    ensure(id >= 0n, `tokenId should be the id of a token and is ${id}`);
   }),
   statement('4.1', 'mint-sequential assigns another tokenId each time', async (service) => {
     const form = { toAddr: await wallet(service), tokenURI: TOKEN_URI };
     const one = dataOf(await mintSequential(service, form)).integer('tokenId');
     const two = dataOf(await mintSequential(service, form)).integer('tokenId');
-    insist(one !== two, `two tokens should have two ids, and both have ${one}`);
+    ensure(one !== two, `two tokens should have two ids, and both have ${one}`);
   }),
   statement('4.1', 'mint-sequential mints the token with the assigned id', async (service) => {
     const { id, toAddr } = await sequential(service);
     const record = await settled(service, id);
-    same('token_id', record.integer('token_id'), id);
-    same('token_owner', record.text('token_owner').toLowerCase(), toAddr.toLowerCase());
-    same('token_metadata', record.text('token_metadata'), META);
-    same('token_extradata', record.text('token_extradata'), EXTRA);
+    equal('token_id', record.integer('token_id'), id);
+    equal('token_owner', record.text('token_owner').toLowerCase(), toAddr.toLowerCase());
+    equal('token_metadata', record.text('token_metadata'), META);
+    equal('token_extradata', record.text('token_extradata'), EXTRA);
   }),
 ];
 
@@ -97,7 +97,7 @@ const OTHERS: Statement[] = [
   statement('4.1', 'burn: tokenId is an integer', async (service) =>
     refusedNft(await burn(service, { tokenId: 'seven' }), 400n),
   ),
-  statement('4.1', 'burn takes the token away from its owner', async (service) => {
+  statement('4.1', 'burn removes the token from its owner', async (service) => {
     const id = await completeToken(service);
     dataOf(await burn(service, { tokenId: String(id) }));
     const ownerAddr = await wallet(service);
@@ -121,7 +121,7 @@ const OTHERS: Statement[] = [
     const reply = await setExtraData(service, id, { extraData: '{"a":"ä + b & c"}' });
     const hash = dataOf(reply).text('tx_hash');
     const text = (await settled(service, id, hash)).text('token_extradata');
-    same('token_extradata', text, '{"a":"ä + b & c"}');
+    equal('token_extradata', text, '{"a":"ä + b & c"}');
   }),
   statement('4.1', 'set-extra-data: extraData is a JSON string', async (service) => {
     const id = await userToken(service);
@@ -138,14 +138,14 @@ const OTHERS: Statement[] = [
     refusedNft(await transferFrom(service, form), 400n);
   }),
   statement('4.1', 'transfer-from: fromAddr is the current owner', async (service) => {
-    const form = { ...(await transferForm(service)), fromAddr: strangeAddress() };
+    const form = { ...(await transferForm(service)), fromAddr: unknownAddress() };
     refusedNft(await transferFrom(service, form), 400n, 401n, 422n);
   }),
   statement('4.1', 'transfer-from: toAddr is the new owner', async (service) => {
     const form = await transferForm(service);
     const hash = dataOf(await transferFrom(service, form)).text('tx_hash');
     const record = await settled(service, BigInt(form.tokenId), hash);
-    same('token_owner', record.text('token_owner').toLowerCase(), form.toAddr.toLowerCase());
+    equal('token_owner', record.text('token_owner').toLowerCase(), form.toAddr.toLowerCase());
   }),
   statement('4.1', 'contractId is an integer path parameter', async (service) => {
     const reply = await service.send('base', 'GET', '/v1/chain/erc721/seven/tokens');
@@ -153,7 +153,7 @@ const OTHERS: Statement[] = [
   }),
   statement('4.1', 'The contract is the one of the path', async (service) => {
     const id = await completeToken(service);
-    same('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
+    equal('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
     const path = `/v1/chain/erc721/${2n ** 40n}/tokens/${id}`;
     refusedNft(await service.send('base', 'GET', path), 400n, 401n, 404n, 422n);
   }),

@@ -7,24 +7,24 @@ import {
   refusedNft,
   setExtraData,
   transferFrom,
-} from './endpoints.ts';
-import { mintWith } from './mint-input.ts';
-import { contract } from './named.ts';
+} from '../client/endpoints.ts';
+import { contract } from '../client/parameters.ts';
+import type { Reply } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { sample } from '../client/shared-replies.ts';
 import {
   newTokenId,
   nonce,
-  strangeAddress,
   TOKEN_URI,
+  unknownAddress,
   userAddr,
   userToken,
   wallet,
-} from './objects.ts';
-import type { Reply } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, type Statement, same, statement } from './statement.ts';
-import { sample } from './stories.ts';
+} from '../client/test-data.ts';
+import { ensure, equal, type Statement, statement } from '../statement.ts';
+import { mintWith } from './mint-input.ts';
 
-/** Ways to each status that any caller can go. */
+/** Requests that lead to each status. */
 const WAYS: [status: bigint, title: string, go: (service: Service) => Promise<Reply>][] = [
   [
     400n,
@@ -87,9 +87,9 @@ const WAYS: [status: bigint, title: string, go: (service: Service) => Promise<Re
   ],
 ];
 
-/** A read that meets the fault, and no other request does. */
+/** A read that meets the fault; no other request meets it. */
 export function faultyRead(service: Service, fault: object): Promise<Reply> {
-  const ownerAddr = strangeAddress();
+  const ownerAddr = unknownAddress();
   const { control } = service;
   return control.withFault(fault, ownerAddr, () => listTokens(service, { ownerAddr }));
 }
@@ -113,10 +113,18 @@ const FORCED: Statement[] = [
   ]),
   ...[403, 405, 410, 502, 504].flatMap((status) => [
     statement('7.1', `${status} is returned as the HTTP code itself (read)`, async (service) =>
-      same('the HTTP code', (await faultyRead(service, { kind: 'status', status })).status, status),
+      equal(
+        'the HTTP code',
+        (await faultyRead(service, { kind: 'status', status })).status,
+        status,
+      ),
     ),
     statement('7.1', `${status} is returned as the HTTP code itself (write)`, async (service) =>
-      same('the HTTP code', (await faultyMint(service, { kind: 'status', status })).status, status),
+      equal(
+        'the HTTP code',
+        (await faultyMint(service, { kind: 'status', status })).status,
+        status,
+      ),
     ),
   ]),
 ];
@@ -129,14 +137,14 @@ const SHAPE: Statement[] = [
     (await wrong(service)).top.list('error');
   }),
   ...['message', 'field', 'validation'].map((name) =>
-    statement('7.1', `${name} of each complaint is a string`, async (service) => {
-      for (const complaint of (await wrong(service)).top.list('error')) complaint.text(name);
+    statement('7.1', `${name} of each error is a string`, async (service) => {
+      for (const each of (await wrong(service)).top.list('error')) each.text(name);
     }),
   ),
-  statement('7.1', 'A complaint names the field that is wrong', async (service) => {
+  statement('7.1', 'An error names the field that is wrong', async (service) => {
     const reply = await wrong(service);
-    const fields = reply.top.list('error').map((complaint) => complaint.text('field'));
-    insist(fields.includes('toAddr'), `toAddr should be named; seen: ${reply.told}`);
+    const fields = reply.top.list('error').map((each) => each.text('field'));
+    ensure(fields.includes('toAddr'), `toAddr should be named; received: ${reply.summary}`);
   }),
 ];
 
@@ -153,13 +161,16 @@ const MAINTENANCE: Statement[] = [
   ['write', (service: Service) => mintWith(service, 'mint', {})] as const,
 ].map(([name, go]) =>
   statement('7.1', `HTTP 503 says that the service is under maintenance (${name})`, async (s) => {
-    // What the request needs is obtained before the service is down.
+    // Obtained before maintenance starts.
     await wallet(s);
     await s.clientToken();
     await s.control.withMaintenance(BEGUN, async () => {
       const reply = await go(s);
-      same(`the HTTP code of ${reply.told}`, reply.status, 503);
-      insist(/maintenance/i.test(reply.text), `the body should say so: ${reply.told}`);
+      equal(`the HTTP code of ${reply.summary}`, reply.status, 503);
+      ensure(
+        /maintenance/i.test(reply.text),
+        `the body should mention maintenance: ${reply.summary}`,
+      );
     });
   }),
 );

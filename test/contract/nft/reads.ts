@@ -1,18 +1,18 @@
 /** Section 4.1, rows 6 and 7: the list with its filters and pages, and the single read. */
-import { dataOf, listTokens, mint, readToken, refusedNft } from './endpoints.ts';
-import { contract } from './named.ts';
-import { completeToken, freshWallet, newTokenId, TOKEN_URI, wallet } from './objects.ts';
-import type { Place } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
-import { sample } from './stories.ts';
+import { dataOf, listTokens, mint, readToken, refusedNft } from '../client/endpoints.ts';
+import { contract } from '../client/parameters.ts';
+import type { JsonField } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { sample } from '../client/shared-replies.ts';
+import { completeToken, freshWallet, newTokenId, TOKEN_URI, wallet } from '../client/test-data.ts';
+import { ensure, equal, NotChecked, type Statement, statement } from '../statement.ts';
 
-/** Pages of one owner that are read at most. */
+/** The most pages of one owner that are read. */
 const PAGES_MAX = 60n;
 
-const lower = (place: Place, name: string) => place.text(name).toLowerCase();
+const lower = (place: JsonField, name: string) => place.text(name).toLowerCase();
 
-async function rows(service: Service, query: Record<string, string>): Promise<Place[]> {
+async function rows(service: Service, query: Record<string, string>): Promise<JsonField[]> {
   return dataOf(await listTokens(service, { perPage: '100', ...query })).list('data');
 }
 
@@ -36,8 +36,8 @@ const SHAPE: Statement[] = [
   statement('4.1', 'list: total is the number of tokens found', async (service) => {
     const ownerAddr = await threeTokens(service);
     const total = dataOf(await listTokens(service, { ownerAddr })).integer('total');
-    same('total', total, BigInt((await everyId(service, ownerAddr, '2')).length));
-    insist(!service.controlled || total === 3n, `total should be 3 and is ${total}`);
+    equal('total', total, BigInt((await everyId(service, ownerAddr, '2')).length));
+    ensure(!service.controlled || total === 3n, `total should be 3 and is ${total}`);
   }),
 ];
 
@@ -47,67 +47,71 @@ const FILTERS: Statement[] = [
     const data = dataOf(await listTokens(service, { ownerAddr: owner, perPage: '100' }));
     const found = data.list('data');
     const isWhole = data.integer('total') === BigInt(found.length);
-    for (const row of found) same('token_owner', lower(row, 'token_owner'), owner.toLowerCase());
+    for (const row of found) equal('token_owner', lower(row, 'token_owner'), owner.toLowerCase());
     const has = found.some((row) => row.integer('token_id') === id) || !isWhole;
-    insist(has, `the list of ${owner} should hold its token ${id}`);
+    ensure(has, `the list of ${owner} should hold its token ${id}`);
   }),
   statement('4.1', 'list: creatorAddr restricts to tokens of that creator', async (service) => {
     const creatorAddr = (await sample(service)).single.text('token_creator', 42);
     const found = await rows(service, { creatorAddr });
-    insist(found.length > 0, `the list of the creator ${creatorAddr} should not be empty`);
+    ensure(found.length > 0, `the list of the creator ${creatorAddr} should not be empty`);
     for (const row of found) {
-      same('token_creator', lower(row, 'token_creator'), creatorAddr.toLowerCase());
+      equal('token_creator', lower(row, 'token_creator'), creatorAddr.toLowerCase());
     }
   }),
   ...['ownerAddr', 'creatorAddr'].map((name) =>
-    statement('4.1', `list: ${name} of nobody finds nothing`, async (service) => {
+    statement('4.1', `list: an ${name} without tokens finds nothing`, async (service) => {
       await sample(service);
       const query = { [name]: `0x${'1'.repeat(39)}e` };
-      same('total', dataOf(await listTokens(service, query)).integer('total'), 0n);
+      equal('total', dataOf(await listTokens(service, query)).integer('total'), 0n);
     }),
   ),
   statement('4.1', 'list: isLocked=true restricts to locked tokens', async (service) => {
     const { locked, owner } = await lockedToken(service);
     const found = await rows(service, { ownerAddr: owner, isLocked: 'true' });
-    for (const row of found) same('token_is_locked', row.integer('token_is_locked'), 1n);
+    for (const row of found) equal('token_is_locked', row.integer('token_is_locked'), 1n);
     const has = found.some((row) => row.integer('token_id') === locked);
-    insist(has, `the locked tokens should hold token ${locked}`);
+    ensure(has, `the locked tokens should hold token ${locked}`);
   }),
   statement('4.1', 'list: isLocked=false restricts to unlocked tokens', async (service) => {
     const ownerAddr = (await sample(service)).owner;
     const found = await rows(service, { ownerAddr, isLocked: 'false' });
-    insist(found.length > 0, 'the unlocked tokens should hold the one that was minted');
-    for (const row of found) same('token_is_locked', row.integer('token_is_locked'), 0n);
+    ensure(found.length > 0, 'the unlocked tokens should hold the one that was minted');
+    for (const row of found) equal('token_is_locked', row.integer('token_is_locked'), 0n);
   }),
   statement('4.1', 'list: valid=true restricts to tokens not being processed', (service) =>
     service.control.withSwitches({ settle_median_ms: 600_000 }, async () => {
       const toAddr = await freshWallet(service);
       const id = newTokenId();
       dataOf(await mint(service, { toAddr, tokenId: String(id), tokenURI: TOKEN_URI }));
-      same(
-        'found with valid',
+      equal(
+        'the count with valid=true',
         (await ids(service, { ownerAddr: toAddr, valid: 'true' })).length,
         0,
       );
-      same('found without', (await ids(service, { ownerAddr: toAddr })).includes(id), true);
+      equal(
+        'the list without valid has the token',
+        (await ids(service, { ownerAddr: toAddr })).includes(id),
+        true,
+      );
     }),
   ),
   statement('4.1', 'list: valid=true holds tokens that are complete', async (service) => {
     const { owner } = await sample(service);
     const found = await rows(service, { ownerAddr: owner, valid: 'true' });
-    insist(found.length > 0, 'a complete token should be among the valid ones');
+    ensure(found.length > 0, 'a complete token should be among the valid ones');
     for (const row of found) {
       const being = [0n, 2n].includes(row.integer('status'));
-      insist(!being, `a token that is being processed is listed as valid: ${row.told}`);
+      ensure(!being, `a token that is being processed is listed as valid: ${row.summary}`);
     }
   }),
   ...['isLocked', 'valid'].map((name) =>
-    statement('4.1', `list: ${name} is a boolean: another word is refused`, async (service) =>
+    statement('4.1', `list: ${name} is a boolean: other text is refused`, async (service) =>
       refusedNft(await listTokens(service, { [name]: 'perhaps' }), 400n),
     ),
   ),
   ...['page', 'perPage'].map((name) =>
-    statement('4.1', `list: ${name} is an integer: another word is refused`, async (service) =>
+    statement('4.1', `list: ${name} is an integer: other text is refused`, async (service) =>
       refusedNft(await listTokens(service, { [name]: 'many' }), 400n),
     ),
   ),
@@ -117,14 +121,14 @@ const PAGES: Statement[] = [
   statement('4.1', 'list: page is the current page', async (service) => {
     const ownerAddr = await threeTokens(service);
     const data = dataOf(await listTokens(service, { ownerAddr, page: '2', perPage: '1' }));
-    same('page', data.integer('page'), 2n);
+    equal('page', data.integer('page'), 2n);
   }),
   statement('4.1', 'list: perPage is the most that one page holds', async (service) => {
     const ownerAddr = await threeTokens(service);
     const data = dataOf(await listTokens(service, { ownerAddr, perPage: '2' }));
     const perPage = data.integer('perPage');
     const count = BigInt(data.list('data').length);
-    insist(count <= perPage, `a page of ${perPage} should not hold ${count} tokens`);
+    ensure(count <= perPage, `a page of ${perPage} should not hold ${count} tokens`);
   }),
   statement('4.1', 'list: lastPage is the last page that holds tokens', async (service) => {
     const ownerAddr = await threeTokens(service);
@@ -132,14 +136,14 @@ const PAGES: Statement[] = [
     const last = dataOf(await listTokens(service, query)).integer('lastPage');
     const at = async (page: bigint) =>
       dataOf(await listTokens(service, { ...query, page: String(page) })).list('data').length;
-    insist((await at(last)) > 0, `page ${last}, the last one, should not be empty`);
-    same('tokens after the last page', await at(last + 1n), 0);
+    ensure((await at(last)) > 0, `page ${last}, the last one, should not be empty`);
+    equal('tokens after the last page', await at(last + 1n), 0);
   }),
   statement('4.1', 'list: the pages together hold every token once', async (service) => {
     const ownerAddr = await threeTokens(service);
     const seen = await everyId(service, ownerAddr, '1');
-    same('the count of different tokens', new Set(seen).size, seen.length);
-    same('the count of tokens', seen.length, (await everyId(service, ownerAddr, '2')).length);
+    equal('the count of different tokens', new Set(seen).size, seen.length);
+    equal('the count of tokens', seen.length, (await everyId(service, ownerAddr, '2')).length);
   }),
 ];
 
@@ -158,7 +162,7 @@ async function everyId(service: Service, ownerAddr: string, perPage: string): Pr
 const SINGLE: Statement[] = [
   statement('4.1', 'read answers one NFT token record', async (service) => {
     const { single, id } = await sample(service);
-    same('token_id', single.integer('token_id'), id);
+    equal('token_id', single.integer('token_id'), id);
   }),
   statement('4.1', 'read: tokenId is an integer', async (service) =>
     refusedNft(await readToken(service, 'seven'), 400n, 404n),
@@ -168,14 +172,14 @@ const SINGLE: Statement[] = [
     const row = listed.find((each) => each.integer('token_id') === id);
     if (!row) return;
     for (const name of ['token_owner', 'token_uri', 'token_metadata', 'last_tx_hash']) {
-      same(name, row.text(name), single.text(name));
+      equal(name, row.text(name), single.text(name));
     }
   }),
 ];
 
 export const NFT_READS: Statement[] = [...SHAPE, ...FILTERS, ...PAGES, ...SINGLE];
 
-/** The owner of three tokens; a new wallet owns no other. */
+/** The owner of three tokens, a new wallet if possible. */
 function threeTokens(service: Service): Promise<string> {
   return service.once('three tokens', async () => {
     const to = await (service.controlled ? freshWallet(service) : wallet(service));

@@ -1,9 +1,9 @@
 /** Sections 2.5 and 2.6: the access token record of each grant, and the token check record. */
-import { checkToken, obtain } from './endpoints.ts';
-import type { Place } from './reply.ts';
-import { clientOf, type Service } from './service.ts';
-import { insist, type Statement, same, statement } from './statement.ts';
-import { type Grant, granted } from './stories.ts';
+import { checkToken, obtain } from '../client/endpoints.ts';
+import type { JsonField } from '../client/reply.ts';
+import { clientOf, type Service } from '../client/service.ts';
+import { type Grant, granted } from '../client/shared-replies.ts';
+import { ensure, equal, type Statement, statement } from '../statement.ts';
 
 const TYPES = { string: 'a string', integer: 'an integer', boolean: 'a boolean' };
 const GRANTS: Grant[] = ['client_credentials', 'authorization_code', 'refresh_token'];
@@ -20,8 +20,8 @@ const FIELDS: [name: string, type: 'string' | 'integer', presentFor: Grant[]][] 
   ['nickname', 'string', USER_GRANTS],
 ];
 
-/** The record of a user token's check; the token is one that was just obtained. */
-async function userCheck(service: Service): Promise<Place> {
+/** The token check record of a user token. */
+async function userCheck(service: Service): Promise<JsonField> {
   const { access } = await service.user();
   return (await checkToken(service, access)).record;
 }
@@ -37,7 +37,7 @@ const CHECKED: [name: string, type: 'string' | 'integer' | 'boolean'][] = [
   ['client_id', 'string'],
 ];
 
-function typed(record: Place, name: string, type: 'string' | 'integer' | 'boolean'): void {
+function typed(record: JsonField, name: string, type: 'string' | 'integer' | 'boolean'): void {
   if (type === 'string') record.text(name);
   else if (type === 'integer') record.integer(name);
   else record.flag(name);
@@ -46,27 +46,27 @@ function typed(record: Place, name: string, type: 'string' | 'integer' | 'boolea
 const VALUES: Statement[] = [
   statement('2.6', 'active is true for a valid token', async (service) => {
     const token = await service.clientToken();
-    same('active', (await checkToken(service, token)).record.flag('active'), true);
+    equal('active', (await checkToken(service, token)).record.flag('active'), true);
   }),
   statement('2.6', 'client_id is the client that the token was issued to', async (service) => {
     const { record } = await checkToken(service, await service.clientToken());
-    same('client_id', record.text('client_id'), clientOf(service).id);
+    equal('client_id', record.text('client_id'), clientOf(service).id);
   }),
   statement('2.6', 'app_no is the app number of the token record', async (service) => {
     const { record } = await granted(service, 'client_credentials');
     const checked = await checkToken(service, record.text('access_token'));
-    same('app_no', checked.record.integer('app_no'), record.integer('app_no'));
+    equal('app_no', checked.record.integer('app_no'), record.integer('app_no'));
   }),
   statement('2.6', 'member_no and nickname are those of the token record', async (service) => {
     const { record } = await granted(service, 'refresh_token');
     const checked = (await checkToken(service, record.text('access_token'))).record;
-    same('member_no', checked.integer('member_no'), record.integer('member_no'));
-    same('nickname', checked.text('nickname'), record.text('nickname'));
+    equal('member_no', checked.integer('member_no'), record.integer('member_no'));
+    equal('nickname', checked.text('nickname'), record.text('nickname'));
   }),
   statement('2.6', 'exp is the same whenever one token is checked', async (service) => {
     const token = await service.clientToken();
     const [one, two] = [await checkToken(service, token), await checkToken(service, token)];
-    same('exp', two.record.integer('exp'), one.record.integer('exp'));
+    equal('exp', two.record.integer('exp'), one.record.integer('exp'));
   }),
 ];
 
@@ -87,6 +87,9 @@ export const TOKEN_GRANTS: Statement[] = [
   statement('2.5', 'An access token that is issued works at once', async (service) => {
     const { record } = await obtain(service, { grant_type: 'client_credentials' });
     const checked = await checkToken(service, record.text('access_token'));
-    insist(checked.record.flag('active'), `a new token should be active; seen: ${checked.told}`);
+    ensure(
+      checked.record.flag('active'),
+      `a new token should be active; received: ${checked.summary}`,
+    );
   }),
 ];

@@ -1,8 +1,8 @@
-/** What requests name: the contract, the operator wallet and the reason of transactions. */
-import type { Service } from './service.ts';
-import { NotChecked } from './statement.ts';
+/** The contract, operator wallet, reason and amount that requests use. */
 
-/** The reasonType of every transaction; a run may name the one that its service allows. */
+import { NotChecked } from '../statement.ts';
+import type { Service } from './service.ts';
+
 export const reason = ({ options }: Service) => options.reason ?? 'contract';
 
 export async function contract(service: Service): Promise<bigint> {
@@ -25,13 +25,10 @@ export async function operator(service: Service): Promise<string> {
   return rich.operation_no;
 }
 
-/** What a transaction moves, in service tokens; the minimum of a service is not shown. */
+/** The service tokens that a transaction moves; the minimum of a service is not shown. */
 export const unit = ({ options }: Service) => Number(options.amount ?? 1);
 
-/**
- * The text of a payment's body with the amount as it is written here, for numbers that no
- * JavaScript number holds.
- */
+/** A payment's body with the amount as literal text, for numbers beyond JavaScript's range. */
 export function paymentText(service: Service, fields: object, amount: bigint | string): string {
   const rest = JSON.stringify({ ...fields, feeAmount: 0, reasonType: reason(service) });
   return `{"amount":${amount},${rest.slice(1)}`;

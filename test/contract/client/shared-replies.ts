@@ -1,7 +1,9 @@
 /**
- * What is done once and then looked at by many statements: a token with its record, one success of
- * every endpoint, payments that end where they began.
+ * Requests that are sent once and checked by many statements: a token with its record, one success
+ * of every endpoint, payments that restore the balances.
  */
+
+import { ensure, NotChecked } from '../statement.ts';
 import {
   accountBy,
   burn,
@@ -17,7 +19,9 @@ import {
   transferFrom,
 } from './endpoints.ts';
 import { codeGrant } from './login.ts';
-import { unit } from './named.ts';
+import { unit } from './parameters.ts';
+import type { JsonField, Reply } from './reply.ts';
+import type { Service } from './service.ts';
 import {
   balanceAfter,
   balanceOf,
@@ -29,10 +33,7 @@ import {
   userAddr,
   userToken,
   wallet,
-} from './objects.ts';
-import type { Place, Reply } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, NotChecked } from './statement.ts';
+} from './test-data.ts';
 
 export const META = '{"kind":"contract","n":[1,2]}';
 export const EXTRA = '{"level":1}';
@@ -41,11 +42,11 @@ export interface Sample {
   id: bigint;
   owner: string;
   /** The record of the single read, and all records of the first page of a list. */
-  single: Place;
-  listed: Place[];
+  single: JsonField;
+  listed: JsonField[];
 }
 
-/** A complete token with data, as both reads show it. */
+/** A complete token with data, as returned by both reads. */
 export function sample(service: Service): Promise<Sample> {
   return service.once('sample', async () => {
     const owner = await wallet(service);
@@ -53,27 +54,27 @@ export function sample(service: Service): Promise<Sample> {
     const single = dataOf(await readToken(service, id));
     const query = { ownerAddr: owner, perPage: '100' };
     const listed = dataOf(await listTokens(service, query)).list('data');
-    insist(listed.length > 0, `the list of ${owner} should hold its token ${id}, and is empty`);
+    ensure(listed.length > 0, `the list of ${owner} should contain its token ${id}, and is empty`);
     return { id, owner, single, listed };
   });
 }
 
-/** A token whose id is beyond 2^53, where the service takes such ids. */
+/** A token whose id is beyond 2^53. @throws NotChecked when the service refuses such ids */
 export function hugeToken(service: Service): Promise<bigint> {
   return service.once('huge token', async () => {
     const id = 2n ** 53n + 1n + newTokenId() * 2n;
     const toAddr = await wallet(service);
     const reply = await mint(service, { toAddr, tokenId: String(id), tokenURI: TOKEN_URI });
     if (reply.top.integer('status') !== 200n) {
-      throw new NotChecked(`the service takes no token id beyond 2^53: ${reply.told}`);
+      throw new NotChecked(`the service refuses a token id beyond 2^53: ${reply.summary}`);
     }
     await settled(service, id);
     return id;
   });
 }
 
-/** The twelve endpoints that take an access token, by the words of section 5. */
-export type Deed =
+/** The twelve endpoints with an access token, as named in section 5. */
+export type EndpointName =
   | 'NFT mint'
   | 'NFT mint-sequential'
   | 'NFT burn'
@@ -92,7 +93,7 @@ const mintForm = async (service: Service) => ({
   tokenURI: TOKEN_URI,
 });
 
-const DEEDS: Record<Deed, (service: Service) => Promise<Reply>> = {
+const REQUESTS: Record<EndpointName, (service: Service) => Promise<Reply>> = {
   'NFT mint': async (service) =>
     mint(service, { ...(await mintForm(service)), tokenId: String(newTokenId()) }),
   'NFT mint-sequential': async (service) => mintSequential(service, await mintForm(service)),
@@ -113,16 +114,16 @@ const DEEDS: Record<Deed, (service: Service) => Promise<Reply>> = {
   'own wallet lookup': (service) => ownAccount(service),
 };
 
-/** The answer of an endpoint to a proper request; asked once. */
-export function done(service: Service, deed: Deed): Promise<Reply> {
-  return service.once(deed, () => DEEDS[deed](service));
+/** The response of an endpoint to a valid request, sent once. */
+export function sharedReply(service: Service, endpoint: EndpointName): Promise<Reply> {
+  return service.once(endpoint, () => REQUESTS[endpoint](service));
 }
 
 export interface Payments {
   give: Reply;
   transfer: Reply;
   deduct: Reply;
-  /** What was transferred and deducted; twice as much was given. */
+  /** The amount transferred and deducted; twice as much was given. */
   unit: bigint;
   /** Balances of the wallet and of the other: before, and after each step. */
   wallet: bigint[];
@@ -163,7 +164,7 @@ export function payments(service: Service): Promise<Payments> {
 
 export type Grant = 'client_credentials' | 'authorization_code' | 'refresh_token';
 
-/** The token record of a grant; obtained once. */
+/** The response of a grant, requested once. */
 export function granted(service: Service, grant: Grant): Promise<Reply> {
   return service.once(grant, async () => {
     if (grant === 'client_credentials') return obtain(service, { grant_type: grant });

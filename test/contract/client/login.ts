@@ -1,17 +1,18 @@
 /**
- * The authorization code flow as an end user's browser and a developer's server walk it: the login
- * page is read, its form is sent, the redirect is not followed but looked at.
+ * The authorization code flow of a browser and a developer's server: reads the login page, submits
+ * its form and exchanges the code in the redirect.
  */
+
+import { ensure, NotChecked } from '../statement.ts';
 import type { Reply } from './reply.ts';
 import { clientOf, type Service } from './service.ts';
-import { insist, NotChecked } from './statement.ts';
 
 export interface UserTokens {
   access: string;
   refresh: string | undefined;
 }
 
-/** A registered address. @throws NotChecked when none is known */
+/** A registered redirect URI. @throws NotChecked when none is known */
 export async function redirectUri(service: Service): Promise<string> {
   const { redirectUri: named } = service.options;
   if (named !== undefined) return named;
@@ -21,7 +22,7 @@ export async function redirectUri(service: Service): Promise<string> {
   return first;
 }
 
-/** The query of a proper authorize request. */
+/** The query of a valid authorize request. */
 export async function authorizeQuery(service: Service, state?: string) {
   return {
     response_type: 'code',
@@ -31,17 +32,16 @@ export async function authorizeQuery(service: Service, state?: string) {
   };
 }
 
-/** GET authorize, as a browser without credentials. */
 export function authorize(service: Service, query: Record<string, string>): Promise<Reply> {
-  return service.send('auth', 'GET', '/v1/oauth/authorize', { as: 'nobody', query });
+  return service.send('auth', 'GET', '/v1/oauth/authorize', { as: 'anonymous', query });
 }
 
-/** The member of this run; a sandbox gets one of its own, who has no wallet yet. */
+/** A new member of the sandbox, without a wallet. */
 export function ownMember(service: Service): Promise<string> {
   return service.once('member', () => service.control.addMember('Contract'));
 }
 
-/** What the browser gets for logging in on the page: the redirect. */
+/** Submits the login page; the response is the redirect. */
 export async function submitLogin(
   service: Service,
   state?: string,
@@ -50,36 +50,35 @@ export async function submitLogin(
   const member_no = member ?? (await ownMember(service));
   const page = await authorize(service, await authorizeQuery(service, state));
   const action = /<form[^>]*\baction="([^"]*)"/.exec(page.text)?.[1];
-  insist(action !== undefined, `authorize should show a login form; it answered ${page.told}`);
+  ensure(action !== undefined, `authorize should show a login form; it answered ${page.summary}`);
   const hidden = [...page.text.matchAll(/<input\b[^>]*>/g)].map(
     ([tag]) => [attribute(tag, 'name'), attribute(tag, 'value')] as const,
   );
   const path = new URL(unescaped(action), 'http://host.invalid/v1/oauth/authorize').pathname;
   const form = { ...Object.fromEntries(hidden), member_no };
-  return service.send('auth', 'POST', path, { as: 'nobody', form });
+  return service.send('auth', 'POST', path, { as: 'anonymous', form });
 }
 
-/** The parameters that come back to the registered address. */
-export async function comeBack(service: Service, state?: string): Promise<URLSearchParams> {
+/** The query parameters of the redirect. */
+export async function redirectParams(service: Service, state?: string): Promise<URLSearchParams> {
   return paramsOf(await submitLogin(service, state));
 }
 
-/** @throws NotHeld when the answer is no redirect */
 export function paramsOf(reply: Reply): URLSearchParams {
   return locationOf(reply).searchParams;
 }
 
-/** @throws NotHeld when the answer is no redirect */
-export function locationOf({ status, headers, told }: Reply): URL {
+/** @throws NotHeld when the response is not a redirect */
+export function locationOf({ status, headers, summary }: Reply): URL {
   const { location } = headers;
-  insist(
+  ensure(
     status >= 300 && status < 400 && typeof location === 'string' && URL.canParse(location),
-    `the login should be answered by a redirect with a location; it was answered ${told}`,
+    `the login should be answered by a redirect with a location; it was answered ${summary}`,
   );
   return new URL(location);
 }
 
-/** Exchanges a code that is obtained for it. */
+/** Logs in and exchanges the code. */
 export async function codeGrant(service: Service, member?: string): Promise<Reply> {
   const code = paramsOf(await submitLogin(service, undefined, member)).get('code') ?? '';
   const form = { grant_type: 'authorization_code', code, redirect_uri: await redirectUri(service) };

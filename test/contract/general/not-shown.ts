@@ -1,5 +1,5 @@
-/** What the interface says that nobody can see from outside, and what it says it does not show. */
-import { type Statement, untestable } from './statement.ts';
+/** Statements without a check: not visible to a client, or marked as not shown by the interface. */
+import { type Statement, untestable } from '../statement.ts';
 
 const NOT_SHOWN = 'not shown by the interface';
 const OUTSIDE = 'happens outside of the service';

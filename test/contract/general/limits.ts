@@ -7,14 +7,14 @@ import {
   refusedNft,
   refusedPayment,
   transferFrom,
-} from './endpoints.ts';
-import { mintWith } from './mint-input.ts';
-import { paymentText, unit } from './named.ts';
-import { strangeAddress, userAddr, userToken, wallet } from './objects.ts';
-import type { Reply } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, type Statement, same, statement } from './statement.ts';
-import { done, sample } from './stories.ts';
+} from '../client/endpoints.ts';
+import { paymentText, unit } from '../client/parameters.ts';
+import type { Reply } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { sample, sharedReply } from '../client/shared-replies.ts';
+import { unknownAddress, userAddr, userToken, wallet } from '../client/test-data.ts';
+import { mintWith } from '../nft/mint-input.ts';
+import { ensure, equal, type Statement, statement } from '../statement.ts';
 
 type Send = (service: Service, addr: string) => Promise<Reply>;
 
@@ -56,7 +56,7 @@ const APP_FIELDS: [name: string, send: Send][] = [
 const LENGTHS: Statement[] = [
   ...NFT_FIELDS.map(([name, send]) =>
     statement('8', `${name} has length 42: shorter and longer ones are refused`, async (s) => {
-      // An empty filter may count as one that is absent.
+      // An empty filter may count as an absent one.
       const filter = name === 'ownerAddr' || name === 'creatorAddr';
       for (const addr of filter ? WRONG.slice(1) : WRONG) refusedNft(await send(s, addr), 400n);
     }),
@@ -68,8 +68,8 @@ const LENGTHS: Statement[] = [
   ),
   ...['own wallet lookup', 'account by addr'].map((name) =>
     statement('8', `token_addr has length 42 (${name})`, async (service) => {
-      const deed = name === 'account by addr' ? name : 'own wallet lookup';
-      dataOf(await done(service, deed)).text('token_addr', 42);
+      const endpoint = name === 'account by addr' ? name : 'own wallet lookup';
+      dataOf(await sharedReply(service, endpoint)).text('token_addr', 42);
     }),
   ),
   ...(
@@ -80,9 +80,9 @@ const LENGTHS: Statement[] = [
       'NFT set-extra-data',
       'NFT transfer-from',
     ] as const
-  ).map((deed) =>
-    statement('8', `tx_hash has length 66 (${deed})`, async (service) => {
-      dataOf(await done(service, deed)).text('tx_hash', 66);
+  ).map((endpoint) =>
+    statement('8', `tx_hash has length 66 (${endpoint})`, async (service) => {
+      dataOf(await sharedReply(service, endpoint)).text('tx_hash', 66);
     }),
   ),
   statement('8', 'last_tx_hash has length 66', async (service) => {
@@ -113,17 +113,17 @@ const GENERAL: Statement[] = [
     dataOf(await accountBy(service, await wallet(service))).text('token_addr', 42);
   }),
   statement('1', 'A chain transaction hash is a string of exactly 66 characters', async (s) => {
-    dataOf(await done(s, 'NFT mint')).text('tx_hash', 66);
+    dataOf(await sharedReply(s, 'NFT mint')).text('tx_hash', 66);
     (await sample(s)).single.text('last_tx_hash', 66);
   }),
   statement('9', 'Every endpoint path begins with /v1/', async (service) => {
-    const addr = strangeAddress();
+    const addr = unknownAddress();
     for (const prefix of ['', '/v2']) {
       const path = `${prefix}/app/token/account`;
       const reply = await service.send('base', 'GET', path, { query: { addr } });
-      insist(reply.status !== 200 || !reply.top.at('data').present, `${path} is an endpoint`);
+      ensure(reply.status !== 200 || !reply.top.at('data').present, `${path} is an endpoint`);
     }
-    same('the HTTP code of a page', (await listTokens(service)).status, 200);
+    equal('the HTTP code of a page', (await listTokens(service)).status, 200);
   }),
 ];
 

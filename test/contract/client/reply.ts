@@ -1,8 +1,8 @@
 /**
- * An answer as it was written: numbers keep their digits, so that `1`, `1.0` and `"1"` differ, and
- * an integer beyond 2^53 stays what it is.
+ * A response parsed without loss: numbers keep their spelling, so that `1`, `1.0` and `"1"` differ
+ * and integers beyond 2^53 are exact.
  */
-import { NotHeld } from './statement.ts';
+import { NotHeld } from '../statement.ts';
 
 /** Node 24 hands the source text of a number to the reviver; TypeScript's library does not yet. */
 const exact = JSON as unknown as {
@@ -12,7 +12,7 @@ const exact = JSON as unknown as {
   ): Written;
 };
 
-/** A number of JSON text, by its spelling. */
+/** A JSON number by its spelling. */
 export class WrittenNumber {
   readonly source: string;
   constructor(source: string) {
@@ -34,24 +34,22 @@ export interface Reply {
   text: string;
   /** Undefined when the text is not JSON. */
   body: Written | undefined;
-  /** The body, as a place whose members can be asked for. */
-  top: Place;
+  top: JsonField;
   /**
-   * The record of an authorization answer: the body itself, or its data where the service puts its
-   * success envelope around records as well; the interface can be read in both ways.
+   * The record of an authorization response: the body, or its data where the service wraps records
+   * in the success envelope. The interface allows both.
    */
-  record: Place;
-  /** The answer in one line, without secrets, for sentences. */
-  told: string;
+  record: JsonField;
+  /** The response in one line without secrets, for messages. */
+  summary: string;
 }
 
-/** Makes a reply of what came over the connection. */
 export function replyOf(status: number, headers: Reply['headers'], text: string): Reply {
   const body = parsed(text);
-  const told = `HTTP ${status} ${masked(text).slice(0, 400)}`;
-  const top = new Place(body, 'the body', told);
+  const summary = `HTTP ${status} ${masked(text).slice(0, 400)}`;
+  const top = new JsonField(body, 'the body', summary);
   const record = top.at('data').isObject ? top.at('data') : top;
-  return { status, headers, text, body, told, top, record };
+  return { status, headers, text, body, summary, top, record };
 }
 
 function parsed(text: string): Written | undefined {
@@ -68,23 +66,27 @@ function masked(text: string): string {
   return text.replace(/("(?:access|refresh)_token"\s*:\s*")[^"]*/g, '$1…').replace(/\s+/g, ' ');
 }
 
-/** A value within an answer. What it is asked for it is, or the statement does not hold. */
-export class Place {
+/** A value in a response. Reading it as another type throws NotHeld. */
+export class JsonField {
   readonly #value: Written | undefined;
-  readonly #way: string;
-  readonly told: string;
+  readonly #path: string;
+  readonly summary: string;
 
-  constructor(value: Written | undefined, way: string, told: string) {
+  constructor(value: Written | undefined, path: string, summary: string) {
     this.#value = value;
-    this.#way = way;
-    this.told = told;
+    this.#path = path;
+    this.summary = summary;
   }
 
-  /** The member of that name, whether it is there or not. */
-  at(name: string): Place {
+  /** The member with that name, present or not. */
+  at(name: string): JsonField {
     const members = isObject(this.#value) ? this.#value : {};
     const value = Object.hasOwn(members, name) ? members[name] : undefined;
-    return new Place(value, this.#way === 'the body' ? name : `${this.#way}.${name}`, this.told);
+    return new JsonField(
+      value,
+      this.#path === 'the body' ? name : `${this.#path}.${name}`,
+      this.summary,
+    );
   }
 
   get present(): boolean {
@@ -121,25 +123,26 @@ export class Place {
     throw place.#is('a boolean');
   }
 
-  object(name: string): Place {
+  object(name: string): JsonField {
     const place = this.at(name);
     if (isObject(place.#value)) return place;
     throw place.#is('an object');
   }
 
-  list(name: string): Place[] {
+  list(name: string): JsonField[] {
     const place = this.at(name);
-    const { told } = this;
+    const { summary } = this;
     if (!Array.isArray(place.#value)) throw place.#is('an array');
-    return place.#value.map((value, n) => new Place(value, `${place.#way}[${n}]`, told));
+    return place.#value.map((value, n) => new JsonField(value, `${place.#path}[${n}]`, summary));
   }
 
-  /** What the interface expects at this place, against what is there. */
   #is(expected: string): NotHeld {
     const value = this.#value;
     const seen = value instanceof WrittenNumber ? value.source : JSON.stringify(value);
     const is = value === undefined ? 'is missing' : `is ${masked(seen ?? '').slice(0, 120)}`;
-    return new NotHeld(`${this.#way} should be ${expected} and ${is}; the answer: ${this.told}`);
+    return new NotHeld(
+      `${this.#path} should be ${expected} and ${is}; the response: ${this.summary}`,
+    );
   }
 }
 

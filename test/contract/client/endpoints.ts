@@ -1,8 +1,9 @@
-/** One function for each row of sections 4.1 to 4.4, and the refusals of their families. */
-import { contract, operator, reason } from './named.ts';
+/** One function for each endpoint of sections 4.1 to 4.4, and checks of their error shapes. */
+
+import { ensure, equal } from '../statement.ts';
+import { contract, operator, reason } from './parameters.ts';
 import type { Reply } from './reply.ts';
 import type { As, Service } from './service.ts';
-import { insist, same } from './statement.ts';
 
 type Fields = Record<string, string>;
 
@@ -48,7 +49,7 @@ export async function paymentPath(service: Service, kind: PaymentKind): Promise<
   return `/v1/app/token/operations/${below}`;
 }
 
-/** Sends a text as it is; of a value, members that are undefined are left out, as JSON does. */
+/** Sends a payment. Text is sent unchanged; an object gets defaults, and undefined removes a field. */
 export async function pay(
   service: Service,
   kind: PaymentKind,
@@ -68,39 +69,39 @@ export const checkToken = (service: Service, token: string, as: As = 'app') =>
   service.send('auth', 'GET', '/v1/oauth/check_token', { query: { token }, as });
 
 export const maintenance = (service: Service) =>
-  service.send('auth', 'GET', '/v1/system/maintenance', { as: 'nobody' });
+  service.send('auth', 'GET', '/v1/system/maintenance', { as: 'anonymous' });
 
-/** The success envelope of base and transaction endpoints. @returns its data */
+/** The data in the success envelope of base and transaction endpoints. */
 export function dataOf(reply: Reply) {
-  same(`the HTTP code of ${reply.told}`, reply.status, 200);
-  same(`status in ${reply.told}`, reply.top.integer('status'), 200n);
+  equal(`the HTTP code of ${reply.summary}`, reply.status, 200);
+  equal(`status in ${reply.summary}`, reply.top.integer('status'), 200n);
   return reply.top.object('data');
 }
 
 /** An error of section 7.1: HTTP 200, one of these statuses in the body. */
 export function refusedNft(reply: Reply, ...statuses: bigint[]): void {
-  same(`the HTTP code of ${reply.told}`, reply.status, 200);
+  equal(`the HTTP code of ${reply.summary}`, reply.status, 200);
   const status = reply.top.integer('status');
-  insist(
+  ensure(
     statuses.includes(status),
-    `it should be refused with body status ${statuses.join(' or ')}; it was answered ${reply.told}`,
+    `it should be refused with body status ${statuses.join(' or ')}; it was answered ${reply.summary}`,
   );
-  insist(reply.top.list('error').length > 0, `error should name a complaint: ${reply.told}`);
+  ensure(reply.top.list('error').length > 0, `error should not be empty: ${reply.summary}`);
 }
 
 /** An error of section 7.2 with one of these codes. @returns its message */
 export function refusedPayment(reply: Reply, ...codes: string[]): string {
   reply.top.text('status');
   const error = reply.top.object('error');
-  insist(
+  ensure(
     codes.includes(error.text('code')),
-    `it should be refused with code ${codes.join(' or ')}; it was answered ${reply.told}`,
+    `it should be refused with code ${codes.join(' or ')}; it was answered ${reply.summary}`,
   );
   return error.text('message');
 }
 
 /** An error of section 7.3: HTTP 400 with that detail. */
 export function refusedAuthorization(reply: Reply, detail: string): void {
-  same(`the HTTP code of ${reply.told}`, reply.status, 400);
-  same(`error.detail in ${reply.told}`, reply.top.object('error').text('detail'), detail);
+  equal(`the HTTP code of ${reply.summary}`, reply.status, 400);
+  equal(`error.detail in ${reply.summary}`, reply.top.object('error').text('detail'), detail);
 }

@@ -1,10 +1,17 @@
 /** Section 7.2: errors of the account and transaction endpoints. */
-import { accountBy, pay, refusedPayment } from './endpoints.ts';
-import { paymentText, reason, unit } from './named.ts';
-import { balanceOf, freshWallet, nonce, otherWallet, strangeAddress, wallet } from './objects.ts';
-import type { Reply } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, NotChecked, type Statement, same, statement } from './statement.ts';
+import { accountBy, pay, refusedPayment } from '../client/endpoints.ts';
+import { paymentText, reason, unit } from '../client/parameters.ts';
+import type { Reply } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import {
+  balanceOf,
+  freshWallet,
+  nonce,
+  otherWallet,
+  unknownAddress,
+  wallet,
+} from '../client/test-data.ts';
+import { ensure, equal, NotChecked, type Statement, statement } from '../statement.ts';
 
 const CODES: [status: string, code: string, condition: string][] = [
   ['500', '999', 'unidentified error'],
@@ -27,9 +34,9 @@ const CODES: [status: string, code: string, condition: string][] = [
   ['406', '294', 'received amount after fee would be fractional'],
 ];
 
-/** An account read, and a give, that meet an error; no other request does. */
+/** An account read that meets a scripted error; no other request meets it. */
 function faultyAccount(service: Service, code: string): Promise<Reply> {
-  const addr = strangeAddress();
+  const addr = unknownAddress();
   const fault = { kind: 'error', code };
   return service.control.withFault(fault, addr, () => accountBy(service, addr));
 }
@@ -42,7 +49,7 @@ async function faultyGive(service: Service, code: string): Promise<Reply> {
 }
 
 function shaped(reply: Reply, status: string, code: string): void {
-  same(`status of ${reply.told}`, reply.top.text('status'), status);
+  equal(`status of ${reply.summary}`, reply.top.text('status'), status);
   refusedPayment(reply, code);
 }
 
@@ -62,35 +69,35 @@ async function transfer(service: Service, balance: bigint, amount: number, feeAm
   return pay(service, 'transfer', { fromAddr, toAddr, amount, feeAmount });
 }
 
-/** A transfer of the whole balance with a fee. @throws NotChecked where the amount bears the fee */
+/** A transfer of a whole balance plus a fee. @throws NotChecked where the fee is deducted */
 async function feeTooHigh(service: Service): Promise<Reply> {
   const reply = await transfer(service, 50n, 50, 7);
   if (reply.status === 200 && reply.top.at('data').present) {
-    throw new NotChecked('the fee is deducted from the amount here, so that none is too high');
+    throw new NotChecked('this service deducts the fee from the amount');
   }
   return reply;
 }
 
 function mentions(message: string, figure: bigint): void {
   const digits = message.replace(/(?<=\d),(?=\d{3})/g, '');
-  insist(digits.includes(String(figure)), `the message should tell ${figure}: "${message}"`);
+  ensure(digits.includes(String(figure)), `the message should contain ${figure}: "${message}"`);
 }
 
 const CONDITIONS: Statement[] = [
-  statement('7.2', '401 is what an unknown token gets', async (service) =>
-    shaped(await accountBy(service, strangeAddress(), { bearer: nonce() }), '406', '401'),
+  statement('7.2', '401: unknown access token', async (service) =>
+    shaped(await accountBy(service, unknownAddress(), { bearer: nonce() }), '406', '401'),
   ),
-  statement('7.2', '398 is what the address of nobody gets (account)', async (service) =>
-    shaped(await accountBy(service, strangeAddress()), '406', '398'),
+  statement('7.2', '398: unknown address (account)', async (service) =>
+    shaped(await accountBy(service, unknownAddress()), '406', '398'),
   ),
-  statement('7.2', '398 is what the address of nobody gets (give)', async (service) =>
+  statement('7.2', '398: unknown address (give)', async (service) =>
     shaped(
-      await pay(service, 'give', { toAddr: strangeAddress(), amount: unit(service) }),
+      await pay(service, 'give', { toAddr: unknownAddress(), amount: unit(service) }),
       '406',
       '398',
     ),
   ),
-  statement('7.2', '397 tells the method', async (service) => {
+  statement('7.2', '397: the message contains the method', async (service) => {
     const json = {
       toAddr: await wallet(service),
       amount: unit(service),
@@ -99,10 +106,13 @@ const CONDITIONS: Statement[] = [
     const path = '/v1/app/token/operations/987654321/give';
     const reply = await service.send('tx', 'POST', path, { json });
     if (reply.top.object('error').text('code') !== '397') {
-      throw new NotChecked(`no way to 397 is known here: ${reply.told}`);
+      throw new NotChecked(`this service does not answer 397 here: ${reply.summary}`);
     }
     const message = refusedPayment(reply, '397');
-    insist(message !== '' && !message.includes(':method'), `no method is told: "${message}"`);
+    ensure(
+      message !== '' && !message.includes(':method'),
+      `the message should contain the method: "${message}"`,
+    );
   }),
   ...(
     [
@@ -110,38 +120,42 @@ const CONDITIONS: Statement[] = [
       [9, 'withdrawn'],
     ] as const
   ).flatMap(([status, name]) => [
-    statement('7.2', `199 is what a wallet that is ${name} gets as sender`, async (service) => {
+    statement('7.2', `199: the sender wallet is ${name}`, async (service) => {
       const fromAddr = await freshWallet(service, 10n, status);
       const toAddr = await freshWallet(service);
       shaped(await pay(service, 'transfer', { fromAddr, toAddr, amount: 1 }), '406', '199');
     }),
-    statement('7.2', `199 is what a wallet that is ${name} gets as recipient`, async (service) => {
+    statement('7.2', `199: the recipient wallet is ${name}`, async (service) => {
       const toAddr = await freshWallet(service, 0n, status);
       shaped(await pay(service, 'give', { toAddr, amount: 1 }), '406', '199');
     }),
   ]),
-  statement('7.2', '198 is what a balance too low gets, and tells the balance', async (service) => {
+  statement('7.2', '198: balance too low; the message contains the balance', async (service) => {
     const reply = await transfer(service, 41n, 42);
     shaped(reply, '406', '198');
     mentions(refusedPayment(reply, '198'), 41n);
   }),
-  statement('7.2', '198 is what receive-from gets above the balance', async (service) => {
+  statement('7.2', '198: receive-from above the balance', async (service) => {
     const fromAddr = await wallet(service);
     const amount = (await balanceOf(service, fromAddr)) + 1n;
     const text = paymentText(service, { fromAddr }, amount);
     shaped(await pay(service, 'receive-from', text), '406', '198');
   }),
-  statement('7.2', '196 is what a balance too low for the fee gets', async (service) =>
+  statement('7.2', '196: balance too low once the fee is included', async (service) =>
     shaped(await feeTooHigh(service), '406', '196'),
   ),
-  statement('7.2', '196 tells the user amount and the send amount', async (service) => {
-    const message = refusedPayment(await feeTooHigh(service), '196');
-    mentions(message, 50n);
-    insist(/57|50.*50/.test(message), `the message should tell the send amount: "${message}"`);
-  }),
+  statement(
+    '7.2',
+    '196: the message contains the user amount and the send amount',
+    async (service) => {
+      const message = refusedPayment(await feeTooHigh(service), '196');
+      mentions(message, 50n);
+      ensure(/57|50.*50/.test(message), `the message should contain the send amount: "${message}"`);
+    },
+  ),
   ...[0, -1].flatMap((amount) =>
     (['give', 'receive-from', 'transfer'] as const).map((kind) =>
-      statement('7.2', `299 is what an amount of ${amount} gets (${kind})`, async (service) => {
+      statement('7.2', `299: an amount of ${amount} (${kind})`, async (service) => {
         const [fromAddr, toAddr] = [await wallet(service), await otherWallet(service)];
         const parties = {
           give: { toAddr },
@@ -152,62 +166,62 @@ const CONDITIONS: Statement[] = [
       }),
     ),
   ),
-  statement('7.2', '298 is what an amount of 1.5 gets', async (service) =>
+  statement('7.2', '298: an amount of 1.5', async (service) =>
     shaped(await transfer(service, 10n, 1.5), '406', '298'),
   ),
-  statement('7.2', '297 is what an amount below the minimum gets', (service) =>
+  statement('7.2', '297: an amount below the minimum', (service) =>
     service.control.withSwitches({ transfer_min: '10' }, async () => {
       shaped(await transfer(service, 100n, 9), '406', '297');
-      same('the minimum itself', (await transfer(service, 100n, 10)).status, 200);
+      equal('the minimum itself', (await transfer(service, 100n, 10)).status, 200);
     }),
   ),
-  statement('7.2', '296 is what an amount above the maximum gets', (service) =>
+  statement('7.2', '296: an amount above the maximum', (service) =>
     service.control.withSwitches({ transfer_max: '10' }, async () => {
       shaped(await transfer(service, 100n, 11), '406', '296');
-      same('the maximum itself', (await transfer(service, 100n, 10)).status, 200);
+      equal('the maximum itself', (await transfer(service, 100n, 10)).status, 200);
     }),
   ),
-  statement('7.2', '295 is what the cumulative limit over 24 hours gives', (service) =>
+  statement('7.2', '295: the cumulative limit over 24 hours', (service) =>
     service.control.withSwitches({ oneday_limit: '10' }, async () => {
       const fromAddr = await freshWallet(service, 100n);
       const toAddr = await freshWallet(service);
       const send = (amount: number) => pay(service, 'transfer', { fromAddr, toAddr, amount });
-      same('the first transfer', (await send(6)).status, 200);
+      equal('the first transfer', (await send(6)).status, 200);
       shaped(await send(5), '406', '295');
-      same('up to the limit', (await send(4)).status, 200);
+      equal('up to the limit', (await send(4)).status, 200);
     }),
   ),
   statement('7.2', 'A refused transaction moves nothing', async (service) => {
     const fromAddr = await freshWallet(service, 41n);
     const toAddr = await freshWallet(service);
     refusedPayment(await pay(service, 'transfer', { fromAddr, toAddr, amount: 42 }), '198');
-    same('the balance of the sender', await balanceOf(service, fromAddr), 41n);
-    same('the balance of the recipient', await balanceOf(service, toAddr), 0n);
+    equal('the balance of the sender', await balanceOf(service, fromAddr), 41n);
+    equal('the balance of the recipient', await balanceOf(service, toAddr), 0n);
   }),
 ];
 
-/** A day passes here, so this stands last. */
+/** This moves the clock by a day, so it comes last. */
 export const CUMULATIVE_LIMIT: Statement[] = [
-  statement('7.2', '295 counts the last 24 hours: a day later the limit is free again', (service) =>
+  statement('7.2', '295: a transfer stops counting 24 hours later', (service) =>
     service.control.withSwitches({ oneday_limit: '10' }, async () => {
       const fromAddr = await freshWallet(service, 100n);
       const toAddr = await freshWallet(service);
       const send = () => pay(service, 'transfer', { fromAddr, toAddr, amount: 10 });
-      same('the first transfer', (await send()).status, 200);
+      equal('the first transfer', (await send()).status, 200);
       shaped(await send(), '406', '295');
       await service.passTime(86_400_000);
-      same('a transfer a day later', (await send()).status, 200);
+      equal('a transfer a day later', (await send()).status, 200);
     }),
   ),
 ];
 
 const SHAPE: Statement[] = [
   statement('7.2', 'status of an error is a string', async (service) => {
-    (await accountBy(service, strangeAddress())).top.text('status');
+    (await accountBy(service, unknownAddress())).top.text('status');
   }),
   ...['code', 'message'].map((name) =>
     statement('7.2', `error.${name} is a string`, async (service) => {
-      (await accountBy(service, strangeAddress())).top.object('error').text(name);
+      (await accountBy(service, unknownAddress())).top.object('error').text(name);
     }),
   ),
 ];

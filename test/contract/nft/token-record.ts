@@ -1,30 +1,40 @@
 /** Section 2.1: the NFT token record, field by field, in the single read and in the list. */
-import { dataOf, listTokens, readToken, setExtraData, transferFrom } from './endpoints.ts';
-import { contract } from './named.ts';
-import { completeToken, settled, TOKEN_URI, userAddr, userToken, wallet } from './objects.ts';
-import type { Place } from './reply.ts';
-import type { Service } from './service.ts';
-import { insist, type Statement, same, statement, untestable } from './statement.ts';
-import { EXTRA, hugeToken, META, sample } from './stories.ts';
+import { dataOf, listTokens, readToken, setExtraData, transferFrom } from '../client/endpoints.ts';
+import { contract } from '../client/parameters.ts';
+import type { JsonField } from '../client/reply.ts';
+import type { Service } from '../client/service.ts';
+import { EXTRA, hugeToken, META, sample } from '../client/shared-replies.ts';
+import {
+  completeToken,
+  settled,
+  TOKEN_URI,
+  userAddr,
+  userToken,
+  wallet,
+} from '../client/test-data.ts';
+import { ensure, equal, type Statement, statement, untestable } from '../statement.ts';
 
-type Field = [title: string, check: (record: Place, service: Service) => Promise<void> | void];
+type Field = [title: string, check: (record: JsonField, service: Service) => Promise<void> | void];
 
 const TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/;
 
-function oneOf(record: Place, name: string, ...allowed: bigint[]): void {
+function oneOf(record: JsonField, name: string, ...allowed: bigint[]): void {
   const value = record.integer(name);
-  insist(allowed.includes(value), `${name} should be one of ${allowed}; seen: ${record.told}`);
+  ensure(
+    allowed.includes(value),
+    `${name} should be one of ${allowed}; received: ${record.summary}`,
+  );
 }
 
-function time(record: Place, name: string): void {
+function time(record: JsonField, name: string): void {
   const text = record.text(name);
-  insist(TIME.test(text), `${name} should be written YYYY-MM-DD HH:MM:SS and is "${text}"`);
+  ensure(TIME.test(text), `${name} should be written YYYY-MM-DD HH:MM:SS and is "${text}"`);
 }
 
-/** JSON text, or nothing. */
-function jsonText(record: Place, name: string): void {
+/** JSON text or an empty text. */
+function jsonText(record: JsonField, name: string): void {
   const text = record.text(name);
-  insist(text === '' || isJson(text), `${name} should be JSON text or empty and is "${text}"`);
+  ensure(text === '' || isJson(text), `${name} should be JSON text or empty and is "${text}"`);
 }
 
 function isJson(text: string): boolean {
@@ -36,7 +46,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** JSON text without its spaces; other text as it is. */
+/** JSON text without white space; other text unchanged. */
 function plain(text: string): string {
   return isJson(text) ? JSON.stringify(JSON.parse(text)) : text;
 }
@@ -45,7 +55,7 @@ const FIELDS: Field[] = [
   [
     'contract_id is an integer, the NFT contract id',
     async (record, service) =>
-      same('contract_id', record.integer('contract_id'), await contract(service)),
+      equal('contract_id', record.integer('contract_id'), await contract(service)),
   ],
   ['token_id is an integer, the token id', (record) => void record.integer('token_id')],
   ['token_owner is a string of length 42', (record) => void record.text('token_owner', 42)],
@@ -75,30 +85,30 @@ const SHAPES = FIELDS.flatMap(([title, check]) => [
   }),
 ]);
 
-/** What a token that was minted with known values shows. */
+/** Values of a token that was minted with known input. */
 const VALUES = [
   statement('2.1', 'token_id is the id of the token that is read', async (service) => {
     const { id, single } = await sample(service);
-    same('token_id', single.integer('token_id'), id);
+    equal('token_id', single.integer('token_id'), id);
   }),
   statement('2.1', 'token_id beyond 2^53 is written digit by digit', async (service) => {
     const id = await hugeToken(service);
-    same('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
+    equal('token_id', dataOf(await readToken(service, id)).integer('token_id'), id);
   }),
   statement('2.1', 'token_owner is the wallet address of the owner', async (service) => {
     const { single, owner } = await sample(service);
-    same('token_owner', single.text('token_owner').toLowerCase(), owner.toLowerCase());
+    equal('token_owner', single.text('token_owner').toLowerCase(), owner.toLowerCase());
   }),
   statement('2.1', "token_uri is the URI of the token's metadata", async (service) => {
-    same('token_uri', (await sample(service)).single.text('token_uri'), TOKEN_URI);
+    equal('token_uri', (await sample(service)).single.text('token_uri'), TOKEN_URI);
   }),
   statement('2.1', 'token_metadata is the data given at the mint', async (service) => {
     const text = (await sample(service)).single.text('token_metadata');
-    same('token_metadata', plain(text), META);
+    equal('token_metadata', plain(text), META);
   }),
   statement('2.1', 'token_extradata is the data given at the mint', async (service) => {
     const text = (await sample(service)).single.text('token_extradata');
-    same('token_extradata', plain(text), EXTRA);
+    equal('token_extradata', plain(text), EXTRA);
   }),
   statement('2.1', 'token_metadata and token_extradata may be an empty string', async (service) => {
     const record = dataOf(await readToken(service, await plainToken(service)));
@@ -110,8 +120,8 @@ const VALUES = [
     const id = await completeToken(service, { to, metaData: META, extraData: EXTRA });
     const reply = await setExtraData(service, id, { extraData: '{"level":2}' });
     const record = await settled(service, id, dataOf(reply).text('tx_hash'));
-    same('token_extradata', plain(record.text('token_extradata')), '{"level":2}');
-    same('token_metadata', plain(record.text('token_metadata')), META);
+    equal('token_extradata', plain(record.text('token_extradata')), '{"level":2}');
+    equal('token_metadata', plain(record.text('token_metadata')), META);
   }),
   statement('2.1', 'token_creator is a wallet address that creatorAddr finds', async (service) => {
     const { id, single, owner } = await sample(service);
@@ -119,24 +129,24 @@ const VALUES = [
     const data = dataOf(await listTokens(service, { ...query, perPage: '100' }));
     const rows = data.list('data');
     const found = rows.some((row) => row.integer('token_id') === id);
-    insist(
+    ensure(
       found || data.integer('total') > BigInt(rows.length),
-      `the list of its creator should hold token ${id}; the answer is another`,
+      `the list of its creator should contain token ${id}`,
     );
   }),
   statement('2.1', 'token_created_at does not change when the owner does', async (service) => {
     const { before, after } = await moved(service);
-    same('token_created_at', after.text('token_created_at'), before.text('token_created_at'));
+    equal('token_created_at', after.text('token_created_at'), before.text('token_created_at'));
   }),
   statement('2.1', 'token_owned_at is the time of the last owner change', async (service) => {
     const { before, after } = await moved(service);
     const [old, now] = [before.text('token_owned_at'), after.text('token_owned_at')];
     const later = service.controlled ? now > old : now >= old;
-    insist(later, `token_owned_at should move on with the owner; it was ${old} and is ${now}`);
+    ensure(later, `token_owned_at should change with the owner; it was ${old} and is ${now}`);
   }),
   statement('2.1', 'last_tx_hash is the hash of the most recent write', async (service) => {
     const { after, hash } = await moved(service);
-    same('last_tx_hash', after.text('last_tx_hash', 66), hash);
+    equal('last_tx_hash', after.text('last_tx_hash', 66), hash);
   }),
 ];
 
@@ -145,7 +155,7 @@ const LOCK = [
     const id = await completeToken(service);
     await service.control.setToken(await contract(service), id, { locked: true });
     const record = dataOf(await readToken(service, id));
-    same('token_is_locked', record.integer('token_is_locked'), 1n);
+    equal('token_is_locked', record.integer('token_is_locked'), 1n);
   }),
   statement(
     '2.1',
@@ -155,12 +165,12 @@ const LOCK = [
       await service.control.setToken(await contract(service), id, { locked: true });
       const before = dataOf(await readToken(service, id)).text('token_extradata');
       const reply = await setExtraData(service, id, { extraData: '{"changed":true}' });
-      insist(
+      ensure(
         reply.status !== 200 || reply.top.integer('status') !== 200n,
-        `set-extra-data of a locked token should be refused; it was answered ${reply.told}`,
+        `set-extra-data of a locked token should be refused; it was answered ${reply.summary}`,
       );
       const after = dataOf(await readToken(service, id)).text('token_extradata');
-      same('token_extradata of a locked token', after, before);
+      equal('token_extradata of a locked token', after, before);
     },
   ),
 ];
@@ -177,12 +187,12 @@ function plainToken(service: Service): Promise<bigint> {
   return service.once('plain token', () => completeToken(service));
 }
 
-/** A token before and after it changed its owner, and the hash of that change. */
-function moved(service: Service): Promise<{ before: Place; after: Place; hash: string }> {
+/** A token before and after a transfer, and the hash of the transfer. */
+function moved(service: Service): Promise<{ before: JsonField; after: JsonField; hash: string }> {
   return service.once('moved token', async () => {
     const id = await userToken(service);
     const before = dataOf(await readToken(service, id));
-    // Two seconds of the service's clock, since its timestamps have whole seconds.
+    // Timestamps have whole seconds.
     if (service.controlled) await service.control.moveClock(2_000);
     const fields = { fromAddr: await userAddr(service), toAddr: await wallet(service) };
     const data = dataOf(await transferFrom(service, { ...fields, tokenId: String(id) }));
