@@ -29,7 +29,7 @@ export interface WebhookSettings {
   claimPerEndpointMax: number;
   /** A claim's lease is the request deadline plus this. */
   leaseMarginMs: number;
-  /** With ordering, a delivery whose next attempt is later than this no longer blocks its subject. */
+  /** With ordering, a delivery whose next attempt is further away no longer blocks its subject. */
   orderedWaitMaxMs: number;
   /** How long a rotated key keeps signing, unless the request says otherwise. */
   rotationOverlapMs: number;

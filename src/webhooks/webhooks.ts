@@ -1,7 +1,7 @@
 /**
  * Delivery of events to endpoints by Standard Webhooks. Deliveries are inserted in the producer's
- * transaction (`fanOut`) and sent by bounded passes (`runOnce`). A slow or failing receiver does not
- * delay the others, and no transaction is open during a send.
+ * transaction (`fanOut`) and sent by bounded passes (`runOnce`). A slow or failing receiver does
+ * not delay the others, and no transaction is open during a send.
  */
 import type { Db } from '../db/connect.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';

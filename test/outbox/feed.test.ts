@@ -76,7 +76,7 @@ it('An event appears once it has a number', async () => {
   expect([subjects(page.bodies), page.cursor]).toEqual([['fresh'], '8']);
 });
 
-it('A cursor before pruned events fails with cursor_expired; no cursor starts after them', async () => {
+it('A cursor before pruned events is expired; without one the feed starts after them', async () => {
   clock.set(Date.UTC(2026, 1, 10));
   for (const name of ['f1', 'f2']) await emit(name);
   await sequence(database.db);

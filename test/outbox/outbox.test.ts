@@ -164,7 +164,7 @@ it('An event is numbered after its commit, however late that is', async () => {
   expect(order).toEqual(['late:second', 'late:first']);
 });
 
-it('The events of a subject keep their order though the clock of one daemon is behind', async () => {
+it('The events of a subject keep their order if the clock of one daemon is behind', async () => {
   await numberAll(database.db);
   const ahead = openOutbox(database.db, manualClock(clock.now() + 5_000));
   const behind = openOutbox(database.db, clock);

@@ -36,7 +36,7 @@ const anyRow = fc
   })
   .map((changed) => row('ep_1', changed));
 
-it('An update changes the named columns of one row; everything else reads back as inserted', async () => {
+it('An update changes the named columns of one row; the rest reads back as inserted', async () => {
   const names = fc.subarray([
     'url',
     'eventTypes',

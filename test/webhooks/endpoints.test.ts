@@ -93,7 +93,7 @@ it('A rolled back event leaves no delivery', async () => {
   expect(await rig.deliveriesOf(endpoint.id)).toEqual([]);
 });
 
-it('hasRecentDeliveries is true after a fan-out with a subscriber, however often asked', async () => {
+it('hasRecentDeliveries stays true after a fan-out that had a subscriber', async () => {
   const daemon = rig.another();
   const ids = await rig.emit(walletEvent());
   const fanOut = () => rig.database.db.begin((tx) => daemon.fanOut(tx, rig.clock.now(), ids));
@@ -186,7 +186,7 @@ it('A disabled endpoint receives nothing until enabled, then its pending deliver
   expect(paths().filter((path) => path === '/hook').length).toBe(1);
 });
 
-it('Days of failures disable an endpoint; a success after an open breaker is announced', async () => {
+it('Days of failures disable an endpoint; a success after a pause is announced', async () => {
   const { endpoint } = await rig.subscribe();
   await rig.subscribe('/operational', { eventTypes: ['endpoint.*'] });
   const deliverFor = async (hours: number) => {

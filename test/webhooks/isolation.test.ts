@@ -62,9 +62,9 @@ it('A backlog of 20,000 does not delay the single delivery of another endpoint',
   await rig.emit(walletEvent());
   await sql`
     insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-      subject_seq, state, dueAt, queued_at)
+      subject_seq, state, due_at, queued_at)
     select id || n, created_at, endpoint_id, event_id, event_type, subject, subject_seq, state,
-      dueAt, queued_at
+      due_at, queued_at
     from tallyhook.deliveries, generate_series(1, 20000) n where endpoint_id = ${crowded}`;
   await subscribe('/single');
   await rig.emit(walletEvent());

@@ -1,6 +1,6 @@
 /**
- * Webhooks on a real database with a receiver on loopback. `useRig` opens them for a test file, with
- * a new receiver for each test.
+ * Webhooks on a real database with a receiver on loopback. `useRig` opens them for a test file,
+ * with a new receiver for each test.
  */
 import { createPublicKey, verify } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';

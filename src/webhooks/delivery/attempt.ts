@@ -1,7 +1,7 @@
 /**
- * The HTTP request of one attempt. One deadline covers lookup, connect, TLS, headers and body; after
- * `readBytesMax` of the response the connection is destroyed; redirects are not followed. Never
- * throws: a failure is a response with an error code.
+ * The HTTP request of one attempt. One deadline covers lookup, connect, TLS, headers and body.
+ * After `readBytesMax` of the response the connection is destroyed. Redirects are not followed. A
+ * failure is a response with an error code, never an exception.
  */
 import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../kernel/clock.ts';

@@ -1,7 +1,7 @@
 /**
- * The dispatcher finds endpoints with due deliveries, claims a share of each in one transaction, and
- * passes them to the sender. A pass does not wait for sends, and no transaction is open during one.
- * Daemons run passes concurrently; each claims what no other has claimed.
+ * The dispatcher finds endpoints with due deliveries, claims a share of each in one transaction,
+ * and passes them to the sender. A pass does not wait for sends, and no transaction is open during
+ * one. Daemons run passes concurrently; each claims what no other has claimed.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Clock, type Instant, monotonicMs } from '../../kernel/clock.ts';

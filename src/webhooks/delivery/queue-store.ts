@@ -90,7 +90,7 @@ export async function listActive(
       case when p.deleted_at is null then p.state else 'deleted' end as state,
       p.ordering = 'subject' as ordered, p.rate_per_s,
       h.paused_until, h.rate_used_until,
-      h.consecutive_failures, f.due_at as "firstDueAt"
+      h.consecutive_failures, f.due_at as first_due_at
     from (select endpoint_id from active limit ${limit}) a
     join tallyhook.endpoints p on p.id = a.endpoint_id
     join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
@@ -122,7 +122,7 @@ export async function lockEndpoints(
   now: Instant,
 ): Promise<ClaimedEndpoint[]> {
   return tx.sql<ClaimedEndpoint[]>`
-    select p.id as "endpointId", p.url, p.signing, p.encrypted_secrets,
+    select p.id as endpoint_id, p.url, p.signing, p.encrypted_secrets,
       p.encrypted_headers, p.ordering = 'subject' as ordered,
       p.rate_per_s, h.rate_used_until,
       h.consecutive_failures, h.last_success_at
@@ -154,6 +154,10 @@ export interface Quota {
   n: number;
 }
 
+function quotaRows(quotas: readonly Quota[]) {
+  return quotas.map(({ endpointId, n }) => ({ endpoint_id: endpointId, n }));
+}
+
 /** Claims at most `n` due deliveries of each endpoint. */
 export async function claim(
   tx: Tx,
@@ -164,10 +168,10 @@ export async function claim(
   return tx.sql<ClaimedDelivery[]>`
     with picked as (
       select d.created_at, d.id
-      from jsonb_to_recordset(${asJson(quotas)}::jsonb) as q("endpointId" text, n int)
+      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id text, n int)
       cross join lateral (
         select c.created_at, c.id from tallyhook.deliveries c
-        where c.endpoint_id = q."endpointId" and c.state = 'pending' and c.due_at <= ${isoText(now)}
+        where c.endpoint_id = q.endpoint_id and c.state = 'pending' and c.due_at <= ${isoText(now)}
           and (c.lease_until is null or c.lease_until <= ${isoText(now)})
         order by c.due_at limit q.n for update skip locked) d
     ), claimed as (
@@ -198,12 +202,12 @@ export async function claimInOrder(
     with due as (
       select d.created_at, d.id, d.endpoint_id, d.subject, d.subject_seq, d.due_at, d.out_of_order,
         q.n
-      from jsonb_to_recordset(${asJson(quotas)}::jsonb) as q("endpointId" text, n int)
+      from jsonb_to_recordset(${asJson(quotaRows(quotas))}::jsonb) as q(endpoint_id text, n int)
       cross join lateral (
         select c.created_at, c.id, c.endpoint_id, c.subject, c.subject_seq, c.due_at,
           c.out_of_order
         from tallyhook.deliveries c
-        where c.endpoint_id = q."endpointId" and c.state = 'pending' and c.due_at <= ${isoText(now)}
+        where c.endpoint_id = q.endpoint_id and c.state = 'pending' and c.due_at <= ${isoText(now)}
           and (c.lease_until is null or c.lease_until <= ${isoText(now)})
         order by c.due_at limit ${ORDERED_SCAN_MAX} for update skip locked) d
     ), checked as (

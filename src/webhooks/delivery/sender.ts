@@ -1,7 +1,7 @@
 /**
- * Sends claimed deliveries, round-robin over the endpoints. Concurrency is limited per endpoint, for
- * quick sends, for slow sends, and for retries. A send that takes longer than `slowAfterMs` frees
- * its quick slot, so endpoints that hang cannot use up the slots of the others.
+ * Sends claimed deliveries, round-robin over the endpoints. Concurrency is limited per endpoint,
+ * for quick sends, for slow sends, and for retries. A send that takes longer than `slowAfterMs`
+ * frees its quick slot, so endpoints that hang cannot use up the slots of the others.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';

@@ -1,6 +1,7 @@
 /**
- * Managing endpoints: create, change, rotate keys, enable, disable, test. A secret is returned once,
- * when it is made, and afterwards exists only encrypted. A change and its event are one commit.
+ * Managing endpoints: create, change, rotate keys, enable, disable, test. A secret is returned
+ * once, when it is made, and afterwards exists only encrypted. A change and its event are one
+ * commit.
  */
 import type { Db } from '../../db/connect.ts';
 import { must } from '../../kernel/assert.ts';
