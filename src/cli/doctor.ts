@@ -1,7 +1,6 @@
 /**
- * `tallyhook doctor`: what a person checks first at night. Each line is one check with what was
- * found; the exit code is 0 when all are well. It changes nothing but migrations that a start would
- * apply as well.
+ * `tallyhook doctor`: checks configuration, database and service, one line per check. Like a start,
+ * it applies missing migrations; it changes nothing else.
  */
 import {
   type Config,
@@ -41,10 +40,10 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
   };
   await run('configuration and database', () =>
     withDatabase(async (database, config) => {
-      await run('guards', () => guards(database));
-      await run('clock', () => clockOf(database));
-      await run('writes', () => writes(database));
-      await run('service', () => service(database, config));
+      await run('guards', () => checkGuards(database));
+      await run('clock', () => checkClock(database));
+      await run('writes', () => checkWrites(database));
+      await run('service', () => checkUpstream(database, config));
       return config.databaseUrl
         ? 'external Postgres, migrated'
         : `embedded Postgres in ${config.dataDir}`;
@@ -57,30 +56,27 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
   return checks.every((c) => c.ok) ? 0 : 1;
 }
 
-async function guards({ db }: Database): Promise<string> {
+async function checkGuards({ db }: Database): Promise<string> {
   const missing = await findMissingGuards(db);
   if (missing.length > 0) throw new Failure('bad_setting', `missing: ${missing.join(', ')}`);
-  return 'all stand';
+  return 'all enabled';
 }
 
-/** Writes that people have stopped are no fault, but nobody should search for the cause. */
-async function writes({ db }: Database): Promise<string> {
+async function checkWrites({ db }: Database): Promise<string> {
   const freeze = await findFreeze(db);
-  if (!freeze) return 'taken';
+  if (!freeze) return 'allowed';
   const { frozenAt, frozenBy, reason } = freeze;
   const since = `frozen since ${isoText(frozenAt)} by ${frozenBy}: ${reason}`;
-  throw new Failure('bad_setting', `${since}; npx tallyhook unfreeze --reason … releases them`);
+  throw new Failure('bad_setting', `${since}; npx tallyhook unfreeze --reason … allows them again`);
 }
 
-async function clockOf({ clock }: Database): Promise<string> {
-  return `the database says ${isoText(clock.now())}`;
+async function checkClock({ clock }: Database): Promise<string> {
+  return `database time is ${isoText(clock.now())}`;
 }
 
-/**
- * Asks the real service for its maintenance status and a client token; the sandbox needs no doctor.
- */
-async function service({ db, clock }: Database, config: Config): Promise<string> {
-  if (!config.service) return 'none configured: the sandbox runs inside the daemon';
+/** Reads the maintenance status and fetches a client token. */
+async function checkUpstream({ db, clock }: Database, config: Config): Promise<string> {
+  if (!config.service) return 'not configured; the daemon runs the sandbox';
   const log = makeLog('error');
   const opened = await openService(config, { clock, random: systemRandom, log });
   await checkService(db, opened, clock);
@@ -96,10 +92,10 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
   try {
     const maintenance = await upstream.maintenance();
     if (maintenance.result !== 'seen')
-      throw new Failure('upstream_unreadable', `maintenance status: ${said(maintenance)}`);
+      throw new Failure('upstream_unreadable', `maintenance status: ${reasonOf(maintenance)}`);
     const token = await upstream.checkToken();
     if (token.result !== 'seen')
-      throw new Failure('upstream_unreadable', `client token: ${said(token)}`);
+      throw new Failure('upstream_unreadable', `client token: ${reasonOf(token)}`);
     const valid = token.record.active === false ? 'inactive' : 'valid';
     return `${opened.identity}: ${maintenance.record.status}, client token ${valid}`;
   } finally {
@@ -107,6 +103,6 @@ async function service({ db, clock }: Database, config: Config): Promise<string>
   }
 }
 
-function said(observation: { result: string; cause?: string; message?: string }): string {
+function reasonOf(observation: { result: string; cause?: string; message?: string }): string {
   return observation.cause ?? observation.message ?? observation.result;
 }

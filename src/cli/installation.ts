@@ -1,12 +1,8 @@
-/**
- * The database of this installation for a command: the same one that the daemon uses, adopted or
- * started.
- */
-
+/** Access of commands to the database of this installation, which a daemon may be using. */
 import { type Config, type Database, loadConfig, openDatabase } from '../daemon/daemon.ts';
 import { makeLog } from '../kernel/log.ts';
 
-/** Runs the work on the installation's database and closes it again. */
+/** Opens the database (starting the embedded one if necessary), runs the work, and closes it. */
 export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {

@@ -1,5 +1,4 @@
-/** `tallyhook keys`: API keys straight in the database, for when no key is at hand. */
-
+/** `tallyhook keys`: manages API keys directly in the database. */
 import { isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
@@ -30,30 +29,34 @@ export async function createKey(options: {
   limits?: string;
   json?: true;
 }): Promise<number> {
-  const limits = options.limits === undefined ? undefined : limitsIn(options.limits);
+  const limits = options.limits === undefined ? undefined : parseLimits(options.limits);
   const wrong = options.scope.find((scope) => !SCOPES.some((known) => known === scope));
   if (wrong)
-    throw new Failure('bad_setting', `${wrong} is not a scope; there are ${SCOPES.join(', ')}`);
+    throw new Failure('bad_setting', `${wrong} is not a scope; scopes are ${SCOPES.join(', ')}`);
   const scopes = SCOPES.filter((scope) => options.scope.includes(scope)) as Scope[];
   const { owner, name } = options;
   const { key, secret } = await withKeys((keys) => keys.create({ owner, name, scopes, limits }));
-  const made = { id: key.id, owner, name, scopes, limits: key.limits, secret };
-  if (options.json) printLine(jsonText(made));
+  const created = { id: key.id, owner, name, scopes, limits: key.limits, secret };
+  if (options.json) printLine(jsonText(created));
   else
     printLine(
-      `${key.id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is shown once.`,
+      `${key.id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is not shown again.`,
     );
   return 0;
 }
 
-/** @throws Failure `bad_setting` saying what limits look like */
-function limitsIn(text: string): KeyLimits {
+/** @throws Failure `bad_setting` with an example */
+function parseLimits(text: string): KeyLimits {
   const read = keyLimitsSchema.safeParse(tryParseJson(text));
   if (read.success) return read.data;
   const [issue] = read.error.issues;
-  const where = issue?.path.join('.') || 'it';
-  const like = '{"kinds":["give"],"operators":["1"],"amount_per_call":"10","amount_per_day":"99"}';
-  throw new Failure('bad_setting', `--limits: ${where}: ${issue?.message}; such as '${like}'`);
+  const where = issue?.path.join('.') || 'the value';
+  const example =
+    '{"kinds":["give"],"operators":["1"],"amount_per_call":"10","amount_per_day":"99"}';
+  throw new Failure(
+    'bad_setting',
+    `--limits: ${where}: ${issue?.message}; for example '${example}'`,
+  );
 }
 
 export async function listKeys(options: { json?: true }): Promise<number> {
@@ -78,9 +81,9 @@ export async function revokeKey(id: string, options: { json?: true }): Promise<n
       await keys.revoke(id);
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'not_found') throw error;
-      throw new Failure('not_found', `there is no key ${id}; see npx tallyhook keys list`);
+      throw new Failure('not_found', `key ${id} does not exist; see npx tallyhook keys list`);
     }
   });
-  printLine(options.json ? jsonText({ id, revoked: true }) : `${id} is revoked`);
+  printLine(options.json ? jsonText({ id, revoked: true }) : `Revoked ${id}`);
   return 0;
 }

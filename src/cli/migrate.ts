@@ -1,4 +1,4 @@
-/** `tallyhook migrate`: the schema, ahead of a start; with --dry-run only what would be done. */
+/** `tallyhook migrate`: applies missing migrations before a start, or lists them. */
 import { loadConfig } from '../daemon/daemon.ts';
 import { migrate, missingMigrations } from '../db/migrate.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -11,12 +11,13 @@ export async function runMigrate(options: { dryRun?: true; json?: true }): Promi
   if (!url) {
     throw new Failure(
       'bad_setting',
-      'DATABASE_URL is not set; the embedded database is migrated at every start',
+      'DATABASE_URL is not set; a start migrates the embedded database by itself',
     );
   }
   const tags = options.dryRun ? await missingMigrations(url) : await migrate(url);
-  const did = options.dryRun ? 'would apply' : 'applied';
+  const result = options.dryRun ? 'Would apply' : 'Applied';
   if (options.json) printLine(jsonText({ [options.dryRun ? 'missing' : 'applied']: tags }));
-  else printLine(tags.length === 0 ? 'The database is up to date.' : `${did} ${tags.join(', ')}`);
+  else
+    printLine(tags.length === 0 ? 'The database is up to date.' : `${result} ${tags.join(', ')}`);
   return 0;
 }

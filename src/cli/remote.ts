@@ -1,21 +1,22 @@
-/** Commands that speak to a running daemon over its API. */
+/** Requests to a running daemon, and the commands that send only one or two of them. */
 import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
-import { jsonText, tryParseJson } from '../kernel/json.ts';
+import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
+import { printLine } from '../kernel/terminal.ts';
 
+/** The options of every command that calls a daemon. */
 export interface Remote {
-  url?: string;
+  url: string;
   key?: string;
 }
 
-/** Sends one request. @throws Failure `bad_setting` with what the daemon said and what to do */
+/** Returns the body of a 2xx response. @throws Failure `bad_setting` with the reason */
 export async function callDaemon(
-  remote: Remote,
+  { url, key }: Remote,
   call: { method: 'GET' | 'POST'; path: string; body?: unknown; accept?: string },
 ): Promise<string> {
-  const { url = 'http://127.0.0.1:8080', key } = remote;
-  if (!key) throw new Failure('bad_setting', 'a key is needed: --key thk_… or TALLYHOOK_KEY');
-  const answer = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
+  if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
+  const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,
     headers: {
       authorization: `Bearer ${key}`,
@@ -28,17 +29,78 @@ export async function callDaemon(
   }).catch(() => {
     throw new Failure(
       'bad_setting',
-      `no daemon answers at ${url}; start it, or name it with --url`,
+      `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`,
     );
   });
-  const text = await answer.body.text();
-  if (answer.statusCode < 300) return text;
+  const text = await response.body.text();
+  if (response.statusCode < 300) return text;
   const problem = tryParseJson(text) as
     | { code?: string; title?: string; detail?: string }
     | undefined;
-  const words = [problem?.title, problem?.detail].filter(Boolean).join(': ');
+  const explanation = [problem?.title, problem?.detail].filter(Boolean).join(': ');
   throw new Failure(
     'bad_setting',
-    `the daemon answered ${answer.statusCode} ${problem?.code ?? ''} ${words}`.trim(),
+    `the daemon answered ${response.statusCode} ${problem?.code ?? ''} ${explanation}`.trim(),
+  );
+}
+
+export async function setFreeze(
+  action: 'freeze' | 'unfreeze',
+  options: Remote & { reason: string; json?: true },
+): Promise<number> {
+  const text = await callDaemon(options, {
+    method: 'POST',
+    path: `/api/${action}`,
+    body: { reason: options.reason },
+  });
+  const freeze = parseJson(text) as { frozen_at: string; frozen_by: string; reason: string };
+  const since = `${freeze.frozen_at} by ${freeze.frozen_by}: ${freeze.reason}`;
+  const result =
+    action === 'freeze'
+      ? `All writes are frozen since ${since}`
+      : `Writes are allowed again; they were frozen since ${since}`;
+  printLine(options.json ? text : result);
+  return 0;
+}
+
+export async function createReport(
+  options: Remote & { from: string; to: string; format: string },
+): Promise<number> {
+  const { from, to, format } = options;
+  const created = await callDaemon(options, {
+    method: 'POST',
+    path: '/api/reports',
+    body: { kind: 'reconciliation', from, to },
+  });
+  const { id } = parseJson(created) as { id: string };
+  const report = await callDaemon(options, {
+    method: 'GET',
+    path: `/api/reports/${id}?format=${encodeURIComponent(format)}`,
+    accept: '*/*',
+  });
+  printLine(report);
+  return 0;
+}
+
+export async function addWatch(
+  kind: string,
+  names: string[],
+  options: Remote & { json?: true },
+): Promise<number> {
+  const body = watchBody(kind, names);
+  const text = await callDaemon(options, { method: 'POST', path: '/api/watches', body });
+  const { id } = parseJson(text) as { id?: string };
+  printLine(options.json ? text : `Watching ${kind} ${names.join(' ')} as ${id}`);
+  return 0;
+}
+
+function watchBody(kind: string, [first, second]: string[]): object {
+  if (kind === 'wallet') return { kind, addr: first };
+  if (kind === 'contract') return { kind, contract_id: first };
+  if (kind === 'token' && second !== undefined)
+    return { kind, contract_id: first, token_id: second };
+  throw new Failure(
+    'bad_setting',
+    'usage: watch wallet <addr>, watch contract <id>, or watch token <contract id> <token id>',
   );
 }

@@ -1,6 +1,6 @@
 /**
- * `tallyhook sandbox`: the simulated service alone, until a signal ends it. A folder is used by one
- * sandbox at a time, be it this command's or a daemon's: two would write one change log.
+ * `tallyhook sandbox`: runs the simulated service until a signal. One process at a time may use a
+ * data folder, daemons included.
  */
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,6 @@ import { Failure } from '../kernel/errors.ts';
 import { makeLog } from '../kernel/log.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { untilSignal } from './signal.ts';
 
 export interface SandboxCommand {
   port: number;
@@ -18,14 +17,14 @@ export interface SandboxCommand {
   seed: number;
   clientId: string;
   clientSecret: string;
-  /** As a daemon's DATA_DIR: the world is kept in its folder `sandbox`. */
+  /** Has the meaning of DATA_DIR: the world is stored in its folder `sandbox`. */
   dataDir?: string;
   live?: true;
   json?: true;
 }
 
 /**
- * Runs until SIGTERM or SIGINT. Answers the exit code.
+ * Runs until SIGTERM or SIGINT.
  * @throws Failure `bad_setting` for a port or a folder that cannot be used
  */
 export async function runSandbox(options: SandboxCommand): Promise<number> {
@@ -33,7 +32,10 @@ export async function runSandbox(options: SandboxCommand): Promise<number> {
   const release = directory ? await hold(directory) : undefined;
   const sandbox = await start(options, directory);
   printReady(options, sandbox);
-  await untilSignal();
+  await new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+  });
   await sandbox.close();
   await release?.();
   return 0;
@@ -68,14 +70,14 @@ async function start(options: SandboxCommand, directory: string | undefined): Pr
     if (error instanceof Failure) throw error;
     const code = codeOf(error);
     if (code === 'EADDRINUSE') {
-      throw new Failure('bad_setting', `--port: ${port} is taken; 0 picks a free one`);
+      throw new Failure('bad_setting', `--port: ${port} is in use; 0 picks a free one`);
     }
     const where = directory ? ` and ${directory}` : '';
     throw new Failure('bad_setting', `${host}:${port}${where} cannot be used (${code})`);
   }
 }
 
-/** The code of an error of the operating system. @throws what is none, as it is */
+/** @throws the error if it is not one of the operating system */
 function codeOf(error: unknown): string {
   if (error instanceof Error && 'code' in error) return String(error.code);
   throw error;
@@ -89,10 +91,10 @@ function printReady({ clientId, clientSecret, seed, json }: SandboxCommand, sand
     printLine(JSON.stringify({ ...ready, client_id: clientId, client_secret: clientSecret }));
     return;
   }
-  printLine(`The service, simulated, is ready at ${url}`);
-  if (kept !== seed) printLine(`  its world was begun with seed ${kept}, and keeps it`);
+  printLine(`The simulated service is ready at ${url}`);
+  if (kept !== seed) printLine(`  the stored world has seed ${kept}; --seed is ignored`);
   printLine(`  control ${url}/_sandbox`);
-  printLine('  for a daemon:');
+  printLine('  settings for a daemon:');
   for (const host of ['BASE', 'AUTH', 'TX']) printLine(`    UPSTREAM_${host}_URL=${url}`);
   printLine(`    UPSTREAM_CLIENT_ID=${clientId}`);
   printLine(`    UPSTREAM_CLIENT_SECRET=${clientSecret}`);

@@ -36,9 +36,9 @@ import {
   operationsSettings,
   reconcilerSettings,
   reportSettings,
-  upstreamSettings,
   webhookSettings,
 } from './config/stage-settings.ts';
+import { upstreamSettings } from './config/upstream-settings.ts';
 import type { Database } from './database.ts';
 import { makePreImages } from './first-poll.ts';
 import { makeHeartbeat } from './heartbeat.ts';

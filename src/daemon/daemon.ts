@@ -1,7 +1,22 @@
-/** The public module of the daemon, for the process entry and the commands. */
+/**
+ * The public module of the daemon, for the process entry and the commands. The stages are loaded
+ * only when a daemon starts, because most commands need just the configuration and the database.
+ */
+import type { Config } from './config/config.ts';
+import type { RunningDaemon } from './lifecycle.ts';
+
 export { type Config, loadConfig, type ServiceAddress } from './config/config.ts';
-export { upstreamSettings } from './config/stage-settings.ts';
+export { upstreamSettings } from './config/upstream-settings.ts';
 export { type Database, openDatabase } from './database.ts';
-export { type RunningDaemon, startDaemon } from './lifecycle.ts';
-export { runDaemon } from './process.ts';
+export type { RunningDaemon } from './lifecycle.ts';
 export { checkService, openService } from './service.ts';
+
+/** Starts a daemon. @throws Failure such as `bad_setting`; nothing is left running then */
+export async function startDaemon(config: Config): Promise<RunningDaemon> {
+  return (await import('./lifecycle.ts')).startDaemon(config);
+}
+
+/** Runs a daemon until a signal arrives; returns the exit code. */
+export async function runDaemon(): Promise<number> {
+  return (await import('./process.ts')).runDaemon();
+}

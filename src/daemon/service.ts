@@ -11,7 +11,6 @@ import type { Clock } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
-import { startSandbox } from '../sandbox/sandbox.ts';
 import type { Config, ServiceAddress } from './config/config.ts';
 
 /** The credentials of the sandbox; not a secret. */
@@ -45,6 +44,7 @@ export async function openService(
       `another daemon runs the sandbox in ${directory}; stop it, or set UPSTREAM_BASE_URL`,
     );
   }
+  const { startSandbox } = await import('../sandbox/sandbox.ts');
   const sandbox = await startSandbox({
     ...SANDBOX_CLIENT,
     seed: config.sandbox.seed,

@@ -21,7 +21,7 @@ import * as store from './store.ts';
 export type { ReconciliationContent } from './content.ts';
 export { BREAKS, type Finding, OPEN_ITEMS } from './findings.ts';
 export type { Limits } from './params.ts';
-export { cellText, renderCsv } from './render/csv.ts';
+export { renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
 export type { Schedule } from './schedule.ts';

@@ -1,4 +1,4 @@
-/** Commands that speak to a running daemon, run as people run them, against a served API. */
+/** The command line, run as a process against a served API. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -6,7 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getRequestListener } from '@hono/node-server';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeProgram } from '../../src/cli/commands.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { openApi, type TestApi } from '../api/harness.ts';
@@ -23,17 +25,17 @@ let environment: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   database = await createDatabase();
-  // As a daemon does at its start, and the doctor too: before the first event.
+  // As a start of a daemon does before the first event.
   await makePartitions(database.db, systemClock.now());
   api = await openApi(database.db);
-  for (let n = 0; n < COUNT; n++) {
-    const reference = ['=1+1', '+49 30', '-5', '@home', 'a "quoted", one\nand more', 'plain'][n];
-    const made = await api.operations.record(
-      aWrite({ reference: reference ?? null, fields: { amount: HUGE } }),
-    );
-    if (n === 5 && 'id' in made)
-      await api.operations.conclude(accepted(made.id, HUGE, api.deps.clock.now()));
-  }
+  const references = ['=1+1', '+49 30', '-5', '@home', 'a "quoted", one\nand more', 'plain'];
+  const [first] = await Promise.all(
+    Array.from({ length: COUNT }, (_, n) =>
+      api.operations.record(aWrite({ reference: references[n] ?? null, fields: { amount: HUGE } })),
+    ),
+  );
+  if (first && 'id' in first)
+    await api.operations.conclude(accepted(first.id, HUGE, api.deps.clock.now()));
   const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
   server = createServer((request, response) => void listener(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -70,7 +72,7 @@ function run(...args: string[]): Promise<{ code: number | null; out: string; err
 }
 
 describe('tallyhook export operations', () => {
-  test('Writes every operation of every page once, in columns that finance knows', async () => {
+  it('writes every operation once, in the columns of finance_v1.operations', async () => {
     const { code, err } = await run('export', 'operations', '--out', 'all.csv');
     expect({ code, err }).toEqual({ code: 0, err: `${COUNT} operations\n` });
     const text = await readFile(join(folder, 'all.csv'), 'utf8');
@@ -84,14 +86,14 @@ describe('tallyhook export operations', () => {
     expect(await readdir(folder)).toEqual(['all.csv']);
   });
 
-  test('Writes amounts digit by digit, and nothing that a spreadsheet would run', async () => {
+  it('writes exact amounts, and no cell that a spreadsheet would run as a formula', async () => {
     const { out } = await run('export', 'operations');
     expect(out).toContain(`,${HUGE},1,`);
     for (const cell of ["'=1+1", "'+49 30", "'@home", '-5', '"a ""quoted"", one\nand more"'])
       expect(out).toContain(`,${cell},`);
   });
 
-  test('Chooses by state and time, as lines or as one document', async () => {
+  it('filters by state and time, and writes NDJSON or one JSON document', async () => {
     const lines = await run('export', 'operations', '--format', 'ndjson', '--state', 'accepted');
     expect(JSON.parse(lines.out)).toMatchObject({ tx_log_no: HUGE.toString(), to_addr: ADDR_B });
     const until = ['--until', '2020-01-01T00:00:00Z'];
@@ -101,24 +103,27 @@ describe('tallyhook export operations', () => {
     expect(JSON.parse(all.out).data.length).toBe(COUNT);
   });
 
-  test.each([
+  it.each([
     [['--state', 'lost'], 'state'],
     [['--since', 'yesterday'], 'since'],
     [['--format', 'xml'], 'csv'],
     [['--key', 'thk_wrong'], '401'],
     [['--url', 'http://127.0.0.1:9'], 'no daemon answers'],
     [['--out', 'nowhere/file.csv'], 'cannot be written'],
-  ])('With %j ends with one line that says why, and leaves no file', async (args, why) => {
-    const { code, err } = await run('export', 'operations', ...args);
-    expect(code).toBe(1);
-    expect(err).toContain(why);
-    expect(err).not.toMatch(/\n\s+at /);
-    expect(await readdir(folder)).toEqual(['all.csv']);
-  });
+  ])(
+    'fails for %j with one line that gives the reason, and leaves no file',
+    async (args, reason) => {
+      const { code, err } = await run('export', 'operations', ...args);
+      expect(code).toBe(1);
+      expect(err).toContain(reason);
+      expect(err).not.toMatch(/\n\s+at /);
+      expect(await readdir(folder)).toEqual(['all.csv']);
+    },
+  );
 });
 
 describe('tallyhook freeze and unfreeze', () => {
-  test('Stop and release writes with a reason, and say so', async () => {
+  it('stop and allow all writes, with a reason that the API and the doctor show', async () => {
     const frozen = await run('freeze', '--reason', 'the key leaked');
     expect(frozen.out).toContain('owner of admin: the key leaked');
     const { body } = await api.ask('GET', '/api/status');
@@ -134,27 +139,31 @@ describe('tallyhook freeze and unfreeze', () => {
     expect(JSON.parse(released.out)).toMatchObject({ release_reason: 'replaced' });
     expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 0');
     const again = await run('unfreeze', '--reason', 'once more');
-    expect({ code: again.code, said: again.err }).toMatchObject({
+    expect(again).toMatchObject({
       code: 1,
-      said: expect.stringContaining('conflict'),
+      err: expect.stringContaining('conflict'),
     });
   });
-
-  test.each([['freeze'], ['unfreeze'], ['export', 'operations']])(
-    'Show an example: %s %s',
-    async (...args) => {
-      const { code, out } = await run(...args, '--help');
-      expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('Example:') });
-    },
-  );
 });
 
-test('tallyhook keys create takes limits, and says what they look like', async () => {
+it('tallyhook keys create accepts limits, and shows an example for invalid ones', async () => {
   const limits = { kinds: ['give'], amount_per_day: '1000' };
   const create = (text: string) =>
     run('keys', 'create', '--owner', 'shop', '--json', '--limits', text);
-  const made = await create(JSON.stringify(limits));
-  expect(JSON.parse(made.out)).toMatchObject({ owner: 'shop', limits });
+  const created = await create(JSON.stringify(limits));
+  expect(JSON.parse(created.out)).toMatchObject({ owner: 'shop', limits });
   const refused = await create('{"kinds":["gift"]}');
-  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('kinds.0') });
+  expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/kinds\.0.*for example/) });
+});
+
+it('Every command has a description and an example in its help', () => {
+  const missing: string[] = [];
+  const check = (command: Command, path: string) => {
+    let help = '';
+    command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+    if (!command.description() || !/\nExamples?:\n {2}\S/.test(help)) missing.push(path);
+    for (const inner of command.commands) check(inner, `${path} ${inner.name()}`);
+  };
+  check(makeProgram(), 'tallyhook');
+  expect(missing).toEqual([]);
 });

@@ -8,9 +8,9 @@ import {
   observerSettings,
   reconcilerSettings,
   reportSettings,
-  upstreamSettings,
   webhookSettings,
 } from '../../src/daemon/config/stage-settings.ts';
+import { upstreamSettings } from '../../src/daemon/config/upstream-settings.ts';
 
 const ADDR = '0x'.padEnd(42, 'a');
 const config = (overrides: object = {}) => loadConfig({}, overrides);

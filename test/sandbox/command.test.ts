@@ -94,7 +94,7 @@ it('A taken port, an unusable folder or a folder in use is refused in one line',
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const address = server.address();
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-  await expect(run({ port })).rejects.toMatchObject(refused('is taken'));
+  await expect(run({ port })).rejects.toMatchObject(refused('is in use'));
   server.close();
 
   await expect(run({ host: '203.0.113.1' })).rejects.toMatchObject(refused('EADDRNOTAVAIL'));

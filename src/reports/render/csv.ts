@@ -4,7 +4,9 @@
  * formula gets a leading apostrophe; numbers keep their sign. Spreadsheets round beyond 15 digits:
  * the file does not.
  */
+
 import { isoText } from '../../kernel/clock.ts';
+import { csvCell } from '../../kernel/csv.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
@@ -150,16 +152,5 @@ function rollForwardLine(section: string, row: RollForward): Line {
 }
 
 function lineText(line: Line): string {
-  return COLUMNS.map((column) => cellText(line[column] ?? null)).join(',');
-}
-
-/**
- * One cell: quoted where the format asks for it, made harmless where a spreadsheet would run it.
- */
-export function cellText(value: string | number | null): string {
-  if (value === null) return '';
-  const text = String(value);
-  const isNumber = /^-?\d+$/.test(text);
-  const safe = !isNumber && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return COLUMNS.map((column) => csvCell(line[column] ?? null)).join(',');
 }

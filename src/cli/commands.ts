@@ -1,0 +1,200 @@
+/**
+ * The command line: every command with its options and examples. The module of a command is loaded
+ * when the command runs, so that a short command does not load the daemon.
+ */
+import { Command, InvalidArgumentError, Option } from 'commander';
+
+export function makeProgram(): Command {
+  const program = new Command('tallyhook')
+    .description(
+      'Records, reconciles and reports the writes of an app to its token, NFT and wallet service.',
+    )
+    .showSuggestionAfterError()
+    .showHelpAfterError('(run with --help for usage)')
+    .addHelpText('after', '\nExample:\n  npx tallyhook start');
+  addProcesses(program);
+  addInstallation(program);
+  addDaemonRequests(program);
+  addExport(program);
+  addKeys(program);
+  return program;
+}
+
+/** Long-running programs: the daemon, the demo, the sandbox. */
+function addProcesses(program: Command): void {
+  withExamples(
+    program.command('start').description('run the daemon, like npm start'),
+    'PORT=8080 npx tallyhook start',
+  ).action(async () => exit((await import('../daemon/daemon.ts')).runDaemon()));
+
+  withExamples(
+    program
+      .command('demo')
+      .description('run a walk-through with temporary data; exits 0 only if every step succeeds')
+      .option('--contract <id>', 'NFT contract of the service')
+      .option('--operator <no>', 'operator wallet that pays')
+      .option('--wallet <addr...>', 'one or two wallet addresses'),
+    'npx tallyhook demo',
+    'npx tallyhook demo --contract 1 --operator 1 --wallet 0x… 0x…',
+  ).action(async (options) => exit((await import('./demo/demo.ts')).runDemo(options)));
+
+  withExamples(
+    program
+      .command('sandbox')
+      .description('run the simulated service alone')
+      .option('--port <port>', 'port to listen on; 0 picks a free one', toPort, 4000)
+      .option('--host <host>', 'address to listen on', '127.0.0.1')
+      .option('--seed <seed>', 'the same seed gives the same world', toWhole, 1)
+      .option('--client-id <id>', 'client id', 'sandbox-client')
+      .option('--client-secret <secret>', 'client secret', 'sandbox-secret')
+      .option('--data-dir <path>', 'keep the world in this folder instead of in memory')
+      .option('--live', 'add background traffic')
+      .option('--json', 'print address and credentials as JSON'),
+    'npx tallyhook sandbox --port 4000 --seed 1',
+    'npx tallyhook sandbox --port 0 --json --data-dir ./data --live',
+    'curl -u sandbox-client:sandbox-secret -d grant_type=client_credentials \\\n' +
+      '    http://127.0.0.1:4000/v1/oauth/token',
+    'curl -H \'content-type: application/json\' -d \'{"kind":"lost_answer"}\' \\\n' +
+      '    http://127.0.0.1:4000/_sandbox/faults',
+  ).action(async (options) => exit((await import('./sandbox.ts')).runSandbox(options)));
+}
+
+/** Commands on the database and the configuration of this installation. */
+function addInstallation(program: Command): void {
+  withExamples(
+    program
+      .command('migrate')
+      .description('apply missing migrations to the database of DATABASE_URL')
+      .option('--dry-run', 'only list the missing migrations')
+      .option('--json', 'print JSON'),
+    'DATABASE_URL=postgres://… npx tallyhook migrate --dry-run',
+  ).action(async (options) => exit((await import('./migrate.ts')).runMigrate(options)));
+
+  withExamples(
+    program
+      .command('doctor')
+      .description('check configuration, database, guards and service; exits 0 if all are well')
+      .option('--json', 'print JSON'),
+    'npx tallyhook doctor',
+  ).action(async (options) => exit((await import('./doctor.ts')).runDoctor(options)));
+}
+
+/** Commands that send a request or two to a running daemon. */
+function addDaemonRequests(program: Command): void {
+  withExamples(
+    withRemote(program.command('report'), 'key with the scopes manage and read')
+      .description('create a reconciliation report for a period and print it')
+      .requiredOption('--from <instant>', 'start of the period, RFC 3339')
+      .requiredOption('--to <instant>', 'end of the period, RFC 3339')
+      .option('--format <format>', 'json, csv or html', 'json'),
+    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --format html',
+  ).action(async (options) => exit((await import('./remote.ts')).createReport(options)));
+
+  withExamples(
+    withRemote(program.command('watch'), 'key with the scope manage')
+      .description('watch a wallet, contract or token, so that it is polled')
+      .argument('<kind>', 'wallet, contract or token')
+      .argument('<name...>', 'an address; a contract id; a contract id and a token id')
+      .option('--json', 'print JSON'),
+    'npx tallyhook watch wallet 0x…',
+    'npx tallyhook watch token 1 42',
+  ).action(async (kind, names, options) =>
+    exit((await import('./remote.ts')).addWatch(kind, names, options)),
+  );
+
+  for (const [name, description, reason] of [
+    ['freeze', 'stop all writes immediately, on every daemon', 'the operator key leaked'],
+    ['unfreeze', 'allow writes again', 'the key is replaced'],
+  ] as const)
+    withExamples(
+      withRemote(program.command(name), 'key with the scope admin')
+        .description(description)
+        .requiredOption('--reason <text>', 'reason, stored in the audit log')
+        .option('--json', 'print JSON'),
+      `npx tallyhook ${name} --reason "${reason}"`,
+    ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
+}
+
+function addExport(program: Command): void {
+  const group = program.command('export').description('export data of a running daemon');
+  const examples = [
+    'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
+    'npx tallyhook export operations --format ndjson --state undecided',
+  ];
+  withExamples(group, ...examples);
+  withExamples(
+    withRemote(group.command('operations'), 'key with the scope read')
+      .description('export operations, newest first; CSV has the columns of finance_v1.operations')
+      .option('--since <instant>', 'recorded at or after, RFC 3339')
+      .option('--until <instant>', 'recorded before, RFC 3339; by default the present')
+      .option('--state <state>', 'only operations in this state, such as undecided')
+      .option('--kind <kind>', 'only operations of this kind, such as give')
+      .addOption(
+        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    ...examples,
+  ).action(async (options) => exit((await import('./export.ts')).exportOperations(options)));
+}
+
+function addKeys(program: Command): void {
+  const group = program
+    .command('keys')
+    .description('manage API keys directly in the database, without a key of your own');
+  const create = `npx tallyhook keys create --owner shop --scope gateway --limits '{"kinds":["give"]}'`;
+  withExamples(group, create, 'npx tallyhook keys list');
+  withExamples(
+    group
+      .command('create')
+      .description('create a key and print its secret once')
+      .requiredOption('--owner <owner>', 'person or team that the key belongs to')
+      .option('--name <name>', 'purpose of the key', 'key')
+      .option('--scope <scope...>', 'gateway, read, manage, decide, admin', ['read'])
+      .option('--limits <json>', 'kinds, operators, amount_per_call, amount_per_day')
+      .option('--json', 'print JSON'),
+    create,
+  ).action(async (options) => exit((await import('./keys.ts')).createKey(options)));
+  withExamples(
+    group.command('list').description('list all keys').option('--json', 'print JSON'),
+    'npx tallyhook keys list',
+  ).action(async (options) => exit((await import('./keys.ts')).listKeys(options)));
+  withExamples(
+    group
+      .command('revoke')
+      .description('revoke a key immediately')
+      .argument('<id>', 'id of the key')
+      .option('--json', 'print JSON'),
+    'npx tallyhook keys revoke key_…',
+  ).action(async (id, options) => exit((await import('./keys.ts')).revokeKey(id, options)));
+}
+
+function withExamples(command: Command, ...examples: string[]): Command {
+  const title = examples.length === 1 ? 'Example' : 'Examples';
+  return command.addHelpText('after', `\n${title}:\n  ${examples.join('\n  ')}`);
+}
+
+function withRemote(command: Command, key: string): Command {
+  return command
+    .addOption(
+      new Option('--url <url>', 'address of the daemon')
+        .env('TALLYHOOK_URL')
+        .default('http://127.0.0.1:8080'),
+    )
+    .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
+}
+
+async function exit(code: Promise<number>): Promise<never> {
+  process.exit(await code);
+}
+
+function toWhole(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It must be a whole number.');
+}
+
+function toPort(text: string): number {
+  const value = toWhole(text);
+  if (value <= 65_535) return value;
+  throw new InvalidArgumentError('It must be a port from 0 to 65535.');
+}
