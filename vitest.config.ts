@@ -10,7 +10,8 @@ export default defineConfig({
     globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Generous: a test waits for events, and only a starved machine comes near it.
+    testTimeout: 60_000,
+    hookTimeout: 90_000,
   },
 });

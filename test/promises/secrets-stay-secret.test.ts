@@ -1,6 +1,6 @@
 /**
- * Promise 12. Secrets are planted in every place where one comes in; then the whole log, every
- * event, every refusal and every text of the database are searched for them.
+ * Promise 12. Secrets are planted wherever one comes in; then the log, the events, the refusals and
+ * all texts of the database are searched for them.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await world?.close();
 });
 
-it('no key, token, client secret, signing secret or custom header is readable anywhere', async () => {
+it('No key, token, client secret, signing secret or custom header is readable anywhere', async () => {
   const endpoint = await app.call('POST', '/api/endpoints', {
     url: `${receiver.url}/hook`,
     event_types: ['*'],
@@ -44,8 +44,8 @@ it('no key, token, client secret, signing secret or custom header is readable an
   });
   await app.call('GET', '/v1/oauth/check_token?token=planted-checked-token');
   await app.call('POST', '/api/endpoints', '{"headers":{"a":"planted-in-bad-json"}');
-  const given = await app.give(world.ada, 3);
-  await app.until((e) => e.data.operation_id === given.headers['tallyhook-operation']);
+  const answer = await app.give(world.ada, 3);
+  await app.until((e) => e.data.operation_id === answer.headers['tallyhook-operation']);
   await receiver.next();
 
   const secrets = [

@@ -16,7 +16,7 @@ const PLANS: (Plan & { title: string })[] = [
 describe('Whatever the service does with writes and answers', () => {
   it.each(PLANS)(
     '$title no conclusion is wrong and every change is named (seed $seed)',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async (plan) => {
       const database = await createDatabase();
       const world = await buildWorld(database.db, plan);

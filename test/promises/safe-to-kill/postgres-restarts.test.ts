@@ -6,11 +6,11 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect } from '../../src/db/connect.ts';
-import { type EmbeddedServer, openEmbedded } from '../../src/db/embedded/embedded.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
-import { makeApp } from '../harness/app.ts';
-import { ADMIN_KEY, QUICK, spawnDaemon } from '../harness/daemon.ts';
+import { connect } from '../../../src/db/connect.ts';
+import { type EmbeddedServer, openEmbedded } from '../../../src/db/embedded/embedded.ts';
+import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
+import { makeApp } from '../../harness/app.ts';
+import { ADMIN_KEY, QUICK, spawnDaemon } from '../../harness/daemon.ts';
 
 let folder: string;
 let postgres: EmbeddedServer;

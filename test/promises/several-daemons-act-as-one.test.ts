@@ -1,8 +1,7 @@
 /**
- * Promises 2 and 13. Two daemons share one database and the same callers: a write that reaches both
- * at once, a hundred times over, is sent once, and one of them may die on the way.
+ * Promise 13. Two daemons share one database and the same traffic; one of them is killed on the way.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
@@ -31,41 +30,6 @@ const keyed = (key: string) => ({ 'idempotency-key': key, 'tallyhook-reference':
 const effectsOf = (amount: number) =>
   world.sandbox.control.effects(0n, 10_000).filter((e) => e.amount === BigInt(amount));
 
-describe('A hundred identical requests with one key, on two daemons', () => {
-  const round = (key: string, amount: number) =>
-    Promise.all(
-      Array.from({ length: 100 }, (_, i) =>
-        (apps[i % 2] as App).give(world.ada, amount, keyed(key)),
-      ),
-    );
-
-  it('are sent once: one gets the answer, the others the same answer or a conflict', async () => {
-    const answers = await round('once', 31_001);
-    expect(effectsOf(31_001)).toHaveLength(1);
-    const fine = answers.filter(({ status }) => status === 200);
-    expect(fine.length).toBeGreaterThan(0);
-    expect(new Set(fine.map(({ text }) => text)).size).toBe(1);
-    expect(fine.filter(({ headers }) => !headers['idempotency-replayed'])).toHaveLength(1);
-    for (const { json } of answers.filter(({ status }) => status !== 200))
-      expect(json.code).toBe('idempotency_in_flight');
-    const again = await round('once', 31_001);
-    expect(again.map(({ text }) => text)).toEqual(again.map(() => fine[0]?.text));
-    expect(effectsOf(31_001)).toHaveLength(1);
-  });
-
-  it('whose answer is lost are sent once, and all hear that it is unknown', async () => {
-    world.sandbox.control.addFault({ kind: 'lost_answer', contains: '31002', count: 100 });
-    const answers = await round('lost', 31_002);
-    expect(effectsOf(31_002)).toHaveLength(1);
-    const codes = new Set(answers.map(({ json }) => json.code));
-    expect([...codes].filter((code) => code !== 'idempotency_in_flight')).toEqual([
-      'outcome_unknown',
-    ]);
-    const ids = answers.map(({ headers }) => headers['tallyhook-operation']);
-    expect(new Set(ids).size).toBe(1);
-  });
-});
-
 const FAULTS: FaultInput[] = [
   { kind: 'lost_answer' },
   { kind: 'dropped' },
@@ -87,10 +51,10 @@ it('The same traffic through both daemons is applied as through one, also when o
       const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * 5)];
       if (fault) world.sandbox.control.addFault({ ...fault, contains: String(amount) });
       if (amount === first + 120) await daemons[1].kill();
-      const asked = apps.map((app) =>
+      const calls = apps.map((app) =>
         app.give(amount % 2 ? world.ada : world.ben, amount, keyed(`same-${amount}`)),
       );
-      const settled = await Promise.allSettled(asked);
+      const settled = await Promise.allSettled(calls);
       answers.set(
         amount,
         settled.flatMap((s) => (s.status === 'fulfilled' ? [s.value] : [])),
@@ -104,7 +68,7 @@ it('The same traffic through both daemons is applied as through one, also when o
       select count(*)::int as n from tallyhook.operations where state in ('sending', 'unknown')`;
     return rows[0]?.n === 0 || undefined;
   };
-  expect(await until(open, { deadlineMs: 40_000 }), 'something stayed open').toBe(true);
+  expect(await until(open, { deadlineMs: 90_000 }), 'something stayed open').toBe(true);
 
   const rows = await world.database.owner.sql<{ n: bigint; state: string; outcome: string }[]>`
     select amount as n, state, outcome from tallyhook.operations
@@ -113,13 +77,13 @@ it('The same traffic through both daemons is applied as through one, also when o
   for (let amount = first; amount < last; amount++) {
     const applied = effectsOf(amount).length;
     const kept = rows.filter((row) => row.n === BigInt(amount));
-    const said = kept.filter((row) => row.outcome === 'executed').length;
+    const executed = kept.filter((row) => row.outcome === 'executed').length;
     const undecided = kept.some((row) => row.state === 'undecided');
-    // At most once at the service; in the journal what was applied, or left to people.
-    if (applied > 1 || kept.length === 0 || (said !== applied && !undecided))
+    // At most once at the service; recorded as executed if it was applied, or left to people.
+    if (applied > 1 || kept.length === 0 || (executed !== applied && !undecided))
       wrong.push({ amount, applied, kept });
     const oks = (answers.get(amount) ?? []).filter(({ status }) => status === 200);
     if (oks.length > 0 && applied !== 1) wrong.push({ amount, applied, oks: oks.length });
   }
   expect(wrong, jsonText(wrong)).toEqual([]);
-}, 120_000);
+}, 240_000);

@@ -1,0 +1,58 @@
+/** Promise 1. A write is durable before it is sent, and its number or hash before the caller sees it. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { makeApp } from '../harness/app.ts';
+import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+import { startTripwire, type Tripwire } from '../harness/tripwire.ts';
+
+let world: World;
+let wire: Tripwire;
+let daemon: DaemonProcess;
+
+beforeAll(async () => {
+  world = await createWorld();
+  wire = await startTripwire(world.sandbox.port);
+  const url = `http://127.0.0.1:${wire.port}`;
+  daemon = await startDaemon({ ...world, sandbox: { ...world.sandbox, url } });
+});
+afterAll(async () => {
+  await daemon?.stop();
+  await wire?.close();
+  await world?.close();
+});
+
+const rowOf = (reference: string) =>
+  world.database.owner.sql<
+    { state: string; tx_log_no: bigint | null; tx_hash: string | null }[]
+  >`select state, tx_log_no, tx_hash from tallyhook.operations where reference = ${reference}`;
+
+const write = (kind: string, reference: string) => {
+  const app = makeApp(() => daemon.url);
+  const headers = { 'tallyhook-reference': reference };
+  return kind === 'give'
+    ? app.give(world.ada, 100, headers)
+    : app.mint(world.ada, reference.length, headers);
+};
+
+it.each(['give', 'mint'])(
+  'A %s is recorded before its first byte reaches the service',
+  async (kind) => {
+    const reference = `${kind} whose bytes are stopped`;
+    const stopped = new Promise<void>((resolve) => {
+      const fits = (text: string) => /^POST \/v1\/(?:app\/token|chain)/.test(text);
+      wire.arm({ direction: 'to', n: 1, fits, withhold: true, trip: resolve });
+    });
+    const answer = write(kind, reference);
+    await stopped;
+    expect(await rowOf(reference)).toMatchObject([{ state: 'sending' }]);
+    expect((await answer).json.code).toBe('outcome_unknown');
+    wire.disarm();
+  },
+);
+
+it.each(['give', 'mint'])('The result of a %s is recorded before the app gets it', async (kind) => {
+  const answer = await write(kind, `answered ${kind}`);
+  expect(answer.status, answer.text).toBe(200);
+  const [row] = await rowOf(`answered ${kind}`);
+  const { tx_log_no: number, tx_hash: hash } = answer.json.data;
+  expect(String(row?.tx_log_no ?? row?.tx_hash)).toBe(String(number ?? hash));
+});
