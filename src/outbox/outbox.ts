@@ -58,7 +58,6 @@ function bodyPrefixOf({ id, type, occurredAt, data }: EventDraft & { id: string 
   return `${body.slice(0, -2)}${comma}"subject_seq":`;
 }
 
-/** The most events that one pass of the sequencer numbers. */
 export const SEQUENCE_MAX = 1_000;
 
 /**
@@ -69,7 +68,6 @@ export async function sequence(db: Db): Promise<number> {
   return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));
 }
 
-/** Webhook bodies in order, and the cursor after the last one. */
 export interface FeedPage {
   bodies: string[];
   cursor: string;

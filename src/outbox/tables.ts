@@ -29,7 +29,6 @@ export const events = tallyhook.table(
   ],
 );
 
-/** The last event number of each subject. */
 export const subjects = tallyhook.table('subjects', {
   subject: text().primaryKey(),
   lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),

@@ -19,9 +19,7 @@ export interface WebhookSettings {
   /** Concurrent sends that have taken longer; they no longer count towards `concurrency`. */
   slowConcurrency: number;
   slowAfterMs: number;
-  /** The share of `concurrency` that retries may use. */
   retryShare: number;
-  /** Concurrent sends to one endpoint. */
   inFlightPerEndpoint: number;
   /** Claimed deliveries that wait for a send slot in one daemon. */
   claimMax: number;

@@ -23,15 +23,12 @@ export const endpoints = tallyhook.table('endpoints', {
   eventTypes: text('event_types').array().notNull(),
   /** none or subject: at most one delivery in flight per subject, in order. */
   ordering: text().notNull(),
-  /** v1, v1a or both. */
   signing: text().array().notNull(),
   /** The signing keys, newest first, each with its expiry. */
   encryptedSecrets: text('encrypted_secrets').notNull(),
-  /** Extra headers; they may hold credentials. */
   encryptedHeaders: text('encrypted_headers'),
   publicKey: text('public_key'),
   ratePerS: doublePrecision('rate_per_s'),
-  /** enabled or disabled. */
   state: text().notNull(),
   /** gone, failing, requested or deleted. */
   stateReason: text('state_reason'),
@@ -64,7 +61,6 @@ export const deliveries = tallyhook.table(
   {
     /** Derived from event and endpoint ids; sorts by time. */
     id: text().notNull(),
-    /** Partition key: when the event was recorded. */
     createdAt: instant('created_at').notNull(),
     endpointId: text('endpoint_id').notNull(),
     eventId: text('event_id').notNull(),
@@ -76,7 +72,6 @@ export const deliveries = tallyhook.table(
     dueAt: instant('due_at').notNull(),
     /** When it entered the queue, at first or by a requested retry. */
     queuedAt: instant('queued_at').notNull(),
-    /** All attempts. */
     attempts: integer().notNull().default(0),
     /** Steps of the retry schedule used since `queued_at`; a throttled attempt uses none. */
     scheduleStep: integer('schedule_step').notNull().default(0),

@@ -46,7 +46,6 @@ export interface WebhooksDeps {
 }
 
 export interface Webhooks extends Endpoints {
-  /** Inserts the deliveries of events in their producer's transaction; for the outbox. */
   fanOut: FanOut;
   /**
    * True if this daemon inserted deliveries within the last two minutes. Set before their
@@ -60,7 +59,6 @@ export interface Webhooks extends Endpoints {
   runOnce(now: Instant): Promise<Pass>;
   /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
-  /** Closes every connection; to be called after `drain`. */
   close(): Promise<void>;
   /** Newest first, with ids below `before`; from the newest for the empty string. */
   listDeliveries(

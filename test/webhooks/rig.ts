@@ -156,16 +156,16 @@ function makeSignal() {
 }
 
 async function deliver(webhooks: Webhooks, clock: ManualClock): Promise<number> {
-  let attempted = 0;
+  let claimed = 0;
   for (let passes = 0; passes < 10_000; passes++) {
     const pass = await webhooks.runOnce(clock.now());
-    attempted += pass.attempted;
+    claimed += pass.claimed;
     if (pass.more) continue;
     await webhooks.drain(20_000);
     // A finished send may have made another delivery due.
     const again = await webhooks.runOnce(clock.now());
-    attempted += again.attempted;
-    if (again.attempted === 0 && !again.more) return attempted;
+    claimed += again.claimed;
+    if (again.claimed === 0 && !again.more) return claimed;
   }
   throw new Error('deliveries do not end');
 }

@@ -32,11 +32,9 @@ export interface AttemptResult {
   scheduleStep: number;
   /** When the next attempt is due; null when there is none. */
   dueAt: Instant | null;
-  /** Nothing is sent to the endpoint before this. */
   pausedUntil: Instant | null;
 }
 
-/** Evaluates a response that was complete at `now`. */
 export function evaluateAttempt(
   response: ResponseSummary,
   delivery: { scheduleStep: number; queuedAt: Instant },
@@ -64,7 +62,6 @@ export function evaluateAttempt(
   return { kind: 'retry', scheduleStep, dueAt, pausedUntil };
 }
 
-/** True for 200 to 299. */
 export function isSuccess(status: number | null): boolean {
   return status !== null && status >= 200 && status <= 299;
 }

@@ -10,7 +10,6 @@ import type { ResponseSummary } from './attempt-result.ts';
 import { BLOCKED_ADDRESS, checkedLookup, systemResolve } from './resolve.ts';
 
 export interface SendLimits {
-  /** For the whole request. */
   deadlineMs: number;
   /** Bytes of the response body that are read, and that are kept in the attempt log. */
   readBytesMax: number;
@@ -80,7 +79,6 @@ export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): A
   };
 }
 
-/** The response of an attempt that sent nothing. */
 export function notSent(error: string): AttemptResponse {
   const empty = { status: null, retryAfter: undefined, body: null, headers: null };
   return { ...empty, error, durationMs: 0 };

@@ -29,15 +29,11 @@ export interface DispatcherDeps {
   client: AttemptClient;
   emit: Outbox['emit'];
   daemons: () => number;
-  /** Asks for a pass soon. */
   wake: () => void;
 }
 
-/** The result of one pass. */
 export interface Pass {
-  /** Deliveries claimed. */
-  attempted: number;
-  /** True when another pass would find work at once. */
+  claimed: number;
   more: boolean;
   /** When the next unclaimed delivery is due, as far as this pass examined. */
   nextDueAt?: Instant;
@@ -54,8 +50,7 @@ const CANCELLED_MAX = 1_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
-/** How long a shutdown waits for the end of interrupted sends. */
-const INTERRUPTED_MS = 2_000;
+const INTERRUPTED_WAIT_MS = 2_000;
 
 export class Dispatcher {
   private readonly deps: DispatcherDeps;
@@ -84,12 +79,11 @@ export class Dispatcher {
     });
   }
 
-  /** @throws DatabaseError when the database is unavailable */
   async runOnce(now: Instant): Promise<Pass> {
     const capacity = this.sender.capacity();
     if (capacity === 0) {
       this.starved = [];
-      return { attempted: 0, more: false, nextDueAt: now + RECHECK_MS };
+      return { claimed: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
     const pass = await this.deps.db.begin((tx) => this.claimShares(tx, capacity, now));
     const { active, ready, chosen, jobs } = pass;
@@ -101,13 +95,12 @@ export class Dispatcher {
     for (const job of jobs.filter(({ delivery }) => delivery.body === null))
       this.resultWriter.add({ job, startedAt: now, endedAt: now, response: undefined });
     const more = jobs.length + pass.deferred > 0 || pass.cancelled || pass.page !== '';
-    if (more) return { attempted: jobs.length, more };
+    if (more) return { claimed: jobs.length, more };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
     const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
-    return { attempted: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
+    return { claimed: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
   }
 
-  /** Examines endpoints with pending deliveries and claims a share of each that is ready. */
   private async claimShares(tx: Tx, capacity: number, now: Instant) {
     await store.planClaims(tx);
     const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
@@ -138,7 +131,7 @@ export class Dispatcher {
     if (this.sender.claimed > 0) {
       this.sender.releaseWaiting();
       this.deps.client.interrupt();
-      while (this.sender.sending > 0) await this.sender.progress(INTERRUPTED_MS);
+      while (this.sender.sending > 0) await this.sender.progress(INTERRUPTED_WAIT_MS);
     }
     await this.resultWriter.flush();
   }

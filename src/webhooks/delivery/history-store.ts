@@ -12,7 +12,6 @@ export interface Delivery {
   subjectSeq: bigint;
   /** pending, sending, delivered, exhausted or cancelled. */
   state: string;
-  /** When the next attempt is due, while it is pending. */
   dueAt: Instant;
   attempts: number;
   createdAt: Instant;
@@ -23,7 +22,6 @@ export interface Attempt {
   n: number;
   at: Instant;
   durationMs: number;
-  /** delivered, retry, exhausted or gone. */
   result: string;
   status: number | null;
   error: string | null;

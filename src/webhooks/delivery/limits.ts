@@ -14,12 +14,10 @@ export function inFlightMax(cap: number, consecutiveFailures: number, daemons: n
   return Math.max(1, halved);
 }
 
-/** The state of an endpoint's claim window since its last claim. */
 export interface ClaimWindow {
   /** Deliveries that may be claimed, waiting or in flight. */
   window: number;
   finished: number;
-  /** True after a failure or a slow send. */
   degraded: boolean;
 }
 

@@ -56,7 +56,6 @@ export async function insertDeliveries(
   return inserted.count;
 }
 
-/** An endpoint with deliveries in the queue. */
 export interface ActiveEndpoint {
   endpointId: string;
   state: 'enabled' | 'disabled' | 'deleted';
@@ -101,7 +100,6 @@ export async function listActive(
       order by d.due_at limit 1) f on true`;
 }
 
-/** An endpoint as claims and sends use it. */
 export interface ClaimedEndpoint {
   endpointId: string;
   url: string;
@@ -132,7 +130,6 @@ export async function lockEndpoints(
     order by h.endpoint_id for update of h skip locked`;
 }
 
-/** A delivery leased to this daemon. */
 export interface ClaimedDelivery {
   id: string;
   createdAt: Instant;
@@ -158,7 +155,6 @@ function quotaRows(quotas: readonly Quota[]) {
   return quotas.map(({ endpointId, n }) => ({ endpoint_id: endpointId, n }));
 }
 
-/** Claims at most `n` due deliveries of each endpoint. */
 export async function claim(
   tx: Tx,
   quotas: readonly Quota[],
@@ -183,7 +179,6 @@ export async function claim(
     ${claimedWithBodies(tx)}`;
 }
 
-/** Due deliveries of an ordered endpoint that one claim examines. */
 const ORDERED_SCAN_MAX = 256;
 /** How long a blocked delivery is deferred; `makeNextDue` ends the deferral early. */
 const DEFER_MS = 60_000;
@@ -271,7 +266,6 @@ export async function saveRateUsage(
     where h.endpoint_id = x.id`;
 }
 
-/** Cancels at most `limit` pending deliveries of a deleted endpoint. */
 export async function cancelDeliveries(
   db: Queryable,
   endpointId: string,

@@ -13,7 +13,6 @@ export interface DeliveryUpdate {
   id: string;
   createdAt: Instant;
   fence: number;
-  /** Null when nothing was sent. */
   attempt: {
     n: number;
     at: Instant;

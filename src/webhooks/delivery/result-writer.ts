@@ -30,7 +30,6 @@ export interface FinishedSend {
 }
 
 interface EvaluatedSend extends FinishedSend {
-  /** Undefined without a response. */
   result: AttemptResult | undefined;
   update: store.DeliveryUpdate;
 }
@@ -67,7 +66,6 @@ export class ResultWriter {
     this.run();
   }
 
-  /** Releases claims that were not sent. */
   release(jobs: readonly Job[]): void {
     this.released.push(...jobs);
     this.run();

@@ -20,7 +20,6 @@ export interface Job {
 export interface SenderDeps {
   clock: Clock;
   settings: WebhookSettings;
-  /** The number of daemons that share the endpoints. */
   daemons: () => number;
   /** Never rejects. */
   send: (job: Job, startedAt: Instant) => Promise<AttemptResponse>;
@@ -31,7 +30,6 @@ export interface SenderDeps {
   onProgress: () => void;
 }
 
-/** The claimed deliveries of one endpoint. */
 interface EndpointQueue {
   fresh: Job[];
   retries: Job[];
@@ -69,12 +67,10 @@ export class Sender {
     return this.quick + this.slow;
   }
 
-  /** How many more deliveries may be claimed. */
   capacity(): number {
     return Math.max(0, this.deps.settings.claimMax - this.waiting);
   }
 
-  /** How many more deliveries of this endpoint may be claimed. */
   capacityOf(endpointId: string, consecutiveFailures: number): number {
     const allowed = this.inFlightMaxAfter(consecutiveFailures);
     const queue = this.queues.get(endpointId);
@@ -86,7 +82,6 @@ export class Sender {
     return Math.max(0, window - claimed);
   }
 
-  /** Queues claimed deliveries and starts those that have a slot. */
   accept(jobs: readonly Job[]): void {
     const filled = new Set<EndpointQueue>();
     for (const job of jobs) {
@@ -118,7 +113,6 @@ export class Sender {
     });
   }
 
-  /** Releases every delivery that is not yet in flight. */
   releaseWaiting(): void {
     for (const queue of this.queues.values()) this.releaseQueue(queue);
     this.notify();

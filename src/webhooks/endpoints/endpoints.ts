@@ -277,7 +277,6 @@ function newSecrets(keys: readonly SigningKey[]): NewSecrets {
   };
 }
 
-/** Drops the keys of schemes that are removed. */
 function signingPatch(
   before: store.EndpointRow,
   made: readonly SigningKey[],

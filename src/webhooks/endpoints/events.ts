@@ -2,7 +2,6 @@
 import type { Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 
-/** The endpoint that an event is about. */
 interface EventSource {
   endpointId: string;
   url: string;

@@ -12,7 +12,6 @@ export interface Health {
   consecutiveFailures: number;
   /** The first failure since the last success. */
   failingSince: Instant | null;
-  /** Nothing is sent before this. */
   pausedUntil: Instant | null;
   lastSuccessAt: Instant | null;
 }
@@ -32,7 +31,6 @@ export interface HealthSignal {
   startedAt: Instant;
   endedAt: Instant;
   result: 'delivered' | 'failed' | 'gone';
-  /** From `Retry-After`. */
   pausedUntil: Instant | null;
 }
 
@@ -69,7 +67,6 @@ export function foldHealth(
   return { health, change };
 }
 
-/** True while the circuit breaker is open. */
 export function isOpen(health: Health, policy: HealthPolicy): boolean {
   return health.consecutiveFailures >= policy.openAfter;
 }

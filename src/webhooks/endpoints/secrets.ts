@@ -37,7 +37,6 @@ export function decryptKeys(
   return keysShape.parse(parseJson(encryption.decrypt(encrypted, keysContext(endpointId))));
 }
 
-/** Null for no headers. */
 export function encryptHeaders(
   encryption: Encryption,
   endpointId: string,

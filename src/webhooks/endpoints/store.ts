@@ -72,7 +72,6 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
   return rows.length > 0;
 }
 
-/** Disables an endpoint that is enabled; false when it is not. */
 export async function disableEndpoint(
   orm: Orm,
   id: string,
