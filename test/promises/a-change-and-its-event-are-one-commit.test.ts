@@ -6,7 +6,8 @@ import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
 import { operationIdOf, useRig } from '../harness/rig.ts';
 
-const rig = useRig();
+/** A claim of the killed daemon ends with its lease, which follows this deadline. */
+const rig = useRig({ webhooks: { attempt_timeout_ms: 1_000 } });
 
 it('Every event reaches the subscriber under its own id, signed, also across a kill', async () => {
   const webhook = new Webhook(await rig.subscribe('/hook'));
@@ -24,7 +25,7 @@ it('Every event reaches the subscriber under its own id, signed, also across a k
     for (let seen = 0; ; seen++) {
       const found = receiver.requests.find((r) => r.headers['webhook-id'] === id);
       if (found) return found;
-      await receiver.count(Math.max(receiver.requests.length, seen) + 1, 20_000);
+      await receiver.count(Math.max(receiver.requests.length, seen) + 1, 40_000);
     }
   };
   for (const event of events) {
