@@ -8,14 +8,14 @@ import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { sendWithManagedToken } from './auth/credentials.ts';
 import type { ClientToken, TokenFailure } from './auth/token.ts';
-import type { Exchanged } from './http/exchange.ts';
+import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
 import type { Budget } from './rate/budget.ts';
 import type { Quota } from './rate/quota.ts';
 import type { Answer, Forwarded, ForwardRequest, TrafficClass, WriteOutcome } from './types.ts';
 
-export interface ForwardDeps {
+interface ForwardDeps {
   transport: Transport;
   token: ClientToken;
   budget: Budget;
@@ -114,7 +114,7 @@ async function mayResend({ log }: ForwardDeps, request: ForwardRequest): Promise
   }
 }
 
-function forwardedOf(exchanged: Exchanged, outcome: WriteOutcome): Forwarded {
+function forwardedOf(exchanged: ExchangeResult, outcome: WriteOutcome): Forwarded {
   const { startedAt, endedAt } = exchanged;
   const answer = exchanged.end === 'not_sent' ? undefined : exchanged.answer;
   const streamed = exchanged.end === 'streamed' ? true : undefined;

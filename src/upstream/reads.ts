@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import { sendWithManagedToken } from './auth/credentials.ts';
 import type { ClientToken, TokenFailure } from './auth/token.ts';
-import type { Exchanged } from './http/exchange.ts';
+import type { ExchangeResult } from './http/exchange.ts';
 import { addressOf, type Host, type Transport } from './http/transport.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './parse/outcome.ts';
 import {
@@ -67,7 +67,7 @@ export interface Reads {
   checkToken(signal?: AbortSignal): Promise<Observation<TokenCheckRecord>>;
 }
 
-export interface ReadsDeps {
+interface ReadsDeps {
   transport: Transport;
   token: ClientToken;
   budget: Budget;
@@ -153,7 +153,7 @@ async function send<T>(
   const { transport, token, budget, hosts, basic, clock, readTimeoutMs } = deps;
   const startedAt = clock.now();
   const limits = { deadlineAt: startedAt + readTimeoutMs, signal };
-  const sendOnce = async (authorization?: string): Promise<Exchanged> => {
+  const sendOnce = async (authorization?: string): Promise<ExchangeResult> => {
     const headers = ['accept', 'application/json', 'accept-encoding', 'identity'];
     if (authorization) headers.push('authorization', authorization);
     const address = addressOf(hosts[host], path);
@@ -164,7 +164,8 @@ async function send<T>(
   };
   if (credentials !== 'client')
     return classifyRead(await sendOnce(credentials === 'basic' ? basic : undefined), parser);
-  const isRefused = (exchanged: Exchanged) => isUnauthorized(classifyExchange(exchanged, 'read'));
+  const isRefused = (exchanged: ExchangeResult) =>
+    isUnauthorized(classifyExchange(exchanged, 'read'));
   const mayResend = async () => {
     budget.charge();
     return true;

@@ -144,10 +144,10 @@ export interface ForwardRequest {
 
 /**
  * Opens the stream for an answer that is larger than the client buffers.
- * @param begun the buffered beginning of the body
+ * @param beginning the buffered beginning of the body
  * @param stop ends the exchange when the reader is gone
  */
-export type Overflow = (head: Head, begun: Uint8Array, stop: () => void) => Sink;
+export type Overflow = (head: Head, beginning: Uint8Array, stop: () => void) => Sink;
 
 export interface Head {
   status: number;

@@ -19,31 +19,17 @@ import { makeReads, type Reads } from './reads.ts';
 import type { Forwarded, ForwardRequest, QuotaStore, TrafficClass } from './types.ts';
 
 export { readToken, readWallet } from './parse/read.ts';
-export type {
-  MaintenanceRecord,
-  TokenCheckRecord,
-  TokenPage,
-  TokenRecord,
-  WalletRecord,
-} from './parse/records.ts';
-export type { BudgetView } from './rate/budget.ts';
-export type { Reads, TokensQuery } from './reads.ts';
+export type { TokenPage, TokenRecord, WalletRecord } from './parse/records.ts';
 export type {
   Answer,
   Forwarded,
-  ForwardFamily,
   ForwardRequest,
   Head,
-  InconclusiveCause,
   NotSentCause,
   Observation,
-  Overflow,
-  Priority,
   QuotaState,
   QuotaStore,
   Sink,
-  TrafficClass,
-  UnknownCause,
   WriteOutcome,
 } from './types.ts';
 

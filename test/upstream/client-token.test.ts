@@ -166,11 +166,4 @@ describe('The client token', () => {
     expect(await waiting).toEqual(lost);
     never.open();
   });
-
-  it('is never written to the log', async () => {
-    const one = managed(() => undefined, 1n);
-    await get(one);
-    await replace(one, 't1');
-    expect(one.log()).not.toMatch(/\bt[12]\b/);
-  });
 });

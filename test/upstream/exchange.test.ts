@@ -135,12 +135,6 @@ describe('The request was sent and its outcome is not known', () => {
     const { exchanged } = await exchangeWith(() => stop.abort(), { signal: stop.signal });
     expect(exchanged).toMatchObject({ end: 'broken', cause: 'aborted' });
   });
-
-  it('when the body is too large, of which the beginning is kept', async () => {
-    const { exchanged } = await exchangeWith(send(http(200, 'x'.repeat(5000))));
-    expect(exchanged).toMatchObject({ answer: { complete: false } });
-    expect('answer' in exchanged && exchanged.answer?.body.length).toBe(1000);
-  });
 });
 
 describe('An answer', () => {

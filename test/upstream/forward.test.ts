@@ -104,13 +104,6 @@ describe('A write', () => {
     expect(forwarded.answer?.body.length).toBe(kept);
   });
 
-  it('is not sent when mayStillSend forbids it', async () => {
-    const { forward, service } = await forwardTo(() => DONE);
-    const forwarded = await forward({ mayStillSend: () => false });
-    expect(forwarded).toMatchObject({ outcome: { class: 'not_sent', cause: 'withdrawn' } });
-    expect(service.count(GIVE)).toBe(0);
-  });
-
   it('does not wait while polls are stopped and their slots taken', async () => {
     const { opened, open } = gate();
     const { forward, upstream, service } = await forwardTo(async ({ url }) => {

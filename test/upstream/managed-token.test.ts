@@ -135,12 +135,6 @@ describe('Without a managed token', () => {
   });
 });
 
-it('The managed token is fetched once for concurrent polls', async () => {
-  const { poll, service } = await pollFrom(() => ok(wallet));
-  await Promise.all([poll(), poll()]);
-  expect(service.count(TOKEN_PATH)).toBe(1);
-});
-
 it('Neither the managed token nor the secret appears in the log', async () => {
   let calls = 0;
   const { upstream, poll, logged } = await pollFrom(() => {

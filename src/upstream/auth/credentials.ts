@@ -3,7 +3,7 @@
  * others, and the one repetition after the service refused that token.
  */
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Exchanged } from '../http/exchange.ts';
+import type { ExchangeResult } from '../http/exchange.ts';
 import { addressOf, type Host, type Transport } from '../http/transport.ts';
 import { parseEnvelope, recordIn } from '../parse/envelope.ts';
 import { type RateSignal, rateSignalOf } from '../parse/outcome.ts';
@@ -51,7 +51,7 @@ export async function fetchClientToken(deps: TokenFetchDeps): Promise<TokenFetch
 }
 
 /** The last result of `send`, and the number of the app that the token belongs to. */
-export type ManagedResult<T> = { result: T; appNo: bigint | undefined } | { failure: TokenFailure };
+type ManagedResult<T> = { result: T; appNo: bigint | undefined } | { failure: TokenFailure };
 
 /**
  * Sends with the managed token, and once more with another one if the service refused the first.
@@ -74,12 +74,12 @@ export async function sendWithManagedToken<T>(
   return { result: await send(`Bearer ${other.token}`), appNo: other.appNo };
 }
 
-function tokenIn(exchanged: Exchanged) {
+function tokenIn(exchanged: ExchangeResult) {
   if (exchanged.end !== 'answered' || exchanged.answer.status >= 300) return undefined;
   return accessTokenRecord.safeParse(recordIn(parseEnvelope(exchanged.answer.body))).data;
 }
 
-function failureOf(exchanged: Exchanged, signal: RateSignal): TokenFailure {
+function failureOf(exchanged: ExchangeResult, signal: RateSignal): TokenFailure {
   if (signal.kind === 'throttled' || signal.kind === 'maintenance') {
     const answer = exchanged.end === 'answered' ? exchanged.answer : undefined;
     return { cause: signal.kind, retryAt: signal.retryAt, answer };

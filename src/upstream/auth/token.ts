@@ -16,17 +16,17 @@ export interface TokenFailure {
   answer?: Answer | undefined;
 }
 /** A token, and the number of its app if the service named it. */
-export interface IssuedToken {
+interface IssuedToken {
   token: string;
   appNo?: bigint | undefined;
 }
-export type TokenResult = IssuedToken | { failure: TokenFailure };
+type TokenResult = IssuedToken | { failure: TokenFailure };
 /** The result of one fetch; `expiresIn` is the service's own value. */
 export type TokenFetch =
   | (IssuedToken & { expiresIn: bigint | undefined; startedAt: Instant })
   | { failure: TokenFailure };
 
-export interface ClientTokenDeps {
+interface ClientTokenDeps {
   /** Fetches a token within its own deadline. Must not reject. */
   fetchToken: () => Promise<TokenFetch>;
   clock: Clock;

@@ -38,7 +38,7 @@ type Result =
   | { end: 'broken'; cause: UnknownCause; answer?: Answer };
 
 /** `startedAt` is just before the first byte; if nothing left, the start of the attempt. */
-export type Exchanged = { startedAt: Instant; endedAt: Instant } & Result;
+export type ExchangeResult = { startedAt: Instant; endedAt: Instant } & Result;
 
 /**
  * Runs one exchange over a dispatcher. Never rejects.
@@ -49,8 +49,8 @@ export function runExchange(
   request: ExchangeRequest,
   clock: Clock,
   reset: () => void,
-): Promise<Exchanged> {
-  const { promise, resolve } = Promise.withResolvers<Exchanged>();
+): Promise<ExchangeResult> {
+  const { promise, resolve } = Promise.withResolvers<ExchangeResult>();
   const exchange = new Exchange(request, clock, reset, resolve);
   if (!exchange.open()) return promise;
   dispatcher.dispatch(
@@ -72,7 +72,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: ExchangeRequest;
   readonly #clock: Clock;
   readonly #reset: () => void;
-  readonly #resolve: (ended: Exchanged) => void;
+  readonly #resolve: (ended: ExchangeResult) => void;
   #startedAt: Instant;
   #controller: Dispatcher.DispatchController | undefined;
   #left = false;
@@ -88,7 +88,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     request: ExchangeRequest,
     clock: Clock,
     reset: () => void,
-    resolve: (ended: Exchanged) => void,
+    resolve: (ended: ExchangeResult) => void,
   ) {
     this.#request = request;
     this.#clock = clock;
@@ -163,11 +163,11 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   /** From here on the stream has its own deadline. */
   #openStream(overflow: Overflow): BodyStream {
-    const begun = Buffer.concat(this.#chunks);
-    this.#chunks = [begun];
+    const beginning = Buffer.concat(this.#chunks);
+    this.#chunks = [beginning];
     this.#disarm();
     const stop = () => this.#cutStream();
-    const sink = overflow({ status: this.#status, headers: this.#headers }, begun, stop);
+    const sink = overflow({ status: this.#status, headers: this.#headers }, beginning, stop);
     return makeBodyStream(sink, this.#clock, stop);
   }
 

@@ -7,12 +7,15 @@ import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { TrafficClass } from '../types.ts';
 import { makeConnectors } from './connect.ts';
-import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
+import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 import { makeWriteConnections } from './write-connections.ts';
 
 export interface Transport {
   /** Runs one exchange. Never rejects. */
-  exchange(cls: TrafficClass, request: Omit<ExchangeRequest, 'bodyBytesMax'>): Promise<Exchanged>;
+  exchange(
+    cls: TrafficClass,
+    request: Omit<ExchangeRequest, 'bodyBytesMax'>,
+  ): Promise<ExchangeResult>;
   /** Refuses new exchanges, waits for open ones, which end by their deadlines, and disconnects. */
   close(): Promise<void>;
 }

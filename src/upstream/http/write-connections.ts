@@ -10,16 +10,16 @@ import { Client } from 'undici';
 import { after, type Clock, monotonicMs } from '../../kernel/clock.ts';
 import type { Answer } from '../types.ts';
 import type { Connector } from './connect.ts';
-import { type Exchanged, type ExchangeRequest, runExchange } from './exchange.ts';
+import { type ExchangeRequest, type ExchangeResult, runExchange } from './exchange.ts';
 
 /** How long a connection may be idle and still be reused, in milliseconds. */
 const FRESH_MS = 1_000;
 /** Idle connections of one origin at most. */
 const IDLE_MAX = 64;
 
-export interface WriteConnections {
+interface WriteConnections {
   /** Runs one exchange on a connection of its own. Never rejects. */
-  exchange(request: ExchangeRequest): Promise<Exchanged>;
+  exchange(request: ExchangeRequest): Promise<ExchangeResult>;
   close(): void;
 }
 
@@ -84,7 +84,7 @@ export function makeWriteConnections(connector: () => Connector, clock: Clock): 
 }
 
 /** How long the connection of that exchange may be reused; 0: not at all. */
-function freshMsAfter(exchanged: Exchanged): number {
+function freshMsAfter(exchanged: ExchangeResult): number {
   if (exchanged.end !== 'answered') return 0;
   return Math.min(FRESH_MS, keepAliveMs(exchanged.answer) / 2);
 }

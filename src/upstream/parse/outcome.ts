@@ -10,7 +10,7 @@ import { unreachable } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { parseRetryAfter } from '../../kernel/retry-after.ts';
-import type { Exchanged } from '../http/exchange.ts';
+import type { ExchangeResult } from '../http/exchange.ts';
 import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
 import { type Envelope, headerOf, mentionsMaintenance, parseEnvelope } from './envelope.ts';
 import { transactionResult } from './records.ts';
@@ -18,7 +18,7 @@ import { transactionResult } from './records.ts';
 /** Statuses, of the body or of HTTP, with which the service refuses and applies nothing. */
 const REFUSALS = [400, 401, 403, 404, 405, 406, 422];
 
-export function classifyExchange(exchanged: Exchanged, family: ForwardFamily): WriteOutcome {
+export function classifyExchange(exchanged: ExchangeResult, family: ForwardFamily): WriteOutcome {
   switch (exchanged.end) {
     case 'not_sent':
       return { class: 'not_sent', cause: exchanged.cause };
@@ -43,7 +43,7 @@ export type RateSignal =
   /** No answer, which says nothing about limits. */
   | { kind: 'none' };
 
-export function rateSignalOf(exchanged: Exchanged): RateSignal {
+export function rateSignalOf(exchanged: ExchangeResult): RateSignal {
   if (exchanged.end === 'not_sent' || !exchanged.answer) return { kind: 'none' };
   const { answer, endedAt } = exchanged;
   const retryAt = parseRetryAfter(headerOf(answer, 'retry-after'), endedAt);

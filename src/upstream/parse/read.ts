@@ -5,7 +5,7 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Exchanged } from '../http/exchange.ts';
+import type { ExchangeResult } from '../http/exchange.ts';
 import type { InconclusiveCause, Observation } from '../types.ts';
 import { type Envelope, parseEnvelope, recordIn } from './envelope.ts';
 import { classifyExchange, isUnauthorized, rateSignalOf } from './outcome.ts';
@@ -94,7 +94,10 @@ function readRecord<T>(body: Uint8Array, parser: RecordParser<T>): T | undefined
   return envelope.shape === 'success' ? parser.parse(envelope.data) : undefined;
 }
 
-export function classifyRead<T>(exchanged: Exchanged, parser: RecordParser<T>): Observation<T> {
+export function classifyRead<T>(
+  exchanged: ExchangeResult,
+  parser: RecordParser<T>,
+): Observation<T> {
   const { startedAt, endedAt } = exchanged;
   const times = { startedAt, endedAt };
   const inconclusive = (cause: InconclusiveCause, retryAt?: Instant): Observation<T> => ({
@@ -121,7 +124,7 @@ export function classifyRead<T>(exchanged: Exchanged, parser: RecordParser<T>): 
 }
 
 /** Why an exchange brought no record. */
-export function failureCause(exchanged: Exchanged): InconclusiveCause {
+export function failureCause(exchanged: ExchangeResult): InconclusiveCause {
   const outcome = classifyExchange(exchanged, 'read');
   switch (outcome.class) {
     case 'not_sent':

@@ -10,7 +10,7 @@ import { makePriorityQueue } from './priority-queue.ts';
 import type { Quota } from './quota.ts';
 import { makeTokenBucket } from './token-bucket.ts';
 
-export interface BudgetDeps {
+interface BudgetDeps {
   quota: Quota;
   clock: Clock;
   metrics: Pick<Metrics, 'upstreamRate'>;

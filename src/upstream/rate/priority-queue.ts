@@ -5,7 +5,7 @@
  */
 import type { Priority } from '../types.ts';
 
-export interface PriorityQueue<T> {
+interface PriorityQueue<T> {
   /** False when the queue is full. */
   add(priority: Priority, waiter: T): boolean;
   remove(priority: Priority, waiter: T): void;

@@ -12,7 +12,7 @@ import { RETRY_AFTER_MAX_MS } from '../../kernel/retry-after.ts';
 import type { QuotaState, QuotaStore, TrafficClass } from '../types.ts';
 import { type RateLimit, rateAt, throttle } from './limiter.ts';
 
-export interface QuotaDeps {
+interface QuotaDeps {
   store: QuotaStore;
   clock: Clock;
   random: Random;
@@ -20,7 +20,7 @@ export interface QuotaDeps {
 }
 
 /** Requests per second of all daemons together. */
-export interface RateSettings {
+interface RateSettings {
   ceiling: number;
   /** The rate at the start, until the first throttling. */
   initialRate: number;

@@ -13,7 +13,7 @@ const SPAN_MS = 5000;
 /** Tolerates the rounding of floating point. */
 const WHOLE_TOKEN = 1 - 1e-9;
 
-export interface TokenBucket {
+interface TokenBucket {
   /** Polls that may start now: 0, 1 or 2. */
   free(now: Instant): number;
   /** The earliest instant at which a poll may start. */
