@@ -12,6 +12,8 @@ const exact = JSON as unknown as {
   ): Written;
 };
 
+const TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/;
+
 /** A JSON number by its spelling. */
 export class WrittenNumber {
   readonly source: string;
@@ -115,6 +117,13 @@ export class JsonField {
     if (typeof value !== 'string') throw this.#is('a string');
     if (length === undefined || value.length === length) return value;
     throw this.#is(`a string of ${length} characters (it has ${value.length})`);
+  }
+
+  /** A timestamp without a time zone, as text. */
+  time(name: string): string {
+    const text = this.text(name);
+    if (TIME.test(text)) return text;
+    throw this.at(name).#is('written YYYY-MM-DD HH:MM:SS');
   }
 
   flag(name: string): boolean {

@@ -13,6 +13,7 @@ import {
   mintSequential,
   obtain,
   ownAccount,
+  type PaymentKind,
   pay,
   readToken,
   setExtraData,
@@ -21,11 +22,12 @@ import {
 import { codeGrant } from './login.ts';
 import { unit } from './parameters.ts';
 import type { JsonField, Reply } from './reply.ts';
-import type { Service } from './service.ts';
+import type { As, Service } from './service.ts';
 import {
   balanceAfter,
   balanceOf,
   completeToken,
+  freshWallet,
   newTokenId,
   otherWallet,
   settled,
@@ -73,56 +75,76 @@ export function hugeToken(service: Service): Promise<bigint> {
   });
 }
 
-/** The twelve endpoints with an access token, as named in section 5. */
-export type EndpointName =
-  | 'NFT mint'
-  | 'NFT mint-sequential'
-  | 'NFT burn'
-  | 'NFT list'
-  | 'NFT read'
-  | 'account by addr'
-  | 'give'
-  | 'receive-from'
-  | 'transfer'
-  | 'NFT set-extra-data'
-  | 'NFT transfer-from'
-  | 'own wallet lookup';
+export const PAYMENT_ADDRESSES: Record<PaymentKind, string[]> = {
+  give: ['toAddr'],
+  'receive-from': ['fromAddr'],
+  transfer: ['fromAddr', 'toAddr'],
+};
+
+/** A valid body that moves one unit. */
+export async function paymentBody(
+  service: Service,
+  kind: PaymentKind,
+): Promise<Record<string, unknown>> {
+  const funded = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
+  const addresses = PAYMENT_ADDRESSES[kind].map((name) => [name, funded] as const);
+  if (kind === 'transfer') addresses[1] = ['toAddr', await otherWallet(service)];
+  return { ...Object.fromEntries(addresses), amount: unit(service) };
+}
+
+/**
+ * Sends a valid request to an endpoint. With other credentials, which the service refuses, a token
+ * that is not changed serves instead of a new one.
+ */
+type Send = (service: Service, as?: As) => Promise<Reply>;
 
 const mintForm = async (service: Service) => ({
   toAddr: await wallet(service),
   tokenURI: TOKEN_URI,
 });
 
-const REQUESTS: Record<EndpointName, (service: Service) => Promise<Reply>> = {
-  'NFT mint': async (service) =>
-    mint(service, { ...(await mintForm(service)), tokenId: String(newTokenId()) }),
-  'NFT mint-sequential': async (service) => mintSequential(service, await mintForm(service)),
-  'NFT burn': async (service) => burn(service, { tokenId: String(await completeToken(service)) }),
-  'NFT list': (service) => listTokens(service),
-  'NFT read': async (service) => readToken(service, (await sample(service)).id),
-  'account by addr': async (service) => accountBy(service, await wallet(service)),
-  give: async (service) => (await payments(service)).give,
-  'receive-from': async (service) => (await payments(service)).deduct,
-  transfer: async (service) => (await payments(service)).transfer,
-  'NFT set-extra-data': async (service) =>
-    setExtraData(service, await userToken(service), { extraData: EXTRA }),
-  'NFT transfer-from': async (service) => {
-    const tokenId = String(await userToken(service));
-    const fromAddr = await userAddr(service);
-    return transferFrom(service, { fromAddr, toAddr: await wallet(service), tokenId });
+const sampleOr = async (service: Service, as: As | undefined, make: typeof userToken) =>
+  as === undefined ? make(service) : (await sample(service)).id;
+
+const payment =
+  (kind: PaymentKind): Send =>
+  async (service, as) =>
+    as === undefined
+      ? (await payments(service))[kind]
+      : pay(service, kind, await paymentBody(service, kind), as);
+
+/** The twelve endpoints with an access token, as named in section 5. */
+export const ENDPOINTS = {
+  'NFT mint': async (service, as) =>
+    mint(service, { ...(await mintForm(service)), tokenId: String(newTokenId()) }, as),
+  'NFT mint-sequential': async (service, as) =>
+    mintSequential(service, await mintForm(service), as),
+  'NFT burn': async (service, as) =>
+    burn(service, { tokenId: String(await sampleOr(service, as, completeToken)) }, as),
+  'NFT list': (service, as) => listTokens(service, {}, as),
+  'NFT read': async (service, as) => readToken(service, (await sample(service)).id, as),
+  'account by addr': async (service, as) => accountBy(service, await wallet(service), as),
+  give: payment('give'),
+  'receive-from': payment('receive-from'),
+  transfer: payment('transfer'),
+  'NFT set-extra-data': async (service, as) =>
+    setExtraData(service, await sampleOr(service, as, userToken), { extraData: EXTRA }, as),
+  'NFT transfer-from': async (service, as) => {
+    const tokenId = String(await sampleOr(service, as, userToken));
+    const fromAddr = as === undefined ? await userAddr(service) : await wallet(service);
+    return transferFrom(service, { fromAddr, toAddr: await wallet(service), tokenId }, as);
   },
-  'own wallet lookup': (service) => ownAccount(service),
-};
+  'own wallet lookup': (service, as) => ownAccount(service, as),
+} satisfies Record<string, Send>;
+
+export type EndpointName = keyof typeof ENDPOINTS;
 
 /** The response of an endpoint to a valid request, sent once. */
 export function sharedReply(service: Service, endpoint: EndpointName): Promise<Reply> {
-  return service.once(endpoint, () => REQUESTS[endpoint](service));
+  return service.once(endpoint, () => ENDPOINTS[endpoint](service, undefined));
 }
 
-export interface Payments {
-  give: Reply;
-  transfer: Reply;
-  deduct: Reply;
+export interface Payments extends Record<PaymentKind, Reply> {
   /** The amount transferred and deducted; twice as much was given. */
   unit: bigint;
   /** Balances of the wallet and of the other: before, and after each step. */
@@ -154,7 +176,7 @@ export function payments(service: Service): Promise<Payments> {
     return {
       give,
       transfer,
-      deduct,
+      'receive-from': deduct,
       unit: moved,
       wallet: [w, afterGive, afterTransfer],
       other: [o, arrived, afterDeduct],

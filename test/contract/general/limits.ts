@@ -72,19 +72,6 @@ const LENGTHS: Statement[] = [
       dataOf(await sharedReply(service, endpoint)).text('token_addr', 42);
     }),
   ),
-  ...(
-    [
-      'NFT mint',
-      'NFT mint-sequential',
-      'NFT burn',
-      'NFT set-extra-data',
-      'NFT transfer-from',
-    ] as const
-  ).map((endpoint) =>
-    statement('8', `tx_hash has length 66 (${endpoint})`, async (service) => {
-      dataOf(await sharedReply(service, endpoint)).text('tx_hash', 66);
-    }),
-  ),
   statement('8', 'last_tx_hash has length 66', async (service) => {
     const { single, listed } = await sample(service);
     for (const record of [single, ...listed]) record.text('last_tx_hash', 66);

@@ -16,19 +16,12 @@ import { ensure, equal, type Statement, statement, untestable } from '../stateme
 
 type Field = [title: string, check: (record: JsonField, service: Service) => Promise<void> | void];
 
-const TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/;
-
 function oneOf(record: JsonField, name: string, ...allowed: bigint[]): void {
   const value = record.integer(name);
   ensure(
     allowed.includes(value),
     `${name} should be one of ${allowed}; received: ${record.summary}`,
   );
-}
-
-function time(record: JsonField, name: string): void {
-  const text = record.text(name);
-  ensure(TIME.test(text), `${name} should be written YYYY-MM-DD HH:MM:SS and is "${text}"`);
 }
 
 /** JSON text or an empty text. */
@@ -63,8 +56,8 @@ const FIELDS: Field[] = [
   ['token_metadata is a string of JSON text', (record) => jsonText(record, 'token_metadata')],
   ['token_extradata is a string of JSON text', (record) => jsonText(record, 'token_extradata')],
   ['token_creator is a string of length 42', (record) => void record.text('token_creator', 42)],
-  ['token_created_at is written like YYYY-MM-DD HH:MM:SS', (r) => time(r, 'token_created_at')],
-  ['token_owned_at is written like YYYY-MM-DD HH:MM:SS', (r) => time(r, 'token_owned_at')],
+  ['token_created_at is written like YYYY-MM-DD HH:MM:SS', (r) => void r.time('token_created_at')],
+  ['token_owned_at is written like YYYY-MM-DD HH:MM:SS', (r) => void r.time('token_owned_at')],
   [
     'token_is_locked is an integer: 1 = locked, 0 = unlocked',
     (record) => oneOf(record, 'token_is_locked', 0n, 1n),

@@ -34,10 +34,15 @@ const WRITES: EndpointName[] = [
 ];
 
 const HASHES: Statement[] = [
-  ...WRITES.map((endpoint) =>
-    statement('4.1', `${endpoint} answers tx_hash of 66 characters`, async (service) => {
-      dataOf(await sharedReply(service, endpoint)).text('tx_hash', 66);
-    }),
+  ...WRITES.flatMap((endpoint) =>
+    [
+      ['4.1', `${endpoint} answers tx_hash of 66 characters`] as const,
+      ['8', `tx_hash has length 66 (${endpoint})`] as const,
+    ].map(([section, title]) =>
+      statement(section, title, async (service) => {
+        dataOf(await sharedReply(service, endpoint)).text('tx_hash', 66);
+      }),
+    ),
   ),
   statement('1', 'Every write returns a transaction hash of its own', async (service) => {
     const hashes = new Set<string>();

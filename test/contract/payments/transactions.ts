@@ -2,52 +2,31 @@
 import { dataOf, type PaymentKind, pay, paymentPath, refusedPayment } from '../client/endpoints.ts';
 import { operator, paymentText, reason, unit } from '../client/parameters.ts';
 import type { Service } from '../client/service.ts';
-import { payments } from '../client/shared-replies.ts';
-import {
-  balanceAfter,
-  balanceOf,
-  freshWallet,
-  otherWallet,
-  unknownAddress,
-  wallet,
-} from '../client/test-data.ts';
+import { PAYMENT_ADDRESSES, paymentBody, payments } from '../client/shared-replies.ts';
+import { balanceAfter, balanceOf, freshWallet, unknownAddress } from '../client/test-data.ts';
 import { ensure, equal, NotChecked, type Statement, statement } from '../statement.ts';
 
 const KINDS: PaymentKind[] = ['give', 'receive-from', 'transfer'];
 
-const ADDRESSES: Record<PaymentKind, string[]> = {
-  give: ['toAddr'],
-  'receive-from': ['fromAddr'],
-  transfer: ['fromAddr', 'toAddr'],
-};
-
 const FIELDS = (kind: PaymentKind) => [
-  ...ADDRESSES[kind],
+  ...PAYMENT_ADDRESSES[kind],
   'amount',
   ...(kind === 'give' ? [] : ['feeAmount']),
   'reasonType',
 ];
 
-/** A valid body that moves one unit. */
-export async function body(service: Service, kind: PaymentKind): Promise<Record<string, unknown>> {
-  const rich = service.controlled ? await freshWallet(service, 100n) : await wallet(service);
-  const addresses = ADDRESSES[kind].map((name) => [name, rich] as const);
-  if (kind === 'transfer') addresses[1] = ['toAddr', await otherWallet(service)];
-  return { ...Object.fromEntries(addresses), amount: unit(service) };
-}
-
 const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
   ...FIELDS(kind).map((field) =>
     statement('4.3', `${kind}: ${field} is required`, async (service) => {
-      const proper = await body(service, kind);
+      const proper = await paymentBody(service, kind);
       refusedPayment(await pay(service, kind, { ...proper, [field]: undefined }), '997', '399');
     }),
   ),
-  ...ADDRESSES[kind].flatMap((field) =>
+  ...PAYMENT_ADDRESSES[kind].flatMap((field) =>
     [41, 43].map((length) =>
       statement('4.3', `${kind}: ${field} of length ${length} is refused`, async (service) => {
         const wrong = unknownAddress().padEnd(43, '0').slice(0, length);
-        const changed = { ...(await body(service, kind)), [field]: wrong };
+        const changed = { ...(await paymentBody(service, kind)), [field]: wrong };
         refusedPayment(await pay(service, kind, changed), '997', '399', '398');
       }),
     ),
@@ -62,40 +41,26 @@ const REQUIRED: Statement[] = KINDS.flatMap((kind) => [
     },
   ),
   statement('4.3', `${kind}: amount is an integer: 1.5 is refused`, async (service) => {
-    const changed = { ...(await body(service, kind)), amount: 1.5 };
+    const changed = { ...(await paymentBody(service, kind)), amount: 1.5 };
     refusedPayment(await pay(service, kind, changed), '298');
   }),
 ]);
 
 const MOVES: Statement[] = [
-  statement('4.3', 'give adds the amount to the recipient', async (service) => {
-    const {
-      unit: one,
-      wallet: [before = 0n, after = 0n],
-    } = await payments(service);
-    equal('the increase of the recipient', after - before, 2n * one);
-  }),
-  statement('4.3', 'transfer takes the amount from the sender', async (service) => {
-    const {
-      unit: one,
-      wallet: [, before = 0n, after = 0n],
-    } = await payments(service);
-    equal('the decrease of the sender', before - after, one);
-  }),
-  statement('4.3', 'transfer adds the amount to the recipient', async (service) => {
-    const {
-      unit: one,
-      other: [before = 0n, after = 0n],
-    } = await payments(service);
-    equal('the increase of the recipient', after - before, one);
-  }),
-  statement('4.3', 'receive-from takes the amount from the user', async (service) => {
-    const {
-      unit: one,
-      other: [, before = 0n, after = 0n],
-    } = await payments(service);
-    equal('the decrease of the user', before - after, one);
-  }),
+  ...(
+    [
+      ['give adds the amount to the recipient', 'wallet', 0, 2n],
+      ['transfer takes the amount from the sender', 'wallet', 1, -1n],
+      ['transfer adds the amount to the recipient', 'other', 0, 1n],
+      ['receive-from takes the amount from the user', 'other', 1, -1n],
+    ] as const
+  ).map(([title, holder, step, units]) =>
+    statement('4.3', title, async (service) => {
+      const shared = await payments(service);
+      const [before = 0n, after = 0n] = shared[holder].slice(step);
+      equal('the change of the balance', after - before, units * shared.unit);
+    }),
+  ),
   statement('4.3', 'give: the operator wallet of the path pays', async (service) => {
     const toAddr = await freshWallet(service);
     const number = await operator(service);
@@ -111,7 +76,7 @@ const MOVES: Statement[] = [
   }),
   ...(['receive-from', 'transfer'] as const).map((kind) =>
     statement('4.3', `${kind}: feeAmount is an integer that is accepted`, async (service) => {
-      const proper = await body(service, kind);
+      const proper = await paymentBody(service, kind);
       const from = String(proper.fromAddr);
       if (!service.controlled) throw new NotChecked('needs --control');
       dataOf(await pay(service, kind, { ...proper, amount: 10, feeAmount: 2 }));
@@ -133,7 +98,7 @@ const MOVES: Statement[] = [
     '4.3',
     'give: an operator wallet that is not configured is refused',
     async (service) => {
-      const { toAddr } = await body(service, 'give');
+      const { toAddr } = await paymentBody(service, 'give');
       const json = { toAddr, amount: unit(service), reasonType: reason(service) };
       const path = '/v1/app/token/operations/987654321/give';
       const reply = await service.send('tx', 'POST', path, { json });
