@@ -1,6 +1,5 @@
-/** Instants as text, and waits that end when they are told to. */
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   after,
   isoText,
@@ -10,8 +9,8 @@ import {
   withDeadline,
 } from '../../src/kernel/clock.ts';
 
-describe('Instants', () => {
-  test('Are the same after text and back', () => {
+describe('An instant', () => {
+  it('is the same after it is written and parsed', () => {
     const at = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) });
     fc.assert(fc.property(at, (instant) => parseInstant(isoText(instant)) === instant));
   });
@@ -35,41 +34,39 @@ describe('Instants', () => {
     ['1767225600000', undefined],
     ['yesterday', undefined],
     ['', undefined],
-  ])('%j names %s', (text, at) => {
+  ])('is parsed from %j as %s', (text, at) => {
     expect(parseInstant(text)).toBe(at);
   });
 });
 
 describe('Waiting', () => {
-  test('A pause ends at once when its signal aborts, or had aborted before', async () => {
-    const gone = new AbortController();
-    const waiting = pause(60_000, gone.signal);
-    gone.abort();
-    await waiting;
-    const before = pause(60_000, gone.signal);
-    await before;
+  it('A pause ends at once when its signal aborts or is already aborted', async () => {
+    const abort = new AbortController();
+    const running = pause(60_000, abort.signal);
+    abort.abort();
+    await running;
+    await pause(60_000, abort.signal);
   });
 
-  test('A wait longer than a timer can hold does not end at once', async () => {
-    const gone = new AbortController();
+  it('A wait that is longer than the longest timer does not end at once', async () => {
+    const abort = new AbortController();
     let ended = false;
-    const waiting = pause(400 * 86_400_000, gone.signal).then(() => {
+    const running = pause(400 * 86_400_000, abort.signal).then(() => {
       ended = true;
     });
     let fired = false;
     const cancel = after(400 * 86_400_000, () => {
       fired = true;
     });
-    // A timer that overflowed would come before this one, which is set later and longer.
-    const one = pause(5);
-    await one;
+    // A timer that overflows fires before this one, which is set later and is longer.
+    await pause(5);
     expect([ended, fired]).toEqual([false, false]);
     cancel();
-    gone.abort();
-    await waiting;
+    abort.abort();
+    await running;
   });
 
-  test('What was cancelled is never called', async () => {
+  it('A cancelled timer is never called', async () => {
     const called: string[] = [];
     after(1, () => called.push('cancelled'))();
     const both = new Promise<void>((resolve) => {
@@ -78,7 +75,7 @@ describe('Waiting', () => {
         resolve();
       });
     });
-    // The timer of `after` does not keep a process alive, but this one does.
+    // A pause keeps the process alive; the timer of `after` does not.
     await Promise.race([both, pause(5_000)]);
     expect(called).toEqual(['kept']);
   });
@@ -100,7 +97,7 @@ describe('Waiting', () => {
     await expect(failing).rejects.toThrow('too late');
   });
 
-  test('The count of milliseconds never falls', () => {
+  it('The monotonic clock never decreases', () => {
     const counts = Array.from({ length: 1_000 }, monotonicMs);
     expect(counts.toSorted((a, b) => a - b)).toEqual(counts);
   });

@@ -1,9 +1,8 @@
-/** The table of refusals: its codes are a contract, and what is not in it says nothing. */
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { assert, must } from '../../src/kernel/assert.ts';
 import { ERRORS, type ErrorCode, Failure, problemOf } from '../../src/kernel/errors.ts';
 
-/** The codes that callers rely on, with the status of each. */
+/** The codes that callers rely on, with their status. */
 const CONTRACT: Record<string, number> = {
   malformed_json: 400,
   invalid_request: 400,
@@ -40,13 +39,13 @@ const CONTRACT: Record<string, number> = {
   internal: 500,
 };
 
-describe('The table of errors', () => {
-  test('Keeps every code of the contract, with its status', () => {
+describe('The error table', () => {
+  it('has every code of the contract with its status', () => {
     const rows = Object.entries(ERRORS).map(([code, { status }]) => [code, status]);
     expect(Object.fromEntries(rows)).toMatchObject(CONTRACT);
   });
 
-  it.each(Object.keys(ERRORS) as ErrorCode[])('Makes a problem document of %s', (code) => {
+  it.each(Object.keys(ERRORS) as ErrorCode[])('has a problem document for %s', (code) => {
     const problem = problemOf(new Failure(code, 'why', { operation_id: 'op_1' }));
     expect(problem).toEqual({
       type: `urn:tallyhook:problem:${code}`,
@@ -60,7 +59,7 @@ describe('The table of errors', () => {
   });
 
   it.each([new Error('secret'), 'secret', null, { code: 'secret' }, new TypeError('secret')])(
-    'Says nothing of %s, which is not ours',
+    'answers the unexpected error %s as a bare 500',
     (error) => {
       expect(problemOf(error)).toEqual({
         type: 'urn:tallyhook:problem:internal',
@@ -71,7 +70,7 @@ describe('The table of errors', () => {
     },
   );
 
-  test('A broken assertion is an error that names what did not hold', () => {
+  it('A failed assertion is an error that names the condition', () => {
     expect(() => assert(false, 'order')).toThrow('order');
     expect(() => must(undefined, 'row')).toThrow('no row');
     expect([must(0, 'zero'), must('', 'text'), must(false, 'flag')]).toEqual([0, '', false]);

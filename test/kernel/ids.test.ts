@@ -1,6 +1,5 @@
-/** Ids: their shape, their order, and that a seed makes them again. Backoff: its bounds. */
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
 import { backoffMs } from '../../src/kernel/backoff.ts';
 import { isId, makeIds } from '../../src/kernel/ids.ts';
@@ -9,8 +8,8 @@ import { manualClock } from '../harness/manual-clock.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe('Ids', () => {
-  test('Are a prefix and a UUIDv7 that holds the time', () => {
+describe('An id', () => {
+  it('is a prefix and a UUIDv7 with the time', () => {
     const clock = manualClock(Date.UTC(2026, 10, 20));
     const id = makeIds(clock, systemRandom).next('op');
     expect(id).toMatch(/^op_/);
@@ -19,7 +18,7 @@ describe('Ids', () => {
     expect(isId('op', id)).toBe(true);
   });
 
-  test('Rise strictly, 5,000 in a millisecond, also when the clock jumps back', () => {
+  it('is greater than the one before, for 5,000 in one millisecond and after the clock jumps back', () => {
     const clock = manualClock();
     const ids = makeIds(clock, systemRandom);
     const made = Array.from({ length: 15_000 }, (_, i) => {
@@ -32,7 +31,7 @@ describe('Ids', () => {
     expect(made.every((id) => isId('evt', id))).toBe(true);
   });
 
-  test('Rise for any steps of the clock', () => {
+  it('is greater than the one before for any steps of the clock', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -5, max: 5 })), fc.integer(), (steps, seed) => {
         const clock = manualClock();
@@ -46,7 +45,7 @@ describe('Ids', () => {
     );
   });
 
-  test('Of one seed and clock are the same again', () => {
+  it('of the same seed and clock is the same', () => {
     const run = () => {
       const ids = makeIds(manualClock(), seededRandom(7));
       return [ids.next('op'), ids.next('key'), ids.next('rep')];
@@ -62,13 +61,13 @@ describe('Ids', () => {
     ['op', 'op_01900000-0000-7000-8000-00000000000G'],
     ['op', "op_01900000-0000-7000-8000-000000000000' or 1=1"],
     ['op', ''],
-  ] as const)('A %s id is not %j', (prefix, text) => {
+  ] as const)('with the prefix %s is not %j', (prefix, text) => {
     expect(isId(prefix, text)).toBe(false);
   });
 });
 
-describe('Backoff', () => {
-  test('Waits at least half of its step and at most all of it, and never beyond the cap', () => {
+describe('A backoff', () => {
+  it('is between half and all of its step, and never longer than the cap', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 2_000 }),
@@ -86,8 +85,8 @@ describe('Backoff', () => {
   });
 });
 
-describe('Random', () => {
-  test('Of one seed gives the same stream, of another a different one', () => {
+describe('A random source', () => {
+  it('gives the same numbers for the same seed, and others for another seed', () => {
     const stream = (seed: number) => {
       const random = seededRandom(seed);
       return Array.from({ length: 50 }, () => random.unit());
@@ -97,14 +96,14 @@ describe('Random', () => {
     expect(stream(3).every((unit) => unit >= 0 && unit < 1)).toBe(true);
   });
 
-  test('Gives as many bytes as asked for', () => {
+  it('gives the requested number of bytes', () => {
     expect(seededRandom(1).bytes(9)).toHaveLength(9);
     expect(systemRandom.bytes(32)).toHaveLength(32);
     expect(systemRandom.bytes(32)).not.toEqual(systemRandom.bytes(32));
   });
 });
 
-describe('Addresses', () => {
+describe('A text', () => {
   it.each([
     ['0x'.padEnd(42, 'a'), true],
     ['x'.repeat(42), true],
@@ -113,12 +112,12 @@ describe('Addresses', () => {
     [' '.repeat(42), false],
     [`${'x'.repeat(41)}\n`, false],
     [`${'x'.repeat(41)}é`, false],
-  ])('%j is an address: %s', (text, is) => {
+  ])('The text %j is an address: %s', (text, is) => {
     expect(isAddress(text)).toBe(is);
     expect(isTxHash(text + 'f'.repeat(24))).toBe(is);
   });
 
-  test('Share one key whatever their case', () => {
+  it('Spellings of an address share one key', () => {
     expect(addressKey(`0xAb${'C'.repeat(38)}`)).toBe(addressKey(`0XaB${'c'.repeat(38)}`));
   });
 });

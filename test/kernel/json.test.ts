@@ -1,6 +1,5 @@
-/** JSON keeps every digit, and equal values have one form. */
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DIGITS_MAX, decimalText, parseWhole, sumOf, wholeOf } from '../../src/kernel/amounts.ts';
 import {
   canonicalJson,
@@ -16,7 +15,7 @@ const whole = fc
   .tuple(fc.boolean(), fc.stringMatching(/^(0|[1-9]\d{0,59})$/))
   .map(([minus, digits]) => (minus ? -1n : 1n) * BigInt(digits));
 
-/** As JSON.parse gives it: a safe integer is a number, any other a bigint. */
+/** As parseJson returns it: a number when it is a safe integer, else a bigint. */
 const asRead = (value: bigint) => (Number.isSafeInteger(Number(value)) ? Number(value) : value);
 
 /** Any JSON value, its numbers exact. */
@@ -34,7 +33,7 @@ const anyJson: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
   ),
 })).value;
 
-/** The same value with the members of every object in the opposite order of making. */
+/** The same value with the members of every object in reverse order. */
 function reversed(value: Json): Json {
   if (Array.isArray(value)) return value.map(reversed);
   if (value === null || typeof value !== 'object') return value;
@@ -42,8 +41,8 @@ function reversed(value: Json): Json {
   return Object.fromEntries(members.reverse());
 }
 
-describe('Reading and writing JSON', () => {
-  test('Whole numbers of up to 60 digits come back digit for digit', () => {
+describe('JSON', () => {
+  it('with integers of up to 60 digits is written as it was read', () => {
     fc.assert(
       fc.property(whole, (value) => {
         const text = `{"a":[${value}]}`;
@@ -53,7 +52,7 @@ describe('Reading and writing JSON', () => {
     );
   });
 
-  test('Any value comes back equal', () => {
+  it('of any value is read as an equal value', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         expect(parseJson(jsonText(value))).toEqual(value);
@@ -72,36 +71,36 @@ describe('Reading and writing JSON', () => {
     ['1e3', 1000],
     ['1.5', 1.5],
     ['1e30', 1e30],
-  ])('%s is read as it should be', (text, value) => {
+  ])('JSON %s is read as %s', (text, value) => {
     expect(parseJson(text)).toBe(value);
   });
 
-  test('A member named __proto__ is a member', () => {
+  it('with a member named __proto__ is read with that member', () => {
     const read = parseJson('{"__proto__":9007199254740993}') as object;
     expect(Object.entries(read)).toEqual([['__proto__', 9007199254740993n]]);
     expect(canonicalJson(read)).toBe('{"__proto__":9007199254740993}');
   });
 
   it.each(['', '{', '01', 'NaN', '{"a":1,}', '"\n"', '[9007199254740993'])(
-    '%j is refused as no JSON',
+    'is not %j',
     (text) => {
       expect(() => parseJson(text)).toThrow(SyntaxError);
       expect(tryParseJson(text)).toBeUndefined();
     },
   );
 
-  test('200,000 nested arrays that must be read exactly are refused, and do not crash', () => {
+  it('with 200,000 nested arrays and a large integer is refused without a crash', () => {
     const text = `${'['.repeat(200_000)}9007199254740993${']'.repeat(200_000)}`;
     expect(() => parseJson(text)).toThrow(SyntaxError);
   });
 
-  test('Members that are undefined are left out', () => {
+  it('is written without undefined members', () => {
     expect(jsonText({ a: undefined, b: 1n })).toBe('{"b":1}');
   });
 });
 
 describe('The canonical form', () => {
-  test('Does not depend on the order of members', () => {
+  it('does not depend on the order of members', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         expect(canonicalJson(reversed(value))).toBe(canonicalJson(value));
@@ -109,7 +108,7 @@ describe('The canonical form', () => {
     );
   });
 
-  test('Is JSON of the same value', () => {
+  it('is JSON of the same value', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         expect(parseJson(canonicalJson(value))).toEqual(value);
@@ -125,20 +124,20 @@ describe('The canonical form', () => {
     [[{ y: [], x: {} }], '[{"x":{},"y":[]}]'],
     ['é\n', '"é\\n"'],
     [undefined, 'null'],
-  ])('In case %# is written as it should be', (value, text) => {
+  ])('of case %# is %s', (value, text) => {
     expect(canonicalJson(value)).toBe(text);
   });
 
-  test('Its hash is SHA-256 in lower-case hex', () => {
+  it('is hashed with SHA-256 as lower-case hex', () => {
     expect(sha256Hex('abc')).toBe(
       'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
     );
   });
 });
 
-describe('Amounts', () => {
+describe('An amount', () => {
   it.each(['', '+1', '01', '-', ' 1', '1 ', '1.0', '1e3', '0x1', '١', '--1', '00'])(
-    '%j is no whole number',
+    'is not parsed from %j',
     (text) => {
       expect(parseWhole(text)).toBeUndefined();
     },
@@ -160,16 +159,16 @@ describe('Amounts', () => {
     [BigInt('9'.repeat(DIGITS_MAX)), BigInt('9'.repeat(DIGITS_MAX))],
     [10n ** BigInt(DIGITS_MAX), undefined],
     [-(10n ** BigInt(DIGITS_MAX)), undefined],
-  ])('In case %# the whole number is found or not, never rounded', (value, found) => {
+  ])('is read exactly or not at all in case %#', (value, found) => {
     expect(wholeOf(value)).toBe(found);
   });
 
-  test('Text and number are each other', () => {
+  it('is the same after it is written and parsed', () => {
     fc.assert(fc.property(whole, (value) => parseWhole(decimalText(value)) === value));
     expect([decimalText(null), decimalText(undefined)]).toEqual([null, null]);
   });
 
-  test('A sum is exact in any order', () => {
+  it('is summed exactly in any order', () => {
     fc.assert(
       fc.property(fc.array(whole), (values) => {
         expect(sumOf(values)).toBe(sumOf(values.toReversed()));

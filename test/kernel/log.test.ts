@@ -1,26 +1,25 @@
-/** Whatever place a secret gets into, the written log does not hold it. */
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Failure } from '../../src/kernel/errors.ts';
 import { type Log, makeLog, maskSecrets } from '../../src/kernel/log.ts';
 
-const HUSH = 'Hush0123456789abcdefHush';
+const SECRET = 'Secr0123456789abcdefSecr';
 
-function written(act: (log: Log) => void): string {
+function written(write: (log: Log) => void): string {
   let text = '';
   const log = makeLog('trace', {
     write: (line: string) => {
       text += line;
     },
   });
-  act(log);
+  write(log);
   return text;
 }
 
-/** As database drivers make them: statement and parameters in the message. */
+/** As database drivers create them: statement and parameters in the message. */
 function driverError(name: string): Error {
-  const error = new Error(`Failed query: insert into x\nparams: ${HUSH}`);
+  const error = new Error(`Failed query: insert into x\nparams: ${SECRET}`);
   error.name = name;
-  return Object.assign(error, { query: 'insert', params: [HUSH], parameters: [HUSH] });
+  return Object.assign(error, { query: 'insert', params: [SECRET], parameters: [SECRET] });
 }
 
 const FIELDS = [
@@ -41,8 +40,8 @@ const FIELDS = [
 ];
 
 describe('The log', () => {
-  it.each(FIELDS)('Redacts the field %s at the top and up to three levels down', (field) => {
-    const secret = { [field]: HUSH };
+  it.each(FIELDS)('redacts the field %s at the top and up to three levels down', (field) => {
+    const secret = { [field]: SECRET };
     const text = written((log) => {
       log.info(secret, 'top');
       log.info({ a: secret }, 'one');
@@ -53,19 +52,19 @@ describe('The log', () => {
       log.info({ headers: secret }, 'headers');
     });
     expect(text.split('\n')).toHaveLength(8);
-    expect(text).not.toContain(HUSH);
+    expect(text).not.toContain(SECRET);
     expect(text).toContain('[secret]');
   });
 
   it.each<[string, (log: Log) => void]>([
-    ['a message', (log) => log.info(`sent Bearer ${HUSH}`)],
-    ['an error', (log) => log.error({ err: new Error(`key thk_${HUSH}`) }, 'x')],
-    ['a bare error', (log) => log.error(new Error(`Authorization: Basic ${HUSH}`))],
-    ['an error in a field', (log) => log.warn({ reason: new Error(`whsec_${HUSH}`) }, 'x')],
+    ['a message', (log) => log.info(`sent Bearer ${SECRET}`)],
+    ['an error', (log) => log.error({ err: new Error(`key thk_${SECRET}`) }, 'x')],
+    ['a bare error', (log) => log.error(new Error(`Authorization: Basic ${SECRET}`))],
+    ['an error in a field', (log) => log.warn({ reason: new Error(`whsec_${SECRET}`) }, 'x')],
     [
       'the cause of a cause',
       (log) => {
-        const inner = new Error('b', { cause: new Error(`Bearer ${HUSH}`) });
+        const inner = new Error('b', { cause: new Error(`Bearer ${SECRET}`) });
         log.error({ err: new Error('a', { cause: inner }) }, 'x');
       },
     ],
@@ -79,20 +78,20 @@ describe('The log', () => {
       'a wrapped driver error',
       (log) => log.error({ err: new Error('x', { cause: driverError('Error') }) }, 'x'),
     ],
-    ['the address of a database', (log) => log.info({ at: `postgres://me:${HUSH}@h/d` }, 'x')],
-    ['a password with an @', (log) => log.info({ at: `postgres://me:@${HUSH}@h/d` }, 'x')],
-    ['a password without a user', (log) => log.info({ at: `redis://:${HUSH}@h` }, 'x')],
-    ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${HUSH}&a=1` }, 'x')],
-    ['a form', (log) => log.info({ body: `a=1&client_secret=${HUSH}` }, 'x')],
-    ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${HUSH}`]]]] }, 'x')],
-  ])('Hides a secret in %s', (_place, act) => {
-    const text = written(act);
-    expect(text).not.toContain(HUSH);
+    ['the address of a database', (log) => log.info({ at: `postgres://me:${SECRET}@h/d` }, 'x')],
+    ['a password with an @', (log) => log.info({ at: `postgres://me:@${SECRET}@h/d` }, 'x')],
+    ['a password without a user', (log) => log.info({ at: `redis://:${SECRET}@h` }, 'x')],
+    ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${SECRET}&a=1` }, 'x')],
+    ['a form', (log) => log.info({ body: `a=1&client_secret=${SECRET}` }, 'x')],
+    ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${SECRET}`]]]] }, 'x')],
+  ])('hides a secret in %s', (_place, write) => {
+    const text = written(write);
+    expect(text).not.toContain(SECRET);
     expect(text).not.toBe('');
     for (const line of text.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  test('Keeps what is no secret', () => {
+  it('keeps everything else', () => {
     const text = written((log) => {
       log.info({ url: 'http://127.0.0.1:8080/x', at: 'a@b.c', errorCode: '40001', n: 1 }, 'ready');
       log.error({ err: new Failure('lease_lost', 'sequencer') }, 'a pass failed');
@@ -112,11 +111,11 @@ describe('The log', () => {
     expect(second.err.stack).toMatch(/^\s+at /);
   });
 
-  test('Survives an error that is its own cause, and what is no error', () => {
+  it('accepts an error that is its own cause, and a value that is not an error', () => {
     const ring = new Error('ring');
     ring.cause = ring;
     expect(() => written((log) => log.error({ err: ring }, 'x'))).not.toThrow();
-    expect(written((log) => log.error({ err: HUSH }, 'x'))).not.toContain(HUSH);
+    expect(written((log) => log.error({ err: SECRET }, 'x'))).not.toContain(SECRET);
   });
 
   it.each([
@@ -126,7 +125,7 @@ describe('The log', () => {
     ['x thk_abc y', 'x thk_[secret] y'],
     ['bearer abc.def', 'bearer [secret]'],
     ['postgres://u:p@h:5432/d', 'postgres://u:[secret]@h:5432/d'],
-  ])('Of %j it writes %j', (text, masked) => {
+  ])('writes %j as %j', (text, masked) => {
     expect(maskSecrets(text)).toBe(masked);
   });
 });

@@ -1,4 +1,3 @@
-/** Reading `Retry-After` as an absolute deadline. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { parseRetryAfter, RETRY_AFTER_MAX_MS } from '../../src/kernel/retry-after.ts';
