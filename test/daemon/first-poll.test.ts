@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makePreImages } from '../../src/daemon/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
@@ -83,102 +83,100 @@ async function observedBefore(name: string, record: Record<string, string>) {
       ${new Date(AT).toISOString()})`;
 }
 
-describe('A pre-image', () => {
-  it('is the last observation, in any spelling of the address, without a poll', async () => {
-    const addr = freshAddr();
-    await observedBefore(`wallet:${addressKey(addr)}`, { addr, balance: '5' });
-    const { preImage, polled } = preImages();
-    const seen = { name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr, balance: '5' } };
-    expect(await preImage(give(addr.toUpperCase().replace('X', 'x')))).toEqual({ wallets: [seen] });
-    expect(polled).toEqual([]);
-  });
+it('A pre-image is the last observation, in any spelling of the address, without a poll', async () => {
+  const addr = freshAddr();
+  await observedBefore(`wallet:${addressKey(addr)}`, { addr, balance: '5' });
+  const { preImage, polled } = preImages();
+  const seen = { name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr, balance: '5' } };
+  expect(await preImage(give(addr.toUpperCase().replace('X', 'x')))).toEqual({ wallets: [seen] });
+  expect(polled).toEqual([]);
+});
 
-  it('of each of many concurrent writes is that of its own wallet', async () => {
-    const addrs = Array.from({ length: 50 }, freshAddr);
-    for (const addr of addrs) await observedBefore(`wallet:${addressKey(addr)}`, { addr });
-    const { preImage } = preImages();
-    const found = await Promise.all(addrs.map((addr) => preImage(give(addr))));
-    expect(found).toEqual(
-      addrs.map((addr) => ({
-        wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr } }],
-      })),
-    );
-  });
-
-  it('of a wallet without an observation is one poll, shared by concurrent writes', async () => {
-    const addr = freshAddr();
-    const { preImage, polled, added } = preImages();
-    const found = await Promise.all([
-      preImage(give(addr)),
-      preImage(give(addr)),
-      preImage(give(addr)),
-    ]);
-    const record = { addr, balance: 7n, status: 1 };
-    for (const one of found)
-      expect(one).toEqual({
-        wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: record }],
-      });
-    expect(polled).toEqual([addr]);
-    expect(added).toEqual([{ kind: 'wallet', addr }]);
-  });
-
-  it('of two wallets polls only the one without an observation', async () => {
-    const [from, to] = [freshAddr(), freshAddr()];
-    await observedBefore(`wallet:${addressKey(from)}`, { addr: from });
-    const { preImage, polled } = preImages();
-    const found = await preImage(give(to, from));
-    expect(found).toMatchObject({ wallets: [{ seen: { addr: from } }, { seen: { addr: to } }] });
-    expect(polled).toEqual([to]);
-  });
-
-  it('of a token without an observation is one poll of it', async () => {
-    const { preImage, polled } = preImages();
-    expect(await preImage(burn(4n))).toMatchObject({ token: { balance: 7n }, at: AT });
-    expect(polled).toEqual(['1:4']);
-    expect(await preImage(burn(null))).toBeNull();
-  });
-
-  it.each([
-    ['without a free request in the budget', { free: 0 }],
-    ['when first polls are disabled', { firstPollMs: 0 }],
-  ])('is empty %s', async (_what, settings) => {
-    const { preImage, polled } = preImages(settings);
-    expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
-    expect(polled).toEqual([]);
-  });
-
-  it('of an operator wallet is not polled', async () => {
-    const addr = freshAddr();
-    const { preImage, polled } = preImages({ ownWallets: [addr] });
-    expect(await preImage(give(addr))).toEqual({ wallets: [] });
-    expect(polled).toEqual([]);
-  });
-
-  it('is empty when the poll does not end in time', async () => {
-    const { preImage, answers, polled } = preImages({ firstPollMs: 20 });
-    answers(() => new Promise(() => {}));
-    expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
-    expect(polled).toHaveLength(1);
-  });
-
-  it.each([
-    ['absent', { result: 'absent', status: 406, message: '' }],
-    ['inconclusive', { result: 'inconclusive', cause: 'error' }],
-  ])(
-    'of a wallet with an %s poll is empty, and the wallet is not polled again at once',
-    async (_what, observation) => {
-      const addr = freshAddr();
-      const { preImage, answers, polled } = preImages();
-      answers(async () => ({ startedAt: AT, endedAt: AT, ...observation }));
-      expect(await preImage(give(addr))).toEqual({ wallets: [] });
-      expect(await preImage(give(addr))).toEqual({ wallets: [] });
-      expect(polled).toHaveLength(1);
-    },
+it('A pre-image of each of many concurrent writes is that of its own wallet', async () => {
+  const addrs = Array.from({ length: 50 }, freshAddr);
+  for (const addr of addrs) await observedBefore(`wallet:${addressKey(addr)}`, { addr });
+  const { preImage } = preImages();
+  const found = await Promise.all(addrs.map((addr) => preImage(give(addr))));
+  expect(found).toEqual(
+    addrs.map((addr) => ({
+      wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: { addr } }],
+    })),
   );
+});
 
-  it('of an invalid address is null', async () => {
-    const { preImage, polled } = preImages();
-    expect(await preImage(give('x'))).toBeNull();
-    expect(polled).toEqual([]);
-  });
+it('A pre-image of a wallet without an observation is one poll, shared by concurrent writes', async () => {
+  const addr = freshAddr();
+  const { preImage, polled, added } = preImages();
+  const found = await Promise.all([
+    preImage(give(addr)),
+    preImage(give(addr)),
+    preImage(give(addr)),
+  ]);
+  const record = { addr, balance: 7n, status: 1 };
+  for (const one of found)
+    expect(one).toEqual({
+      wallets: [{ name: `wallet:${addressKey(addr)}`, at: AT, seen: record }],
+    });
+  expect(polled).toEqual([addr]);
+  expect(added).toEqual([{ kind: 'wallet', addr }]);
+});
+
+it('A pre-image of two wallets polls only the one without an observation', async () => {
+  const [from, to] = [freshAddr(), freshAddr()];
+  await observedBefore(`wallet:${addressKey(from)}`, { addr: from });
+  const { preImage, polled } = preImages();
+  const found = await preImage(give(to, from));
+  expect(found).toMatchObject({ wallets: [{ seen: { addr: from } }, { seen: { addr: to } }] });
+  expect(polled).toEqual([to]);
+});
+
+it('A pre-image of a token without an observation is one poll of it', async () => {
+  const { preImage, polled } = preImages();
+  expect(await preImage(burn(4n))).toMatchObject({ token: { balance: 7n }, at: AT });
+  expect(polled).toEqual(['1:4']);
+  expect(await preImage(burn(null))).toBeNull();
+});
+
+it.each([
+  ['without a free request in the budget', { free: 0 }],
+  ['when first polls are disabled', { firstPollMs: 0 }],
+])('A pre-image is empty %s', async (_what, settings) => {
+  const { preImage, polled } = preImages(settings);
+  expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
+  expect(polled).toEqual([]);
+});
+
+it('A pre-image of an operator wallet is not polled', async () => {
+  const addr = freshAddr();
+  const { preImage, polled } = preImages({ ownWallets: [addr] });
+  expect(await preImage(give(addr))).toEqual({ wallets: [] });
+  expect(polled).toEqual([]);
+});
+
+it('A pre-image is empty when the poll does not end in time', async () => {
+  const { preImage, answers, polled } = preImages({ firstPollMs: 20 });
+  answers(() => new Promise(() => {}));
+  expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
+  expect(polled).toHaveLength(1);
+});
+
+it.each([
+  ['absent', { result: 'absent', status: 406, message: '' }],
+  ['inconclusive', { result: 'inconclusive', cause: 'error' }],
+])(
+  'A pre-image of a wallet with an %s poll is empty, and the wallet is not polled again at once',
+  async (_what, observation) => {
+    const addr = freshAddr();
+    const { preImage, answers, polled } = preImages();
+    answers(async () => ({ startedAt: AT, endedAt: AT, ...observation }));
+    expect(await preImage(give(addr))).toEqual({ wallets: [] });
+    expect(await preImage(give(addr))).toEqual({ wallets: [] });
+    expect(polled).toHaveLength(1);
+  },
+);
+
+it('A pre-image of an invalid address is null', async () => {
+  const { preImage, polled } = preImages();
+  expect(await preImage(give('x'))).toBeNull();
+  expect(polled).toEqual([]);
 });

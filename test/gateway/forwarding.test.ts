@@ -88,66 +88,64 @@ describe.each(ANSWERS)('The answer "%s"', (_what, answer) => {
   });
 });
 
-describe('A request', () => {
-  it('with HEAD gets the headers, and no content-length that the service did not send', async () => {
-    rig.answer(() => ({ status: 200, headers: [JSON_TYPE, ['set-cookie', 'a=1']] }));
-    const response = await rig.call('HEAD', `${NFT}/tokens`);
-    expect(response.status).toBe(200);
-    expect(response.headers).toMatchObject({ 'content-type': 'application/json' });
-    expect(response.headers['content-length']).toBeUndefined();
-    expect(rig.requests[0]?.method).toBe('HEAD');
-  });
-
-  it('is sent unchanged, with the managed token and without headers of the gateway', async () => {
-    const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|`;
-    const body = Buffer.concat([Buffer.from(BODY), BYTES]);
-    const kept = {
-      'content-type': 'application/json;charset=weird',
-      'content-encoding': 'gzip',
-      accept: 'text/x',
-    };
-    const headers = {
-      authorization: `Bearer ${rig.secret}`,
-      ...kept,
-      'accept-encoding': 'gzip, br',
-      'x-forwarded-for': '10.0.0.1',
-      'tallyhook-reference': 'order 7',
-      'idempotency-key': 'once',
-    };
-    await rig.call('POST', path, { headers, body });
-    expect(rig.requests).toMatchObject([
-      {
-        ...{ method: 'POST', url: path, body },
-        headers: { ...kept, authorization: 'Bearer managed', 'accept-encoding': 'identity' },
-      },
-    ]);
-    const sent = JSON.stringify(rig.requests[0]?.headers);
-    expect(sent).not.toMatch(/thk_|idempotency|tallyhook|forwarded/i);
-  });
-
-  it('to the authorization host is neither observed nor recorded nor logged', async () => {
-    rig.answer(() => SUCCESS);
-    await rig.call('GET', '/v1/app/token/account?addr=x');
-    await rig.call('GET', '/v1/oauth/check_token?token=hush-token-1', { headers: {} });
-    await rig.call('POST', '/v1/oauth/token', {
-      headers: { authorization: 'Basic aHVzaDpodXNo' },
-      body: 'grant_type=refresh_token&refresh_token=hush-token-2',
-    });
-    expect(rig.reads).toMatchObject([
-      { path: '/v1/app/token/account', query: '?addr=x', status: 200 },
-    ]);
-    expect(rig.requests.at(-1)?.headers.authorization).toBe('Basic aHVzaDpodXNo');
-    expect(rig.logged.text).not.toMatch(/hush|aHVzaDpodXNo/);
-    const rows = await sql`select id from tallyhook.operations where path like '/v1/oauth%'`;
-    expect(rows).toEqual([]);
-  });
-
-  it.each(['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/give'])(
-    'with the ambiguous path %s is refused',
-    async (path) => {
-      const response = await received(rig.rawRequest('connection: close', { path }));
-      expect(response).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
-      expect(rig.requests).toEqual([]);
-    },
-  );
+it('A request with HEAD gets the headers, and no content-length that the service did not send', async () => {
+  rig.answer(() => ({ status: 200, headers: [JSON_TYPE, ['set-cookie', 'a=1']] }));
+  const response = await rig.call('HEAD', `${NFT}/tokens`);
+  expect(response.status).toBe(200);
+  expect(response.headers).toMatchObject({ 'content-type': 'application/json' });
+  expect(response.headers['content-length']).toBeUndefined();
+  expect(rig.requests[0]?.method).toBe('HEAD');
 });
+
+it('A request is sent unchanged, with the managed token and without headers of the gateway', async () => {
+  const path = `${GIVE}?a=%2F%41&b=c+d&&e=%22|`;
+  const body = Buffer.concat([Buffer.from(BODY), BYTES]);
+  const kept = {
+    'content-type': 'application/json;charset=weird',
+    'content-encoding': 'gzip',
+    accept: 'text/x',
+  };
+  const headers = {
+    authorization: `Bearer ${rig.secret}`,
+    ...kept,
+    'accept-encoding': 'gzip, br',
+    'x-forwarded-for': '10.0.0.1',
+    'tallyhook-reference': 'order 7',
+    'idempotency-key': 'once',
+  };
+  await rig.call('POST', path, { headers, body });
+  expect(rig.requests).toMatchObject([
+    {
+      ...{ method: 'POST', url: path, body },
+      headers: { ...kept, authorization: 'Bearer managed', 'accept-encoding': 'identity' },
+    },
+  ]);
+  const sent = JSON.stringify(rig.requests[0]?.headers);
+  expect(sent).not.toMatch(/thk_|idempotency|tallyhook|forwarded/i);
+});
+
+it('A request to the authorization host is neither observed nor recorded nor logged', async () => {
+  rig.answer(() => SUCCESS);
+  await rig.call('GET', '/v1/app/token/account?addr=x');
+  await rig.call('GET', '/v1/oauth/check_token?token=hush-token-1', { headers: {} });
+  await rig.call('POST', '/v1/oauth/token', {
+    headers: { authorization: 'Basic aHVzaDpodXNo' },
+    body: 'grant_type=refresh_token&refresh_token=hush-token-2',
+  });
+  expect(rig.reads).toMatchObject([
+    { path: '/v1/app/token/account', query: '?addr=x', status: 200 },
+  ]);
+  expect(rig.requests.at(-1)?.headers.authorization).toBe('Basic aHVzaDpodXNo');
+  expect(rig.logged.text).not.toMatch(/hush|aHVzaDpodXNo/);
+  const rows = await sql`select id from tallyhook.operations where path like '/v1/oauth%'`;
+  expect(rows).toEqual([]);
+});
+
+it.each(['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/give'])(
+  'A request with the ambiguous path %s is refused',
+  async (path) => {
+    const response = await received(rig.rawRequest('connection: close', { path }));
+    expect(response).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
+    expect(rig.requests).toEqual([]);
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { makeAddressLimit } from '../../src/gateway/limits.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { gate } from '../upstream/rig.ts';
@@ -22,103 +22,97 @@ function addressLimit(perS: number) {
   return { clock, waitOf };
 }
 
-describe('The limit of an address', () => {
-  it('allows a burst of two seconds, and then its rate', () => {
-    const { clock, waitOf } = addressLimit(5);
-    const allowed = () => Array.from({ length: 20 }, () => waitOf('10.0.0.1')).filter((w) => !w);
-    expect(allowed()).toHaveLength(10);
-    expect(waitOf('10.0.0.1')).toBe(1);
-    clock.advance(1_000);
-    expect(allowed()).toHaveLength(5);
-    clock.advance(60_000);
-    expect(allowed()).toHaveLength(10);
-  });
-
-  it('names the seconds to wait at a rate below one per second', () => {
-    const { waitOf } = addressLimit(0.1);
-    expect([waitOf('a'), waitOf('a')]).toEqual([0, 10]);
-  });
-
-  it.each([
-    ['10.0.0.1', '10.0.0.2', false],
-    ['10.0.0.1', '::ffff:10.0.0.1', true],
-    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],
-    ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
-    ['::1', '::2', true],
-    ['2001:db8::1', '2001:db8:0:0:5::', true],
-  ])('is shared by %s and %s: %s', (first, second, isShared) => {
-    const { waitOf } = addressLimit(0.5);
-    expect(waitOf(first)).toBe(0);
-    expect(waitOf(second) !== 0).toBe(isShared);
-  });
-
-  it('is forgotten after requests of ten thousand other addresses', () => {
-    const { waitOf } = addressLimit(0.5);
-    expect([waitOf('first'), waitOf('first')]).toEqual([0, 2]);
-    for (let i = 0; i < 9_999; i++) waitOf(`x${i}`);
-    expect(waitOf('first')).toBe(2);
-    for (let i = 0; i < 10_000; i++) waitOf(`y${i}`);
-    expect(waitOf('first')).toBe(0);
-  });
+it('The limit of an address allows a burst of two seconds, and then its rate', () => {
+  const { clock, waitOf } = addressLimit(5);
+  const allowed = () => Array.from({ length: 20 }, () => waitOf('10.0.0.1')).filter((w) => !w);
+  expect(allowed()).toHaveLength(10);
+  expect(waitOf('10.0.0.1')).toBe(1);
+  clock.advance(1_000);
+  expect(allowed()).toHaveLength(5);
+  clock.advance(60_000);
+  expect(allowed()).toHaveLength(10);
 });
 
-describe('Unauthenticated requests', () => {
-  it('leave slots to authenticated ones, however slowly their bodies are sent', async () => {
-    const rig = await open({ concurrencyMax: 4 });
-    const head = 'content-length: 9\r\nexpect: 100-continue';
-    // The first never sends its body and keeps the only slot for unauthenticated requests.
-    for (const status of ['100 Continue', ...Array(3).fill('429 Too Many Requests')]) {
-      const socket = rig.rawRequest(head, { key: false, path: '/v1/oauth/token' });
-      onTestFinished(() => void socket.destroy());
-      expect(await received(socket, '\r\n\r\n')).toContain(status);
-    }
-    expect(await rig.give()).toMatchObject({ status: 200 });
-  });
-
-  it('are limited per address, with Retry-After', async () => {
-    const rig = await open({ openPathsPerS: 0.5 });
-    const maintenance = () => rig.call('GET', '/v1/system/maintenance', { headers: {} });
-    expect((await maintenance()).status).toBe(200);
-    const second = await maintenance();
-    expect(second).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
-    expect(Number(second.headers['retry-after'])).toBeGreaterThan(0);
-    expect((await rig.call('GET', READ)).status).toBe(200);
-    expect(rig.requests).toHaveLength(2);
-  });
+it('The limit of an address names the seconds to wait at a rate below one per second', () => {
+  const { waitOf } = addressLimit(0.1);
+  expect([waitOf('a'), waitOf('a')]).toEqual([0, 10]);
 });
 
-describe('Running requests', () => {
-  /** A gateway whose service answers after `answer` is called. */
-  async function withHeldAnswers(options = {}) {
-    const rig = await open(options);
-    const { opened, open: answer } = gate();
-    rig.answer(() => opened.then(() => SUCCESS));
-    return { rig, answer };
+it.each([
+  ['10.0.0.1', '10.0.0.2', false],
+  ['10.0.0.1', '::ffff:10.0.0.1', true],
+  ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],
+  ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+  ['::1', '::2', true],
+  ['2001:db8::1', '2001:db8:0:0:5::', true],
+])('The limit of an address is shared by %s and %s: %s', (first, second, isShared) => {
+  const { waitOf } = addressLimit(0.5);
+  expect(waitOf(first)).toBe(0);
+  expect(waitOf(second) !== 0).toBe(isShared);
+});
+
+it('The limit of an address is forgotten after requests of ten thousand other addresses', () => {
+  const { waitOf } = addressLimit(0.5);
+  expect([waitOf('first'), waitOf('first')]).toEqual([0, 2]);
+  for (let i = 0; i < 9_999; i++) waitOf(`x${i}`);
+  expect(waitOf('first')).toBe(2);
+  for (let i = 0; i < 10_000; i++) waitOf(`y${i}`);
+  expect(waitOf('first')).toBe(0);
+});
+
+it('Unauthenticated requests leave slots to authenticated ones, however slowly their bodies are sent', async () => {
+  const rig = await open({ concurrencyMax: 4 });
+  const head = 'content-length: 9\r\nexpect: 100-continue';
+  // The first never sends its body and keeps the only slot for unauthenticated requests.
+  for (const status of ['100 Continue', ...Array(3).fill('429 Too Many Requests')]) {
+    const socket = rig.rawRequest(head, { key: false, path: '/v1/oauth/token' });
+    onTestFinished(() => void socket.destroy());
+    expect(await received(socket, '\r\n\r\n')).toContain(status);
   }
+  expect(await rig.give()).toMatchObject({ status: 200 });
+});
 
-  it('are limited; further ones are refused with 429', async () => {
-    const { rig, answer } = await withHeldAnswers({ concurrencyMax: 2 });
-    const running = [rig.give(), rig.give()];
-    await expect.poll(() => rig.requests.length).toBe(2);
-    expect(await rig.give()).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
-    answer();
-    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
-    expect(await rig.give()).toMatchObject({ status: 200 });
-  });
+it('Unauthenticated requests are limited per address, with Retry-After', async () => {
+  const rig = await open({ openPathsPerS: 0.5 });
+  const maintenance = () => rig.call('GET', '/v1/system/maintenance', { headers: {} });
+  expect((await maintenance()).status).toBe(200);
+  const second = await maintenance();
+  expect(second).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
+  expect(Number(second.headers['retry-after'])).toBeGreaterThan(0);
+  expect((await rig.call('GET', READ)).status).toBe(200);
+  expect(rig.requests).toHaveLength(2);
+});
 
-  it('are answered before a drain ends, and new ones are refused meanwhile', async () => {
-    const { rig, answer } = await withHeldAnswers();
-    const running = rig.give();
-    await expect.poll(() => rig.requests.length).toBe(1);
-    let drained = false;
-    const drain = rig.gateway.drain().then(() => {
-      drained = true;
-    });
-    expect(await rig.give()).toMatchObject({ status: 503, json: { code: 'shutting_down' } });
-    expect(drained).toBe(false);
-    answer();
-    expect((await running).status).toBe(200);
-    await drain;
-    expect(rig.requests).toHaveLength(1);
+/** A gateway whose service answers after `answer` is called. */
+async function withHeldAnswers(options = {}) {
+  const rig = await open(options);
+  const { opened, open: answer } = gate();
+  rig.answer(() => opened.then(() => SUCCESS));
+  return { rig, answer };
+}
+
+it('Running requests are limited; further ones are refused with 429', async () => {
+  const { rig, answer } = await withHeldAnswers({ concurrencyMax: 2 });
+  const running = [rig.give(), rig.give()];
+  await expect.poll(() => rig.requests.length).toBe(2);
+  expect(await rig.give()).toMatchObject({ status: 429, json: { code: 'too_many_requests' } });
+  answer();
+  expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+  expect(await rig.give()).toMatchObject({ status: 200 });
+});
+
+it('Running requests are answered before a drain ends, and new ones are refused meanwhile', async () => {
+  const { rig, answer } = await withHeldAnswers();
+  const running = rig.give();
+  await expect.poll(() => rig.requests.length).toBe(1);
+  let drained = false;
+  const drain = rig.gateway.drain().then(() => {
+    drained = true;
   });
+  expect(await rig.give()).toMatchObject({ status: 503, json: { code: 'shutting_down' } });
+  expect(drained).toBe(false);
+  answer();
+  expect((await running).status).toBe(200);
+  await drain;
+  expect(rig.requests).toHaveLength(1);
 });

@@ -4,7 +4,7 @@
  * each request goes to one of them directly and to the other through the gateway.
  */
 import { request } from 'undici';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { CLIENT, setUpGateway } from './rig.ts';
 
@@ -192,46 +192,49 @@ const READS: Row[] = [
   { what: 'OPTIONS', method: 'OPTIONS', path: `${NFT}/tokens`, as: 'client' },
 ];
 
-describe('Through the gateway', () => {
-  it('a member logs in with the same redirect, code and tokens', async () => {
-    const grant = form('', '/v1/oauth/token', 'grant_type=client_credentials', 'basic');
-    tokens.client = JSON.parse((await send('direct', grant)).answer.text).access_token;
-    // The gateway fetches its own client token with its first request, so both sides issued one.
-    await send('gateway', TOKENS);
-    await send('direct', TOKENS);
-    const login = `${LOGIN}&state=s%261&member_no=1`;
-    const { answer } = await sendToBoth(form('', '/v1/oauth/authorize', login, 'none'));
-    expect([302, 303]).toContain(answer.status);
-    const code = new URL(String(answer.location)).searchParams.get('code');
-    const exchange = `grant_type=authorization_code&code=${code}&redirect_uri=${CALLBACK}`;
-    const granted = await sendToBoth(form('', '/v1/oauth/token', exchange, 'basic'));
-    const { access_token: user, refresh_token: refresh } = JSON.parse(granted.answer.text);
-    const renewal = `grant_type=refresh_token&refresh_token=${refresh}`;
-    await sendToBoth(form('', '/v1/oauth/token', renewal, 'basic'));
-    tokens.user = user;
-  });
+it('Through the gateway a member logs in with the same redirect, code and tokens', async () => {
+  const grant = form('', '/v1/oauth/token', 'grant_type=client_credentials', 'basic');
+  tokens.client = JSON.parse((await send('direct', grant)).answer.text).access_token;
+  // The gateway fetches its own client token with its first request, so both sides issued one.
+  await send('gateway', TOKENS);
+  await send('direct', TOKENS);
+  const login = `${LOGIN}&state=s%261&member_no=1`;
+  const { answer } = await sendToBoth(form('', '/v1/oauth/authorize', login, 'none'));
+  expect([302, 303]).toContain(answer.status);
+  const code = new URL(String(answer.location)).searchParams.get('code');
+  const exchange = `grant_type=authorization_code&code=${code}&redirect_uri=${CALLBACK}`;
+  const granted = await sendToBoth(form('', '/v1/oauth/token', exchange, 'basic'));
+  const { access_token: user, refresh_token: refresh } = JSON.parse(granted.answer.text);
+  const renewal = `grant_type=refresh_token&refresh_token=${refresh}`;
+  await sendToBoth(form('', '/v1/oauth/token', renewal, 'basic'));
+  tokens.user = user;
+});
 
-  it.each(WRITES)('a write gets the same answer and is recorded: $what', async (row) => {
+it.each(WRITES)(
+  'Through the gateway a write gets the same answer and is recorded: $what',
+  async (row) => {
     expect((await sendToBoth(row)).operation).toMatch(/^op_/);
-  });
+  },
+);
 
-  it.each(READS)('a read gets the same answer and is not recorded: $what', async (row) => {
+it.each(READS)(
+  'Through the gateway a read gets the same answer and is not recorded: $what',
+  async (row) => {
     expect((await sendToBoth(row)).operation).toBeUndefined();
-  });
+  },
+);
 
-  it('every request gets the same answer during maintenance', async () => {
-    for (const side of [direct, behind])
-      side.control.maintenance({ state: 'on', message: 'closed' });
-    for (const row of [MINT, PAYMENT, TOKENS, NOTHING])
-      expect((await sendToBoth(row)).answer.status).toBe(503);
-  });
+it('Through the gateway every request gets the same answer during maintenance', async () => {
+  for (const side of [direct, behind]) side.control.maintenance({ state: 'on', message: 'closed' });
+  for (const row of [MINT, PAYMENT, TOKENS, NOTHING])
+    expect((await sendToBoth(row)).answer.status).toBe(503);
+});
 
-  it('neither tokens nor credentials are stored or logged', async () => {
-    const rows = await sql<{ row: string }[]>`
+it('Through the gateway neither tokens nor credentials are stored or logged', async () => {
+  const rows = await sql<{ row: string }[]>`
       select o::text || encode(request_body, 'escape') as row from tallyhook.operations o`;
-    expect(rows).toHaveLength(WRITES.length + 2);
-    const kept = `${rows.map(({ row }) => row).join('\n')}\n${rig.logged.text}`;
-    for (const secret of [tokens.client, tokens.user, CLIENT.clientSecret, rig.secret])
-      expect(kept).not.toContain(secret);
-  });
+  expect(rows).toHaveLength(WRITES.length + 2);
+  const kept = `${rows.map(({ row }) => row).join('\n')}\n${rig.logged.text}`;
+  for (const secret of [tokens.client, tokens.user, CLIENT.clientSecret, rig.secret])
+    expect(kept).not.toContain(secret);
 });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
@@ -64,129 +64,127 @@ async function queued(headers: Record<string, string> = {}): Promise<RigResponse
   return response;
 }
 
-describe('A write whose caller chose to wait', () => {
-  it('is answered directly while the service is available', async () => {
-    const response = await give();
-    expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
-    expect(response.headers['preference-applied']).toBeUndefined();
-  });
+it('A write whose caller chose to wait is answered directly while the service is available', async () => {
+  const response = await give();
+  expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
+  expect(response.headers['preference-applied']).toBeUndefined();
+});
 
-  it('is queued unsent during maintenance, and sent once afterwards', async () => {
-    const response = await queued();
-    down = true;
-    expect(await runQueue()).toMatchObject({ sent: 0 });
-    expect(rig.requests).toEqual([]);
-    down = false;
-    expect(await runQueue()).toMatchObject({ sent: 1 });
-    expect(await runQueue()).toMatchObject({ sent: 0 });
-    expect(rig.requests).toMatchObject([
-      {
-        method: 'POST',
-        url: GIVE,
-        headers: { authorization: 'Bearer managed', 'content-type': 'application/json' },
-      },
-    ]);
-    expect(rig.requests[0]?.body.toString()).toBe(body);
-    expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 1 });
-  });
+it('A write whose caller chose to wait is queued unsent during maintenance, and sent once afterwards', async () => {
+  const response = await queued();
+  down = true;
+  expect(await runQueue()).toMatchObject({ sent: 0 });
+  expect(rig.requests).toEqual([]);
+  down = false;
+  expect(await runQueue()).toMatchObject({ sent: 1 });
+  expect(await runQueue()).toMatchObject({ sent: 0 });
+  expect(rig.requests).toMatchObject([
+    {
+      method: 'POST',
+      url: GIVE,
+      headers: { authorization: 'Bearer managed', 'content-type': 'application/json' },
+    },
+  ]);
+  expect(rig.requests[0]?.body.toString()).toBe(body);
+  expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 1 });
+});
 
-  it('is queued again each time that maintenance refuses it', async () => {
-    rig.answer(() => MAINTENANCE);
-    const response = await give();
-    expectQueued(response);
-    expect(await runQueue()).toMatchObject({ sent: 1 });
-    expect(await operationOf(response)).toMatchObject({ state: 'queued' });
-    rig.answer(() => SUCCESS);
-    await runQueue();
-    expect(await operationOf(response)).toMatchObject({
-      state: 'accepted',
-      errorCode: null,
-      sends: 3,
-    });
+it('A write whose caller chose to wait is queued again each time that maintenance refuses it', async () => {
+  rig.answer(() => MAINTENANCE);
+  const response = await give();
+  expectQueued(response);
+  expect(await runQueue()).toMatchObject({ sent: 1 });
+  expect(await operationOf(response)).toMatchObject({ state: 'queued' });
+  rig.answer(() => SUCCESS);
+  await runQueue();
+  expect(await operationOf(response)).toMatchObject({
+    state: 'accepted',
+    errorCode: null,
+    sends: 3,
   });
+});
 
-  it('gets its current state when another daemon has sent it meanwhile', async () => {
-    let meanwhile: (() => Promise<unknown>) | undefined;
-    /** Loses the response to the commit after which `meanwhile` runs. */
-    const losing: Db = {
-      ...database.db,
-      get sql() {
-        return database.db.sql;
-      },
-      get orm() {
-        return database.db.orm;
-      },
-      async begin(work, options) {
-        const done = await database.db.begin(work, options);
-        const run = meanwhile;
-        if (!run) return done;
-        meanwhile = undefined;
-        await run();
-        throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
-      },
-    };
-    const interrupted = await open({ db: losing, operations });
-    interrupted.answer(() => MAINTENANCE);
-    meanwhile = runQueue;
-    const response = await give({}, interrupted);
-    const id = idOf(response);
-    expect(response).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
-    expect([interrupted.requests.length, rig.requests.length]).toEqual([1, 1]);
-    expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 2 });
-  });
+it('A write whose caller chose to wait gets its current state when another daemon has sent it meanwhile', async () => {
+  let meanwhile: (() => Promise<unknown>) | undefined;
+  /** Loses the response to the commit after which `meanwhile` runs. */
+  const losing: Db = {
+    ...database.db,
+    get sql() {
+      return database.db.sql;
+    },
+    get orm() {
+      return database.db.orm;
+    },
+    async begin(work, options) {
+      const done = await database.db.begin(work, options);
+      const run = meanwhile;
+      if (!run) return done;
+      meanwhile = undefined;
+      await run();
+      throw new DatabaseError('CONNECTION_CLOSED', undefined, undefined);
+    },
+  };
+  const interrupted = await open({ db: losing, operations });
+  interrupted.answer(() => MAINTENANCE);
+  meanwhile = runQueue;
+  const response = await give({}, interrupted);
+  const id = idOf(response);
+  expect(response).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
+  expect([interrupted.requests.length, rig.requests.length]).toEqual([1, 1]);
+  expect(await operationOf(response)).toMatchObject({ state: 'accepted', sends: 2 });
+});
 
-  it('is unknown after a lost answer, and is not sent again', async () => {
-    const response = await queued();
-    rig.answer(() => 'reset');
-    await runQueue();
-    expect(await operationOf(response)).toMatchObject({ state: 'unknown', sends: 1 });
-    expect(await runQueue()).toMatchObject({ sent: 0 });
-    expect(rig.requests).toHaveLength(1);
-  });
+it('A write whose caller chose to wait is unknown after a lost answer, and is not sent again', async () => {
+  const response = await queued();
+  rig.answer(() => 'reset');
+  await runQueue();
+  expect(await operationOf(response)).toMatchObject({ state: 'unknown', sends: 1 });
+  expect(await runQueue()).toMatchObject({ sent: 0 });
+  expect(rig.requests).toHaveLength(1);
+});
 
-  it('is queued once for all repeats, which get its answer after it is sent', async () => {
-    const key = { 'idempotency-key': 'queued once' };
-    const first = await queued(key);
-    const repeat = await queued(key);
-    expect(idOf(repeat)).toBe(idOf(first));
-    expect(repeat.headers['idempotency-replayed']).toBe('true');
-    await runQueue();
-    const answered = await give(key);
-    expect(answered).toMatchObject({ status: 200, headers: { 'idempotency-replayed': 'true' } });
-    expect([idOf(answered), answered.bytes.toString()]).toEqual([idOf(first), SUCCESS.body]);
-    expect(rig.requests).toHaveLength(1);
-  });
+it('A write whose caller chose to wait is queued once for all repeats, which get its answer after it is sent', async () => {
+  const key = { 'idempotency-key': 'queued once' };
+  const first = await queued(key);
+  const repeat = await queued(key);
+  expect(idOf(repeat)).toBe(idOf(first));
+  expect(repeat.headers['idempotency-replayed']).toBe('true');
+  await runQueue();
+  const answered = await give(key);
+  expect(answered).toMatchObject({ status: 200, headers: { 'idempotency-replayed': 'true' } });
+  expect([idOf(answered), answered.bytes.toString()]).toEqual([idOf(first), SUCCESS.body]);
+  expect(rig.requests).toHaveLength(1);
+});
 
-  it.each<[string, Record<string, string>]>([
-    ['its own token', { authorization: 'Bearer mine', 'tallyhook-key': rig.secret }],
-    ['a content encoding', { 'content-encoding': 'gzip' }],
-    ['an expiry that is not an instant', { 'tallyhook-expires': 'yesterday' }],
-    ['an expiry in the past', { 'tallyhook-expires': '2020-01-01T00:00:00Z' }],
-    ['an expiry too far ahead', { 'tallyhook-expires': '2999-01-01T00:00:00Z' }],
-  ])('is refused with %s', async (_what, headers) => {
-    expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
-    expect(rig.requests).toEqual([]);
-  });
+it.each<[string, Record<string, string>]>([
+  ['its own token', { authorization: 'Bearer mine', 'tallyhook-key': rig.secret }],
+  ['a content encoding', { 'content-encoding': 'gzip' }],
+  ['an expiry that is not an instant', { 'tallyhook-expires': 'yesterday' }],
+  ['an expiry in the past', { 'tallyhook-expires': '2020-01-01T00:00:00Z' }],
+  ['an expiry too far ahead', { 'tallyhook-expires': '2999-01-01T00:00:00Z' }],
+])('A write whose caller chose to wait is refused with %s', async (_what, headers) => {
+  expect(await give(headers)).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+  expect(rig.requests).toEqual([]);
+});
 
-  it('is queued during a Retry-After, and the next pass is due at its end', async () => {
-    const throttled = await open();
-    throttled.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
-    expectQueued(await give({}, throttled));
-    expectQueued(await give({}, throttled));
-    expect(throttled.requests).toHaveLength(1);
-    const now = systemClock.now();
-    const { sent, nextAt } = await throttled.gateway.runQueue(now);
-    expect(sent).toBe(0);
-    expect(nextAt).toBeGreaterThan(now + 50_000);
-  });
+it('A write whose caller chose to wait is queued during a Retry-After, and the next pass is due at its end', async () => {
+  const throttled = await open();
+  throttled.answer(() => ({ status: 429, headers: [['retry-after', '60']], body: 'slow down' }));
+  expectQueued(await give({}, throttled));
+  expectQueued(await give({}, throttled));
+  expect(throttled.requests).toHaveLength(1);
+  const now = systemClock.now();
+  const { sent, nextAt } = await throttled.gateway.runQueue(now);
+  expect(sent).toBe(0);
+  expect(nextAt).toBeGreaterThan(now + 50_000);
+});
 
-  it('is sent after earlier queued writes on its wallet', async () => {
-    const references = ['a', 'b', 'c', 'd', 'e', 'f'];
-    for (const reference of references) await queued({ 'tallyhook-reference': reference });
-    while ((await runQueue()).sent > 0);
-    const rows = await sql<{ reference: string }[]>`
+it('A write whose caller chose to wait is sent after earlier queued writes on its wallet', async () => {
+  const references = ['a', 'b', 'c', 'd', 'e', 'f'];
+  for (const reference of references) await queued({ 'tallyhook-reference': reference });
+  while ((await runQueue()).sent > 0);
+  const rows = await sql<{ reference: string }[]>`
       select reference from tallyhook.operations where reference = any(${references})
       order by answered_at`;
-    expect(rows.map(({ reference }) => reference)).toEqual(references);
-  });
+  expect(rows.map(({ reference }) => reference)).toEqual(references);
 });

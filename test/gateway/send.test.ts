@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { makeRetryBudget } from '../../src/gateway/send.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 
@@ -33,66 +33,62 @@ async function sendsOf(id: string) {
   return rows.map(({ n, after }) => [n, after]);
 }
 
-describe('A write that provably was not sent', () => {
-  const key = { 'idempotency-key': 'refused' };
+const key = { 'idempotency-key': 'refused' };
 
-  it('is sent three times, each send a row, and releases its idempotency key', async () => {
-    const { rig } = await withClosedPort();
-    const first = await rig.give(key);
-    expect(first).toMatchObject({
-      status: 502,
-      json: { code: 'upstream_not_reached', detail: 'connection_refused' },
-      headers: { 'tallyhook-outcome': 'rejected' },
-    });
-    expect(await sendsOf(idOf(first))).toEqual([
-      [1, null],
-      [2, 'connection_refused'],
-      [3, 'connection_refused'],
-    ]);
-    expect(await operationOf(first)).toMatchObject({ state: 'rejected', keyHeld: false });
-    const second = await rig.give(key);
-    expect(idOf(second)).not.toBe(idOf(first));
-    expect(second.headers['idempotency-replayed']).toBeUndefined();
+it('A write to a closed port is sent three times, each send a row, and releases its idempotency key', async () => {
+  const { rig } = await withClosedPort();
+  const first = await rig.give(key);
+  expect(first).toMatchObject({
+    status: 502,
+    json: { code: 'upstream_not_reached', detail: 'connection_refused' },
+    headers: { 'tallyhook-outcome': 'rejected' },
   });
-
-  it('is accepted when the service becomes available in time', async () => {
-    const { rig, start } = await withClosedPort();
-    const running = rig.give({ 'tallyhook-reference': 'in time' });
-    const resends = async () => {
-      const rows = await sql`
-        select 1 as one from tallyhook.sends s join tallyhook.operations o on o.id = s.operation_id
-        where s.after is not null and o.reference = 'in time'`;
-      return rows.length;
-    };
-    await expect.poll(resends).toBeGreaterThan(0);
-    await start();
-    const response = await running;
-    expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
-    expect((await sendsOf(idOf(response))).length).toBeGreaterThan(1);
-  });
-
-  it('is resent ten times in total by a new daemon, and once more for ten first sends', async () => {
-    const { rig } = await withClosedPort();
-    const responses = await Promise.all(Array.from({ length: 12 }, () => rig.give()));
-    expect(responses.map(({ status }) => status)).toEqual(Array(12).fill(502));
-    const sends = await Promise.all(responses.map(async (response) => sendsOf(idOf(response))));
-    const resends = sends.flat().length - 12;
-    // A first send earns a tenth of a resend only when one of the ten is used before it.
-    expect(resends).toBeGreaterThanOrEqual(10);
-    expect(resends).toBeLessThanOrEqual(11);
-  });
+  expect(await sendsOf(idOf(first))).toEqual([
+    [1, null],
+    [2, 'connection_refused'],
+    [3, 'connection_refused'],
+  ]);
+  expect(await operationOf(first)).toMatchObject({ state: 'rejected', keyHeld: false });
+  const second = await rig.give(key);
+  expect(idOf(second)).not.toBe(idOf(first));
+  expect(second.headers['idempotency-replayed']).toBeUndefined();
 });
 
-describe('The retry budget', () => {
-  it('has ten resends at first, earns one for ten first sends, and saves ten at most', () => {
-    const budget = makeRetryBudget();
-    const taken = () => Array.from({ length: 20 }, () => budget.take()).filter(Boolean).length;
-    expect(taken()).toBe(10);
-    for (let i = 0; i < 9; i++) budget.earn();
-    expect(taken()).toBe(0);
-    budget.earn();
-    expect(taken()).toBe(1);
-    for (let i = 0; i < 1_000; i++) budget.earn();
-    expect(taken()).toBe(10);
-  });
+it('A write to a closed port is accepted when the service starts in time', async () => {
+  const { rig, start } = await withClosedPort();
+  const running = rig.give({ 'tallyhook-reference': 'in time' });
+  const resends = async () => {
+    const rows = await sql`
+        select 1 as one from tallyhook.sends s join tallyhook.operations o on o.id = s.operation_id
+        where s.after is not null and o.reference = 'in time'`;
+    return rows.length;
+  };
+  await expect.poll(resends).toBeGreaterThan(0);
+  await start();
+  const response = await running;
+  expect(response).toMatchObject({ status: 200, headers: { 'tallyhook-outcome': 'accepted' } });
+  expect((await sendsOf(idOf(response))).length).toBeGreaterThan(1);
+});
+
+it('A new daemon resends ten times in total, and once more for ten first sends', async () => {
+  const { rig } = await withClosedPort();
+  const responses = await Promise.all(Array.from({ length: 12 }, () => rig.give()));
+  expect(responses.map(({ status }) => status)).toEqual(Array(12).fill(502));
+  const sends = await Promise.all(responses.map(async (response) => sendsOf(idOf(response))));
+  const resends = sends.flat().length - 12;
+  // A first send earns a tenth of a resend only when one of the ten is used before it.
+  expect(resends).toBeGreaterThanOrEqual(10);
+  expect(resends).toBeLessThanOrEqual(11);
+});
+
+it('The retry budget has ten resends at first, earns one for ten first sends, and saves ten at most', () => {
+  const budget = makeRetryBudget();
+  const taken = () => Array.from({ length: 20 }, () => budget.take()).filter(Boolean).length;
+  expect(taken()).toBe(10);
+  for (let i = 0; i < 9; i++) budget.earn();
+  expect(taken()).toBe(0);
+  budget.earn();
+  expect(taken()).toBe(1);
+  for (let i = 0; i < 1_000; i++) budget.earn();
+  expect(taken()).toBe(10);
 });

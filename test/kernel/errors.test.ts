@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { assert, must } from '../../src/kernel/assert.ts';
 import { ERRORS, type ErrorCode, Failure, problemOf } from '../../src/kernel/errors.ts';
 
@@ -39,13 +39,14 @@ const CONTRACT: Record<string, number> = {
   internal: 500,
 };
 
-describe('The error table', () => {
-  it('has every code of the contract with its status', () => {
-    const rows = Object.entries(ERRORS).map(([code, { status }]) => [code, status]);
-    expect(Object.fromEntries(rows)).toMatchObject(CONTRACT);
-  });
+it('The error table has every code of the contract with its status', () => {
+  const rows = Object.entries(ERRORS).map(([code, { status }]) => [code, status]);
+  expect(Object.fromEntries(rows)).toMatchObject(CONTRACT);
+});
 
-  it.each(Object.keys(ERRORS) as ErrorCode[])('has a problem document for %s', (code) => {
+it.each(Object.keys(ERRORS) as ErrorCode[])(
+  'The error table has a problem document for %s',
+  (code) => {
     const problem = problemOf(new Failure(code, 'why', { operation_id: 'op_1' }));
     expect(problem).toEqual({
       type: `urn:tallyhook:problem:${code}`,
@@ -56,23 +57,23 @@ describe('The error table', () => {
       operation_id: 'op_1',
     });
     expect(problem.status).toBeGreaterThanOrEqual(400);
-  });
+  },
+);
 
-  it.each([new Error('secret'), 'secret', null, { code: 'secret' }, new TypeError('secret')])(
-    'answers the unexpected error %s as a bare 500',
-    (error) => {
-      expect(problemOf(error)).toEqual({
-        type: 'urn:tallyhook:problem:internal',
-        title: ERRORS.internal.title,
-        status: 500,
-        code: 'internal',
-      });
-    },
-  );
+it.each([new Error('secret'), 'secret', null, { code: 'secret' }, new TypeError('secret')])(
+  'The error table answers the unexpected error %s as a bare 500',
+  (error) => {
+    expect(problemOf(error)).toEqual({
+      type: 'urn:tallyhook:problem:internal',
+      title: ERRORS.internal.title,
+      status: 500,
+      code: 'internal',
+    });
+  },
+);
 
-  it('A failed assertion is an error that names the condition', () => {
-    expect(() => assert(false, 'order')).toThrow('order');
-    expect(() => must(undefined, 'row')).toThrow('no row');
-    expect([must(0, 'zero'), must('', 'text'), must(false, 'flag')]).toEqual([0, '', false]);
-  });
+it('A failed assertion is an error that names the condition', () => {
+  expect(() => assert(false, 'order')).toThrow('order');
+  expect(() => must(undefined, 'row')).toThrow('no row');
+  expect([must(0, 'zero'), must('', 'text'), must(false, 'flag')]).toEqual([0, '', false]);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Failure } from '../../src/kernel/errors.ts';
 import { type Log, makeLog, maskSecrets } from '../../src/kernel/log.ts';
 
@@ -39,93 +39,91 @@ const FIELDS = [
   'DATABASE_URL',
 ];
 
-describe('The log', () => {
-  it.each(FIELDS)('redacts the field %s at the top and up to three levels down', (field) => {
-    const secret = { [field]: SECRET };
-    const text = written((log) => {
-      log.info(secret, 'top');
-      log.info({ a: secret }, 'one');
-      log.info({ a: { b: secret } }, 'two');
-      log.info({ a: { b: { c: secret } } }, 'three');
-      log.info({ list: [secret] }, 'in a list');
-      log.child(secret).info('child');
-      log.info({ headers: secret }, 'headers');
-    });
-    expect(text.split('\n')).toHaveLength(8);
-    expect(text).not.toContain(SECRET);
-    expect(text).toContain('[secret]');
+it.each(FIELDS)('The log redacts the field %s at the top and up to three levels down', (field) => {
+  const secret = { [field]: SECRET };
+  const text = written((log) => {
+    log.info(secret, 'top');
+    log.info({ a: secret }, 'one');
+    log.info({ a: { b: secret } }, 'two');
+    log.info({ a: { b: { c: secret } } }, 'three');
+    log.info({ list: [secret] }, 'in a list');
+    log.child(secret).info('child');
+    log.info({ headers: secret }, 'headers');
   });
+  expect(text.split('\n')).toHaveLength(8);
+  expect(text).not.toContain(SECRET);
+  expect(text).toContain('[secret]');
+});
 
-  it.each<[string, (log: Log) => void]>([
-    ['a message', (log) => log.info(`sent Bearer ${SECRET}`)],
-    ['an error', (log) => log.error({ err: new Error(`key thk_${SECRET}`) }, 'x')],
-    ['a bare error', (log) => log.error(new Error(`Authorization: Basic ${SECRET}`))],
-    ['an error in a field', (log) => log.warn({ reason: new Error(`whsec_${SECRET}`) }, 'x')],
-    [
-      'the cause of a cause',
-      (log) => {
-        const inner = new Error('b', { cause: new Error(`Bearer ${SECRET}`) });
-        log.error({ err: new Error('a', { cause: inner }) }, 'x');
-      },
-    ],
-    ['an error of the driver', (log) => log.error({ err: driverError('PostgresError') }, 'x')],
-    ['an error of drizzle', (log) => log.error({ err: driverError('Error') }, 'x')],
-    [
-      'a driver error as cause',
-      (log) => log.error({ err: new Failure('internal'), more: driverError('Error').cause }, 'x'),
-    ],
-    [
-      'a wrapped driver error',
-      (log) => log.error({ err: new Error('x', { cause: driverError('Error') }) }, 'x'),
-    ],
-    ['the address of a database', (log) => log.info({ at: `postgres://me:${SECRET}@h/d` }, 'x')],
-    ['a password with an @', (log) => log.info({ at: `postgres://me:@${SECRET}@h/d` }, 'x')],
-    ['a password without a user', (log) => log.info({ at: `redis://:${SECRET}@h` }, 'x')],
-    ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${SECRET}&a=1` }, 'x')],
-    ['a form', (log) => log.info({ body: `a=1&client_secret=${SECRET}` }, 'x')],
-    ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${SECRET}`]]]] }, 'x')],
-  ])('hides a secret in %s', (_place, write) => {
-    const text = written(write);
-    expect(text).not.toContain(SECRET);
-    expect(text).not.toBe('');
-    for (const line of text.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
-  });
+it.each<[string, (log: Log) => void]>([
+  ['a message', (log) => log.info(`sent Bearer ${SECRET}`)],
+  ['an error', (log) => log.error({ err: new Error(`key thk_${SECRET}`) }, 'x')],
+  ['a bare error', (log) => log.error(new Error(`Authorization: Basic ${SECRET}`))],
+  ['an error in a field', (log) => log.warn({ reason: new Error(`whsec_${SECRET}`) }, 'x')],
+  [
+    'the cause of a cause',
+    (log) => {
+      const inner = new Error('b', { cause: new Error(`Bearer ${SECRET}`) });
+      log.error({ err: new Error('a', { cause: inner }) }, 'x');
+    },
+  ],
+  ['an error of the driver', (log) => log.error({ err: driverError('PostgresError') }, 'x')],
+  ['an error of drizzle', (log) => log.error({ err: driverError('Error') }, 'x')],
+  [
+    'a driver error as cause',
+    (log) => log.error({ err: new Failure('internal'), more: driverError('Error').cause }, 'x'),
+  ],
+  [
+    'a wrapped driver error',
+    (log) => log.error({ err: new Error('x', { cause: driverError('Error') }) }, 'x'),
+  ],
+  ['the address of a database', (log) => log.info({ at: `postgres://me:${SECRET}@h/d` }, 'x')],
+  ['a password with an @', (log) => log.info({ at: `postgres://me:@${SECRET}@h/d` }, 'x')],
+  ['a password without a user', (log) => log.info({ at: `redis://:${SECRET}@h` }, 'x')],
+  ['a query', (log) => log.info({ url: `/v1/oauth/check_token?token=${SECRET}&a=1` }, 'x')],
+  ['a form', (log) => log.info({ body: `a=1&client_secret=${SECRET}` }, 'x')],
+  ['a deep field that looks like one', (log) => log.info({ a: [[[[`whsk_${SECRET}`]]]] }, 'x')],
+])('The log hides a secret in %s', (_place, write) => {
+  const text = written(write);
+  expect(text).not.toContain(SECRET);
+  expect(text).not.toBe('');
+  for (const line of text.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+});
 
-  it('keeps everything else', () => {
-    const text = written((log) => {
-      log.info({ url: 'http://127.0.0.1:8080/x', at: 'a@b.c', errorCode: '40001', n: 1 }, 'ready');
-      log.error({ err: new Failure('lease_lost', 'sequencer') }, 'a pass failed');
-    });
-    const [first, second] = text
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(first).toMatchObject({
-      level: 'info',
-      url: 'http://127.0.0.1:8080/x',
-      at: 'a@b.c',
-      errorCode: '40001',
-      msg: 'ready',
-    });
-    expect(second.err).toMatchObject({ message: 'lease_lost: sequencer', errorCode: 'lease_lost' });
-    expect(second.err.stack).toMatch(/^\s+at /);
+it('The log keeps everything else', () => {
+  const text = written((log) => {
+    log.info({ url: 'http://127.0.0.1:8080/x', at: 'a@b.c', errorCode: '40001', n: 1 }, 'ready');
+    log.error({ err: new Failure('lease_lost', 'sequencer') }, 'a pass failed');
   });
+  const [first, second] = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(first).toMatchObject({
+    level: 'info',
+    url: 'http://127.0.0.1:8080/x',
+    at: 'a@b.c',
+    errorCode: '40001',
+    msg: 'ready',
+  });
+  expect(second.err).toMatchObject({ message: 'lease_lost: sequencer', errorCode: 'lease_lost' });
+  expect(second.err.stack).toMatch(/^\s+at /);
+});
 
-  it('accepts an error that is its own cause, and a value that is not an error', () => {
-    const ring = new Error('ring');
-    ring.cause = ring;
-    expect(() => written((log) => log.error({ err: ring }, 'x'))).not.toThrow();
-    expect(written((log) => log.error({ err: SECRET }, 'x'))).not.toContain(SECRET);
-  });
+it('The log accepts an error that is its own cause, and a value that is not an error', () => {
+  const ring = new Error('ring');
+  ring.cause = ring;
+  expect(() => written((log) => log.error({ err: ring }, 'x'))).not.toThrow();
+  expect(written((log) => log.error({ err: SECRET }, 'x'))).not.toContain(SECRET);
+});
 
-  it.each([
-    ['no secret at all', 'no secret at all'],
-    ['http://host:80/path', 'http://host:80/path'],
-    ['mail a@b.c', 'mail a@b.c'],
-    ['x thk_abc y', 'x thk_[secret] y'],
-    ['bearer abc.def', 'bearer [secret]'],
-    ['postgres://u:p@h:5432/d', 'postgres://u:[secret]@h:5432/d'],
-  ])('writes %j as %j', (text, masked) => {
-    expect(maskSecrets(text)).toBe(masked);
-  });
+it.each([
+  ['no secret at all', 'no secret at all'],
+  ['http://host:80/path', 'http://host:80/path'],
+  ['mail a@b.c', 'mail a@b.c'],
+  ['x thk_abc y', 'x thk_[secret] y'],
+  ['bearer abc.def', 'bearer [secret]'],
+  ['postgres://u:p@h:5432/d', 'postgres://u:[secret]@h:5432/d'],
+])('The log writes %j as %j', (text, masked) => {
+  expect(maskSecrets(text)).toBe(masked);
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import {
@@ -32,85 +32,81 @@ const create = (scopes: Caller['scopes'] = ['gateway']) =>
 const revokedAt = async (keyId: string) =>
   (await keys.list()).find(({ id }) => id === keyId)?.revokedAt;
 
-describe('A key', () => {
-  it('authenticates by its secret', async () => {
-    const { key, secret } = await create(['read', 'gateway']);
-    expect(isSecret(secret)).toBe(true);
-    expect(await keys.authenticate(secret)).toEqual({
-      keyId: key.id,
-      owner: 'team',
-      scopes: ['read', 'gateway'],
-    });
-  });
-
-  it('is stored without its secret', async () => {
-    const { key, secret } = await create();
-    const rows = await database.owner.sql`
-      select k::text as row from tallyhook.keys k where id = ${key.id}`;
-    expect(rows[0]?.row).toContain(key.id);
-    expect(rows[0]?.row).not.toContain(secret.slice(4, 20));
-  });
-
-  it('that is revoked ends at once in this daemon and within a second in others', async () => {
-    const { key, secret } = await create();
-    const other = openKeys();
-    expect(await other.authenticate(secret)).toBeDefined();
-    expect(await keys.authenticate(secret)).toBeDefined();
-    await keys.revoke(key.id);
-    expect(await keys.authenticate(secret)).toBeUndefined();
-    clock.advance(1_000);
-    expect(await other.authenticate(secret)).toBeUndefined();
-    expect(await revokedAt(key.id)).toBe(clock.now() - 1_000);
-  });
-
-  it('that is revoked twice keeps the first time; a missing one is not found', async () => {
-    const { key } = await create();
-    await keys.revoke(key.id);
-    clock.advance(50);
-    await keys.revoke(key.id);
-    expect(await revokedAt(key.id)).toBe(clock.now() - 50);
-    await expect(keys.revoke('key_none')).rejects.toMatchObject({ code: 'not_found' });
-  });
-
-  it('for the admin is created once per secret, and a weak secret is refused', async () => {
-    const secret = newSecret(systemRandom);
-    await Promise.all([keys.ensureAdmin(secret), openKeys().ensureAdmin(secret)]);
-    await keys.ensureAdmin(secret);
-    const caller = await keys.authenticate(secret);
-    expect(caller).toMatchObject({ owner: 'admin', scopes: [...SCOPES] });
-    expect((await keys.list()).filter(({ owner }) => owner === 'admin')).toHaveLength(1);
-    await expect(keys.ensureAdmin('admin')).rejects.toMatchObject({ code: 'bad_setting' });
-  });
-
-  it.each([
-    '',
-    'thk_',
-    `thk_${'x'.repeat(31)}`,
-    `thk_${'x'.repeat(201)}`,
-    `thk_${'x'.repeat(40)} `,
-    `thx_${'x'.repeat(40)}`,
-    `thk_${'x'.repeat(31)}'`,
-    `Bearer thk_${'x'.repeat(40)}`,
-  ])('does not have the secret %j', async (text) => {
-    expect(isSecret(text)).toBe(false);
-    expect(await keys.authenticate(text)).toBeUndefined();
-  });
-
-  it('that was never created does not authenticate', async () => {
-    expect(await keys.authenticate(newSecret(systemRandom))).toBeUndefined();
+it('A key authenticates by its secret', async () => {
+  const { key, secret } = await create(['read', 'gateway']);
+  expect(isSecret(secret)).toBe(true);
+  expect(await keys.authenticate(secret)).toEqual({
+    keyId: key.id,
+    owner: 'team',
+    scopes: ['read', 'gateway'],
   });
 });
 
-describe('A scope', () => {
-  const caller = (...scopes: Caller['scopes']): Caller => ({ keyId: 'k', owner: 'o', scopes });
+it('A key is stored without its secret', async () => {
+  const { key, secret } = await create();
+  const rows = await database.owner.sql`
+      select k::text as row from tallyhook.keys k where id = ${key.id}`;
+  expect(rows[0]?.row).toContain(key.id);
+  expect(rows[0]?.row).not.toContain(secret.slice(4, 20));
+});
 
-  it.each(SCOPES)('%s is granted to keys that have it and to admins only', (scope) => {
-    const others = SCOPES.filter((other) => other !== scope && other !== 'admin');
-    expect(() => requireScope(caller(scope), scope)).not.toThrow();
-    expect(() => requireScope(caller('admin'), scope)).not.toThrow();
-    for (const refused of [caller(...others), caller()])
-      expect(() => requireScope(refused, scope)).toThrow(
-        expect.objectContaining({ code: 'forbidden', detail: `the key needs the scope ${scope}` }),
-      );
-  });
+it('A key that is revoked ends at once in this daemon and within a second in others', async () => {
+  const { key, secret } = await create();
+  const other = openKeys();
+  expect(await other.authenticate(secret)).toBeDefined();
+  expect(await keys.authenticate(secret)).toBeDefined();
+  await keys.revoke(key.id);
+  expect(await keys.authenticate(secret)).toBeUndefined();
+  clock.advance(1_000);
+  expect(await other.authenticate(secret)).toBeUndefined();
+  expect(await revokedAt(key.id)).toBe(clock.now() - 1_000);
+});
+
+it('A key that is revoked twice keeps the first time; a missing one is not found', async () => {
+  const { key } = await create();
+  await keys.revoke(key.id);
+  clock.advance(50);
+  await keys.revoke(key.id);
+  expect(await revokedAt(key.id)).toBe(clock.now() - 50);
+  await expect(keys.revoke('key_none')).rejects.toMatchObject({ code: 'not_found' });
+});
+
+it('A key for the admin is created once per secret, and a weak secret is refused', async () => {
+  const secret = newSecret(systemRandom);
+  await Promise.all([keys.ensureAdmin(secret), openKeys().ensureAdmin(secret)]);
+  await keys.ensureAdmin(secret);
+  const caller = await keys.authenticate(secret);
+  expect(caller).toMatchObject({ owner: 'admin', scopes: [...SCOPES] });
+  expect((await keys.list()).filter(({ owner }) => owner === 'admin')).toHaveLength(1);
+  await expect(keys.ensureAdmin('admin')).rejects.toMatchObject({ code: 'bad_setting' });
+});
+
+it.each([
+  '',
+  'thk_',
+  `thk_${'x'.repeat(31)}`,
+  `thk_${'x'.repeat(201)}`,
+  `thk_${'x'.repeat(40)} `,
+  `thx_${'x'.repeat(40)}`,
+  `thk_${'x'.repeat(31)}'`,
+  `Bearer thk_${'x'.repeat(40)}`,
+])('A key does not have the secret %j', async (text) => {
+  expect(isSecret(text)).toBe(false);
+  expect(await keys.authenticate(text)).toBeUndefined();
+});
+
+it('A key that was never created does not authenticate', async () => {
+  expect(await keys.authenticate(newSecret(systemRandom))).toBeUndefined();
+});
+
+const caller = (...scopes: Caller['scopes']): Caller => ({ keyId: 'k', owner: 'o', scopes });
+
+it.each(SCOPES)('A scope %s is granted to keys that have it and to admins only', (scope) => {
+  const others = SCOPES.filter((other) => other !== scope && other !== 'admin');
+  expect(() => requireScope(caller(scope), scope)).not.toThrow();
+  expect(() => requireScope(caller('admin'), scope)).not.toThrow();
+  for (const refused of [caller(...others), caller()])
+    expect(() => requireScope(refused, scope)).toThrow(
+      expect.objectContaining({ code: 'forbidden', detail: `the key needs the scope ${scope}` }),
+    );
 });
