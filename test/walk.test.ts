@@ -11,7 +11,7 @@ const QUESTIONS: [question: string, file: string, answer: RegExp][] = [
   ['Where are the stages wired?', 'daemon/build.ts', /makeOperations\(/],
   ['Which workers run?', 'daemon/workers/workers.ts', /runOnce\(/],
   ['Where is a 429 of the service handled?', 'upstream/rate/quota.ts', /throttled\(/],
-  ['Which rate follows a 429?', 'upstream/rate/limiter.ts', /cubicRate/],
+  ['Which rate follows a 429?', 'upstream/rate/limiter.ts', /throttle/],
   ['When is a write sent again?', 'gateway/send.ts', /resend/],
   ['Who may write `entries`?', 'ledger/posting-store.ts', /insert into tallyhook\.entries/],
   ['What guards `entries`?', '../drizzle/0001_guards.sql', /trigger \w+\s.*entries/],

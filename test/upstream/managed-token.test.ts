@@ -1,4 +1,4 @@
-/** Requests with the managed token: the one repetition after a refusal, and failures to fetch it. */
+/** Requests with the managed token: the second send after a refusal, and failed token fetches. */
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   ACCOUNT,

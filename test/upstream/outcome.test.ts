@@ -137,7 +137,7 @@ describe('An answer in none of the shapes', () => {
   );
 });
 
-describe('Unavailable: ', () => {
+describe('An answer with', () => {
   it.each([
     ['HTTP 503 in the shape of 7.1', 503, { status: 503, message: 'Service is under maintenance' }],
     ['HTTP 503 in the shape of 7.2', 503, account('503', '503', 'Maintenance until nine')],
