@@ -1,4 +1,6 @@
-/** Promise 7. A receiver that is slow, hangs, redirects, drips, floods or resets affects no other. */
+/**
+ * Promise 7. A receiver that is slow, hangs, redirects, drips, floods or resets affects no other.
+ */
 import { expect, it } from 'vitest';
 import type { Behaviour } from '../harness/receiver.ts';
 import { useRig } from '../harness/rig.ts';

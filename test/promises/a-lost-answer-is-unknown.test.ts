@@ -1,4 +1,7 @@
-/** Promise 3. A lost answer is unknown: never guessed, never sent again, ended by evidence or people. */
+/**
+ * Promise 3. A lost answer is unknown: never guessed, never sent again, ended by evidence or
+ * people.
+ */
 import { expect, it } from 'vitest';
 import { operationIdOf, useRig } from '../harness/rig.ts';
 

@@ -1,4 +1,6 @@
-/** Promise 2. A write with an idempotency key is applied at most once, however often it is repeated. */
+/**
+ * Promise 2. A write with an idempotency key is applied at most once, however often it is repeated.
+ */
 import { expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
 import { operationIdOf, useRig } from '../harness/rig.ts';

@@ -1,4 +1,6 @@
-/** Promise 8. Polls stay within the budget, and `Retry-After` is obeyed in full, across restarts. */
+/**
+ * Promise 8. Polls stay within the budget, and `Retry-After` is obeyed in full, across restarts.
+ */
 import { expect, it } from 'vitest';
 import { makeApp } from '../harness/app.ts';
 import { QUICK, startDaemon } from '../harness/daemon.ts';

@@ -1,4 +1,7 @@
-/** Promise 11. Whole numbers beyond 2^53 pass unchanged from the service's JSON to SQL, events, back. */
+/**
+ * Promise 11. Whole numbers beyond 2^53 pass unchanged from the service's JSON to SQL, events,
+ * back.
+ */
 import { expect, it } from 'vitest';
 import { operationIdOf, useRig } from '../harness/rig.ts';
 

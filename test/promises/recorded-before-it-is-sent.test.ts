@@ -1,4 +1,7 @@
-/** Promise 1. A write is durable before it is sent, and its number or hash before the caller sees it. */
+/**
+ * Promise 1. A write is durable before it is sent, and its number or hash before the caller sees
+ * it.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';

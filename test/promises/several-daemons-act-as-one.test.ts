@@ -1,5 +1,6 @@
 /**
- * Promise 13. Two daemons share one database and the same traffic; one of them is killed on the way.
+ * Promise 13. Two daemons share one database and the same traffic; one of them is killed on the
+ * way.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';

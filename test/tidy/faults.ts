@@ -77,8 +77,8 @@ const modules = [
   one(
     'a public module where only tables are open',
     'src/reports/reports.ts',
-    "import { makeOperations } from '../operations/operations.ts';",
-    'reaches into operations/operations.ts, use operations/tables.ts',
+    "import { makeObserver } from '../observer/observer.ts';",
+    'reaches into observer/observer.ts, use observer/tables.ts',
   ),
   one(
     'tables where only the public module is open',

@@ -21,7 +21,7 @@ const MAY_IMPORT: Record<string, string> = {
   observer: 'db upstream operations ledger outbox',
   reconciler: 'db upstream/types operations ledger observer outbox',
   webhooks: 'db outbox',
-  reports: 'db outbox ledger */tables',
+  reports: 'db outbox ledger operations/types */tables',
   gateway: 'db keys upstream operations observer',
   api: 'db keys */module',
   console: 'db keys */module',
@@ -124,6 +124,7 @@ function openTo(path: string, folder: string, target: string): string[] {
   const events = other === 'outbox' ? ['src/outbox/events.ts'] : [];
   const row = rowOf(folder);
   if (STAGES.includes(other) && !row.includes(other)) {
+    if (row.includes(`${other}/types`)) return [publicModule, tables];
     if (row.includes('*/tables')) return [tables];
     if (row.includes('*/module')) return [publicModule, ...events];
   }
