@@ -1,7 +1,7 @@
 /**
- * Forwards reads, and every request to the authorization host. Answers are returned unchanged, large
- * ones as a stream. Reads may serve as passive observations; requests to the authorization host are
- * neither recorded nor logged.
+ * Forwards reads, and every request to the authorization host. Answers are returned unchanged, and
+ * large ones are streamed. Reads may serve as passive observations; requests to the authorization
+ * host are neither recorded nor logged.
  */
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../kernel/clock.ts';

@@ -54,8 +54,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Calls `act` once after `ms`, at most 24 days. The timer does not keep the process alive. Returns a
- * function that cancels it.
+ * Calls `act` once after `ms`, at most 24 days, and returns a function that cancels it. The timer
+ * does not keep the process alive.
  */
 export function after(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, Math.min(ms, TIMER_MAX_MS));

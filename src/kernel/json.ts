@@ -1,6 +1,6 @@
 /**
- * Lossless JSON: integers beyond 2^53 are read as `bigint` and written as digits. Also the canonical
- * form, which is hashed.
+ * Lossless JSON: integers beyond 2^53 are read as `bigint` and written as digits. Also defines the
+ * canonical form, which is hashed.
  */
 import { createHash } from 'node:crypto';
 

@@ -108,7 +108,7 @@ it('A key with limits may send writes within its limits, and reads', async () =>
   expect(await rig.call('GET', READ)).toMatchObject({ status: 200 });
 });
 
-it("A key with limits gets the answer of its owner's earlier write for a repeat beyond the limits", async () => {
+it('A repeat beyond the limits of its key gets the answer of the first write', async () => {
   const unlimited = await keyWith(undefined);
   const limited = await keyWith(MAX_9, unlimited.owner);
   const key = { 'idempotency-key': 'one' };

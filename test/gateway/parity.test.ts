@@ -8,7 +8,8 @@ import { afterAll, expect, it } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { CLIENT, setUpGateway } from './rig.ts';
 
-const BASIC = `Basic ${Buffer.from(`${CLIENT.clientId}:${CLIENT.clientSecret}`).toString('base64')}`;
+const PAIR = `${CLIENT.clientId}:${CLIENT.clientSecret}`;
+const BASIC = `Basic ${Buffer.from(PAIR).toString('base64')}`;
 const CALLBACK = 'http://127.0.0.1:3000/callback';
 const FORM = 'application/x-www-form-urlencoded';
 

@@ -42,7 +42,8 @@ it('A pause ends at once when its signal aborts or is already aborted', async ()
   const running = pause(60_000, abort.signal);
   abort.abort();
   await running;
-  await pause(60_000, abort.signal);
+  const late = pause(60_000, abort.signal);
+  await late;
 });
 
 it('A wait that is longer than the longest timer does not end at once', async () => {
@@ -56,7 +57,8 @@ it('A wait that is longer than the longest timer does not end at once', async ()
     fired = true;
   });
   // A timer that overflows fires before this one, which is set later and is longer.
-  await pause(5);
+  const short = pause(5);
+  await short;
   expect([ended, fired]).toEqual([false, false]);
   cancel();
   abort.abort();
