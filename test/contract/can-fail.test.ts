@@ -96,7 +96,7 @@ const DETECTED: [mutation: string, statements: RegExp, message: RegExp][] = [
   [
     'error codes and details have other values',
     /^Status \d+, code|is the detail for/,
-    /should be refused with code 398/,
+    /expected a refusal with code 398/,
   ],
   [
     'access tokens are not checked',

@@ -9,26 +9,21 @@ import { overlaid, type ReadTable, type Table } from './tables.ts';
 const CHANGES_KEPT = 20_000;
 
 type Subject = 'tokens' | 'wallets';
+type Tables<T, W> = { tokens: T; wallets: W };
+type View = Tables<ReadTable<Token>, ReadTable<Wallet>>;
 
-export interface History {
-  add(subject: Subject, key: string, before: Token | Wallet | undefined): void;
-  /** Wallets and tokens as they were at the instant, as far as the history reaches back. */
-  at(
-    instant: Instant,
-    current: { tokens: Table<Token>; wallets: Table<Wallet> },
-  ): { tokens: ReadTable<Token>; wallets: ReadTable<Wallet> };
-  clear(): void;
-}
+export type History = ReturnType<typeof makeHistory>;
 
 /** @param now the instant of the change that is being recorded */
-export function makeHistory(now: () => Instant): History {
+export function makeHistory(now: () => Instant) {
   let changes: { at: Instant; subject: Subject; key: string; before: unknown }[] = [];
   return {
-    add(subject, key, before) {
+    add(subject: Subject, key: string, before: Token | Wallet | undefined): void {
       changes.push({ at: now(), subject, key, before });
       if (changes.length > 2 * CHANGES_KEPT) changes = changes.slice(-CHANGES_KEPT);
     },
-    at(instant, current) {
+    /** Wallets and tokens as they were at the instant, as far as the history reaches back. */
+    at(instant: Instant, current: Tables<Table<Token>, Table<Wallet>>): View {
       if ((changes.at(-1)?.at ?? instant) <= instant) return current;
       const former = { tokens: new Map(), wallets: new Map() };
       // Walked from the newest back, so that the oldest change after the instant remains.
@@ -42,7 +37,7 @@ export function makeHistory(now: () => Instant): History {
         wallets: overlaid(current.wallets, former.wallets),
       };
     },
-    clear() {
+    clear(): void {
       changes = [];
     },
   };

@@ -20,23 +20,17 @@ export interface Received {
   fault: string | null;
 }
 
-export interface RequestLog {
-  add(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received;
-  /** Oldest first: the newest `limit` requests, or the first `limit` after number `after`. */
-  list(after: number | undefined, limit: number): Received[];
-  total(): number;
-  clear(): void;
-}
+export type RequestLog = ReturnType<typeof makeRequestLog>;
 
 const REQUESTS_KEPT = 10_000;
 /** Characters kept of a path, a query and a body. */
 const TEXT_KEPT = 2_000;
 
-export function makeRequestLog(): RequestLog {
+export function makeRequestLog() {
   let received: Received[] = [];
   let total = 0;
   return {
-    add(request) {
+    add(request: Omit<Received, 'n' | 'applied' | 'status' | 'fault'>): Received {
       total += 1;
       const secret = request.path.startsWith('/v1/oauth');
       const entry: Received = {
@@ -53,12 +47,13 @@ export function makeRequestLog(): RequestLog {
       if (received.length > 2 * REQUESTS_KEPT) received = received.slice(-REQUESTS_KEPT);
       return entry;
     },
-    list(after, limit) {
+    /** Oldest first: the newest `limit` requests, or the first `limit` after number `after`. */
+    list(after: number | undefined, limit: number): Received[] {
       if (after === undefined) return received.slice(Math.max(0, received.length - limit));
       return received.filter((entry) => entry.n > after).slice(0, limit);
     },
     total: () => total,
-    clear() {
+    clear(): void {
       received = [];
       total = 0;
     },

@@ -6,24 +6,18 @@ interface Timer {
   run: () => void;
 }
 
-export interface Timers {
-  add(at: Instant, run: () => void): void;
-  /** Removes and returns the first timer due at `now`. */
-  take(now: Instant): Timer | undefined;
-  clear(): void;
-}
-
-export function makeTimers(): Timers {
+export function makeTimers() {
   let timers: Timer[] = [];
   return {
-    add(at, run) {
+    add(at: Instant, run: () => void): void {
       timers.splice(indexAfter(timers, at), 0, { at, run });
     },
-    take(now) {
+    /** Removes and returns the first timer due at `now`. */
+    take(now: Instant): Timer | undefined {
       const first = timers[0];
       return first && first.at <= now ? timers.shift() : undefined;
     },
-    clear() {
+    clear(): void {
       timers = [];
     },
   };

@@ -5,18 +5,11 @@ import type { Effect } from './records.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface TransferTotals {
-  /** Counts the write if it is a transfer. Writes must come in order of time. */
-  add(effect: Effect): void;
-  /** The sum that the wallet sent after `now` − 24 h. */
-  within(addr: string, now: Instant): bigint;
-  clear(): void;
-}
-
-export function makeTransferTotals(): TransferTotals {
+export function makeTransferTotals() {
   const wallets = new Map<string, { entries: { at: Instant; amount: bigint }[]; sum: bigint }>();
   return {
-    add({ kind, from_addr, amount, at }) {
+    /** Counts the write if it is a transfer. Writes must come in order of time. */
+    add({ kind, from_addr, amount, at }: Effect): void {
       if (kind !== 'transfer' || from_addr === null || amount === null) return;
       const key = addressKey(from_addr);
       const sent = wallets.get(key) ?? { entries: [], sum: 0n };
@@ -24,7 +17,8 @@ export function makeTransferTotals(): TransferTotals {
       sent.sum += amount;
       wallets.set(key, sent);
     },
-    within(addr, now) {
+    /** The sum that the wallet sent after `now` − 24 h. */
+    within(addr: string, now: Instant): bigint {
       const sent = wallets.get(addressKey(addr));
       if (!sent) return 0n;
       const kept = sent.entries.findIndex((entry) => entry.at > now - DAY_MS);

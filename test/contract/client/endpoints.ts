@@ -49,7 +49,7 @@ export async function paymentPath(service: Service, kind: PaymentKind): Promise<
   return `/v1/app/token/operations/${below}`;
 }
 
-/** Sends a payment. Text is sent unchanged; an object gets defaults, and undefined removes a field. */
+/** Sends text unchanged, or an object with defaults; undefined removes a field. */
 export async function pay(
   service: Service,
   kind: PaymentKind,
@@ -84,7 +84,7 @@ export function refusedNft(reply: Reply, ...statuses: bigint[]): void {
   const status = reply.top.integer('status');
   ensure(
     statuses.includes(status),
-    `it should be refused with body status ${statuses.join(' or ')}; it was answered ${reply.summary}`,
+    `expected a refusal with body status ${statuses.join(' or ')}; received ${reply.summary}`,
   );
   ensure(reply.top.list('error').length > 0, `error should not be empty: ${reply.summary}`);
 }
@@ -95,7 +95,7 @@ export function refusedPayment(reply: Reply, ...codes: string[]): string {
   const error = reply.top.object('error');
   ensure(
     codes.includes(error.text('code')),
-    `it should be refused with code ${codes.join(' or ')}; it was answered ${reply.summary}`,
+    `expected a refusal with code ${codes.join(' or ')}; received ${reply.summary}`,
   );
   return error.text('message');
 }

@@ -106,14 +106,14 @@ const OTHERS: Statement[] = [
     const id = await completeToken(service);
     dataOf(await burn(service, { tokenId: String(id) }));
     const ownerAddr = await wallet(service);
-    const gone = await until(
+    const removed = await until(
       async () => {
         const list = dataOf(await listTokens(service, { ownerAddr, perPage: '100' })).list('data');
         return list.every((row) => row.integer('token_id') !== id) ? true : undefined;
       },
       { deadlineMs: service.options.patienceMs },
     );
-    if (!gone) throw new NotHeld(`token ${id} is still listed for its owner after its burn`);
+    if (!removed) throw new NotHeld(`token ${id} is still listed for its owner after its burn`);
   }),
   statement('4.1', 'set-extra-data: the path tokenId is an integer', async (service) => {
     const path = `/v1/chain/erc721/${await contract(service)}/tokens/seven/set-extra-data`;
