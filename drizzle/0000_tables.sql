@@ -143,7 +143,6 @@ CREATE TABLE "tallyhook"."service_state" (
 	"since" timestamptz(3) NOT NULL,
 	"announced" jsonb,
 	"next_probe_at" timestamptz(3) NOT NULL,
-	"frozen_ms" bigint NOT NULL,
 	"checked_at" timestamptz(3) NOT NULL,
 	"failures" integer NOT NULL
 );
@@ -154,14 +153,13 @@ CREATE TABLE "tallyhook"."targets" (
 	"addr" text,
 	"contract_id" numeric,
 	"token_id" numeric,
-	"weight" double precision NOT NULL,
 	"next_poll_at" timestamptz(3) NOT NULL,
 	"pending" boolean DEFAULT false NOT NULL,
 	"lease_until" timestamptz(3),
 	"failures" integer DEFAULT 0 NOT NULL,
 	"last_started_at" timestamptz(3),
-	"last_seen" jsonb,
-	"progress" jsonb,
+	"last_record" jsonb,
+	"scan_progress" jsonb,
 	"added_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
@@ -172,7 +170,6 @@ CREATE TABLE "tallyhook"."watches" (
 	"addr" text,
 	"contract_id" numeric,
 	"token_id" numeric,
-	"weight" double precision NOT NULL,
 	"created_at" timestamptz(3) NOT NULL,
 	"created_by" text NOT NULL,
 	CONSTRAINT "watches_target_unique" UNIQUE("target")

@@ -9,7 +9,12 @@ import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { monotonicMs, withDeadline } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
-import { lastSeen, type Observer, type TargetRef, targetName } from '../observer/observer.ts';
+import {
+  listLastRecords,
+  type Observer,
+  type TargetRef,
+  targetName,
+} from '../observer/observer.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 
 interface Deps {
@@ -68,11 +73,11 @@ function batchedLastSeen(db: Db): (name: string) => Promise<LastSeen | undefined
       const rows = running.then(async () => {
         next = undefined;
         // `single` has a deadline, and the next query waits for this one.
-        const found = await db.single((q) => lastSeen(q, [...names]));
+        const found = await db.single((q) => listLastRecords(q, [...names]));
         return new Map(
           found.map((row) => [
             row.name,
-            { name: row.name, at: row.lastStartedAt, seen: row.lastSeen },
+            { name: row.name, at: row.lastStartedAt, seen: row.lastRecord },
           ]),
         );
       });

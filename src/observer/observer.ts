@@ -1,8 +1,7 @@
 /**
- * What the service says now. One pass takes what is due, as much as the budget allows, looks, and
- * records each look with its answer; what a look means is the reconciler's business. Nothing is
- * looked at while the service is down. A failed look is not repeated: its object falls due again,
- * later each time.
+ * Polls the service and records observations; the reconciler processes them. One pass polls the
+ * targets that are due, within the budget, and none while the service is down. After a failed poll
+ * its target is scheduled again with back-off.
  */
 import type { Db, Queryable } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -19,79 +18,77 @@ import type {
   Upstream,
   WalletRecord,
 } from '../upstream/upstream.ts';
-import { takeTurn } from './scans/scans.ts';
-import { jittered, type Rhythm, steadyGapMs } from './schedule.ts';
+import { scanPages } from './scans/scans.ts';
+import { type PollIntervals, steadyIntervalMs, withJitter } from './schedule.ts';
 import { probeOnce } from './service/probe.ts';
 import { mayPoll } from './service/state.ts';
 import { expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
 import * as store from './store.ts';
-import { type TargetRef, targetName, toObject } from './targets.ts';
-import { makeWatching, type Watching } from './watches/watches.ts';
+import { type TargetRef, targetName, toTarget } from './targets.ts';
+import { makeWatches, type Watches } from './watches/watches.ts';
 
-export {
-  countBacklog,
-  listObservationsBefore,
-  type ObservationCursor,
-  type ObserverBacklog,
-} from './observation-store.ts';
-export { type ScanRecord, scanSoon } from './scans/scans.ts';
-export { pendingGapMs, type Rhythm } from './schedule.ts';
+export { requestScan, type ScanRecord } from './scans/scans.ts';
+export { type PollIntervals, pendingIntervalMs } from './schedule.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export {
+  countBacklog,
   expedite,
-  lastSeen,
+  listLastRecords,
   listObservations,
+  listObservationsBefore,
   listUnprocessed,
   markProcessed,
+  type ObservationCursor,
+  type ObserverBacklog,
   type StoredObservation,
 } from './store.ts';
 export { type TargetRef, targetName } from './targets.ts';
 export { listWatches, type Watch } from './watches/store.ts';
-export type { Watching, WatchWish } from './watches/watches.ts';
+export type { Watches } from './watches/watches.ts';
 
-export interface ObserverSettings extends Rhythm {
-  /** The share of the budget that steady looks keep; 0 to 1. */
+export interface ObserverSettings extends PollIntervals {
+  /** The share of the budget reserved for steady polls; 0 to 1. */
   steadyShare: number;
-  /** The gap between probes of the maintenance status, and while the service is down. */
+  /** The interval between probes, normally and while the service is down. */
   probeMs: number;
   probeDownMs: number;
-  /** The whole of one look; its lease is twice that. */
+  /** A claimed target has a lease of twice that. */
   pollTimeoutMs: number;
 }
 
-export interface Observer extends Watching {
-  /** One pass over what is due. Answers how many looks were made and when the next one is due. */
+export interface Observer extends Watches {
+  /** Polls targets that are due; returns the number of polls and when the next one is due. */
   runOnce(now: Instant): Promise<{ observations: number; nextAt: Instant }>;
-  /** One probe of the maintenance status, when it is due. Answers when the next one is. */
+  /** Probes the maintenance status if due; returns when the next probe is due. */
   probeOnce(now: Instant): Promise<Instant>;
-  /** Puts objects under observation. */
+  /** Adds targets. */
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
-  /** The longest that a steady object goes without a look, in milliseconds, as things stand. */
+  /** The longest interval between polls of a steady target at the present budget. */
   observationAgeMaxMs(): Promise<number>;
-  /** Records a read that an app made through the gateway, if its object is under observation. */
+  /** Records a passive observation, if the target is polled. */
   noteRead(
     ref: TargetRef,
     observation: Observation<WalletRecord> | Observation<TokenRecord>,
   ): Promise<void>;
 }
 
-/** Looks claimed in one pass at most. */
+/** Polls per pass. */
 const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
 /**
- * How often what is open is enrolled, and how far behind the last time. News is dated before it is
- * committed, as a rule by less than a second; what took longer is found by the wider passes.
+ * How often open operations are searched, and how far back before the previous search. Changes are
+ * dated before they are committed, normally by less than a second; the wider searches find the rest.
  */
-const ENROLMENTS = [
+const SEARCHES = [
   { everyMs: 60_000, overlapMs: Number.POSITIVE_INFINITY },
   { everyMs: 10_000, overlapMs: 20_000 },
   { everyMs: 250, overlapMs: 1_000 },
 ];
 
 /**
- * Since when the service answers, as far as known: the beginning before the first probe, and
- * infinite while it is down. Waiting for something that the service may still do counts from there.
+ * Since when the service has been available: 0 before the first probe, infinite while it is down.
+ * Waits for effects of the service count from then.
  */
 export async function availableSince(db: Queryable): Promise<Instant> {
   const service = await findService(db);
@@ -99,30 +96,29 @@ export async function availableSince(db: Queryable): Promise<Instant> {
   return mayPoll(service.state) ? service.since : Number.POSITIVE_INFINITY;
 }
 
-/** Puts wallets under observation, without a watch. */
+/** Adds wallets as targets, without a watch. */
 export async function addWallets(
   db: Queryable,
   addrs: readonly string[],
   now: Instant,
 ): Promise<void> {
-  const refs = addrs.map((addr) => toObject({ kind: 'wallet', addr }));
-  if (refs.length > 0) await store.addObjects(db, refs, now);
+  const refs = addrs.map((addr) => toTarget({ kind: 'wallet', addr }));
+  if (refs.length > 0) await store.addTargets(db, refs, now);
 }
 
-/** Where the service's deadlines are kept, for the upstream stage. */
+/** Stores the service's limits for the upstream stage. */
 export function makeQuotaStore(db: Db, clock: Clock): QuotaStore {
   return {
     load: () => db.single(loadQuota),
-    // With a deadline: an answer of the service waits until what it asked for is kept.
+    // `single` has a deadline, and a response waits until its limits are stored.
     save: (state) => db.single((q) => saveQuota(q, state, clock.now())),
   };
 }
 
-interface Deps extends Given {
-  /** How many objects there are, as of a few seconds ago. */
-  counted: () => Promise<number>;
+interface Deps extends ObserverDeps {
+  targetCount: () => Promise<number>;
 }
-interface Given {
+interface ObserverDeps {
   db: Db;
   clock: Clock;
   random: Random;
@@ -134,142 +130,139 @@ interface Given {
 }
 type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
 
-/** Counting all objects costs more than a look, so it is done now and then. */
+/** Counting all targets costs more than a poll. */
 const COUNT_EVERY_MS = 5_000;
 
-function counting(db: Db, clock: Clock): () => Promise<number> {
+function cachedTargetCount(db: Db, clock: Clock): () => Promise<number> {
   let count = { targets: 0, at: Number.NEGATIVE_INFINITY };
   return async () => {
     const now = clock.now();
     if (now < count.at || now >= count.at + COUNT_EVERY_MS)
-      count = { targets: await store.countObjects(db), at: now };
+      count = { targets: await store.countTargets(db), at: now };
     return count.targets;
   };
 }
 
-/** Enrols what is open, as a rule only what has news. Answers when again, if this was too soon. */
-function enrolling(db: Db): (now: Instant) => Promise<Instant> {
-  const passes = ENROLMENTS.map((pass) => ({ ...pass, last: Number.NEGATIVE_INFINITY }));
+/** Schedules targets of open operations; returns when to call it again if nothing was due. */
+function openOperationSearch(db: Db): (now: Instant) => Promise<Instant> {
+  const passes = SEARCHES.map((pass) => ({ ...pass, last: Number.NEGATIVE_INFINITY }));
   return async (now) => {
     const due = passes.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
     const pass = passes[due];
     if (!pass) return Math.min(...passes.map(({ everyMs, last }) => last + everyMs));
     const since = Math.min(now, pass.last) - pass.overlapMs;
     await store.scheduleOpen(db, now, Number.isFinite(since) ? since : undefined);
-    // A wider pass finds whatever a narrower one would have found.
+    // A wider search includes the narrower ones.
     for (const narrower of passes.slice(due)) narrower.last = now;
     return Number.POSITIVE_INFINITY;
   };
 }
 
-/** The observer of one daemon. */
-export function makeObserver(given: Given): Observer {
-  const { db, clock, upstream, settings } = given;
-  const parts = { ...given, counted: counting(db, clock) };
+export function makeObserver(observerDeps: ObserverDeps): Observer {
+  const { db, clock, upstream, settings } = observerDeps;
+  const deps = { ...observerDeps, targetCount: cachedTargetCount(db, clock) };
   let credit = 0;
-  const enrol = enrolling(db);
+  const scheduleOpen = openOperationSearch(db);
   return {
-    ...makeWatching(parts),
-    observationAgeMaxMs: () => observationAgeMaxMs(parts),
+    ...makeWatches(deps),
+    observationAgeMaxMs: () => observationAgeMaxMs(deps),
     async runOnce(now) {
       const service = await findService(db);
-      // Nothing is to be seen until a probe says that it is back; whoever is here first makes it.
+      // Polls resume after a probe has found the service available.
       if (service && !mayPoll(service.state))
-        return { observations: 0, nextAt: await probeOnce(parts, now) };
-      const scheduleAt = await enrol(now);
-      const room = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
-      if (room === 0) return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
-      // Steady looks keep their share of the turns, so that a burst of writes blinds nobody.
+        return { observations: 0, nextAt: await probeOnce(deps, now) };
+      const scheduleAt = await scheduleOpen(now);
+      const free = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
+      if (free === 0) return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
+      // Steady polls come first in their share of the passes, so that writes cannot starve them.
       credit += settings.steadyShare;
       const steadyFirst = credit >= 1;
       if (steadyFirst) credit -= 1;
       const leaseMs = settings.pollTimeoutMs * 2;
-      const due = await store.claimDue(db, now, room, { leaseMs, steadyFirst });
-      const ends = await Promise.all(due.map((target) => poll(parts, target)));
-      // The service says itself that it is down: the probe that stops all looks comes at once.
-      if (ends.includes('maintenance')) {
+      const due = await store.claimDue(db, now, free, { leaseMs, steadyFirst });
+      const causes = await Promise.all(due.map((target) => poll(deps, target)));
+      // Probing at once stops all further polls.
+      if (causes.includes('maintenance')) {
         await expediteProbe(db, now);
-        await probeOnce(parts, now);
+        await probeOnce(deps, now);
       }
       const next = await store.nextDue(db);
       const nextAt = Math.min(next ?? now + settings.steadyMs, scheduleAt);
       return { observations: due.length, nextAt };
     },
-    probeOnce: (now) => probeOnce(parts, now),
+    probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>
-      refs.length === 0 ? Promise.resolve() : store.addObjects(on, refs.map(toObject), clock.now()),
+      refs.length === 0 ? Promise.resolve() : store.addTargets(on, refs.map(toTarget), clock.now()),
     async noteRead(ref, seen) {
       const name = targetName(ref);
-      if (await store.isObserved(db, name))
-        await record(parts, { name, kind: ref.kind, failures: 0 }, seen);
+      if (await store.isTarget(db, name))
+        await record(deps, { name, kind: ref.kind, failures: 0 }, seen);
     },
   };
 }
 
-/** A sweep that is over falls due again when somebody waits for it: this is the latest. */
-const SWEEP_REST_MS = 86_400_000;
+/** A finished scan is repeated when it is requested, or after this time. */
+const SCAN_INTERVAL_MS = 86_400_000;
 
-/** One turn of a sweep; when it ended, its look is recorded. Answers why it saw nothing, if so. */
-async function scanOn(parts: Deps, target: store.DueTarget): Promise<string | null> {
-  const { db, ids, metrics, settings, random } = parts;
-  const turn = await takeTurn({ ...parts, pollTimeoutMs: settings.pollTimeoutMs }, target);
-  if (!turn.ended || !turn.observation) return null;
-  const { observation } = turn;
+/** Returns the cause if the scan ended without a result. */
+async function runScan(deps: Deps, target: store.DueTarget): Promise<string | null> {
+  const { db, ids, metrics, settings, random } = deps;
+  const pass = await scanPages({ ...deps, pollTimeoutMs: settings.pollTimeoutMs }, target);
+  if (!pass.ended || !pass.observation) return null;
+  const { observation } = pass;
   metrics.polls.inc({ kind: 'scan', result: observation.result });
   const gap =
     observation.result === 'seen'
-      ? SWEEP_REST_MS
+      ? SCAN_INTERVAL_MS
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
   await db.begin((tx) => store.recordObservation(tx, row, observation.endedAt + gap));
   return observation.cause;
 }
 
-/** One look at one object, recorded. Answers why it saw nothing, if so. */
-async function poll(parts: Deps, target: store.DueTarget): Promise<string | null> {
-  if (target.kind === 'scan') return scanOn(parts, target);
-  const { upstream, settings } = parts;
+/** Polls one target and records the observation; returns the cause if it is inconclusive. */
+async function poll(deps: Deps, target: store.DueTarget): Promise<string | null> {
+  if (target.kind === 'scan') return runScan(deps, target);
+  const { upstream, settings } = deps;
   const signal = AbortSignal.timeout(settings.pollTimeoutMs);
   const { contractId: contract, tokenId: token, addr } = target;
   const seen =
     target.kind === 'wallet'
       ? await upstream.account(must(addr, 'address'), 'pending', signal)
       : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
-  await record(parts, target, seen);
+  await record(deps, target, seen);
   return seen.result === 'inconclusive' ? seen.cause : null;
 }
 
 async function record(
-  parts: Deps,
+  deps: Deps,
   target: { name: string; kind: string; failures: number },
   observation: TargetObservation,
 ): Promise<void> {
-  const { db, ids, metrics } = parts;
+  const { db, ids, metrics } = deps;
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.polls.inc({ kind: target.kind, result: observation.result });
-  const nextAt = await nextPollAt(parts, observation, target.failures);
+  const nextAt = await nextPollAt(deps, observation, target.failures);
   await db.begin((tx) => store.recordObservation(tx, row, nextAt));
 }
 
-/** After a look that said something its steady gap; after one that did not a wait that grows. */
 async function nextPollAt(
-  parts: Deps,
+  deps: Deps,
   observation: TargetObservation,
   failures: number,
 ): Promise<Instant> {
-  const { settings, random } = parts;
+  const { settings, random } = deps;
   if (observation.result === 'inconclusive') {
-    const gap = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
-    return Math.max(observation.endedAt + gap, observation.retryAt ?? 0);
+    const backoff = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
+    return Math.max(observation.endedAt + backoff, observation.retryAt ?? 0);
   }
-  return observation.startedAt + jittered(await observationAgeMaxMs(parts), random);
+  return observation.startedAt + withJitter(await observationAgeMaxMs(deps), random);
 }
 
-/** How old a look gets at most: once round all objects within the steady share of the budget. */
-async function observationAgeMaxMs({ counted, upstream, settings }: Deps): Promise<number> {
-  const targets = await counted();
+async function observationAgeMaxMs({ targetCount, upstream, settings }: Deps): Promise<number> {
+  const targets = await targetCount();
   const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
-  return steadyGapMs(settings, targets, steadyPerS);
+  return steadyIntervalMs(settings, targets, steadyPerS);
 }
 
 function observationRow(

@@ -1,42 +1,41 @@
-/**
- * When to look next. Pure arithmetic: a steady object gets its fair share of the budget, a pending
- * one a gap that grows with its age, a failing one backs off. Instants are Postgres time, gaps
- * milliseconds.
- */
-
+/** Intervals between polls. Pure. */
 import type { Instant } from '../kernel/clock.ts';
 import type { Random } from '../kernel/random.ts';
 
-export interface Rhythm {
-  /** The gap between looks at a steady object, if the budget allows. */
+export interface PollIntervals {
+  /** Between polls of a steady target, if the budget allows. */
   steadyMs: number;
-  /** The first gap of something pending, and the longest. */
+  /** The first and the longest interval of a pending target. */
   pendingMinMs: number;
   pendingMaxMs: number;
 }
 
 /**
- * The gap of steady looks: the setting, or as long as it takes to go round all objects within the
- * steady share of the budget, whichever is larger. That is also the guaranteed age of a look.
+ * The setting, or the time to poll all targets with the steady share of the budget, whichever is
+ * longer. It is also the guaranteed maximum age of an observation.
  */
-export function steadyGapMs(rhythm: Rhythm, targets: number, steadyPerS: number): number {
+export function steadyIntervalMs(
+  intervals: PollIntervals,
+  targets: number,
+  steadyPerS: number,
+): number {
   return Math.max(
-    rhythm.steadyMs,
-    steadyPerS > 0 ? (targets / steadyPerS) * 1000 : rhythm.steadyMs,
+    intervals.steadyMs,
+    steadyPerS > 0 ? (targets / steadyPerS) * 1000 : intervals.steadyMs,
   );
 }
 
-/** What stays pending for ever costs less and less: the gap is at least this part of its age. */
+/** The interval is at least this part of the age, so that an old operation costs little. */
 const AGE_SHARE = 1 / 120;
 
-/** The gap for something that became pending at `since`: a quarter of its age, within bounds. */
-export function pendingGapMs(rhythm: Rhythm, since: Instant, now: Instant): number {
+/** A quarter of the time since the target became pending, within bounds. */
+export function pendingIntervalMs(intervals: PollIntervals, since: Instant, now: Instant): number {
   const age = now - since;
-  const gap = Math.min(rhythm.pendingMaxMs, Math.max(rhythm.pendingMinMs, age / 4));
-  return Math.max(gap, age * AGE_SHARE);
+  const interval = Math.min(intervals.pendingMaxMs, Math.max(intervals.pendingMinMs, age / 4));
+  return Math.max(interval, age * AGE_SHARE);
 }
 
-/** Up to a twentieth more or less, so that objects added together do not stay together. */
-export function jittered(gapMs: number, random: Random): number {
-  return Math.round(gapMs * (0.95 + 0.1 * random.unit()));
+/** ±5 %, so that targets added together are not polled together for ever. */
+export function withJitter(intervalMs: number, random: Random): number {
+  return Math.round(intervalMs * (0.95 + 0.1 * random.unit()));
 }

@@ -1,9 +1,8 @@
-/** SQL of the observer: the due list and looks. */
+/** SQL of targets and observations. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
-/** One object of the due list, as far as a look needs it. */
 export interface DueTarget {
   name: string;
   kind: 'wallet' | 'token' | 'contract' | 'scan';
@@ -14,9 +13,9 @@ export interface DueTarget {
 }
 
 /**
- * Puts the wallets and tokens of open operations under observation, and brings forward those whose
- * last look started before the operation's newest news. Found by state, not by a cursor.
- * @param since only operations with news from then on; undefined for all, so that nothing is missed
+ * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
+ * last observation started before the newest change of an operation.
+ * @param since only operations changed from then on; undefined for all
  */
 export async function scheduleOpen(
   db: Queryable,
@@ -31,83 +30,82 @@ export async function scheduleOpen(
   await sql`
     with open as materialized (
       select kind, from_addr, to_addr, contract_id, token_id,
-        coalesce(answered_at, sent_at, recorded_at) as news
+        coalesce(answered_at, sent_at, recorded_at) as changed_at
       from tallyhook.operations
       where settled_at is null
         and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed') ${recent}
     ), named as (
       select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as
-        contract_id, null::numeric as token_id, o.news
+        contract_id, null::numeric as token_id, o.changed_at
       from open o cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
       where length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
       union all
-      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id, news
+      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id, changed_at
       from open
       where contract_id is not null and token_id is not null
         and kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
     ), latest as (
-      select distinct on (name) name, kind, addr, contract_id, token_id, news from named
-      order by name, news desc
+      select distinct on (name) name, kind, addr, contract_id, token_id, changed_at from named
+      order by name, changed_at desc
     )
     insert into tallyhook.targets as x
-      (name, kind, addr, contract_id, token_id, weight, next_poll_at, pending, added_at)
-    select l.name, l.kind, l.addr, l.contract_id, l.token_id, 1, ${isoText(now)}, true,
+      (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
+    select l.name, l.kind, l.addr, l.contract_id, l.token_id, ${isoText(now)}, true,
       ${isoText(now)}
     from latest l left join tallyhook.targets o on o.name = l.name
     where o.name is null or (o.lease_until is null and o.failures = 0
       and (o.next_poll_at > ${isoText(now)} or not o.pending)
-      and (o.last_started_at is null or o.last_started_at <= l.news))
+      and (o.last_started_at is null or o.last_started_at <= l.changed_at))
     order by l.name
     on conflict (name) do update set pending = true,
       next_poll_at = least(x.next_poll_at, excluded.next_poll_at)`;
 }
 
-/** Adds objects; the first spelling and an earlier due time stand. */
-export async function addObjects(
+/** Existing targets keep their spelling and schedule. */
+export async function addTargets(
   db: Queryable,
   targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'>[],
   now: Instant,
 ): Promise<void> {
   await db.sql`
-    insert into tallyhook.targets (name, kind, addr, contract_id, token_id, weight, next_poll_at,
-      added_at)
-    select name, kind, addr, "contractId", "tokenId", 1, ${isoText(now)}, ${isoText(now)}
+    insert into tallyhook.targets (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
+    select name, kind, addr, "contractId", "tokenId", ${isoText(now)}, ${isoText(now)}
     from jsonb_to_recordset(${asJson(targets)}::jsonb)
       as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
     on conflict (name) do nothing`;
 }
 
 /**
- * Claims what is due, earliest first: what somebody waits for, or the steady ones, and then the
- * others. A claim that is never settled falls due again after its lease.
+ * Claims due targets, earliest first: pending ones before steady ones, or the reverse. A claimed
+ * target whose poll is never recorded is due again after its lease.
  */
 export async function claimDue(
   db: Queryable,
   now: Instant,
   limit: number,
-  given: { leaseMs: number; steadyFirst: boolean },
+  options: { leaseMs: number; steadyFirst: boolean },
 ): Promise<DueTarget[]> {
   const { sql } = db;
   const at = isoText(now);
-  const due = (pending: boolean) => sql`
-    select name, ${pending !== given.steadyFirst ? 0 : 1} as place, next_poll_at
+  const dueTargets = (pending: boolean) => sql`
+    select name, ${pending !== options.steadyFirst ? 0 : 1} as place, next_poll_at
     from tallyhook.targets
     where next_poll_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
       and kind in ('wallet', 'token', 'scan') and (lease_until is null or lease_until < ${at})
     order by next_poll_at limit ${limit} for update skip locked`;
   return sql<DueTarget[]>`
-    with awaited as (${due(true)}), steady as (${due(false)}), picked as (
+    with pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
       select name from (
-        select name, place, next_poll_at from awaited
+        select name, place, next_poll_at from pending
         union all select name, place, next_poll_at from steady) d
       order by place, next_poll_at limit ${limit}
     )
-    update tallyhook.targets o set lease_until = ${isoText(now + given.leaseMs)}
+    update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)}
     from picked where o.name = picked.name
     returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
 }
 
-/** When the next object falls due, if any. */
+/** When the next target is due, if any. */
 export async function nextDue(db: Queryable): Promise<Instant | null> {
   const rows = await db.sql<{ next: Instant | null }[]>`
     select min(next_poll_at) as next from tallyhook.targets
@@ -115,14 +113,13 @@ export async function nextDue(db: Queryable): Promise<Instant | null> {
   return rows[0]?.next ?? null;
 }
 
-/** How many objects are looked at steadily. */
-export async function countObjects(db: Queryable): Promise<number> {
+/** The number of wallets and tokens. */
+export async function countTargets(db: Queryable): Promise<number> {
   const rows = await db.sql<{ count: number }[]>`
     select count(*)::int as count from tallyhook.targets where kind in ('wallet', 'token')`;
   return rows[0]?.count ?? 0;
 }
 
-/** One finished look. */
 export interface ObservationRow {
   id: string;
   target: string;
@@ -135,8 +132,8 @@ export interface ObservationRow {
 }
 
 /**
- * Records a look and sets when the next is due. An older look never replaces a newer one as what
- * was last seen: the start of the request decides.
+ * Inserts an observation and schedules the next poll. The target keeps the record of the observation
+ * whose request started last.
  */
 export async function recordObservation(
   tx: Tx,
@@ -155,38 +152,36 @@ export async function recordObservation(
       next_poll_at = ${isoText(nextPollAt)},
       pending = pending and ${!conclusive},
       failures = case when ${conclusive} then 0 else failures + 1 end,
-      last_seen = case when ${conclusive} and (last_started_at is null or last_started_at <
+      last_record = case when ${conclusive} and (last_started_at is null or last_started_at <
         ${isoText(observation.startedAt)})
-        then ${asJson(observation.record)}::jsonb else last_seen end,
+        then ${asJson(observation.record)}::jsonb else last_record end,
       last_started_at = case when ${conclusive}
         then greatest(last_started_at, ${isoText(observation.startedAt)}) else last_started_at end
     where name = ${observation.target}`;
 }
 
-/** Brings the next look at an object forward; never puts it off. */
+/** Makes a target pending and its next poll due not later than `at`. */
 export async function expedite(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
     update tallyhook.targets set next_poll_at = least(next_poll_at, ${isoText(at)}), pending = true
     where name = ${name}`;
 }
 
-/** What was last seen of these objects. */
-export async function lastSeen(
+/** The last records of those targets that have one. */
+export async function listLastRecords(
   db: Queryable,
   names: readonly string[],
-): Promise<{ name: string; lastStartedAt: Instant | null; lastSeen: Json }[]> {
-  return db.sql<{ name: string; lastStartedAt: Instant | null; lastSeen: Json }[]>`
-    select name, last_started_at, last_seen from tallyhook.targets
-    where name = any(${names as string[]}::text[]) and last_seen is not null`;
+): Promise<{ name: string; lastStartedAt: Instant | null; lastRecord: Json }[]> {
+  return db.sql<{ name: string; lastStartedAt: Instant | null; lastRecord: Json }[]>`
+    select name, last_started_at, last_record from tallyhook.targets
+    where name = any(${names as string[]}::text[]) and last_record is not null`;
 }
 
-/** Whether an object is on the due list. */
-export async function isObserved(db: Queryable, name: string): Promise<boolean> {
+export async function isTarget(db: Queryable, name: string): Promise<boolean> {
   const rows = await db.sql`select 1 as one from tallyhook.targets where name = ${name}`;
   return rows.length > 0;
 }
 
-/** A look that waits for judgement. */
 export interface StoredObservation {
   id: string;
   target: string;
@@ -198,14 +193,14 @@ export interface StoredObservation {
   record: Json;
 }
 
-/** Looks that nobody judged yet, in the order in which they started. */
+/** Observations that the reconciler has not processed, oldest first. */
 export async function listUnprocessed(db: Queryable, limit: number): Promise<StoredObservation[]> {
   return db.sql<StoredObservation[]>`
     select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
     where processed_at is null order by started_at, id limit ${limit}`;
 }
 
-/** Marks a look as judged; false when somebody else was quicker. */
+/** False when the observation is already marked. */
 export async function markProcessed(
   tx: Tx,
   observation: Pick<StoredObservation, 'id' | 'startedAt'>,
@@ -218,7 +213,7 @@ export async function markProcessed(
   return rows.length === 1;
 }
 
-/** The newest looks at one object, newest first. */
+/** The newest observations of a target, newest first. */
 export async function listObservations(
   db: Queryable,
   target: string,
@@ -227,4 +222,59 @@ export async function listObservations(
   return db.sql<StoredObservation[]>`
     select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
     where target = ${target} order by started_at desc limit ${limit}`;
+}
+
+/** Several observations may start in the same millisecond. */
+export interface ObservationCursor {
+  startedAt: Instant;
+  id: string;
+}
+
+/** The observations of a target before a cursor, newest first. */
+export async function listObservationsBefore(
+  db: Queryable,
+  target: string,
+  page: { before?: ObservationCursor | undefined; limit: number },
+): Promise<StoredObservation[]> {
+  const { sql } = db;
+  const { before } = page;
+  return sql<StoredObservation[]>`
+    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
+    where target = ${target}
+      ${
+        before
+          ? sql`and (started_at, id) < (${isoText(before.startedAt)}::timestamptz, ${before.id})`
+          : sql``
+      }
+    order by started_at desc, id desc limit ${page.limit}`;
+}
+
+/** Counts up to a maximum, except `targets`. */
+export interface ObserverBacklog {
+  targets: number;
+  /** Targets whose poll is due, and since when the first one is. */
+  due: number;
+  dueSince: Instant | null;
+  /** Observations that are not processed, and the start of the first. */
+  unprocessed: number;
+  unprocessedSince: Instant | null;
+}
+
+export async function countBacklog(
+  db: Queryable,
+  now: Instant,
+  max: number,
+): Promise<ObserverBacklog> {
+  const rows = await db.sql<ObserverBacklog[]>`
+    select o.count as targets, d.count as due, d.since as due_since, j.count as unprocessed,
+      j.since as unprocessed_since
+    from (select count(*)::int as count from tallyhook.targets) o,
+      (select count(*)::int as count, min(next_poll_at) as since from (
+        select next_poll_at from tallyhook.targets
+        where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'scan')
+        order by next_poll_at limit ${max}) x) d,
+      (select count(*)::int as count, min(started_at) as since from (
+        select started_at from tallyhook.observations where processed_at is null
+        order by started_at limit ${max}) x) j`;
+  return rows[0] ?? { targets: 0, due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
 }

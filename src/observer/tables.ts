@@ -1,57 +1,46 @@
 /**
- * What the service says now. `objects` is the due list, `looks` every look with its answer; a look
- * is never changed but for the mark that the reconciler has judged it.
+ * `targets` is the schedule of polls, `observations` their results. An observation is changed only to
+ * mark it as processed.
  */
 
-import {
-  bigint,
-  boolean,
-  doublePrecision,
-  index,
-  integer,
-  primaryKey,
-  text,
-} from 'drizzle-orm/pg-core';
+import { boolean, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 
-/** What people asked us to watch. */
 export const watches = tallyhook.table('watches', {
   id: text().primaryKey(),
   /** wallet, contract or token. */
   kind: text().notNull(),
-  /** The object's name: `wallet:<addr, lower case>`, `contract:<id>` or `token:<contract>:<id>`. */
+  /** The target's name: `wallet:<addr, lower case>`, `contract:<id>` or `token:<contract>:<id>`. */
   target: text().notNull().unique(),
   addr: text(),
   contractId: whole('contract_id'),
   tokenId: whole('token_id'),
-  weight: doublePrecision().notNull(),
   createdAt: instant('created_at').notNull(),
   createdBy: text('created_by').notNull(),
 });
 
-/** The due list: everything under observation, watched or touched by an operation of ours. */
+/** Everything that is polled: watched, or touched by an operation. */
 export const targets = tallyhook.table(
   'targets',
   {
     name: text().primaryKey(),
     kind: text().notNull(),
-    /** The first spelling, which is what is sent. */
+    /** In its first spelling, which is sent to the service. */
     addr: text(),
     contractId: whole('contract_id'),
     tokenId: whole('token_id'),
-    weight: doublePrecision().notNull(),
     nextPollAt: instant('next_poll_at').notNull(),
-    /** Somebody waits for the next look: it goes before the steady ones. */
+    /** An open operation waits for the next poll, which precedes steady polls. */
     pending: boolean().notNull().default(false),
     leaseUntil: instant('lease_until'),
-    /** Looks in a row that brought nothing conclusive. */
+    /** Consecutive inconclusive polls. */
     failures: integer().notNull().default(0),
-    /** The newest conclusive look: when its request started, and what it said. */
+    /** Of the newest conclusive observation: the start of its request, and its record. */
     lastStartedAt: instant('last_started_at'),
-    lastSeen: json('last_seen'),
-    /** Where a sweep over a contract's tokens stands between two of its pages. */
-    progress: json(),
+    lastRecord: json('last_record'),
+    /** Of an unfinished scan: what it has read so far. */
+    scanProgress: json('scan_progress'),
     addedAt: instant('added_at').notNull(),
   },
   (t) => [
@@ -61,7 +50,7 @@ export const targets = tallyhook.table(
   ],
 );
 
-/** Every look. Partitioned by `started_at` and pruned by dropping partitions. */
+/** Partitioned by `started_at`; old partitions are dropped. */
 export const observations = tallyhook.table(
   'observations',
   {
@@ -73,7 +62,7 @@ export const observations = tallyhook.table(
     /** seen, absent, or inconclusive. */
     result: text().notNull(),
     cause: text(),
-    /** The record as the service gave it: a wallet record or a token record. */
+    /** A wallet record, a token record, or the result of a scan. */
     record: json(),
     processedAt: instant('processed_at'),
   },
@@ -94,16 +83,14 @@ export const quota = tallyhook.table('quota', {
   updatedAt: instant('updated_at').notNull(),
 });
 
-/** One row: whether the service answers, announced or under maintenance, since when. */
+/** One row: the maintenance state of the service. */
 export const serviceState = tallyhook.table('service_state', {
   name: text().primaryKey(),
   state: text().notNull(),
   since: instant().notNull(),
   announced: json(),
   nextProbeAt: instant('next_probe_at').notNull(),
-  /** Total milliseconds of maintenance so far: clocks that freeze subtract it. */
-  frozenMs: bigint('frozen_ms', { mode: 'number' }).notNull(),
   checkedAt: instant('checked_at').notNull(),
-  /** Probes in a row that brought nothing. */
+  /** Consecutive probes without an answer. */
   failures: integer().notNull(),
 });

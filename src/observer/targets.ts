@@ -1,4 +1,4 @@
-/** Names of what is observed: `wallet:<addr, lower case>` and `token:<contract>:<token>`. Pure. */
+/** Names of targets: `wallet:<addr, lower case>`, `contract:<id>`, `token:<contract>:<token>`. */
 import { addressKey } from '../kernel/addresses.ts';
 
 export type TargetRef =
@@ -17,8 +17,8 @@ export function targetName(ref: TargetRef): string {
   }
 }
 
-/** The object as a row of the due list names it. */
-export function toObject(ref: TargetRef) {
+/** The columns of a target's row. */
+export function toTarget(ref: TargetRef) {
   return {
     name: targetName(ref),
     kind: ref.kind,

@@ -2,11 +2,11 @@
 
 import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { Rhythm } from '../observer/observer.ts';
+import type { PollIntervals } from '../observer/observer.ts';
 import type { EffectSettings, Operations } from '../operations/operations.ts';
 import type { Odds } from './unknown/probability.ts';
 
-export interface ReconcilerSettings extends Rhythm {
+export interface ReconcilerSettings extends PollIntervals {
   /** L: how long a write may take to show in reads, in milliseconds. */
   readLagMs: number;
   /** How long after its send deadline a write may still be applied by the service. */

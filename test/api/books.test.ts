@@ -18,8 +18,8 @@ async function observation(
 ): Promise<void> {
   const at = isoText(api.deps.clock.now());
   await database.db.sql`
-    insert into tallyhook.targets (name, kind, weight, next_poll_at, added_at)
-    values (${object}, ${kind}, 1, ${at}, ${at}) on conflict do nothing`;
+    insert into tallyhook.targets (name, kind, next_poll_at, added_at)
+    values (${object}, ${kind}, ${at}, ${at}) on conflict do nothing`;
   await database.db.sql`
     insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, record)
     values (${api.ids.next('obs')}, ${object}, ${kind}, ${at}, ${at}, 'seen',

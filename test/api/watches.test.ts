@@ -20,9 +20,9 @@ beforeEach(async () => {
 });
 afterAll(() => database.drop());
 
-async function targets(): Promise<{ name: string; weight: number }[]> {
-  const rows = await database.db.sql<{ name: string; weight: number }[]>`
-    select name, weight from tallyhook.targets order by name`;
+async function targets(): Promise<{ name: string }[]> {
+  const rows = await database.db.sql<{ name: string }[]>`
+    select name from tallyhook.targets order by name`;
   return [...rows];
 }
 
@@ -40,37 +40,31 @@ describe('A watch', () => {
       kind: 'wallet',
       addr: ADDR_A,
       contract_id: null,
-      weight: 1,
       created_by: 'owner of manage',
     });
     expect(body.observation_age_max_ms).toBeGreaterThanOrEqual(60_000);
-    expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}`, weight: 1 }]);
+    expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}` }]);
   });
 
-  test('asked for again keeps its id and takes the new weight', async () => {
+  test('created again keeps its id', async () => {
     const first = await post({ kind: 'token', contract_id: '1', token_id: '90071992547409930001' });
     const again = await post({
       kind: 'token',
       contract_id: '1',
       token_id: '90071992547409930001',
-      weight: 3,
     });
-    expect(again.body).toMatchObject({ id: first.body.id, weight: 3 });
-    expect(await targets()).toEqual([{ name: 'token:1:90071992547409930001', weight: 3 }]);
+    expect(again.body).toMatchObject({ id: first.body.id });
+    expect(await targets()).toEqual([{ name: 'token:1:90071992547409930001' }]);
   });
 
   test('of an array answers each object once, in the order asked', async () => {
     const { body } = await post([
       { kind: 'wallet', addr: ADDR_B },
       { kind: 'contract', contract_id: '5' },
-      { kind: 'wallet', addr: ADDR_B.toLowerCase(), weight: 2 },
+      { kind: 'wallet', addr: ADDR_B.toLowerCase() },
       { kind: 'wallet', addr: ADDR_A },
     ]);
-    expect(body.data.map((w) => [w.addr, w.weight])).toEqual([
-      [ADDR_B.toLowerCase(), 2],
-      [null, 1],
-      [ADDR_A, 1],
-    ]);
+    expect(body.data.map((w) => w.addr)).toEqual([ADDR_B, null, ADDR_A]);
     const { body: list } = await api.ask('GET', '/api/watches?limit=2');
     expect(list.data).toHaveLength(2);
     const { body: rest } = await api.ask('GET', `/api/watches?cursor=${list.next_cursor}`);
@@ -112,7 +106,6 @@ describe('A watch', () => {
     [{ kind: 'token', contract_id: 1, token_id: '2' }, 'contract_id'],
     [{ kind: 'planet' }, 'kind'],
     [{ kind: 'wallet', addr: ADDR_A, colour: 'red' }, 'colour'],
-    [{ kind: 'wallet', addr: ADDR_A, weight: 0 }, 'weight'],
     [[], ''],
     [[{ kind: 'wallet', addr: ADDR_A }, { kind: 'wallet' }], '1.addr'],
   ])('of %j is refused and names %j', async (body, path) => {

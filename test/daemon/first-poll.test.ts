@@ -77,9 +77,9 @@ function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?:
 
 async function observedBefore(name: string, record: Record<string, string>) {
   await database.owner.sql`
-    insert into tallyhook.targets (name, kind, weight, next_poll_at, added_at, last_seen,
+    insert into tallyhook.targets (name, kind, next_poll_at, added_at, last_record,
       last_started_at)
-    values (${name}, ${name.split(':')[0] ?? ''}, 1, now(), now(), ${asJson(record)}::jsonb,
+    values (${name}, ${name.split(':')[0] ?? ''}, now(), now(), ${asJson(record)}::jsonb,
       ${new Date(AT).toISOString()})`;
 }
 

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   type Announced,
-  afterSign,
+  afterProbe,
   mayPoll,
+  type ProbeResult,
   type Service,
-  type Sign,
 } from '../../src/observer/service/state.ts';
 
 const NONE: Announced = { start: null, end: null, message: null };
-const TOLD: Announced = { start: '2026-01-01 02:00:00', end: null, message: 'soon' };
+const ANNOUNCED: Announced = { start: '2026-01-01 02:00:00', end: null, message: 'soon' };
 const service = (state: Service['state'], given: Partial<Service> = {}): Service => ({
   state,
   since: 1_000,
@@ -16,113 +16,113 @@ const service = (state: Service['state'], given: Partial<Service> = {}): Service
   failures: 0,
   ...given,
 });
-const says = (status: 'READY' | 'ACTIVE' | 'INACTIVE', announced = NONE): Sign => ({
-  says: status,
+const probed = (status: 'READY' | 'ACTIVE' | 'INACTIVE', announced = NONE): ProbeResult => ({
+  status,
   announced,
 });
-const nothing: Sign = { says: 'nothing' };
+const none: ProbeResult = { status: 'none' };
 
 describe('The state of the service', () => {
   it.each([
-    ['Normal stays normal', service('active'), says('ACTIVE'), 'active', []],
+    ['Active stays active', service('active'), probed('ACTIVE'), 'active', []],
     [
-      'An announcement is told',
+      'An announcement is an event',
       service('active'),
-      says('READY', TOLD),
+      probed('READY', ANNOUNCED),
       'announced',
       ['service.maintenance_announced'],
     ],
     [
-      'The same announcement is told once',
-      service('announced', { announced: TOLD }),
-      says('READY', TOLD),
+      'The same announcement is one event',
+      service('announced', { announced: ANNOUNCED }),
+      probed('READY', ANNOUNCED),
       'announced',
       [],
     ],
     [
-      'Another announcement is told',
+      'Another announcement is another event',
       service('announced', { announced: NONE }),
-      says('READY', TOLD),
+      probed('READY', ANNOUNCED),
       'announced',
       ['service.maintenance_announced'],
     ],
     [
-      'An announcement taken back is no event',
-      service('announced', { announced: TOLD }),
-      says('ACTIVE'),
+      'A withdrawn announcement is no event',
+      service('announced', { announced: ANNOUNCED }),
+      probed('ACTIVE'),
       'active',
       [],
     ],
     [
       'Maintenance begins as announced',
-      service('announced', { announced: TOLD }),
-      says('INACTIVE', TOLD),
+      service('announced', { announced: ANNOUNCED }),
+      probed('INACTIVE', ANNOUNCED),
       'maintenance',
       ['service.maintenance_started'],
     ],
     [
       'Maintenance begins unannounced',
       service('active'),
-      says('INACTIVE'),
+      probed('INACTIVE'),
       'maintenance',
       ['service.maintenance_started'],
     ],
-    ['Maintenance goes on', service('maintenance'), says('INACTIVE'), 'maintenance', []],
+    ['Maintenance goes on', service('maintenance'), probed('INACTIVE'), 'maintenance', []],
     [
       'Maintenance ends',
       service('maintenance'),
-      says('ACTIVE'),
+      probed('ACTIVE'),
       'active',
       ['service.maintenance_ended'],
     ],
     [
       'Maintenance ends and the next is announced',
       service('maintenance'),
-      says('READY', TOLD),
+      probed('READY', ANNOUNCED),
       'announced',
       ['service.maintenance_ended', 'service.maintenance_announced'],
     ],
-    ['One failed probe is nothing', service('active'), nothing, 'active', []],
+    ['One failed probe changes nothing', service('active'), none, 'active', []],
     [
-      'The third failed probe in a row is told',
+      'The third consecutive failed probe makes it unreachable',
       service('active', { failures: 2 }),
-      nothing,
+      none,
       'unreachable',
       ['service.unreachable'],
     ],
     [
-      'Further failed probes are told no more',
+      'Further failed probes are no events',
       service('unreachable', { failures: 3 }),
-      nothing,
+      none,
       'unreachable',
       [],
     ],
     [
       'No answer during maintenance is maintenance',
       service('maintenance', { failures: 9 }),
-      nothing,
+      none,
       'maintenance',
       [],
     ],
     [
       'An answer after silence is a recovery',
       service('unreachable'),
-      says('ACTIVE'),
+      probed('ACTIVE'),
       'active',
       ['service.recovered'],
     ],
     [
-      'Maintenance after silence is both',
+      'Maintenance after silence is a recovery and a start of maintenance',
       service('unreachable'),
-      says('INACTIVE'),
+      probed('INACTIVE'),
       'maintenance',
       ['service.recovered', 'service.maintenance_started'],
     ],
-  ] as const)('%s', (_title, before, sign, state, events) => {
-    const next = afterSign(before, sign, 2_000);
+  ] as const)('%s', (_title, before, probe, state, events) => {
+    const next = afterProbe(before, probe, 2_000);
     expect(next.service.state).toBe(state);
     expect(next.service.since).toBe(state === before.state ? 1_000 : 2_000);
-    expect(next.service.failures).toBe(sign.says === 'nothing' ? before.failures + 1 : 0);
+    expect(next.service.failures).toBe(probe.status === 'none' ? before.failures + 1 : 0);
     expect(next.events).toEqual(events);
   });
 
@@ -131,7 +131,7 @@ describe('The state of the service', () => {
     ['announced', true],
     ['maintenance', false],
     ['unreachable', false],
-  ] as const)('Looking makes sense while it is %s: %s', (state, may) => {
+  ] as const)('Polls are made while it is %s: %s', (state, may) => {
     expect(mayPoll(state)).toBe(may);
   });
 });

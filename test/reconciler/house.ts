@@ -10,8 +10,8 @@ import { makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { balancesOf } from '../../src/ledger/ledger.ts';
-import { addObjects, recordObservation } from '../../src/observer/store.ts';
-import { type TargetRef, targetName, toObject } from '../../src/observer/targets.ts';
+import { addTargets, recordObservation } from '../../src/observer/store.ts';
+import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import {
   type Conclusion,
   type EffectSettings,
@@ -61,7 +61,7 @@ export async function openRig(db: Db, given: { books?: EffectSettings; name?: st
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
-  const watch = (ref: TargetRef) => addObjects(db, [toObject(ref)], clock.now());
+  const watch = (ref: TargetRef) => addTargets(db, [toTarget(ref)], clock.now());
 
   /** Records what a look at an object brought; it begins now and ends 10 ms later. */
   async function put(ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {

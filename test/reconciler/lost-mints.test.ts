@@ -43,13 +43,13 @@ async function lose(fields: Wish): Promise<string> {
 }
 
 /** A complete sweep that looked for these writes and found these tokens. */
-async function scan(wanted: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
+async function scan(operationIds: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
   rig.clock.advance(2_000);
   const startedAt = rig.clock.now();
   rig.clock.advance(10);
   const record = {
     ...{ contractId: CONTRACT, creator: null, total: String(tokens.length), lastPage: 1 },
-    ...{ wanted, tokens, truncated: false, ...given },
+    ...{ operationIds, tokens, truncated: false, ...given },
   };
   const observation = {
     ...{ id: rig.ids.next('obs'), target: `scan:${CONTRACT}:*`, kind: 'scan' },

@@ -160,8 +160,8 @@ describe('A lost give whose operator cannot be seen', () => {
 describe('While the service is down', () => {
   const setState = (state: string) => database.owner.sql`
     insert into tallyhook.service_state
-      (name, state, since, next_probe_at, frozen_ms, checked_at, failures)
-    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()}, 0,
+      (name, state, since, next_probe_at, checked_at, failures)
+    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()},
       ${rig.clock.now()}, 0)
     on conflict (name) do update set state = excluded.state, since = excluded.since`;
 

@@ -1,53 +1,52 @@
 /**
- * Whether the pages of a list make one complete sweep. Pure. A list has no order that we know and
- * may change while it is read: a sweep counts only when the total stood still, every page was as
- * long as it had to be, and no token came twice in a row of pages. Every other sweep goes the list
- * backwards, because a row that moves between two pages is missed in one direction only.
+ * Decides whether the pages of a list form one complete scan. Pure. The order of the list is unknown
+ * and it may change while it is read. A scan is complete only if the total did not change, every
+ * page had its full length, and adjacent pages share no token. Every other scan goes backwards,
+ * because a row that moves between two pages is missed in one direction only.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import { type Json, sameJsonText } from '../../kernel/json.ts';
 import type { TokenPage, TokenRecord } from '../../upstream/upstream.ts';
 
-/** A lost mint whose number we do not know, as far as a sweep looks for it. */
-export interface PostingRequest {
+/** A sequential mint with an open outcome and no known token id. */
+export interface UnknownMint {
   id: string;
   tokenUri: string | null;
   metaData: string | null;
 }
 
-/** Where a sweep stands between two pages; kept as JSON. */
+/** The state of a scan between two pages, stored as JSON. */
 export interface ScanProgress {
   /** When the first request started, and when the newest answer ended. */
   startedAt: Instant;
   endedAt: Instant;
-  /** The page to ask for next; `down` when the pages are read from the last to the first. */
+  /** The next page; `down` when pages are read from the last to the first. */
   page: number;
   down: boolean;
-  /** What the first page said of the list; null before it. */
+  /** As of the first page read; null before it. */
   list: { total: string; perPage: number; lastPage: number } | null;
-  /** The numbers on the page before. */
+  /** Token ids of the previous page. */
   edge: string[];
-  /** The operations that it looks for, and the rows that may be theirs. */
-  wanted: string[];
+  /** The operations searched for, and the tokens that match them. */
+  operationIds: string[];
   tokens: Json[];
-  /** True when more rows matched than are kept: then it proves nothing. */
+  /** True when more tokens matched than are stored; the scan is then no evidence. */
   truncated: boolean;
-  /** How often it had to begin again. */
-  repeats: number;
+  restarts: number;
 }
 
-/** Rows that are kept of one sweep at most. */
+/** Matching tokens stored per scan. */
 const TOKENS_MAX = 200;
-/** After that many beginnings a sweep gives up, and is due again later. */
-export const REPEATS_MAX = 5;
-/** A sweep that stood still for longer begins again. */
-const STANDSTILL_MS = 600_000;
+/** After this many restarts a scan ends as inconclusive. */
+export const RESTARTS_MAX = 5;
+/** Older progress is discarded, and the scan restarts. */
+const PROGRESS_TTL_MS = 600_000;
 
-/** @param lastPage of the sweep before, when this one shall go backwards */
+/** @param lastPage starts a backward scan at that page */
 export function beginScan(
-  wanted: readonly PostingRequest[],
+  mints: readonly UnknownMint[],
   at: Instant,
-  repeats: number,
+  restarts: number,
   lastPage: number | undefined,
 ): ScanProgress {
   const down = lastPage !== undefined;
@@ -58,33 +57,29 @@ export function beginScan(
     down,
     list: null,
     edge: [],
-    wanted: wanted.map(({ id }) => id),
+    operationIds: mints.map(({ id }) => id),
     tokens: [],
     truncated: false,
-    repeats,
+    restarts,
   };
 }
 
-/** True when what was read so far is too old to be joined with what would be read now. */
 export function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
-  return now - endedAt > STANDSTILL_MS;
+  return now - endedAt > PROGRESS_TTL_MS;
 }
 
 export type ScanStep =
   | { step: 'next'; progress: ScanProgress }
   | { step: 'complete'; progress: ScanProgress }
-  /** The list moved; `lastPage` is what it has now. */
+  /** The list changed; `lastPage` is its present last page. */
   | { step: 'moved'; lastPage: number };
 
-/** The tokens of a page that may be the result of a wanted mint. */
-export function matching(page: TokenPage, wanted: readonly PostingRequest[]): TokenRecord[] {
-  return page.tokens.filter((token) => wanted.some((mint) => mayBe(token, mint)));
+/** The tokens of a page that may be the result of one of the mints. */
+export function matching(page: TokenPage, mints: readonly UnknownMint[]): TokenRecord[] {
+  return page.tokens.filter((token) => mints.some((mint) => couldBe(token, mint)));
 }
 
-/**
- * Takes one page that answers what the progress asks for.
- * @param kept the tokens of the page that are kept
- */
+/** @param kept the matching tokens of the page */
 export function afterPage(
   progress: ScanProgress,
   page: TokenPage,
@@ -93,15 +88,15 @@ export function afterPage(
 ): ScanStep {
   const { total, perPage, lastPage } = page;
   const list = progress.list ?? { total: total.toString(), perPage, lastPage };
-  const numbers = page.tokens.map(({ tokenId }) => tokenId.toString());
-  const stood =
+  const ids = page.tokens.map(({ tokenId }) => tokenId.toString());
+  const unchanged =
     list.total === total.toString() && list.perPage === perPage && list.lastPage === lastPage;
-  const fresh = new Set([...progress.edge, ...numbers]).size;
-  const whole = fresh === progress.edge.length + numbers.length;
-  const right = page.page === progress.page && numbers.length === rowsOf(list, progress.page);
-  // Backwards it has to begin at what is the last page now.
-  const begun = progress.list !== null || !progress.down || progress.page === lastPage;
-  if (!stood || !whole || !right || !begun) return { step: 'moved', lastPage };
+  const distinct = new Set([...progress.edge, ...ids]).size;
+  const noRepeats = distinct === progress.edge.length + ids.length;
+  const fullLength = page.page === progress.page && ids.length === rowsOf(list, progress.page);
+  // A backward scan must start at the present last page.
+  const validStart = progress.list !== null || !progress.down || progress.page === lastPage;
+  if (!unchanged || !noRepeats || !fullLength || !validStart) return { step: 'moved', lastPage };
   const tokens = [...progress.tokens, ...kept.map((token) => ({ ...token }))];
   const next: ScanProgress = {
     ...progress,
@@ -109,7 +104,7 @@ export function afterPage(
     endedAt: observation.endedAt,
     page: progress.page + (progress.down ? -1 : 1),
     list,
-    edge: numbers,
+    edge: ids,
     tokens: tokens.slice(0, TOKENS_MAX),
     truncated: progress.truncated || tokens.length > TOKENS_MAX,
   };
@@ -117,13 +112,13 @@ export function afterPage(
   return { step: ended ? 'complete' : 'next', progress: next };
 }
 
-/** How many rows that page must have. */
+/** The full length of that page. */
 function rowsOf(list: { total: string; perPage: number; lastPage: number }, page: number): number {
   const before = (page - 1) * list.perPage;
   return Math.max(0, Math.min(list.perPage, Number(list.total) - before));
 }
 
-/** True when what cannot change of a token is what the mint asked for. */
-function mayBe(token: TokenRecord, { tokenUri, metaData }: PostingRequest): boolean {
+/** Compares only what can never change of a token. */
+function couldBe(token: TokenRecord, { tokenUri, metaData }: UnknownMint): boolean {
   return token.uri === (tokenUri ?? '') && sameJsonText(token.metaData, metaData);
 }

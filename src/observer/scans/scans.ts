@@ -1,8 +1,8 @@
 /**
- * Sweeps: all pages of a contract's token list, read for lost mints whose number nobody knows. A
- * sweep is an object of the due list like every other; it reads a few pages at a time, keeps where
- * it stands, and ends as one look that holds only the rows that may be meant. One that the list did
- * not stand still for begins again, bounded.
+ * Scans: walk through the pages of a contract's token list to find the tokens of unknown sequential
+ * mints. A scan is a target; each of its polls reads a few pages and stores the progress. It ends as
+ * one observation with the matching tokens. If the list changes meanwhile, it restarts, a bounded
+ * number of times.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
@@ -14,96 +14,91 @@ import {
   beginScan,
   isStale,
   matching,
-  type PostingRequest,
-  REPEATS_MAX,
+  RESTARTS_MAX,
   type ScanProgress,
+  type UnknownMint,
 } from './rule.ts';
 import * as store from './store.ts';
 
-/** What a finished sweep found. */
+/** The record of a finished scan. */
 export interface ScanRecord {
   contractId: bigint;
-  /** Whose tokens were listed; null for everybody's. */
+  /** Only tokens of this creator were listed; null for all. */
   creator: string | null;
   total: string;
   lastPage: number;
-  /** The operations that it looked for from its first page on. */
-  wanted: string[];
-  /** Token records that may be theirs. */
+  /** Ids of the operations that it searched for from its first page on. */
+  operationIds: string[];
+  /** Token records that match these operations. */
   tokens: Json[];
   truncated: boolean;
 }
 
-/** How a turn of a sweep ended: with more pages to read, or as a look. */
-export type ScanTurn =
+/** The result of one pass: more pages remain, or the observation. */
+export type ScanPass =
   | { ended: false; nextAt: Instant }
   | { ended: true; observation: Omit<ObservationRow, 'id'> }
-  /** Nobody waits for it any more. */
+  /** No operation needs the scan any more. */
   | { ended: true; observation: undefined };
 
-/** Pages read in one turn: then other objects that are due have theirs. */
-const PAGES_PER_TURN = 8;
+/** Then other targets that are due are polled. */
+const PAGES_PER_PASS = 8;
 const PER_PAGE = 100;
-/** The gap to the next turn of a sweep whose budget has run out. */
-const BREATH_MS = 200;
+/** The pause of a scan that gets no budget. */
+const BUDGET_RETRY_MS = 200;
 
 export interface ScanDeps {
   db: Db;
   clock: Clock;
   upstream: Upstream;
-  /** The whole of one page's request, in milliseconds. */
+  /** For one page. */
   pollTimeoutMs: number;
 }
 
-/** The name of the sweep over what one creator made in a contract, or over all of it. */
 export function scanName(contractId: bigint, creator: string | undefined): string {
   return `scan:${contractId}:${creator?.toLowerCase() ?? '*'}`;
 }
 
-/** Wants a sweep over a contract not later than `at`, by the creator of our tokens if known. */
-export async function scanSoon(
+/** Schedules a scan of a contract, not later than `at`, by the creator of our tokens if known. */
+export async function requestScan(
   db: Queryable,
   contractId: bigint,
   at: Instant,
   now: Instant,
 ): Promise<void> {
-  const creator = await store.creatorOf(db, contractId);
-  await store.requestScan(
-    db,
-    { name: scanName(contractId, creator), contractId, creator },
-    at,
-    now,
-  );
+  const creator = await store.findCreator(db, contractId);
+  await store.upsertScan(db, { name: scanName(contractId, creator), contractId, creator }, at, now);
 }
 
-/** One turn of a sweep that is due. */
-export async function takeTurn(parts: ScanDeps, target: DueTarget): Promise<ScanTurn> {
-  const { db, clock } = parts;
+/** Reads the next pages of a scan that is due. */
+export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<ScanPass> {
+  const { db, clock } = deps;
   const contractId = target.contractId ?? 0n;
-  const wanted = await store.listPostingRequests(db, contractId);
-  if (wanted.length === 0) {
+  const mints = await store.listUnknownMints(db, contractId);
+  if (mints.length === 0) {
     await store.dropScan(db, target.name);
     return { ended: true, observation: undefined };
   }
-  const stood = await store.findProgress(db, target.name);
-  let progress = stood && !isStale(stood, clock.now()) ? stood : await begin(parts, target, wanted);
-  for (let pages = 0; pages < PAGES_PER_TURN; pages++) {
-    const page = await readPage(parts, target, progress.page);
-    if (page.result !== 'seen') return interrupted(parts, target, progress, page);
-    const like = matching(page.record, wanted);
-    const made = await store.listMade(
+  const stored = await store.findProgress(db, target.name);
+  let progress =
+    stored && !isStale(stored, clock.now()) ? stored : await begin(deps, target, mints);
+  for (let pages = 0; pages < PAGES_PER_PASS; pages++) {
+    const page = await readPage(deps, target, progress.page);
+    if (page.result !== 'seen') return interrupted(deps, target, progress, page);
+    const matches = matching(page.record, mints);
+    const known = await store.listKnownTokens(
       db,
       contractId,
-      like.map(({ tokenId }) => tokenId),
+      matches.map(({ tokenId }) => tokenId),
     );
-    const kept = like.filter(({ tokenId }) => !made.has(tokenId));
+    const kept = matches.filter(({ tokenId }) => !known.has(tokenId));
     const step = afterPage(progress, page.record, page, kept);
-    if (step.step === 'complete') return finish(parts, target, step.progress);
+    if (step.step === 'complete') return finish(deps, target, step.progress);
     if (step.step === 'next') progress = step.progress;
-    else if (progress.repeats >= REPEATS_MAX) return gaveUp(parts, target, progress, page.endedAt);
+    else if (progress.restarts >= RESTARTS_MAX) return giveUp(deps, target, progress, page.endedAt);
     else {
       const lastPage = progress.down ? Math.max(1, step.lastPage) : undefined;
-      progress = beginScan(wanted, clock.now(), progress.repeats + 1, lastPage);
+      progress = beginScan(mints, clock.now(), progress.restarts + 1, lastPage);
     }
   }
   const nextAt = clock.now();
@@ -111,18 +106,19 @@ export async function takeTurn(parts: ScanDeps, target: DueTarget): Promise<Scan
   return { ended: false, nextAt };
 }
 
-/** A sweep from its first page: backwards when the one before went forwards over many pages. */
+/** Starts from the first page, or from the last if the previous scan went forwards. */
 async function begin(
   { db, clock }: ScanDeps,
   target: DueTarget,
-  wanted: readonly PostingRequest[],
+  mints: readonly UnknownMint[],
 ): Promise<ScanProgress> {
   const [before] = (await listObservations(db, target.name, 2)).filter(
     ({ result }) => result === 'seen',
   );
   const record = before?.record as { lastPage?: number; down?: boolean } | null | undefined;
-  const back = record && !record.down && (record.lastPage ?? 1) > 1 ? record.lastPage : undefined;
-  return beginScan(wanted, clock.now(), 0, back);
+  const lastPage =
+    record && !record.down && (record.lastPage ?? 1) > 1 ? record.lastPage : undefined;
+  return beginScan(mints, clock.now(), 0, lastPage);
 }
 
 function readPage(
@@ -135,15 +131,15 @@ function readPage(
   return upstream.tokens(target.contractId ?? 0n, query, 'unknown', signal);
 }
 
-/** A page that did not come: the sweep goes on from there, or ends when it cannot. */
+/** Without budget the scan continues later; any other failure ends this attempt at that page. */
 async function interrupted(
   { db, clock }: ScanDeps,
   target: DueTarget,
   progress: ScanProgress,
   page: Exclude<Observation<TokenPage>, { result: 'seen' }>,
-): Promise<ScanTurn> {
+): Promise<ScanPass> {
   if (page.result === 'inconclusive' && page.cause === 'budget') {
-    const nextAt = clock.now() + BREATH_MS;
+    const nextAt = clock.now() + BUDGET_RETRY_MS;
     await store.saveProgress(db, target.name, progress, nextAt);
     return { ended: false, nextAt };
   }
@@ -153,12 +149,12 @@ async function interrupted(
   return { ended: true, observation: { ...base(target), startedAt, endedAt, cause } };
 }
 
-async function gaveUp(
+async function giveUp(
   { db }: ScanDeps,
   target: DueTarget,
   { startedAt }: ScanProgress,
   endedAt: Instant,
-): Promise<ScanTurn> {
+): Promise<ScanPass> {
   await store.saveProgress(db, target.name, null, undefined);
   return { ended: true, observation: { ...base(target), startedAt, endedAt, cause: 'moving' } };
 }
@@ -167,15 +163,15 @@ async function finish(
   { db }: ScanDeps,
   target: DueTarget,
   progress: ScanProgress,
-): Promise<ScanTurn> {
+): Promise<ScanPass> {
   await store.saveProgress(db, target.name, null, undefined);
-  const { startedAt, endedAt, list, wanted, tokens, truncated, down } = progress;
+  const { startedAt, endedAt, list, operationIds, tokens, truncated, down } = progress;
   const record: ScanRecord & { down: boolean } = {
     contractId: target.contractId ?? 0n,
     creator: target.addr,
     total: list?.total ?? '0',
     lastPage: list?.lastPage ?? 1,
-    wanted,
+    operationIds,
     tokens,
     truncated,
     down,

@@ -1,14 +1,13 @@
 /**
- * Asking whether the service is there at all: one probe of its maintenance status, and what it
- * changes. The state and its events are one commit; two daemons that probe at once follow each
- * other.
+ * Probes: polls of the maintenance status. The new state and its events are one commit; concurrent
+ * probes of several daemons are serialized.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
-import { afterSign, mayPoll, type Service, type Sign } from './state.ts';
+import { afterProbe, mayPoll, type ProbeResult, type Service } from './state.ts';
 import * as store from './store.ts';
 
 interface Deps {
@@ -25,41 +24,40 @@ interface ProbeSettings {
   pollTimeoutMs: number;
 }
 
-/** One probe, when it is due. Answers when the next one is. */
-export async function probeOnce(parts: Deps, now: Instant): Promise<Instant> {
-  const { db, clock, upstream, outbox, settings } = parts;
+/** Probes if due; returns when the next probe is due. */
+export async function probeOnce(deps: Deps, now: Instant): Promise<Instant> {
+  const { db, clock, upstream, outbox, settings } = deps;
   const before = await store.findService(db);
   if (before && before.nextProbeAt > now) return before.nextProbeAt;
-  const sign = signOf(await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)));
+  const probe = probeResultOf(
+    await upstream.maintenance(AbortSignal.timeout(settings.pollTimeoutMs)),
+  );
   return db.begin(async (tx) => {
     const dueAt = await store.lockService(tx);
-    // Another daemon's probe was taken meanwhile: this turn is over.
+    // Another daemon has stored a newer probe.
     if (dueAt !== undefined && dueAt !== before?.nextProbeAt) return dueAt;
-    return takeSign(tx, outbox, settings, sign, clock.now());
+    return saveProbe(tx, outbox, settings, probe, clock.now());
   });
 }
 
-/** Applies one sign to the state of the service, with its events, in one transaction. */
-async function takeSign(
+async function saveProbe(
   tx: Tx,
   outbox: Outbox,
   settings: ProbeSettings,
-  sign: Sign,
+  probe: ProbeResult,
   now: Instant,
 ): Promise<Instant> {
   const found = await store.findService(tx);
   const before: Service = found ?? { state: 'active', since: now, announced: null, failures: 0 };
-  const { service, events } = afterSign(before, sign, now);
+  const { service, events } = afterProbe(before, probe, now);
   const down = !mayPoll(service.state);
   const nextProbeAt =
     now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
-  const wasDown = found !== undefined && !mayPoll(found.state);
-  const frozenMs = wasDown ? Math.max(0, now - found.nextProbeAt + settings.probeDownMs) : 0;
-  await store.saveService(tx, service, now, nextProbeAt, frozenMs);
-  const told = sign.says === 'nothing' ? before.announced : sign.announced;
+  await store.saveService(tx, service, now, nextProbeAt);
+  const announced = probe.status === 'none' ? before.announced : probe.announced;
   await outbox.emit(
     tx,
-    events.map((type) => serviceEvent(type, before, service, told, now)),
+    events.map((type) => serviceEvent(type, before, service, announced, now)),
   );
   return nextProbeAt;
 }
@@ -68,28 +66,28 @@ function serviceEvent(
   type: string,
   before: Service,
   after: Service,
-  told: Service['announced'],
+  announced: Service['announced'],
   at: Instant,
 ): EventDraft {
   const data = {
     service: 'upstream' as const,
     previous: before.state,
     current: after.state,
-    start: told?.start ?? null,
-    end: told?.end ?? null,
-    message: told?.message ?? null,
+    start: announced?.start ?? null,
+    end: announced?.end ?? null,
+    message: announced?.message ?? null,
   };
   return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
 }
 
-function signOf(observation: Awaited<ReturnType<Upstream['maintenance']>>): Sign {
+function probeResultOf(observation: Awaited<ReturnType<Upstream['maintenance']>>): ProbeResult {
   if (observation.result === 'seen') {
     const { status, startText, endText, message } = observation.record;
     const announced = { start: startText ?? null, end: endText ?? null, message: message ?? null };
-    return { says: status, announced };
+    return { status, announced };
   }
   if (observation.result === 'inconclusive' && observation.cause === 'maintenance') {
-    return { says: 'INACTIVE', announced: { start: null, end: null, message: null } };
+    return { status: 'INACTIVE', announced: { start: null, end: null, message: null } };
   }
-  return { says: 'nothing' };
+  return { status: 'none' };
 }

@@ -1,14 +1,14 @@
 /**
- * Whether the service answers: a state machine over what probes and looks say. Pure. Any change may
- * happen, also unannounced (not-shown); each is one event. While the state is not `active` or
- * `announced` nobody looks at anything, so that maintenance raises no alarm.
+ * The state machine of the service's availability. Pure. Any change of the maintenance status may
+ * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so that
+ * maintenance raises no alarms.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import type { EventType } from '../../outbox/events.ts';
 
 export type ServiceState = 'active' | 'announced' | 'maintenance' | 'unreachable';
 
-/** What was announced: the service's own texts. */
+/** The texts of the service's announcement. */
 export interface Announced {
   start: string | null;
   end: string | null;
@@ -19,24 +19,24 @@ export interface Service {
   state: ServiceState;
   since: Instant;
   announced: Announced | null;
-  /** Probes in a row that brought nothing. */
+  /** Consecutive probes without an answer. */
   failures: number;
 }
 
-export type Sign =
-  | { says: 'READY' | 'ACTIVE' | 'INACTIVE'; announced: Announced }
-  | { says: 'nothing' };
+export type ProbeResult =
+  | { status: 'READY' | 'ACTIVE' | 'INACTIVE'; announced: Announced }
+  | { status: 'none' };
 
-/** Failed probes in a row after which the service counts as unreachable. */
+/** Consecutive failed probes after which the service counts as unreachable. */
 export const FAILURES_MAX = 3;
 
-/** The state after a sign, and the events of the change. */
-export function afterSign(
+/** The state after a probe, and the events of the change. */
+export function afterProbe(
   service: Service,
-  sign: Sign,
+  probe: ProbeResult,
   at: Instant,
 ): { service: Service; events: EventType[] } {
-  if (sign.says === 'nothing') {
+  if (probe.status === 'none') {
     const failures = service.failures + 1;
     if (
       failures < FAILURES_MAX ||
@@ -51,12 +51,12 @@ export function afterSign(
     };
   }
   const state = ({ READY: 'announced', ACTIVE: 'active', INACTIVE: 'maintenance' } as const)[
-    sign.says
+    probe.status
   ];
   const next = {
     state,
     since: state === service.state ? service.since : at,
-    announced: state === 'active' ? null : sign.announced,
+    announced: state === 'active' ? null : probe.announced,
     failures: 0,
   };
   const events: EventType[] = [];
@@ -65,13 +65,12 @@ export function afterSign(
     events.push('service.maintenance_ended');
   if (state === 'maintenance' && service.state !== 'maintenance')
     events.push('service.maintenance_started');
-  if (state === 'announced' && !sameAnnouncement(service.announced, sign.announced)) {
+  if (state === 'announced' && !sameAnnouncement(service.announced, probe.announced)) {
     events.push('service.maintenance_announced');
   }
   return { service: next, events };
 }
 
-/** True while looking makes sense. */
 export function mayPoll(state: ServiceState): boolean {
   return state === 'active' || state === 'announced';
 }

@@ -1,4 +1,4 @@
-/** SQL of the service itself: what it asked us to keep to, and whether it is there. */
+/** SQL of the service's limits and maintenance state. */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
@@ -25,8 +25,8 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
 }
 
 /**
- * Locks the state of the service for the change that follows, and answers when the next probe was
- * due; undefined before the first one. Probes that two daemons make at once so follow each other.
+ * Serializes concurrent probes until the end of the transaction; returns when the next probe is due,
+ * or undefined before the first one.
  */
 export async function lockService(tx: Tx): Promise<Instant | undefined> {
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
@@ -35,7 +35,7 @@ export async function lockService(tx: Tx): Promise<Instant | undefined> {
   return rows[0]?.nextProbeAt;
 }
 
-/** The state of the service; undefined before the first probe. */
+/** The maintenance state; undefined before the first probe. */
 export async function findService(
   db: Queryable,
 ): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
@@ -49,8 +49,7 @@ export async function findService(
     }[]
   >`select state, since, announced, failures, next_probe_at from tallyhook.service_state
     where name = 'upstream'`;
-  const row = rows[0];
-  return row && { ...row, nextProbeAt: row.nextProbeAt };
+  return rows[0];
 }
 
 export async function saveService(
@@ -58,21 +57,19 @@ export async function saveService(
   service: Service,
   now: Instant,
   nextProbeAt: Instant,
-  frozenMs: number,
 ): Promise<void> {
   await tx.sql`
-    insert into tallyhook.service_state as s
-      (name, state, since, announced, failures, next_probe_at, frozen_ms, checked_at)
+    insert into tallyhook.service_state
+      (name, state, since, announced, failures, next_probe_at, checked_at)
     values ('upstream', ${service.state}, ${isoText(service.since)},
       ${asJson(service.announced)}::jsonb,
-      ${service.failures}, ${isoText(nextProbeAt)}, ${Math.round(frozenMs)}, ${isoText(now)})
+      ${service.failures}, ${isoText(nextProbeAt)}, ${isoText(now)})
     on conflict (name) do update set state = excluded.state, since = excluded.since,
       announced = excluded.announced, failures = excluded.failures,
-      next_probe_at = excluded.next_probe_at, frozen_ms = s.frozen_ms + excluded.frozen_ms,
-      checked_at = excluded.checked_at`;
+      next_probe_at = excluded.next_probe_at, checked_at = excluded.checked_at`;
 }
 
-/** Brings the next probe forward to now, unless the service is known to be down. */
+/** Makes the next probe due now, unless the service is known to be down. */
 export async function expediteProbe(db: Queryable, now: Instant): Promise<void> {
   await db.sql`
     update tallyhook.service_state set next_probe_at = ${isoText(now)}

@@ -1,7 +1,6 @@
 /**
- * SQL of watches: what people asked us to watch, and the objects that stand for it on the due list.
- * Always the watch first and its object after it, so that two people who watch and unwatch the same
- * object follow each other.
+ * SQL of watches and of the targets they add. Every transaction locks the watch before its target,
+ * so that concurrent changes of the same watch cannot deadlock.
  */
 import { and, asc, eq, gt, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../../db/connect.ts';
@@ -9,16 +8,14 @@ import type { Instant } from '../../kernel/clock.ts';
 import { operations } from '../../operations/tables.ts';
 import { targets, watches } from '../tables.ts';
 
-/** One watch. */
 export interface Watch {
   id: string;
   kind: string;
-  /** The name of the object, such as `wallet:<addr, lower case>`. */
+  /** The name of the target, such as `wallet:<addr, lower case>`. */
   target: string;
   addr: string | null;
   contractId: bigint | null;
   tokenId: bigint | null;
-  weight: number;
   createdAt: Instant;
   createdBy: string;
 }
@@ -30,26 +27,25 @@ const COLUMNS = {
   addr: watches.addr,
   contractId: watches.contractId,
   tokenId: watches.tokenId,
-  weight: watches.weight,
   createdAt: watches.createdAt,
   createdBy: watches.createdBy,
 };
 
-/**
- * Inserts watches of different objects; one that is already watched keeps its row and takes the
- * weight. Answers the rows as they stand, in no order.
- */
+/** Inserts watches of different targets; returns them, or the existing ones, in any order. */
 export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Watch[]> {
   if (rows.length === 0) return [];
   const ordered = rows.toSorted((a, b) => (a.target < b.target ? -1 : 1));
-  return tx.orm
-    .insert(watches)
-    .values(ordered)
-    .onConflictDoUpdate({ target: watches.target, set: { weight: sql`excluded.weight` } })
-    .returning(COLUMNS);
+  return (
+    tx.orm
+      .insert(watches)
+      .values(ordered)
+      // An update without effect, because only updated rows are returned.
+      .onConflictDoUpdate({ target: watches.target, set: { target: sql`excluded.target` } })
+      .returning(COLUMNS)
+  );
 }
 
-/** Watches in the order in which they were made, after that id. */
+/** In the order of creation, after that id. */
 export async function listWatches(
   db: Queryable,
   page: { after?: string | undefined; limit: number },
@@ -62,21 +58,12 @@ export async function listWatches(
     .limit(page.limit);
 }
 
-/** Removes a watch; answers it, or undefined when there was none. */
 export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined> {
   const rows = await tx.orm.delete(watches).where(eq(watches.id, id)).returning(COLUMNS);
   return rows[0];
 }
 
-/** Takes the weights of these objects from their watches. */
-export async function weighObjects(tx: Tx, names: readonly string[]): Promise<void> {
-  await tx.sql`
-    update tallyhook.targets o set weight = w.weight from tallyhook.watches w
-    where w.target = o.name and o.weight <> w.weight
-      and o.name = any(${names as string[]}::text[])`;
-}
-
-/** Takes an object off the due list, unless an operation of ours touches it. */
+/** Stops polling a target, unless an operation touches it. */
 export async function deleteUntouched(tx: Tx, watch: Watch): Promise<void> {
   const touching = tx.orm.select({ id: operations.id }).from(operations).where(touches(watch));
   await tx.orm.delete(targets).where(and(eq(targets.name, watch.target), notExists(touching)));
@@ -89,6 +76,6 @@ function touches({ kind, addr, contractId, tokenId }: Watch): SQL | undefined {
   }
   if (kind === 'token' && contractId !== null && tokenId !== null)
     return and(eq(operations.contractId, contractId), eq(operations.tokenId, tokenId));
-  // No operation puts a contract on the due list.
+  // Operations never add a contract as a target.
   return sql`false`;
 }

@@ -1,54 +1,37 @@
-/**
- * What people asked us to watch. A watch puts its object on the due list in the same commit;
- * ending it takes the object off again, unless an operation of ours needs it.
- */
+/** Watches: targets that people chose. A watch and its target are added in one transaction. */
 import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import { addObjects } from '../store.ts';
-import { type TargetRef, toObject } from '../targets.ts';
+import { addTargets } from '../store.ts';
+import { type TargetRef, toTarget } from '../targets.ts';
 import * as store from './store.ts';
 
-/** What somebody asks us to watch. */
-export interface WatchWish {
-  ref: TargetRef;
-  /** How much its changes matter beside others; 1 is usual. */
-  weight: number;
-}
-
-export interface Watching {
+export interface Watches {
+  /** Watches targets; returns one watch per target, in their order, whether new or existing. */
+  watch(refs: readonly TargetRef[], owner: string): Promise<store.Watch[]>;
   /**
-   * Watches these objects; one that is already watched takes the new weight. Answers each watch
-   * once, in the order of the wishes.
-   * @param owner who asks
-   */
-  watch(wishes: readonly WatchWish[], owner: string): Promise<store.Watch[]>;
-  /**
-   * Ends a watch. Its object stays under observation if an operation of ours touches it.
+   * Ends a watch. Its target is still polled if an operation touches it.
    * @throws Failure `not_found`
    */
   unwatch(id: string): Promise<void>;
 }
 
-export function makeWatching(given: { db: Db; clock: Clock; ids: Ids }): Watching {
-  const { db, clock, ids } = given;
+export function makeWatches(deps: { db: Db; clock: Clock; ids: Ids }): Watches {
+  const { db, clock, ids } = deps;
   return {
-    watch(wishes, owner) {
+    watch(refs, owner) {
       const now = clock.now();
       const rows = new Map<string, store.Watch>();
-      for (const { ref, weight } of wishes) {
-        const { name: target, kind, addr, contractId, tokenId } = toObject(ref);
-        const id = rows.get(target)?.id ?? ids.next('wat');
-        const made = { createdAt: now, createdBy: owner };
-        rows.set(target, { id, kind, target, addr, contractId, tokenId, weight, ...made });
+      for (const { name, ...target } of refs.map(toTarget)) {
+        if (rows.has(name)) continue;
+        const created = { createdAt: now, createdBy: owner };
+        rows.set(name, { id: ids.next('wat'), target: name, ...target, ...created });
       }
       const names = [...rows.keys()];
       return db.begin(async (tx) => {
         const watches = await store.insertWatches(tx, [...rows.values()]);
-        const refs = wishes.map(({ ref }) => toObject(ref));
-        await addObjects(tx, refs, now);
-        await store.weighObjects(tx, names);
+        await addTargets(tx, refs.map(toTarget), now);
         return watches.sort((a, b) => names.indexOf(a.target) - names.indexOf(b.target));
       });
     },

@@ -10,7 +10,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import {
   expedite,
   listObservations,
-  pendingGapMs,
+  pendingIntervalMs,
   type StoredObservation,
 } from '../../observer/observer.ts';
 import {
@@ -93,7 +93,7 @@ async function pollAgain(
   else if (token.presence === 'present' && isMoving(token))
     since = await movingSince(tx, observation);
   else return;
-  await expedite(tx, observation.target, now + pendingGapMs(settings, since, now));
+  await expedite(tx, observation.target, now + pendingIntervalMs(settings, since, now));
 }
 
 /** States that a look at the token may end. What people have to decide is not waited for. */

@@ -7,7 +7,7 @@ import type { Queryable, Tx } from '../../db/connect.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { pendingGapMs, type StoredObservation, scanSoon } from '../../observer/observer.ts';
+import { pendingIntervalMs, requestScan, type StoredObservation } from '../../observer/observer.ts';
 import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
@@ -47,7 +47,7 @@ export async function evaluateScan(
   const mints = await openMints(tx, scan.contractId);
   const events: EventDraft[] = [];
   for (const operation of mints) {
-    if (operation.state !== 'unknown' || !scan.wanted.includes(operation.id)) continue;
+    if (operation.state !== 'unknown' || !scan.operationIds.includes(operation.id)) continue;
     if (!isQuiescent(operation, observation.startedAt, context)) continue;
     const said = await saidOf(tx, operation, scan, mints);
     if (said.outcome === 'unclear') continue;
@@ -92,11 +92,11 @@ export async function requestScans(
     if (!Number.isFinite(quiescent)) continue;
     const newest = await newestScan(db, contractId, quiescent);
     const at = newest
-      ? newest.endedAt + pendingGapMs(settings, quiescent, newest.endedAt)
+      ? newest.endedAt + pendingIntervalMs(settings, quiescent, newest.endedAt)
       : Math.max(quiescent, now);
     soonest.set(contractId, Math.min(at, soonest.get(contractId) ?? at));
   }
-  for (const [contractId, at] of soonest) await scanSoon(db, contractId, at, now);
+  for (const [contractId, at] of soonest) await requestScan(db, contractId, at, now);
 }
 
 /** Gives a lost mint to people, with the tokens of the newest sweep that may be its result. */
@@ -122,7 +122,7 @@ export async function giveMintToPeople(
 interface Scan {
   contractId: bigint;
   total: string;
-  wanted: string[];
+  operationIds: string[];
   truncated: boolean;
   tokens: Record<string, unknown>[];
 }
@@ -134,7 +134,7 @@ function scanOf({ record }: StoredObservation): Scan | undefined {
   return {
     contractId,
     total: String(scan.total),
-    wanted: Array.isArray(scan.wanted) ? scan.wanted.map(String) : [],
+    operationIds: Array.isArray(scan.operationIds) ? scan.operationIds.map(String) : [],
     truncated: scan.truncated === true,
     tokens: scan.tokens as Record<string, unknown>[],
   };

@@ -5,7 +5,7 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { expedite, listObservations, pendingGapMs } from '../../observer/observer.ts';
+import { expedite, listObservations, pendingIntervalMs } from '../../observer/observer.ts';
 import { type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Context } from '../deps.ts';
@@ -161,7 +161,11 @@ async function pollSoon(
   now: Instant,
 ): Promise<void> {
   const since = Math.max(...operations.map((o) => o.sendDeadlineAt ?? o.recordedAt));
-  await expedite(tx, `wallet:${key}`, Math.max(now, since) + pendingGapMs(settings, since, now));
+  await expedite(
+    tx,
+    `wallet:${key}`,
+    Math.max(now, since) + pendingIntervalMs(settings, since, now),
+  );
 }
 
 /** What all explanations say of one operation, or undefined while they do not agree. */

@@ -2,7 +2,7 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import { isId } from '../../../kernel/ids.ts';
-import { listWatches, type Watch, type WatchWish } from '../../../observer/observer.ts';
+import { listWatches, type TargetRef, type Watch } from '../../../observer/observer.ts';
 import type { Api, ApiDeps } from '../../deps.ts';
 import { deps, guarded, reply } from '../../http/auth.ts';
 import {
@@ -28,7 +28,6 @@ const watch = z
     addr: z.string().nullable(),
     contract_id: digits.nullable(),
     token_id: digits.nullable(),
-    weight: z.number(),
     created_at: instantOut,
     created_by: z.string(),
   })
@@ -36,20 +35,17 @@ const watch = z
 
 const observationAge = {
   observation_age_max_ms: z.int().openapi({
-    description:
-      'As things stand, no steady object goes without a look for longer, in milliseconds',
+    description: 'The longest time between two polls of a steady target at the present budget',
   }),
 };
 
-const weight = z.number().min(0.001).max(1_000).default(1);
 const wish = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('wallet'), addr: addressIn, weight }),
-  z.strictObject({ kind: z.literal('contract'), contract_id: numberIn, weight }),
+  z.strictObject({ kind: z.literal('wallet'), addr: addressIn }),
+  z.strictObject({ kind: z.literal('contract'), contract_id: numberIn }),
   z.strictObject({
     kind: z.literal('token'),
     contract_id: numberIn,
     token_id: numberIn,
-    weight,
   }),
 ]);
 const wishes = z.union([wish, z.array(wish).min(1).max(WISHES_MAX)]);
@@ -70,7 +66,7 @@ const addRoute = createRoute({
   ...deps('manage'),
   method: 'post',
   path: '/api/watches',
-  summary: 'Watches an object, or an array of them; watching again sets the weight',
+  summary: 'Watches a target, or an array of them; watching again changes nothing',
   request: { body: jsonBody(wishes) },
   responses: {
     201: json(
@@ -88,7 +84,7 @@ const deleteRoute = createRoute({
   ...deps('manage'),
   method: 'delete',
   path: '/api/watches/{id}',
-  summary: 'Ends a watch; its object stays observed if an operation of ours touches it',
+  summary: 'Ends a watch; its target is still polled while operations touch it',
   request: { params: z.object({ id: idIn('wat') }) },
   responses: { 204: { description: 'It is ended' }, ...refusals },
 });
@@ -121,16 +117,15 @@ async function observationAgeMs({ observer }: ApiDeps): Promise<number> {
   return Math.round(await observer.observationAgeMaxMs());
 }
 
-function toWish(wished: z.output<typeof wish>): WatchWish {
-  const { weight } = wished;
+function toWish(wished: z.output<typeof wish>): TargetRef {
   switch (wished.kind) {
     case 'wallet':
-      return { ref: { kind: 'wallet', addr: wished.addr }, weight };
+      return { kind: 'wallet', addr: wished.addr };
     case 'contract':
-      return { ref: { kind: 'contract', contractId: wished.contract_id }, weight };
+      return { kind: 'contract', contractId: wished.contract_id };
     case 'token': {
       const { contract_id: contractId, token_id: tokenId } = wished;
-      return { ref: { kind: 'token', contractId, tokenId }, weight };
+      return { kind: 'token', contractId, tokenId };
     }
   }
 }
@@ -142,7 +137,6 @@ function shown(row: Watch) {
     addr: row.addr,
     contract_id: decimalText(row.contractId),
     token_id: decimalText(row.tokenId),
-    weight: row.weight,
     created_at: timeText(row.createdAt),
     created_by: row.createdBy,
   };

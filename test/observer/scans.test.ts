@@ -6,8 +6,8 @@ import {
   listObservations,
   makeObserver,
   type Observer,
+  requestScan,
   type StoredObservation,
-  scanSoon,
 } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
@@ -39,8 +39,8 @@ beforeEach(async () => {
   const ids = makeIds(clock, seededRandom(1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const random = seededRandom(2);
-  const parts = { db, clock, random, ids, upstream, outbox, metrics: makeMetrics() };
-  observer = makeObserver({ ...parts, settings: SETTINGS });
+  const deps = { db, clock, random, ids, upstream, outbox, metrics: makeMetrics() };
+  observer = makeObserver({ ...deps, settings: SETTINGS });
 });
 afterEach(async () => {
   await closeAll();
@@ -76,7 +76,7 @@ const lost = (id: string, tokenUri: string) =>
 
 /** Wants a sweep and takes turns until it has ended. */
 async function scanOnce(): Promise<StoredObservation | undefined> {
-  await scanSoon(database.db, 1n, clock.now(), clock.now());
+  await requestScan(database.db, 1n, clock.now(), clock.now());
   const before = new Set((await listObservations(database.db, NAME, 100)).map(({ id }) => id));
   for (let turn = 0; turn < 30; turn++) {
     clock.advance(1_000);
@@ -106,7 +106,7 @@ describe('A sweep over a contract', () => {
     expect(observation).toMatchObject({
       result: 'seen',
       kind: 'scan',
-      record: { wanted: ['op_a'] },
+      record: { operationIds: ['op_a'] },
     });
     expect(await uris(observation)).toEqual(['ipfs://11']);
     expect(pagesAsked()).toEqual([1, 2, 3]);
@@ -144,7 +144,7 @@ describe('A sweep over a contract', () => {
     sandbox.control.addFault({ kind: 'shifting_pages', count: 100, endpoint: 'tokens' });
     expect(await scanOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
     // It waits its time, whoever wants it.
-    await scanSoon(database.db, 1n, clock.now(), clock.now());
+    await requestScan(database.db, 1n, clock.now(), clock.now());
     const [target] = await database.db.sql<{ at: number }[]>`
       select next_poll_at as at from tallyhook.targets where name = ${NAME}`;
     expect(target?.at).toBeGreaterThan(clock.now());
@@ -162,7 +162,7 @@ describe('A sweep over a contract', () => {
   });
 
   it('Leaves the due list when nobody waits for it', async () => {
-    await scanSoon(database.db, 1n, clock.now(), clock.now());
+    await requestScan(database.db, 1n, clock.now(), clock.now());
     clock.advance(1_000);
     await observer.runOnce(clock.now());
     const rows = await database.db.sql`select 1 as one from tallyhook.targets where name = ${NAME}`;
