@@ -335,7 +335,6 @@ create table tallyhook.service_state (
   since timestamp(3) with time zone not null,
   announced jsonb,
   next_probe_at timestamp(3) with time zone not null,
-  frozen_ms bigint not null,
   checked_at timestamp(3) with time zone not null,
   failures integer not null
 );
@@ -349,14 +348,13 @@ create table tallyhook.targets (
   addr text,
   contract_id numeric,
   token_id numeric,
-  weight double precision not null,
   next_poll_at timestamp(3) with time zone not null,
   pending boolean not null default false,
   lease_until timestamp(3) with time zone,
   failures integer not null default 0,
   last_started_at timestamp(3) with time zone,
-  last_seen jsonb,
-  progress jsonb,
+  last_record jsonb,
+  scan_progress jsonb,
   added_at timestamp(3) with time zone not null
 );
 create table tallyhook.tokens (
@@ -427,7 +425,6 @@ create table tallyhook.watches (
   addr text,
   contract_id numeric,
   token_id numeric,
-  weight double precision not null,
   created_at timestamp(3) with time zone not null,
   created_by text not null
 );

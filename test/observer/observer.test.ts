@@ -139,7 +139,7 @@ describe('Looking', () => {
     await observer.noteRead(wallet, seen(now + 200, 7n));
     await observer.noteRead(wallet, seen(now + 100, 5n));
     const [last] = await listLastRecords(database.db, [targetName(wallet)]);
-    expect(last).toMatchObject({ lastStartedAt: now + 200, lastSeen: { balance: 7 } });
+    expect(last).toMatchObject({ lastStartedAt: now + 200, lastRecord: { balance: 7 } });
     expect(await looksAt(wallet)).toHaveLength(3);
   });
 
