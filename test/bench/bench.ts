@@ -3,7 +3,7 @@
  * something broke, never because something was slow.
  */
 import { Command, InvalidArgumentError } from 'commander';
-import { type Bench, type Figures, isHeld, type PostingRequest, type Result } from './frame.ts';
+import { type Bench, type Figures, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
@@ -12,11 +12,11 @@ import { sandboxReads } from './sandbox-reads.ts';
 /** One line for each file that measures something. */
 const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports];
 
-const HEAD = ['what', 'measured', 'reference', 'ratio', 'wanted', 'p50/p99 ms', 'held'];
+const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];
 
 const names = BENCHES.map(({ name }) => name);
 const options = new Command('bench')
-  .description('Measures the house, side by side with what it is compared to.')
+  .description('Measures Tallyhook side by side with references.')
   .option('--only <name>', `one of ${names.join(', ')}`)
   .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
@@ -35,17 +35,22 @@ const all = [];
 for (const bench of chosen) {
   const results = await bench.run({ rounds: options.rounds, seconds: options.seconds });
   if (!options.json) print(headOf(bench) + tableOf(results));
-  all.push({ name: bench.name, what: bench.what, wanted: bench.wanted, results: judged(results) });
+  all.push({
+    name: bench.name,
+    what: bench.what,
+    target: bench.target,
+    results: evaluated(results),
+  });
 }
 if (options.json) print(JSON.stringify({ pinned: PINS, benches: all }, null, 2));
 process.exit(0);
 
-function headOf({ name, what, wanted }: Bench): string {
+function headOf({ name, what, target }: Bench): string {
   const where = PINS ? 'servers on a core of their own' : 'load and servers share the cores';
-  return `\n${name}: ${what}; wanted: ${wanted} (${where})\n`;
+  return `\n${name}: ${what}; target: ${target} (${where})\n`;
 }
 
-function judged(results: readonly Result[]) {
+function evaluated(results: readonly Result[]) {
   return results.map((result) => ({ ...result, held: isHeld(result) ?? null }));
 }
 
@@ -65,14 +70,14 @@ function tableOf(results: readonly Result[]): string {
 }
 
 function rowOf(result: Result): string[] {
-  const { what, unit, measured, reference, ratio, wanted } = result;
+  const { what, unit, measured, reference, ratio, target } = result;
   const held = isHeld(result);
   return [
     what,
     textOf(measured, unit),
     reference ? textOf(reference, unit) : '',
     ratio === undefined ? '' : `${ratio.toFixed(2)} x`,
-    wanted ? wantedText(wanted, unit) : '',
+    target ? targetText(target, unit) : '',
     measured.p50 === undefined ? '' : `${short(measured.p50)}/${short(measured.p99 ?? 0)}`,
     held === undefined ? '' : held ? 'held' : 'not held',
   ];
@@ -82,7 +87,7 @@ function textOf({ median, min, max }: Figures, unit: string): string {
   return `${short(median)} ${unit} (${short(min)}–${short(max)})`;
 }
 
-function wantedText({ of, atLeast, atMost }: PostingRequest, unit: string): string {
+function targetText({ of, atLeast, atMost }: Target, unit: string): string {
   const sign = of === 'ratio' ? 'x' : unit;
   const parts = [
     ...(atLeast === undefined ? [] : [`≥ ${short(atLeast)} ${sign}`]),

@@ -1,10 +1,10 @@
 /**
- * What every bench shares. A bench informs: it never asserts a time, and a missed wish is a line of
- * the table, not a failure.
+ * The types and arithmetic of all benches. A bench never asserts a time: a missed target is a line
+ * of the table, not a failure.
  *
  * To add one, write a file that exports a `Bench` and name it in the list of `bench.ts`. Measure
- * yourself and the reference with `sideBySide`, so that a busy machine slows both; start servers
- * with `process.ts` and press them with `load.ts`.
+ * the subject and the reference with `sideBySide`, so that a busy machine slows both; start servers
+ * with `process.ts` and load them with `load.ts`.
  */
 
 /** What one round of one contender gave. Latencies are milliseconds. */
@@ -23,8 +23,8 @@ export interface Figures {
   p99?: number;
 }
 
-/** What is aimed for: a bound on the measured median, or on the ratio to the reference. */
-export interface PostingRequest {
+/** A bound on the measured median, or on the ratio to the reference. */
+export interface Target {
   of: 'measured' | 'ratio';
   atLeast?: number;
   atMost?: number;
@@ -39,8 +39,8 @@ export interface Result {
   reference?: Figures;
   /** Median over the rounds of measured ÷ reference. */
   ratio?: number;
-  wanted?: PostingRequest;
-  /** Why it is as it is. */
+  target?: Target;
+  /** The reason for the figure. */
   note?: string;
 }
 
@@ -56,8 +56,8 @@ export interface Bench {
   name: string;
   /** What is measured, against what; one line. */
   what: string;
-  /** The aim, in words. */
-  wanted: string;
+  /** The target as text. */
+  target: string;
   run(frame: Frame): Promise<Result[]>;
 }
 
@@ -98,10 +98,10 @@ export function figuresOf(samples: readonly Sample[]): Figures {
 }
 
 /** Whether the aim was reached; undefined where there is none. */
-export function isHeld({ wanted, measured, ratio }: Result): boolean | undefined {
-  if (!wanted) return undefined;
-  const value = wanted.of === 'ratio' ? (ratio ?? Number.NaN) : measured.median;
-  return value >= (wanted.atLeast ?? value) && value <= (wanted.atMost ?? value);
+export function isHeld({ target, measured, ratio }: Result): boolean | undefined {
+  if (!target) return undefined;
+  const value = target.of === 'ratio' ? (ratio ?? Number.NaN) : measured.median;
+  return value >= (target.atLeast ?? value) && value <= (target.atMost ?? value);
 }
 
 /** The value below which the share of the sorted numbers lies. */

@@ -2,7 +2,7 @@
  * The price of recording every write: gives through the whole daemon, a process of its own on an
  * embedded database, against proxies that record nothing in front of the same service. Load,
  * daemon, Postgres, proxy and service share all cores, as they would on a small machine. One proxy
- * is the frame's own helper, by which the aim is judged; the other is tuned to the last header.
+ * is the frame's own helper, which the target refers to; the other is tuned to the last header.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,13 +22,13 @@ const GIVE = '/v1/app/token/operations/1/give';
 /** So many that gives which are open at once go to different ones. */
 const WALLETS = 2_000;
 const CALLERS = 64;
-/** What the stages behind the gateway need to catch up, so that they disturb nobody's round. */
+/** How long the stages behind the gateway need to catch up, so that they do not disturb a round. */
 const REST_MS = 2_000;
 
 export const gateway: Bench = {
   name: 'gateway',
   what: 'gives through the daemon; reference: bare Hono and undici proxies that record nothing',
-  wanted: 'at least 0.35 × the writes per second, at most 4 ms more for one write (p50)',
+  target: 'at least 0.35 × the writes per second, at most 4 ms more for one write (p50)',
   async run({ rounds, seconds }) {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
     // Postgres does not run as root, and has to reach its data.
@@ -57,7 +57,7 @@ export const gateway: Bench = {
         sideBySide({ rounds, seconds }, press(daemon, CALLERS), press(other, CALLERS));
       const what = `gives, ${CALLERS} callers`;
       return [
-        { what, unit: '/s', ...(await many(bare)), wanted: { of: 'ratio', atLeast: 0.35 } },
+        { what, unit: '/s', ...(await many(bare)), target: { of: 'ratio', atLeast: 0.35 } },
         { what: `${what}, lean proxy`, unit: '/s', ...(await many(lean)), note: 'for comparison' },
         await oneAtATime(rounds, press(daemon, 1), press(lean, 1)),
       ];
@@ -86,12 +86,12 @@ async function oneAtATime(
     what: 'one give at a time, added p50',
     unit: 'ms',
     measured: figuresOf(added),
-    wanted: { of: 'measured', atMost: 4 },
+    target: { of: 'measured', atMost: 4 },
     note: `the lean proxy's p50/p99: ${p50.toFixed(2)}/${p99.toFixed(2)} ms`,
   };
 }
 
-/** Such as `--cpu-prof`, for whoever looks for where the time goes. */
+/** Such as `--cpu-prof`, to profile a run. */
 const DAEMON_FLAGS = process.execArgv.filter((flag) => flag.startsWith('--cpu-prof'));
 
 const GIVES = Array.from({ length: WALLETS }, (_, i) => {

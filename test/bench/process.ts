@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 export const PINS = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0;
 
 export interface ServerProcess {
-  /** What its first line said, which is JSON. */
+  /** Its first line, which is JSON. */
   ready: Record<string, string>;
   stop(): Promise<void>;
 }

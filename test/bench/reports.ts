@@ -26,7 +26,7 @@ const EVERY_CORE = PINS ? ['taskset', '-c', `0-${availableParallelism() - 1}`] :
 export const reports: Bench = {
   name: 'reports',
   what: `${LINES} reports from elsewhere as lines of one request, recorded and then known`,
-  wanted: 'every line recorded once, the memory of the daemon bounded',
+  target: 'every line recorded once, the memory of the daemon bounded',
   async run() {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
     await chmod(folder, 0o755);

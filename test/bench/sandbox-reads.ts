@@ -4,7 +4,7 @@ import { pressed, requestText } from './load.ts';
 import { startServer } from './process.ts';
 
 const CONNECTIONS = 16;
-const WANTED_PER_S = 5_000;
+const TARGET_PER_S = 5_000;
 const TOKENS = '/v1/chain/erc721/1/tokens';
 
 interface Read {
@@ -16,7 +16,7 @@ interface Read {
 export const sandboxReads: Bench = {
   name: 'sandbox-reads',
   what: 'reads of the sandbox, one core, 1,000 tokens; reference: node:http, body of the same size',
-  wanted: `at least ${WANTED_PER_S} requests per second`,
+  target: `at least ${TARGET_PER_S} requests per second`,
   async run(frame) {
     const sandbox = await startServer('sandbox-server.ts');
     const bare = await startServer('bare-server.ts');
@@ -72,6 +72,6 @@ async function measured(
     what: `${what} (${bytes} B)`,
     unit: '/s',
     ...figures,
-    wanted: { of: 'measured', atLeast: WANTED_PER_S },
+    target: { of: 'measured', atLeast: TARGET_PER_S },
   };
 }

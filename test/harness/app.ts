@@ -62,7 +62,7 @@ export interface App {
 const UNTIL_MS = 20_000;
 const PAGE = 500;
 
-/** @param url asked for every call, since a daemon that was started again has another port */
+/** @param url read at every call, since a restarted daemon has another port */
 export function makeApp(url: () => string, key = ADMIN_KEY): App {
   const call: App['call'] = async (method, path, body, headers = {}) => {
     const answer = await request(`${url()}${path}`, {

@@ -19,12 +19,12 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject) {
-  const given = process.env.TEST_DATABASE_URL;
-  const folder = given ? undefined : await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
+  const external = process.env.TEST_DATABASE_URL;
+  const folder = external ? undefined : await mkdtemp(join(tmpdir(), 'tallyhook-test-'));
   // As root the server runs as another user, who must get through.
   if (folder) await chmod(folder, 0o711);
   const embedded = folder ? await openEmbedded({ directory: folder }) : undefined;
-  const serverUrl = given ?? (embedded?.url as string);
+  const serverUrl = external ?? (embedded?.url as string);
   const template = `template_${process.pid}`;
   const sql = postgres(serverUrl, { max: 1, onnotice: () => {} });
   await sql.unsafe(`drop database if exists ${template}`);

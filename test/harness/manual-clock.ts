@@ -6,7 +6,7 @@ export interface ManualClock extends Clock {
   set(at: number): void;
 }
 
-/** Starts at 2026-01-01T00:00:00Z unless told otherwise. */
+/** Starts at 2026-01-01T00:00:00Z by default. */
 export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let now = start;
   return {

@@ -1,6 +1,6 @@
 /**
- * Requests that nobody should send, and the shapes that the service answers in: for the service
- * itself and for whoever stands in front of it.
+ * Generated invalid requests, and the shapes of the service's answers: for tests of the sandbox and
+ * of the gateway before it.
  */
 import { connect } from 'node:net';
 import fc from 'fast-check';
@@ -48,8 +48,8 @@ const field = fc.constantFrom(
 const fields = fc.dictionary(field, fc.oneof(noise, fc.constant(`0x${'a'.repeat(40)}`)));
 const body = fc.oneof(
   noise,
-  fields.map((given) => new URLSearchParams(given).toString()),
-  fc.dictionary(field, fc.jsonValue()).map((given) => JSON.stringify(given)),
+  fields.map((body) => new URLSearchParams(body).toString()),
+  fc.dictionary(field, fc.jsonValue()).map((body) => JSON.stringify(body)),
 );
 const segment = noise.map(encodeURIComponentSafely);
 const path = fc.oneof(
@@ -63,7 +63,7 @@ export const anyRequest = fc.record({
   method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'),
   path,
   query: fc.option(
-    fields.map((given) => `?${new URLSearchParams(given)}`),
+    fields.map((query) => `?${new URLSearchParams(query)}`),
     { nil: '' },
   ),
   body,

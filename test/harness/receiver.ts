@@ -49,7 +49,7 @@ export interface Receiver {
   openMax(path?: string): number;
   /** The behaviour from now on: for one path, or for all paths that have none of their own. */
   behave(behaviour: Behaviour, path?: string): void;
-  /** Shorthand: answers with this status, and with `retry-after` where given. */
+  /** Shorthand: answers with this status, and with these headers. */
   answer(status: number, headers?: Record<string, string>, path?: string): void;
   /** The next request that no `next` has answered yet. @throws Error after `deadlineMs`. */
   next(deadlineMs?: number): Promise<Received>;
@@ -62,7 +62,7 @@ export interface Receiver {
 
 const DEADLINE_MS = 10_000;
 
-/** Starts one; it answers 200 until told otherwise. Call `close` at the end. */
+/** Starts one; it answers 200 until `behave` changes that. Call `close` at the end. */
 export async function startReceiver(): Promise<Receiver> {
   const state = makeState();
   const server = createServer((request, response) => {

@@ -25,7 +25,7 @@ export interface Armed {
 export interface Tripwire {
   port: number;
   /** Arms it for one piece from now on. */
-  arm(given: Armed): void;
+  arm(point: Armed): void;
   disarm(): void;
   close(): Promise<void>;
 }
@@ -74,11 +74,11 @@ export async function startTripwire(targetPort: number): Promise<Tripwire> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: (server.address() as AddressInfo).port,
-    arm(given) {
+    arm(point) {
       memories = new Map();
       fitted = 0;
       cut = false;
-      armed = given;
+      armed = point;
     },
     disarm() {
       armed = undefined;

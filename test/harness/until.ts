@@ -1,19 +1,18 @@
-/** Waiting for what can only be asked for: looks again and again, with a deadline. */
+/** Waits for a condition by checking it repeatedly, with a deadline. */
 import { pause } from '../../src/kernel/clock.ts';
 
 /**
- * Looks until something is seen. The gap between looks grows, so that a service far away is not
- * pressed.
+ * Checks until something is found. The interval grows, so that a remote service is not overloaded.
  * @returns undefined when the deadline passed first
  */
 export async function until<T>(
-  observation: () => Promise<T | undefined>,
+  check: () => Promise<T | undefined>,
   { deadlineMs = 8_000, everyMs = 20 } = {},
 ): Promise<T | undefined> {
   const started = performance.now();
   for (let gapMs = everyMs; ; gapMs = Math.min(gapMs * 1.3, 1_000)) {
-    const seen = await observation();
-    if (seen !== undefined || performance.now() - started + gapMs > deadlineMs) return seen;
+    const found = await check();
+    if (found !== undefined || performance.now() - started + gapMs > deadlineMs) return found;
     await pause(gapMs);
   }
 }

@@ -20,12 +20,12 @@ export async function userTokenOf(
   });
   const code = new URL(String(sent.headers.location)).searchParams.get('code') ?? '';
   await sent.body.dump();
-  const given = await form(sandbox, client, '/v1/oauth/token', {
+  const answer = await form(sandbox, client, '/v1/oauth/token', {
     grant_type: 'authorization_code',
     code,
     redirect_uri: REDIRECT,
   });
-  const { access_token: token } = (await given.body.json()) as { access_token: string };
+  const { access_token: token } = (await answer.body.json()) as { access_token: string };
   return token;
 }
 
