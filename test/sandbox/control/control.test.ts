@@ -1,6 +1,6 @@
 /** The control surface over HTTP: what it changes, shows and refuses. */
 import { describe, expect, it } from 'vitest';
-import { UNUSED_ADDRESS, useCaller } from './client.ts';
+import { UNUSED_ADDRESS, useCaller } from '../client.ts';
 
 const caller = useCaller();
 

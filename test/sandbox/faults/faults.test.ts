@@ -1,6 +1,6 @@
 /** Scripted faults: what is applied, what the client receives, which requests they match. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { useCaller } from './client.ts';
+import { useCaller } from '../client.ts';
 
 const caller = useCaller();
 

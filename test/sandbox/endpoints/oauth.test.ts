@@ -1,6 +1,6 @@
 /** Authorization rules that the contract suite does not check: codes, refresh tokens, the login. */
 import { describe, expect, it } from 'vitest';
-import { BASIC, codeFor, REDIRECT, useCaller } from './client.ts';
+import { BASIC, codeFor, REDIRECT, useCaller } from '../client.ts';
 
 const caller = useCaller();
 const AUTHORIZE = '/v1/oauth/authorize';

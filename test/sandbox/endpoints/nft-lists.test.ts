@@ -1,7 +1,7 @@
 /** Cached lists are always current. */
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { startCaller, stopAll } from './client.ts';
+import { startCaller, stopAll } from '../client.ts';
 
 const LIST = '/v1/chain/erc721/1/tokens?perPage=100';
 

@@ -7,10 +7,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { must } from '../../src/kernel/assert.ts';
-import { canonicalJson } from '../../src/kernel/json.ts';
-import { noChangeLog, openChangeLog, readChangeLog } from '../../src/sandbox/state/change-log.ts';
-import { BASIC, type Caller, startCaller, stopAll } from './client.ts';
+import { must } from '../../../src/kernel/assert.ts';
+import { canonicalJson } from '../../../src/kernel/json.ts';
+import {
+  noChangeLog,
+  openChangeLog,
+  readChangeLog,
+} from '../../../src/sandbox/state/change-log.ts';
+import { BASIC, type Caller, startCaller, stopAll } from '../client.ts';
 
 let directory: string;
 const file = () => join(directory, 'world.jsonl');

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makeServer } from '../../src/kernel/http-server.ts';
-import { useCaller } from './client.ts';
+import { makeServer } from '../../../src/kernel/http-server.ts';
+import { useCaller } from '../client.ts';
 
 const caller = useCaller();
 const PATH = '/v1/system/maintenance';

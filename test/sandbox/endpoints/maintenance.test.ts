@@ -1,6 +1,6 @@
 /** Maintenance windows by the clock (section 2.7). */
 import { expect, it } from 'vitest';
-import { useCaller } from './client.ts';
+import { useCaller } from '../client.ts';
 
 const caller = useCaller();
 const MINUTE = 60_000;

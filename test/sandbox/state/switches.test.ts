@@ -1,7 +1,7 @@
 /** Each switch changes the behaviour that it names. */
 import { beforeEach, expect, it } from 'vitest';
-import type { Switches } from '../../src/sandbox/state/switches.ts';
-import { BASIC, type Reply, useCaller } from './client.ts';
+import type { Switches } from '../../../src/sandbox/state/switches.ts';
+import { BASIC, type Reply, useCaller } from '../client.ts';
 
 const caller = useCaller();
 

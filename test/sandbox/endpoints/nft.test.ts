@@ -1,6 +1,6 @@
 /** NFT rules that the contract suite does not check: the chain by the clock, locks, lag, zones. */
 import { describe, expect, it } from 'vitest';
-import { UNUSED_ADDRESS, useCaller } from './client.ts';
+import { UNUSED_ADDRESS, useCaller } from '../client.ts';
 
 const caller = useCaller();
 const NFT = '/v1/chain/erc721/1';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Caller, REDIRECT, startCaller, stopAll } from './client.ts';
+import { type Caller, REDIRECT, startCaller, stopAll } from '../client.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 

@@ -1,9 +1,9 @@
 /** Malformed requests: every response has a documented shape and the service keeps running. */
 import fc from 'fast-check';
 import { beforeEach, expect, it } from 'vitest';
-import { tryParseJson } from '../../src/kernel/json.ts';
-import { anyBytes, anyRequest, documented, exchanged } from '../harness/nonsense.ts';
-import { BASIC, useCaller } from './client.ts';
+import { tryParseJson } from '../../../src/kernel/json.ts';
+import { anyBytes, anyRequest, documented, exchanged } from '../../harness/nonsense.ts';
+import { BASIC, useCaller } from '../client.ts';
 
 const caller = useCaller();
 let user: string;

@@ -1,8 +1,8 @@
 /** Payment rules that the contract suite does not check: fees, exact codes, figures, the day. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ACCOUNT_CODES } from '../../src/sandbox/endpoints/errors.ts';
-import { useCaller } from './client.ts';
+import { ACCOUNT_CODES } from '../../../src/sandbox/endpoints/errors.ts';
+import { useCaller } from '../client.ts';
 
 const caller = useCaller();
 const ACCOUNT = '/v1/app/token';
