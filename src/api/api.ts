@@ -1,12 +1,11 @@
 /**
- * Our own HTTP API, from one definition with its OpenAPI document: what is not described there
- * answers 404. It reads through the doors of the stages and writes only what they offer; it never
- * speaks to the service, and it knows nothing of how it is served.
+ * Tallyhook's own HTTP API and its OpenAPI document, built from one definition per route. It uses
+ * only the public modules of the stages and sends no request to the service.
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
-import type { Api, ApiDeps, ApiEnv } from './deps.ts';
-import { KEY_SCHEME } from './http/auth.ts';
-import { answerProblems, refuseInvalid } from './http/problems.ts';
+import type { Api, ApiDeps } from './deps.ts';
+import { answerProblems } from './http/problems.ts';
+import { KEY_SCHEME, makeRouter } from './http/router.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
@@ -22,28 +21,9 @@ import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
 import { addDecisions } from './routes/operations/decisions.ts';
 import { addOperations } from './routes/operations/operations.ts';
-import { addElsewhere } from './routes/operations/reported.ts';
+import { addReportedOperations } from './routes/operations/reported.ts';
 
 export type { Api, ApiDeps } from './deps.ts';
-
-const RESOURCES = [
-  addHealth,
-  addStatus,
-  addFreeze,
-  addOperations,
-  addElsewhere,
-  addDecisions,
-  addWatches,
-  addWallets,
-  addTokens,
-  addLedger,
-  addDrifts,
-  addEvents,
-  addEndpoints,
-  addDeliveries,
-  addReports,
-  addKeys,
-];
 
 const DOCUMENT = {
   openapi: '3.1.0',
@@ -51,20 +31,39 @@ const DOCUMENT = {
     title: 'Tallyhook',
     version: '1',
     description:
-      'Amounts and numbers of the service are decimal strings, instants RFC 3339 UTC. ' +
+      'Amounts and numbers of the service are decimal strings. Instants are RFC 3339 in UTC. ' +
       'Errors are problem documents (RFC 9457) with a stable code.',
   },
 };
 
-/** The API over these doors: an app with a `fetch`. */
+/** The API of one daemon. It holds no state of its own, so daemons on one database are equal. */
 export function makeApi(deps: ApiDeps): Api {
-  const app: Api = new OpenAPIHono<ApiEnv>({ defaultHook: refuseInvalid });
-  answerProblems(app, deps.log);
-  for (const add of RESOURCES) add(app, deps);
+  const { db, clock, log, keys, wake } = deps;
+  const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
+  const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, metrics, migrations } = deps;
+  const app: Api = new OpenAPIHono();
+  answerProblems(app, log);
+  const router = makeRouter({ app, keys, bodyBytesMax });
+  addHealth(router, { db, migrations, metrics, operations, webhooks });
+  addStatus(router, { db, clock, operations, observer, upstream });
+  addFreeze(router, { operations, wake });
+  addOperations(router, { db });
+  addReportedOperations(router, { reportedOperations, clock, log, wake, stopping });
+  addDecisions(router, { decisions, operations, wake });
+  addWatches(router, { db, observer });
+  addWallets(router, { db });
+  addTokens(router, { db });
+  addLedger(router, { db });
+  addDrifts(router, { db });
+  addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
+  addEndpoints(router, { webhooks });
+  addDeliveries(router, { webhooks });
+  addReports(router, { reports });
+  addKeys(router, { keys });
   app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
     type: 'http',
     scheme: 'bearer',
-    description: 'A key of ours, thk_…; the roles that a path names are the scopes of the key',
+    description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
   });
   app.doc31('/api/openapi.json', DOCUMENT);
   return app;

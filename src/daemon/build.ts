@@ -60,7 +60,7 @@ export async function build(config: Config, database: Database, service: Service
   let wakeWorkers: Wake = () => {};
   const wake: Wake = (...names) => wakeWorkers(...names);
   const stages = makeStages(config, base, service, wake);
-  const { operations, decisions, elsewhere, ledger, observer, reconciler } = stages;
+  const { operations, decisions, reportedOperations, ledger, observer, reconciler } = stages;
   const { webhooks, reports } = stages;
   const gateway = buildGateway(config, base, stages, wake);
   const feed = makeNotifier();
@@ -94,7 +94,7 @@ export async function build(config: Config, database: Database, service: Service
     keys,
     operations,
     decisions,
-    elsewhere,
+    reportedOperations,
     observer,
     upstream,
     webhooks,
@@ -161,7 +161,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     settings: operationsSettings(config, books),
   });
   const decisions = makeDecisions({ db, clock, outbox });
-  const elsewhere = makeReportedOperations({
+  const reportedOperations = makeReportedOperations({
     db,
     clock,
     ids,
@@ -190,7 +190,16 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     settings: reconcilerSettings(config),
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: reportSettings(config) });
-  return { webhooks, operations, decisions, elsewhere, ledger, observer, reconciler, reports };
+  return {
+    webhooks,
+    operations,
+    decisions,
+    reportedOperations,
+    ledger,
+    observer,
+    reconciler,
+    reports,
+  };
 }
 
 function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {

@@ -72,7 +72,7 @@ export async function balancesOf(
 /** Accounts in the order in which they were opened, after that id. */
 export async function listAccounts(
   db: Queryable,
-  page: { after?: bigint; limit: number },
+  page: { after?: bigint | undefined; limit: number },
 ): Promise<Account[]> {
   return db.sql<Account[]>`
     select id, name, kind, asset, balance, version, opened_at
@@ -82,10 +82,10 @@ export async function listAccounts(
 
 /** Which transactions: of one account, of one operation, or all. */
 export interface TransactionFilter {
-  account?: string;
-  operationId?: string;
+  account?: string | undefined;
+  operationId?: string | undefined;
   /** Only those before that number: where the last page ended. */
-  before?: bigint;
+  before?: bigint | undefined;
   limit: number;
 }
 

@@ -168,7 +168,7 @@ describe('An error inside', () => {
     const { status, text, body } = await broken.ask('GET', '/api/status');
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal' });
     expect(text).not.toContain('secret');
-    const line = broken.lines.find((l) => l.includes('an API call failed'));
+    const line = broken.lines.find((l) => l.includes('API request failed'));
     expect(line).toContain('Error');
     expect(line).not.toContain('thk_01');
   });

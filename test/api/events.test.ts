@@ -39,11 +39,11 @@ describe('The feed', () => {
     const bodies = [await tell(HUGE), await tell('1'), await tell('2')];
     const first = await api.ask('GET', '/api/events?limit=2');
     expect(first.text).toContain(`"data":[${bodies[0]},${bodies[1]}]`);
-    const second = await api.ask('GET', `/api/events?cursor=${first.body.cursor}`);
+    const second = await api.ask('GET', `/api/events?cursor=${first.body.next_cursor}`);
     expect(second.text).toContain(`"data":[${bodies[2]}]`);
-    const third = await api.ask('GET', `/api/events?cursor=${second.body.cursor}`);
+    const third = await api.ask('GET', `/api/events?cursor=${second.body.next_cursor}`);
     expect(third.body.data).toEqual([]);
-    expect(third.body.cursor).toBe(second.body.cursor);
+    expect(third.body.next_cursor).toBe(second.body.next_cursor);
   });
 
   test('filters by type and by group, and passes over the others', async () => {
@@ -52,12 +52,12 @@ describe('The feed', () => {
     expect(none.body.data).toEqual([]);
     const all = await api.ask('GET', '/api/events?types=wallet.*');
     expect(all.body.data.length).toBeGreaterThan(0);
-    expect(all.body.cursor).toBe(none.body.cursor);
+    expect(all.body.next_cursor).toBe(none.body.next_cursor);
   });
 
   test('answers the moment something comes while it waits', async () => {
     const { body } = await api.ask('GET', '/api/events?limit=500');
-    const pull = api.ask('GET', `/api/events?wait=30&cursor=${body.cursor}`);
+    const pull = api.ask('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
     const told = await tell('4');
     expect((await pull).text).toContain(`"data":[${told}]`);
   });
@@ -65,7 +65,7 @@ describe('The feed', () => {
   test('keeps nobody waiting when the daemon stops', async () => {
     const stopped = await openApi(database.db);
     const { body } = await stopped.ask('GET', '/api/events?limit=500');
-    const pull = stopped.ask('GET', `/api/events?wait=30&cursor=${body.cursor}`);
+    const pull = stopped.ask('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
     stopped.stopping.abort();
     expect((await pull).body.data).toEqual([]);
   });

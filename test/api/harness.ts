@@ -92,7 +92,7 @@ async function openStages(db: Db) {
   const books: EffectSettings = { feeMode: 'on_top', operators: new Map() };
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
   const decisions = makeDecisions({ db, clock, outbox });
-  const elsewhere = makeReportedOperations({
+  const reportedOperations = makeReportedOperations({
     ...{ db, clock, ids, outbox },
     absorbed: (tx, operations, before) => listAbsorbed(tx, operations, books, before),
     observe: addWallets,
@@ -104,7 +104,7 @@ async function openStages(db: Db) {
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
   const keys = makeKeys({ db, clock, random, ids });
   const told = { db, clock, ids, log, lines, metrics, keys };
-  const recorded = { operations, decisions, elsewhere };
+  const recorded = { operations, decisions, reportedOperations };
   return {
     ...told,
     ...recorded,
@@ -122,12 +122,12 @@ async function openStages(db: Db) {
 export async function openApi(db: Db, change: (deps: ApiDeps) => ApiDeps = (deps) => deps) {
   const stages = await openStages(db);
   const { clock, log, metrics, keys, observer, upstream, webhooks, reports } = stages;
-  const { operations, decisions, elsewhere } = stages;
+  const { operations, decisions, reportedOperations } = stages;
   const stopping = new AbortController();
   const notifier = makeNotifier();
   const deps = change({
     ...{ db, clock, log, metrics, keys, observer, upstream, webhooks, reports },
-    ...{ operations, decisions, elsewhere, wake: () => {} },
+    ...{ operations, decisions, reportedOperations, wake: () => {} },
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.wait,

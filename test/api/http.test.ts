@@ -11,10 +11,20 @@ let database: TestDatabase;
 let api: TestApi;
 let server: Server;
 let url: string;
+/** Long polls of the feed that wait now. */
+const polls = { waiting: 0, started: () => {} };
 
 beforeAll(async () => {
   database = await createDatabase();
-  api = await openApi(database.db);
+  api = await openApi(database.db, (deps) => ({
+    ...deps,
+    async nextEvent(signal, ms) {
+      polls.waiting += 1;
+      polls.started();
+      await deps.nextEvent(signal, ms);
+      polls.waiting -= 1;
+    },
+  }));
   api.api.route('/', makeConsole());
   const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
   server = createServer((request, response) => void listener(request, response));
@@ -69,27 +79,20 @@ test('A body beyond the limit is refused, with its length told and without', asy
   expect(answer.body.code).toBe('body_too_large');
 });
 
-test('A puller that goes away leaves nothing waiting', async () => {
-  const gone = new AbortController();
+test('A long poll ends when its client disconnects', async () => {
+  const client = new AbortController();
   const key = await api.keyFor('read');
-  let waiting = 0;
-  const { nextEvent } = api.deps;
-  const heard = new Promise<void>((resolve) => {
-    api.deps.nextEvent = async (signal, ms) => {
-      waiting += 1;
-      resolve();
-      await nextEvent(signal, ms);
-      waiting -= 1;
-    };
+  const started = new Promise<void>((resolve) => {
+    polls.started = resolve;
   });
-  const pull = fetch(`${url}/api/events?wait=30`, {
+  const poll = fetch(`${url}/api/events?wait=30`, {
     headers: { authorization: `Bearer ${key}` },
-    signal: gone.signal,
+    signal: client.signal,
   });
-  await heard;
-  gone.abort();
-  await expect(pull).rejects.toThrow();
-  await expect.poll(() => waiting).toBe(0);
+  await started;
+  client.abort();
+  await expect(poll).rejects.toThrow();
+  await expect.poll(() => polls.waiting).toBe(0);
 });
 
 test('The pages stand beside the API', async () => {

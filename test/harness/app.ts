@@ -108,7 +108,7 @@ function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
   async function page(
     cursor: string,
     waitS: number,
-  ): Promise<{ data: FeedEvent[]; cursor: string }> {
+  ): Promise<{ data: FeedEvent[]; next_cursor: string }> {
     const answer = await call('GET', `/api/events?cursor=${cursor}&wait=${waitS}&limit=${PAGE}`);
     if (answer.status !== 200) throw new Error(`the feed answered ${answer.status} ${answer.text}`);
     return answer.json;
@@ -119,7 +119,7 @@ function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
       const seen: FeedEvent[] = [];
       for (let cursor = ''; performance.now() - started < deadlineMs; ) {
         const next = await page(cursor, 2);
-        cursor = next.cursor;
+        cursor = next.next_cursor;
         seen.push(...next.data);
         const found = next.data.find(fits);
         if (found) return found;
@@ -132,7 +132,7 @@ function feedOf(call: App['call']): Pick<App, 'until' | 'events'> {
       for (let cursor = ''; ; ) {
         const next = await page(cursor, 0);
         all.push(...next.data);
-        cursor = next.cursor;
+        cursor = next.next_cursor;
         if (next.data.length < PAGE) return all;
       }
     },

@@ -1,41 +1,43 @@
-/**
- * Reads a request body, bounded, before anybody parses it. The framework's own limit makes a
- * second request of the first, which the server's light requests do not allow; here the text is
- * read once and left where the framework looks for it.
- */
-import type { MiddlewareHandler } from 'hono';
+/** Reads request bodies with a bound, before they are parsed. */
+import type { HonoRequest } from 'hono';
 import { Failure } from '../../kernel/errors.ts';
 
-/** @param max bytes; more is refused as `body_too_large`, at once when the length is told */
-export function boundedBody(max: number): MiddlewareHandler {
-  const tooLarge = () => new Failure('body_too_large', `at most ${max} bytes`);
-  return async function body(c, next) {
-    const { body: stream, headers } = c.req.raw;
-    if (Number(headers.get('content-length') ?? 0) > max) throw tooLarge();
-    if (stream) {
-      const bytes = await read(stream, max);
-      if (!bytes) throw tooLarge();
-      const text = Promise.resolve(new TextDecoder().decode(bytes));
-      Object.assign(c.req.bodyCache, { text });
-    }
-    await next();
-  };
+/**
+ * The JSON document in the body.
+ * @param max bytes
+ * @throws Failure `unsupported_media_type`, `body_too_large`, `malformed_json`
+ */
+export async function readJson(request: HonoRequest, max: number): Promise<unknown> {
+  if (!/^application\/([a-z-.]+\+)?json\b/i.test(request.header('content-type') ?? ''))
+    throw new Failure('unsupported_media_type', 'send application/json');
+  const text = await readText(request, max);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Failure('malformed_json');
+  }
 }
 
-/** All bytes, or undefined when there are more than that. @throws Failure when it breaks off */
-async function read(stream: ReadableStream<Uint8Array>, max: number) {
-  const reader = stream.getReader();
+/**
+ * The body as text. A content-length above `max` bytes is refused before anything is read.
+ * @throws Failure `body_too_large`, or `malformed_json` when the body ends early
+ */
+export async function readText({ raw }: HonoRequest, max: number): Promise<string> {
+  const tooLarge = () => new Failure('body_too_large', `at most ${max} bytes`);
+  if (Number(raw.headers.get('content-length') ?? 0) > max) throw tooLarge();
+  if (!raw.body) return '';
+  const reader = raw.body.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
   for (;;) {
     const { done, value } = await reader.read().catch(() => {
-      throw new Failure('malformed_json', 'the body broke off');
+      throw new Failure('malformed_json', 'the body ended early');
     });
-    if (done) return Buffer.concat(chunks);
+    if (done) return new TextDecoder().decode(Buffer.concat(chunks));
     size += value.length;
     if (size > max) {
       reader.cancel().catch(() => {});
-      return undefined;
+      throw tooLarge();
     }
     chunks.push(value);
   }

@@ -1,16 +1,13 @@
-/**
- * A request body as lines of text, read as it comes: never more than one line and one chunk are
- * held. A line that is too long is told as such and skipped to its end.
- */
+/** Splits a request body into lines while it arrives; holds at most one line and one chunk. */
 import { Failure } from '../../kernel/errors.ts';
 
-/** A line with its number from 1, or the fact that it was longer than allowed. */
+/** A line with its number from 1; a line above the bound is skipped to its end. */
 export type TextLine = { line: number; text: string } | { line: number; tooLong: true };
 
 /**
- * The lines of a stream of bytes, without their ends; blank ones are left out.
+ * The lines of a stream without line ends and blank lines.
  * @param max bytes of one line
- * @throws Failure `malformed_json` when the body breaks off
+ * @throws Failure `malformed_json` when the body ends early
  */
 export async function* linesOf(
   stream: ReadableStream<Uint8Array>,
@@ -30,13 +27,12 @@ export async function* linesOf(
     parts = [];
     size = 0;
   };
-  for await (const chunk of whole(stream)) {
+  for await (const chunk of chunksOf(stream)) {
     let start = 0;
     for (;;) {
       const end = chunk.indexOf(0x0a, start);
       const piece = chunk.subarray(start, end === -1 ? chunk.length : end);
       size += piece.length;
-      // What is too long already is not kept.
       if (size <= max) parts.push(piece);
       else parts = [];
       if (end === -1) break;
@@ -47,10 +43,10 @@ export async function* linesOf(
   if (size > 0) yield* take();
 }
 
-async function* whole(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* stream;
   } catch {
-    throw new Failure('malformed_json', 'the body broke off');
+    throw new Failure('malformed_json', 'the body ended early');
   }
 }

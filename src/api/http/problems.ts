@@ -1,16 +1,15 @@
 /**
- * How the API refuses: RFC 9457 problem documents with a stable code. What is not a refusal of
- * ours is logged and answers 500 with nothing inside; a database that is away answers 503.
+ * Errors as RFC 9457 problem documents with a stable code. Unexpected errors are logged and
+ * answered as a bare 500, an unreachable database as 503.
  */
-import { type Hook, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { isAway, toDatabaseError } from '../../db/sqlstate.ts';
 import { ERRORS, type ErrorCode, Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Api, ApiEnv } from '../deps.ts';
+import type { Api } from '../deps.ts';
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
@@ -19,129 +18,131 @@ export const problem = z
     type: z.string(),
     title: z.string(),
     status: z.int(),
-    code: z.enum(CODES).openapi({ description: 'Stable; programs decide by it' }),
+    code: z.enum(CODES).openapi({ description: 'Stable identifier of the error' }),
     detail: z.string().optional(),
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
-      .openapi({ description: 'What is wrong with the request, by place' }),
+      .openapi({ description: 'The invalid fields of the request' }),
   })
   .openapi('Problem');
 
-/** A problem document as the answer of a path. */
-export function refusal(description: string) {
+/** A problem document as the response of a route. */
+export function problemResponse(description: string) {
   return { description, content: { 'application/problem+json': { schema: problem } } };
 }
 
-/** What every path may refuse with. */
-export const refusals = {
-  400: refusal('The request does not have the documented form'),
-  401: refusal('No valid key'),
-  403: refusal('The key lacks the scope'),
-  404: refusal('There is nothing here'),
-  500: refusal('Something went wrong inside'),
-  503: refusal('Not now; Retry-After says when'),
+const PROBLEMS = {
+  400: 'The request does not have the documented form',
+  401: 'No valid key',
+  403: 'The key lacks the required scope',
+  404: 'Not found',
+  500: 'Internal error',
+  503: 'Temporarily unavailable; see Retry-After',
+};
+const WRITE_PROBLEMS = {
+  409: 'The current state does not allow this',
+  422: 'The request has the documented form, but is refused',
+};
+const BODY_PROBLEMS = {
+  413: 'The body is too large',
+  415: 'The content type of the body is not supported',
 };
 
-/** What a path with a body may refuse with beside that. */
-export const bodyRefusals = {
-  ...refusals,
-  409: refusal('The state does not allow this'),
-  413: refusal('The body is too large'),
-  415: refusal('The body is not JSON by its content type'),
-  422: refusal('Understood, and refused'),
-};
-
-/** A document as the answer of a path. */
-export function json<S extends z.ZodType>(description: string, schema: S) {
-  return { description, content: { 'application/json': { schema } } };
+/** The problems that a route may answer; `more` are those of this route alone. */
+export function problemsOf(method: string, hasBody: boolean, more: Record<number, string> = {}) {
+  const all = [
+    PROBLEMS,
+    method === 'get' ? {} : WRITE_PROBLEMS,
+    hasBody ? BODY_PROBLEMS : {},
+    more,
+  ];
+  return Object.fromEntries(
+    all.flatMap((some) =>
+      Object.entries(some).map(([status, text]) => [status, problemResponse(text)]),
+    ),
+  );
 }
 
-/** A JSON document that must come as the body. */
-export function jsonBody<S extends z.ZodType>(schema: S) {
-  return { required: true, content: { 'application/json': { schema } } } as const;
-}
+type FieldError = { path: string; message: string };
 
-/** Turns what the schemas found into a refusal; a path that cannot name anything is not found. */
-export const refuseInvalid: Hook<unknown, ApiEnv, string, void> = (result) => {
-  if (result.success) return;
-  if (result.target === 'param') throw new Failure('not_found');
-  const errors = errorsOf(result.error);
+export function invalidRequest(errors: readonly FieldError[]): Failure {
   const detail = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ');
-  throw new Failure('invalid_request', detail.slice(0, 500), { errors: errors.slice(0, 50) });
-};
+  return new Failure('invalid_request', detail.slice(0, 500), { errors: errors.slice(0, 50) });
+}
+
+/** The errors of a request, without the name of its part (`query` or `body`). */
+export function requestErrors(error: z.core.$ZodError): FieldError[] {
+  return errorsOf(error).map(({ path, message }) => ({
+    path: path.replace(/^(query|body)\.?/, ''),
+    message,
+  }));
+}
 
 type Issue = z.core.$ZodIssue;
 
-/** What is wrong with a document, by place. */
-export function errorsOf(error: z.core.$ZodError): { path: string; message: string }[] {
-  return error.issues.flatMap((issue) => placesOf(issue, []));
+export function errorsOf(error: z.core.$ZodError): FieldError[] {
+  return error.issues.flatMap((issue) => flatten(issue, []));
 }
 
-/** Where an issue lies and what it says. Of a choice only the form counts that the value has. */
-function placesOf(issue: Issue, above: PropertyKey[]): { path: string; message: string }[] {
-  const path = [...above, ...issue.path];
+/** Of a union, only the errors of the variant that the value has the form of. */
+function flatten(issue: Issue, parent: PropertyKey[]): FieldError[] {
+  const path = [...parent, ...issue.path];
   const at = (places: PropertyKey[], message: string) => ({
     path: places.map(String).join('.'),
     message,
   });
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => at([...path, key], 'is not known here'));
+    return issue.keys.map((key) => at([...path, key], 'is not a known field'));
   if (issue.code === 'invalid_union') {
     const isInside = (i: Issue) => i.path.length > 0 || i.code === 'unrecognized_keys';
     const form = issue.errors.find((issues) => issues.length > 0 && issues.every(isInside));
-    if (form) return form.flatMap((inner) => placesOf(inner, path));
+    if (form) return form.flatMap((inner) => flatten(inner, path));
   }
   return [at(path, issue.message)];
 }
 
-/** Answers every refusal, path and method that the app does not serve. */
+/** Answers errors, unknown paths (404) and unknown methods (405). */
 export function answerProblems(app: Api, log: Log): void {
-  app.onError((error, c) => {
-    return problemResponse(c, failureOf(error, log));
-  });
+  app.onError((error, c) => answer(c, failureOf(error, log)));
   let allowed: ((path: string) => string[]) | undefined;
   app.notFound((c) => {
     allowed ??= methodsByPath(app);
     const methods = allowed(c.req.path);
-    if (methods.length === 0) return problemResponse(c, new Failure('not_found'));
+    if (methods.length === 0) return answer(c, new Failure('not_found'));
     c.header('allow', methods.join(', '));
-    return problemResponse(c, new Failure('method_not_allowed'));
+    return answer(c, new Failure('method_not_allowed'));
   });
 }
 
-/** The refusal that an error amounts to; what is a bug of ours is logged. */
+/** The failure to answer for an error; unexpected errors are logged. */
 export function failureOf(error: unknown, log: Log): Failure {
   const failure = asFailure(error);
-  if (failure.code === 'internal') log.error({ err: toDatabaseError(error) }, 'an API call failed');
+  if (failure.code === 'internal') log.error({ err: toDatabaseError(error) }, 'API request failed');
   return failure;
 }
 
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  // The only two that the framework throws on its own.
-  if (error instanceof HTTPException && error.status === 400) return new Failure('malformed_json');
-  if (error instanceof HTTPException && error.status === 415)
-    return new Failure('unsupported_media_type', 'send application/json');
   return new Failure(isAway(toDatabaseError(error)) ? 'database_unavailable' : 'internal');
 }
 
 const RETRY_AFTER_S = '2';
 
-function problemResponse(c: Context, failure: Failure): Response {
+function answer(c: Context, failure: Failure): Response {
   const { status, code } = failure;
   if (status === 401) c.header('www-authenticate', 'Bearer realm="tallyhook"');
   if (code === 'forbidden')
     c.header('www-authenticate', 'Bearer realm="tallyhook", error="insufficient_scope"');
   if (status === 429 || status === 503) c.header('retry-after', RETRY_AFTER_S);
-  // What is left of the body is not read, so the connection is of no more use.
+  // The rest of the body is not read, so the connection cannot be used again.
   if (status === 413) c.header('connection', 'close');
   c.header('cache-control', 'no-store');
   c.header('content-type', 'application/problem+json');
   return c.body(jsonText(problemOf(failure)), status as ContentfulStatusCode);
 }
 
-/** Which methods the app serves under a path, by its own routes. */
+/** The methods that the app serves under a path. */
 function methodsByPath(app: Api): (path: string) => string[] {
   const routes = app.routes.filter(({ method }) => method !== 'ALL');
   const patterns = routes.map(({ path, method }) => ({ method, pattern: patternOf(path) }));

@@ -30,13 +30,13 @@ export interface Attempt {
 }
 
 export interface DeliveryFilter {
-  endpointId?: string;
-  eventId?: string;
-  eventType?: string;
-  state?: string;
+  endpointId?: string | undefined;
+  eventId?: string | undefined;
+  eventType?: string | undefined;
+  state?: string | undefined;
   /** Event recorded at or after `since`, before `until`. */
-  since?: Instant;
-  until?: Instant;
+  since?: Instant | undefined;
+  until?: Instant | undefined;
 }
 
 function columns({ sql }: Queryable, now: Instant) {

@@ -1,94 +1,88 @@
-/**
- * Whether this daemon lives and may be sent to, and its measurements. Open without a key, so
- * nothing here says more than that; the database is asked with a deadline.
- */
-import { createRoute, z } from '@hono/zod-openapi';
+/** Liveness, readiness, metrics and public webhook keys: open without an API key. */
+import { z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../../../db/guards.ts';
 import { isMigrated } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { reply } from '../../http/auth.ts';
-import { json, refusals } from '../../http/problems.ts';
+import { jsonText } from '../../../kernel/json.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { problemResponse } from '../../http/problems.ts';
+import { json, type Router, reply } from '../../http/router.ts';
 
-const state = z.object({ status: z.literal('ok') }).openapi('Health');
+const health = z.object({ status: z.literal('ok') }).openapi('Health');
+const webhookKeys = z.object({
+  keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })),
+});
 const CHECK_DEADLINE_MS = 3_000;
 
-const healthRoute = createRoute({
-  method: 'get',
-  path: '/healthz',
-  tags: ['operating'],
-  summary: 'The process answers',
-  responses: { 200: json('It does', state) },
-});
+const unavailable = problemResponse('Temporarily unavailable; see Retry-After');
+const base = { method: 'get' as const, tag: 'operating', request: z.object({}) };
 
-const readyRoute = createRoute({
-  method: 'get',
-  path: '/readyz',
-  tags: ['operating'],
-  summary: 'The database answers, has every migration, and its guards stand',
-  responses: { 200: json('Ready', state), 503: refusals[503] },
-});
-
-const metricsRoute = createRoute({
-  method: 'get',
-  path: '/metrics',
-  tags: ['operating'],
-  summary: 'Measurements for Prometheus',
-  responses: {
-    200: {
-      description: 'The text format of Prometheus',
-      content: { 'text/plain': { schema: z.string() } },
+export function addHealth(
+  router: Router,
+  deps: Pick<ApiDeps, 'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks'>,
+): void {
+  const { db, migrations, metrics, operations, webhooks } = deps;
+  router.raw({
+    ...base,
+    path: '/healthz',
+    summary: 'Check that the process is running',
+    responses: { 200: json('The process is running', health) },
+    handle: (_, c) => reply(c, jsonText({ status: 'ok' })),
+  });
+  router.raw({
+    ...base,
+    path: '/readyz',
+    summary: 'Check the database, its migrations and its guards',
+    responses: { 200: json('The daemon is ready', health), 503: unavailable },
+    async handle(_, c) {
+      await checkReady(db, migrations);
+      return reply(c, jsonText({ status: 'ok' }));
     },
-  },
-});
-
-const keysRoute = createRoute({
-  method: 'get',
-  path: '/.well-known/webhook-keys',
-  tags: ['operating'],
-  summary: 'The public keys that verify v1a signatures, one for each endpoint that has one',
-  responses: {
-    200: json(
-      'The keys',
-      z.object({ keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })) }),
-    ),
-    503: refusals[503],
-  },
-});
-
-export function addHealth(app: Api, deps: ApiDeps): void {
-  app.openapi(healthRoute, (c) => reply(c, { status: 'ok' as const }, 200));
-  app.openapi(readyRoute, async (c) => {
-    await insistOnReady(deps);
-    return reply(c, { status: 'ok' as const }, 200);
   });
-  app.openapi(keysRoute, async (c) => {
-    const found = await deps.webhooks.publicKeys();
-    const keys = found.map(({ endpointId, publicKey }) => ({
-      endpoint_id: endpointId,
-      public_key: publicKey,
-    }));
-    return reply(c, { keys }, 200);
+  router.raw({
+    ...base,
+    path: '/.well-known/webhook-keys',
+    summary: 'List the public keys that verify v1a signatures',
+    responses: {
+      200: json('One key per endpoint that signs with v1a', webhookKeys),
+      503: unavailable,
+    },
+    async handle(_, c) {
+      const found = await webhooks.publicKeys();
+      const keys = found.map((key) => ({ endpoint_id: key.endpointId, public_key: key.publicKey }));
+      return reply(c, jsonText({ keys }));
+    },
   });
-  app.openapi(metricsRoute, async (c) => {
-    const { operations, metrics } = deps;
-    // Unknown while the database is away: then the last value stands.
-    await withinDeadline(
-      operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze === undefined ? 0 : 1)),
-    );
-    const headers = { 'content-type': deps.metrics.contentType, 'cache-control': 'no-store' };
-    return c.text(await deps.metrics.text(), 200, headers);
+  router.raw({
+    ...base,
+    path: '/metrics',
+    summary: 'Read the metrics of this daemon',
+    responses: {
+      200: {
+        description: 'The text format of Prometheus',
+        content: { 'text/plain': { schema: z.string() } },
+      },
+    },
+    async handle(_, c) {
+      // The gauge keeps its last value while the database does not respond.
+      await withinDeadline(
+        operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze ? 1 : 0)),
+      );
+      const headers = { 'content-type': metrics.contentType, 'cache-control': 'no-store' };
+      return c.text(await metrics.text(), 200, headers);
+    },
   });
 }
 
-/** @throws Failure `not_ready` naming the check that failed */
-async function insistOnReady({ db, migrations }: ApiDeps): Promise<void> {
+/** @throws Failure `not_ready` with the check that failed */
+async function checkReady(db: ApiDeps['db'], migrations: ApiDeps['migrations']): Promise<void> {
   const migrated = await withinDeadline(isMigrated(db.sql, migrations));
-  if (migrated === undefined) throw notReady('database', 'the database does not answer');
-  if (!migrated) throw notReady('migrations', 'the database lacks migrations of this program');
+  if (migrated === undefined) throw notReady('database', 'the database does not respond');
+  if (!migrated)
+    throw notReady('migrations', 'migrations are missing; run `npx tallyhook migrate`');
   const missing = await withinDeadline(findMissingGuards(db));
-  if (missing === undefined) throw notReady('database', 'the database does not answer');
+  if (missing === undefined) throw notReady('database', 'the database does not respond');
   if (missing.length > 0) throw notReady('guards', `missing or disabled: ${missing.join(', ')}`);
 }
 
@@ -96,7 +90,7 @@ function notReady(check: string, detail: string): Failure {
   return new Failure('not_ready', detail, { check });
 }
 
-/** The result of a check; undefined when it failed or took too long. */
+/** The result of a check; undefined when it failed or timed out. */
 function withinDeadline<T>(check: PromiseLike<T>): Promise<T | undefined> {
   return withDeadline(check, CHECK_DEADLINE_MS, () => undefined).catch(() => undefined);
 }

@@ -1,20 +1,10 @@
-/** `/api/keys`: who may call. A key is shown once, where it is made. */
-import { createRoute, z } from '@hono/zod-openapi';
-import { isId } from '../../../kernel/ids.ts';
+/** `/api/keys`: API keys. The secret of a key is part of one response only. */
+import { z } from '@hono/zod-openapi';
 import { type KeyLimits, type Keys, keyLimitsSchema, SCOPES } from '../../../keys/keys.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
-import {
-  idIn,
-  instantOut,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  textIn,
-  timeText,
-} from '../../http/fields.ts';
-import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
+import { idPosition, paging } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
 type Key = Awaited<ReturnType<Keys['list']>>[number];
 
@@ -24,85 +14,77 @@ const key = z
     name: z.string(),
     owner: z.string(),
     scopes: z.array(z.enum(SCOPES)),
-    limits: keyLimitsSchema.nullable().openapi({
-      description: 'What it may write at most; null: anything that its scope allows',
-    }),
-    created_at: instantOut,
-    revoked_at: instantOut.nullable(),
+    limits: keyLimitsSchema.nullable().openapi({ description: 'Limits of its writes, if any' }),
+    created_at: instant,
+    revoked_at: instant.nullable(),
   })
   .openapi('Key');
 
-const made = key.extend({ key: z.string().openapi({ description: 'thk_…, shown once' }) });
+const created = key.extend({
+  key: z.string().openapi({ description: 'thk_…; only in this response' }),
+});
 
-const wish = z.strictObject({
-  name: textIn(200),
-  owner: textIn(200).openapi({
-    description: 'The person or team: idempotency keys and approvals belong to owners',
+const keyInput = z.strictObject({
+  name: textInput(200),
+  owner: textInput(200).openapi({
+    description: 'The person or team that idempotency keys and approvals belong to',
   }),
   scopes: z
     .array(z.enum(SCOPES))
     .min(1)
-    .refine((scopes) => new Set(scopes).size === scopes.length, 'names a scope twice'),
+    .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope'),
   limits: keyLimitsSchema.optional(),
 });
 
-const base = { tags: ['keys'], ...deps('admin') };
+const base = { tag: 'keys', scope: 'admin' as const };
 
-const listRoute = createRoute({
-  ...base,
-  method: 'get',
-  path: '/api/keys',
-  summary: 'Keys, the oldest first',
-  request: { query: z.strictObject(paging) },
-  responses: { 200: json('A page of keys', pageOf(key)), ...refusals },
-});
-const makeRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: '/api/keys',
-  summary: 'Makes a key',
-  request: { body: jsonBody(wish) },
-  responses: { 201: json('The key, shown this once', made), ...bodyRefusals },
-});
-const revokeRoute = createRoute({
-  ...base,
-  method: 'delete',
-  path: '/api/keys/{id}',
-  summary: 'Revokes a key; every daemon stops believing it within a second',
-  request: { params: z.object({ id: idIn('key') }) },
-  responses: { 204: { description: 'It is revoked' }, ...refusals },
-});
-
-export function addKeys(app: Api, deps: ApiDeps): void {
-  const { keys } = deps;
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const after = placeIn(cursor, (place) => isId('key', place)) ?? '';
-    const rows = (await keys.list()).filter(({ id }) => id > after).slice(0, limit + 1);
-    return reply(
-      c,
-      page(rows, limit, shown, ({ id }) => id),
-      200,
-    );
+export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
+  router.list({
+    ...base,
+    path: '/api/keys',
+    summary: 'List API keys, oldest first',
+    request: z.object({ query: z.strictObject(paging) }),
+    item: key,
+    parsePosition: idPosition('key'),
+    list: async (_, { after = '', limit }) =>
+      (await keys.list()).filter(({ id }) => id > after).slice(0, limit),
+    output: keyOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, makeRoute), async (c) => {
-    const { key, secret } = await keys.create(c.req.valid('json'));
-    return reply(c, { ...shown(key), key: secret }, 201);
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/keys',
+    summary: 'Create an API key',
+    request: z.object({ body: keyInput }),
+    status: 201,
+    response: 'The key with its secret',
+    schema: created,
+    async handle({ body }) {
+      const { key, secret } = await keys.create(body);
+      return { ...keyOutput(key), key: secret };
+    },
   });
-  app.openapi(guarded(deps, revokeRoute), async (c) => {
-    await keys.revoke(c.req.valid('param').id);
-    return c.body(null, 204);
+  router.add({
+    ...base,
+    method: 'delete',
+    path: '/api/keys/{id}',
+    summary: 'Revoke an API key',
+    description: 'Every daemon refuses the key within one second.',
+    request: z.object({ params: z.object({ id: idInput('key') }) }),
+    response: 'The key is revoked',
+    handle: ({ params }) => keys.revoke(params.id),
   });
 }
 
-function shown(row: Key) {
+function keyOutput(row: Key) {
   return {
     id: row.id,
     name: row.name,
     owner: row.owner,
     scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),
     limits: row.limits as KeyLimits | null,
-    created_at: timeText(row.createdAt),
-    revoked_at: timeText(row.revokedAt),
+    created_at: instantText(row.createdAt),
+    revoked_at: instantText(row.revokedAt),
   };
 }

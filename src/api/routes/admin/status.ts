@@ -1,5 +1,5 @@
-/** `/api/status`: whether the service answers, what the budget allows, what waits in each stage. */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/status`: state of the service, request budget, backlog of each stage, open work. */
+import { z } from '@hono/zod-openapi';
 import type { Instant } from '../../../kernel/clock.ts';
 import { countUnposted } from '../../../ledger/ledger.ts';
 import { countBacklog, findService } from '../../../observer/observer.ts';
@@ -7,22 +7,21 @@ import { countOpen } from '../../../operations/operations.ts';
 import { countUnnumbered } from '../../../outbox/outbox.ts';
 import { countOpenDrifts } from '../../../reconciler/reconciler.ts';
 import { countPending } from '../../../webhooks/webhooks.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
-import { instantOut, timeText } from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
-import { freeze, shownFreeze } from './freeze.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { instant, instantText } from '../../http/fields.ts';
+import type { Router } from '../../http/router.ts';
+import { freeze, freezeOutput } from './freeze.ts';
 
-/** Rows that wait are counted up to here. */
+/** A larger backlog is not counted further. */
 const COUNT_MAX = 10_000;
 const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
 
 const status = z
   .object({
-    now: instantOut.openapi({ description: 'The clock of the database, which all daemons follow' }),
+    now: instant.openapi({ description: 'The time of the database, which all daemons use' }),
     service: z.object({
       state: z.enum(['active', 'announced', 'maintenance', 'unreachable', 'not_probed']),
-      since: instantOut.nullable(),
+      since: instant.nullable(),
       announced: z
         .object({
           start: z.string().nullable(),
@@ -30,94 +29,99 @@ const status = z
           message: z.string().nullable(),
         })
         .nullable()
-        .openapi({ description: "The service's own texts" }),
+        .openapi({ description: 'As the service announced it' }),
     }),
-    freeze: freeze.nullable().openapi({ description: 'The freeze that stands: no write is taken' }),
+    freeze: freeze
+      .nullable()
+      .openapi({ description: 'The freeze in effect; no write is accepted' }),
     budget: z.object({
-      rate_per_s: z.number().openapi({ description: 'Looks that this daemon may make' }),
-      learned_per_s: z.number().openapi({ description: 'Of all daemons together' }),
-      waiting: z.int(),
-      next_at: instantOut,
+      rate_per_s: z.number().openapi({ description: 'Polls that this daemon may send' }),
+      learned_per_s: z.number().openapi({ description: 'Budget of all daemons together' }),
+      waiting: z.int().openapi({ description: 'Polls that wait for the budget' }),
+      next_at: instant,
       blocked_until: z
         .object({
-          polls: instantOut.nullable(),
-          app_read: instantOut.nullable(),
-          app_write: instantOut.nullable(),
+          polls: instant.nullable(),
+          app_read: instant.nullable(),
+          app_write: instant.nullable(),
         })
-        .openapi({ description: 'Until when the service asked a class of traffic to be silent' }),
-    }),
-    stages: z
-      .array(
-        z.object({
-          stage: z.enum(STAGES),
-          waiting: z.int().openapi({ description: `Counted up to ${COUNT_MAX} or twice that` }),
-          lag_ms: z.int().openapi({ description: 'How long the oldest of them has waited' }),
+        .openapi({
+          description: 'Deadlines that the service set with Retry-After, per class of request',
         }),
-      )
-      .openapi({ description: 'What waits in each stage' }),
+    }),
+    stages: z.array(
+      z.object({
+        stage: z.enum(STAGES),
+        waiting: z
+          .int()
+          .openapi({ description: `Rows that wait; counted up to ${COUNT_MAX} per kind` }),
+        lag_ms: z.int().openapi({ description: 'Age of the oldest row that waits' }),
+      }),
+    ),
     open: z.object({
       operations: z.record(z.string(), z.int()).openapi({ description: 'By state' }),
       drifts: z.int(),
       drifts_unassigned: z.int(),
     }),
-    targets: z.int().openapi({ description: 'Wallets, tokens and contracts under observation' }),
+    targets: z.int().openapi({ description: 'Wallets, tokens and contracts that are polled' }),
     observation_age_max_ms: z.int(),
   })
   .openapi('Status');
 
-const statusRoute = createRoute({
-  method: 'get',
-  path: '/api/status',
-  tags: ['operating'],
-  summary: 'The state of the service, the budget, and what waits or is open',
-  ...deps('read'),
-  responses: { 200: json('As things stand', status), ...refusals },
-});
-
-export function addStatus(app: Api, deps: ApiDeps): void {
-  app.openapi(guarded(deps, statusRoute), async (c) => {
-    const now = deps.clock.now();
-    const frozen = await deps.operations.currentFreeze();
-    return reply(
-      c,
-      {
-        now: timeText(now),
-        service: await shownService(deps),
-        freeze: frozen ? shownFreeze(frozen) : null,
-        budget: shownBudget(deps),
-        ...(await readCounts(deps, now)),
-        observation_age_max_ms: Math.round(await deps.observer.observationAgeMaxMs()),
-      },
-      200,
-    );
+export function addStatus(
+  router: Router,
+  deps: Pick<ApiDeps, 'db' | 'clock' | 'operations' | 'observer' | 'upstream'>,
+): void {
+  const { db, clock, operations, observer, upstream } = deps;
+  router.add({
+    method: 'get',
+    path: '/api/status',
+    tag: 'operating',
+    summary: 'Read the state of the service, the request budget and the backlog',
+    scope: 'read',
+    request: z.object({}),
+    response: 'The current status',
+    schema: status,
+    async handle() {
+      const now = clock.now();
+      const frozen = await operations.currentFreeze();
+      return {
+        now: instantText(now),
+        service: await serviceOutput(db),
+        freeze: frozen ? freezeOutput(frozen) : null,
+        budget: budgetOutput(upstream),
+        ...(await readCounts(db, now)),
+        observation_age_max_ms: Math.round(await observer.observationAgeMaxMs()),
+      };
+    },
   });
 }
 
-async function shownService({ db }: ApiDeps) {
+async function serviceOutput(db: ApiDeps['db']) {
   const found = await findService(db);
   return {
     state: found?.state ?? ('not_probed' as const),
-    since: timeText(found?.since ?? null),
+    since: instantText(found?.since ?? null),
     announced: found?.announced ?? null,
   };
 }
 
-function shownBudget({ upstream }: ApiDeps) {
+function budgetOutput(upstream: ApiDeps['upstream']) {
   const { budget } = upstream;
   return {
     rate_per_s: budget.ratePerS(),
     learned_per_s: budget.learnedPerS(),
     waiting: budget.waiting(),
-    next_at: timeText(Math.round(budget.nextAt())),
+    next_at: instantText(Math.round(budget.nextAt())),
     blocked_until: {
-      polls: timeText(upstream.blockedUntil('polls') ?? null),
-      app_read: timeText(upstream.blockedUntil('app-read') ?? null),
-      app_write: timeText(upstream.blockedUntil('app-write') ?? null),
+      polls: instantText(upstream.blockedUntil('polls') ?? null),
+      app_read: instantText(upstream.blockedUntil('app-read') ?? null),
+      app_write: instantText(upstream.blockedUntil('app-write') ?? null),
     },
   };
 }
 
-async function readCounts({ db }: ApiDeps, now: Instant) {
+async function readCounts(db: ApiDeps['db'], now: Instant) {
   const [operations, drifts, unposted, observed, unnumbered, pending] = await Promise.all([
     countOpen(db),
     countOpenDrifts(db),

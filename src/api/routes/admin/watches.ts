@@ -1,34 +1,29 @@
-/** `/api/watches`: what is kept under observation because somebody asked for it. */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/watches`: wallets, contracts and tokens that are polled on request. */
+import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
-import { isId } from '../../../kernel/ids.ts';
 import { listWatches, type TargetRef, type Watch } from '../../../observer/observer.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
-  addressIn,
-  digits,
-  idIn,
-  instantOut,
-  numberIn,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  timeText,
+  addressInput,
+  decimal,
+  decimalInput,
+  idInput,
+  instant,
+  instantText,
 } from '../../http/fields.ts';
-import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
+import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
-const WISHES_MAX = 1_000;
+const WATCHES_MAX = 1_000;
 
 const watch = z
   .object({
     id: z.string(),
     kind: z.string(),
     addr: z.string().nullable(),
-    contract_id: digits.nullable(),
-    token_id: digits.nullable(),
-    created_at: instantOut,
+    contract_id: decimal.nullable(),
+    token_id: decimal.nullable(),
+    created_at: instant,
     created_by: z.string(),
   })
   .openapi('Watch');
@@ -39,105 +34,92 @@ const observationAge = {
   }),
 };
 
-const wish = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('wallet'), addr: addressIn }),
-  z.strictObject({ kind: z.literal('contract'), contract_id: numberIn }),
+const watchInput = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('wallet'), addr: addressInput }),
+  z.strictObject({ kind: z.literal('contract'), contract_id: decimalInput }),
   z.strictObject({
     kind: z.literal('token'),
-    contract_id: numberIn,
-    token_id: numberIn,
+    contract_id: decimalInput,
+    token_id: decimalInput,
   }),
 ]);
-const wishes = z.union([wish, z.array(wish).min(1).max(WISHES_MAX)]);
 
-const base = { tags: ['watches'] };
+const base = { tag: 'watches', path: '/api/watches' };
 
-const listRoute = createRoute({
-  ...base,
-  ...deps('read'),
-  method: 'get',
-  path: '/api/watches',
-  summary: 'Watches, the oldest first',
-  request: { query: z.strictObject(paging) },
-  responses: { 200: json('A page of watches', pageOf(watch).extend(observationAge)), ...refusals },
-});
-const addRoute = createRoute({
-  ...base,
-  ...deps('manage'),
-  method: 'post',
-  path: '/api/watches',
-  summary: 'Watches a target, or an array of them; watching again changes nothing',
-  request: { body: jsonBody(wishes) },
-  responses: {
-    201: json(
-      'The watch; for an array all of them',
-      z.union([
-        watch.extend(observationAge),
-        z.object({ data: z.array(watch), ...observationAge }),
-      ]),
-    ),
-    ...bodyRefusals,
-  },
-});
-const deleteRoute = createRoute({
-  ...base,
-  ...deps('manage'),
-  method: 'delete',
-  path: '/api/watches/{id}',
-  summary: 'Ends a watch; its target is still polled while operations touch it',
-  request: { params: z.object({ id: idIn('wat') }) },
-  responses: { 204: { description: 'It is ended' }, ...refusals },
-});
-
-export function addWatches(app: Api, deps: ApiDeps): void {
+export function addWatches(router: Router, deps: Pick<ApiDeps, 'db' | 'observer'>): void {
   const { db, observer } = deps;
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const after = placeIn(cursor, (place) => isId('wat', place));
-    const rows = await listWatches(db, { after, limit: limit + 1 });
-    const data = page(rows, limit, shown, ({ id }) => id);
-    return reply(c, { ...data, observation_age_max_ms: await observationAgeMs(deps) }, 200);
+  const readAge = async () => ({
+    observation_age_max_ms: Math.round(await observer.observationAgeMaxMs()),
   });
-  app.openapi(guarded(deps, addRoute), async (c) => {
-    const body = c.req.valid('json');
-    const given = Array.isArray(body) ? body : [body];
-    const watches = await observer.watch(given.map(toWish), c.get('caller').owner);
-    const data = watches.map(shown);
-    const age = { observation_age_max_ms: await observationAgeMs(deps) };
-    const [only] = data;
-    return reply(c, only && !Array.isArray(body) ? { ...only, ...age } : { data, ...age }, 201);
+  router.add({
+    ...base,
+    scope: 'read',
+    method: 'get',
+    summary: 'List watches, oldest first',
+    request: z.object({ query: z.strictObject(paging) }),
+    response: 'A page of watches',
+    schema: pageOf(watch).extend(observationAge),
+    async handle({ query: { limit, cursor } }) {
+      const after = readCursor(cursor, idPosition('wat'));
+      const rows = await listWatches(db, { after, limit: limit + 1 });
+      return { ...page(rows, limit, watchOutput, ({ id }) => id), ...(await readAge()) };
+    },
   });
-  app.openapi(guarded(deps, deleteRoute), async (c) => {
-    await observer.unwatch(c.req.valid('param').id);
-    return c.body(null, 204);
+  router.add({
+    ...base,
+    scope: 'manage',
+    method: 'post',
+    summary: 'Watch a wallet, contract or token, or an array of them',
+    description: 'A repeated request for the same target changes nothing.',
+    request: z.object({
+      body: z.union([watchInput, z.array(watchInput).min(1).max(WATCHES_MAX)]),
+    }),
+    status: 201,
+    response: 'The watch, or for an array all watches',
+    schema: z.union([
+      watch.extend(observationAge),
+      z.object({ data: z.array(watch), ...observationAge }),
+    ]),
+    async handle({ body }, { owner }) {
+      const inputs = Array.isArray(body) ? body : [body];
+      const data = (await observer.watch(inputs.map(toTarget), owner)).map(watchOutput);
+      const age = await readAge();
+      const [only] = data;
+      return only && !Array.isArray(body) ? { ...only, ...age } : { data, ...age };
+    },
+  });
+  router.add({
+    ...base,
+    scope: 'manage',
+    method: 'delete',
+    path: '/api/watches/{id}',
+    summary: 'Delete a watch',
+    description: 'Its target is still polled while an operation touches it.',
+    request: z.object({ params: z.object({ id: idInput('wat') }) }),
+    response: 'The watch is deleted',
+    handle: ({ params }) => observer.unwatch(params.id),
   });
 }
 
-async function observationAgeMs({ observer }: ApiDeps): Promise<number> {
-  return Math.round(await observer.observationAgeMaxMs());
-}
-
-function toWish(wished: z.output<typeof wish>): TargetRef {
-  switch (wished.kind) {
+function toTarget(input: z.output<typeof watchInput>): TargetRef {
+  switch (input.kind) {
     case 'wallet':
-      return { kind: 'wallet', addr: wished.addr };
+      return { kind: 'wallet', addr: input.addr };
     case 'contract':
-      return { kind: 'contract', contractId: wished.contract_id };
-    case 'token': {
-      const { contract_id: contractId, token_id: tokenId } = wished;
-      return { kind: 'token', contractId, tokenId };
-    }
+      return { kind: 'contract', contractId: input.contract_id };
+    case 'token':
+      return { kind: 'token', contractId: input.contract_id, tokenId: input.token_id };
   }
 }
 
-function shown(row: Watch) {
+function watchOutput(row: Watch) {
   return {
     id: row.id,
     kind: row.kind,
     addr: row.addr,
     contract_id: decimalText(row.contractId),
     token_id: decimalText(row.tokenId),
-    created_at: timeText(row.createdAt),
+    created_at: instantText(row.createdAt),
     created_by: row.createdBy,
   };
 }

@@ -1,9 +1,8 @@
 /**
- * `/api/endpoints`: who is told by webhook. Secrets are answered once, where they are made. What an
- * endpoint may be told to be is judged behind the door; here only its form.
+ * `/api/endpoints`: receivers of webhooks. A secret is part of one response only. Only the form of
+ * a request is checked here; `webhooks` checks its values.
  */
-import { createRoute, z } from '@hono/zod-openapi';
-import { isId } from '../../../kernel/ids.ts';
+import { z } from '@hono/zod-openapi';
 import {
   type Endpoint,
   type EndpointInput,
@@ -12,19 +11,10 @@ import {
   ORDERINGS,
   SCHEMES,
 } from '../../../webhooks/webhooks.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
-import {
-  idIn,
-  instantOut,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  textIn,
-  timeText,
-} from '../../http/fields.ts';
-import { bodyRefusals, json, jsonBody, refusals } from '../../http/problems.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
+import { idPosition, paging } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
 const endpoint = z
   .object({
@@ -37,14 +27,12 @@ const endpoint = z
     rate_per_s: z.number().nullable(),
     header_names: z.array(z.string()),
     public_key: z.string().nullable(),
-    keys: z.array(
-      z.object({ scheme: z.enum(SCHEMES), from: instantOut, until: instantOut.nullable() }),
-    ),
+    keys: z.array(z.object({ scheme: z.enum(SCHEMES), from: instant, until: instant.nullable() })),
     state: z.enum(['enabled', 'disabled']),
     state_reason: z.string().nullable(),
-    state_at: instantOut,
+    state_at: instant,
     created_by: z.string(),
-    created_at: instantOut,
+    created_at: instant,
   })
   .openapi('Endpoint');
 
@@ -52,177 +40,152 @@ const detail = endpoint
   .extend({
     health: z.object({
       consecutive_failures: z.int(),
-      failing_since: instantOut.nullable(),
-      paused_until: instantOut.nullable(),
-      last_success_at: instantOut.nullable(),
+      failing_since: instant.nullable(),
+      paused_until: instant.nullable(),
+      last_success_at: instant.nullable(),
     }),
   })
   .openapi('EndpointDetail');
 
-const withKeys = endpoint
+const withSecrets = endpoint
   .extend({
-    secret: z.string().nullable().openapi({ description: 'whsec_…, shown once, when it is new' }),
-    new_public_key: z.string().nullable().openapi({ description: 'whpk_…, when it is new' }),
+    secret: z
+      .string()
+      .nullable()
+      .openapi({ description: 'whsec_…; only in the response that creates it' }),
+    new_public_key: z.string().nullable().openapi({ description: 'whpk_…, if it is new' }),
   })
   .openapi('EndpointWithKeys');
 
-const fields = {
-  url: textIn(2_048),
-  event_types: z.array(textIn(100)).max(100),
-  ordering: z.enum(ORDERINGS),
-  signing: z.array(z.enum(SCHEMES)).max(2),
-  rate_per_s: z.number().nullable(),
-  headers: z.record(textIn(100), z.string().max(4_096)),
-  description: textIn(500).nullable(),
-};
-const patch = z.strictObject(fields).partial();
-const wish = patch.required({ url: true });
+const endpointPatch = z
+  .strictObject({
+    url: textInput(2_048),
+    event_types: z.array(textInput(100)).max(100),
+    ordering: z.enum(ORDERINGS),
+    signing: z.array(z.enum(SCHEMES)).max(2),
+    rate_per_s: z.number().nullable(),
+    headers: z.record(textInput(100), z.string().max(4_096)),
+    description: textInput(500).nullable(),
+  })
+  .partial();
 const rotation = z.strictObject({
   overlap_s: z
     .int()
     .min(0)
     .max(2_592_000)
     .optional()
-    .openapi({ description: 'How long the present keys go on signing; left out: the setting' }),
+    .openapi({ description: 'How long the present keys still sign; default: the setting' }),
 });
 
-const one = { params: z.object({ id: idIn('ep') }) };
-const base = { tags: ['endpoints'], ...deps('manage') };
-const PATH = '/api/endpoints/{id}';
+const params = z.object({ id: idInput('ep') });
+const request = z.object({ params });
+const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' as const };
 
-const listRoute = createRoute({
-  ...{ ...base, ...deps('read') },
-  method: 'get',
-  path: '/api/endpoints',
-  summary: 'Endpoints, the oldest first',
-  request: { query: z.strictObject(paging) },
-  responses: { 200: json('A page of endpoints', pageOf(endpoint)), ...refusals },
-});
-const findRoute = createRoute({
-  ...{ ...base, ...deps('read') },
-  method: 'get',
-  path: PATH,
-  summary: 'One endpoint, and how it is doing',
-  request: one,
-  responses: { 200: json('The endpoint', detail), ...refusals },
-});
-const makeRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: '/api/endpoints',
-  summary: 'Makes an endpoint; it gets every event committed from now on',
-  request: { body: jsonBody(wish) },
-  responses: { 201: json('The endpoint, its secret shown this once', withKeys), ...bodyRefusals },
-});
-const changeRoute = createRoute({
-  ...base,
-  method: 'patch',
-  path: PATH,
-  summary: 'Changes the fields that are given',
-  request: { ...one, body: jsonBody(patch) },
-  responses: { 200: json('The endpoint', withKeys), ...bodyRefusals },
-});
-const deleteRoute = createRoute({
-  ...base,
-  method: 'delete',
-  path: PATH,
-  summary: 'Deletes an endpoint; what it has not got is cancelled',
-  request: one,
-  responses: { 204: { description: 'It is deleted' }, ...refusals },
-});
-const rotateRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: `${PATH}/rotate` as const,
-  summary: 'New keys; the present ones go on signing beside them for a while',
-  request: { ...one, body: jsonBody(rotation) },
-  responses: {
-    200: json('The endpoint, its new secret shown this once', withKeys),
-    ...bodyRefusals,
-  },
-});
-const testRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: `${PATH}/test` as const,
-  summary: 'Sends an endpoint.test to this endpoint alone',
-  request: one,
-  responses: {
-    202: json('It is on its way', z.object({ event_id: z.string() })),
-    ...bodyRefusals,
-  },
-});
-const enableRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: `${PATH}/enable` as const,
-  summary: 'Sends to it again, beginning with what waited',
-  request: one,
-  responses: { 200: json('The endpoint', endpoint), ...refusals },
-});
-const disableRoute = createRoute({
-  ...base,
-  method: 'post',
-  path: `${PATH}/disable` as const,
-  summary: 'Sends nothing more to it until it is enabled',
-  request: one,
-  responses: { 200: json('The endpoint', endpoint), ...refusals },
-});
-
-export function addEndpoints(app: Api, deps: ApiDeps): void {
-  const { webhooks } = deps;
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const after = placeIn(cursor, (place) => isId('ep', place)) ?? '';
-    const data = await webhooks.listEndpoints({ after, limit: limit + 1 });
-    return reply(
-      c,
-      page(data, limit, shown, ({ id }) => id),
-      200,
-    );
+export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhooks'>): void {
+  router.list({
+    ...base,
+    path: '/api/endpoints',
+    scope: 'read',
+    summary: 'List endpoints, oldest first',
+    request: z.object({ query: z.strictObject(paging) }),
+    item: endpoint,
+    parsePosition: idPosition('ep'),
+    list: async (_, { after = '', limit }) =>
+      webhooks.listEndpoints({ after, limit }),
+    output: endpointOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, findRoute), async (c) => {
-    const found = await webhooks.getEndpoint(c.req.valid('param').id);
-    return reply(c, { ...shown(found), health: shownHealth(found.health) }, 200);
+  router.add({
+    ...base,
+    method: 'get',
+    scope: 'read',
+    summary: 'Read an endpoint and its health',
+    request,
+    response: 'The endpoint',
+    schema: detail,
+    async handle({ params }) {
+      const found = await webhooks.getEndpoint(params.id);
+      return { ...endpointOutput(found), health: healthOutput(found.health) };
+    },
   });
-  app.openapi(guarded(deps, makeRoute), async (c) => {
-    const { url, ...rest } = c.req.valid('json');
-    const input = { url, ...inputOf(rest) };
-    return reply(c, shownNew(await webhooks.createEndpoint(input, c.get('caller').owner)), 201);
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/endpoints',
+    summary: 'Create an endpoint',
+    description: 'It receives every event committed from now on.',
+    request: z.object({ body: endpointPatch.required({ url: true }) }),
+    status: 201,
+    response: 'The endpoint with its secret',
+    schema: withSecrets,
+    async handle({ body: { url, ...rest } }, { owner }) {
+      return withSecretsOutput(await webhooks.createEndpoint({ url, ...inputOf(rest) }, owner));
+    },
   });
-  app.openapi(guarded(deps, changeRoute), async (c) => {
-    const input = inputOf(c.req.valid('json'));
-    return reply(c, shownNew(await webhooks.updateEndpoint(c.req.valid('param').id, input)), 200);
+  router.add({
+    ...base,
+    method: 'patch',
+    summary: 'Change some fields of an endpoint',
+    request: z.object({ params, body: endpointPatch }),
+    response: 'The endpoint',
+    schema: withSecrets,
+    handle: async ({ params, body }) =>
+      withSecretsOutput(await webhooks.updateEndpoint(params.id, inputOf(body))),
   });
-  app.openapi(guarded(deps, deleteRoute), async (c) => {
-    await webhooks.deleteEndpoint(c.req.valid('param').id);
-    return c.body(null, 204);
+  router.add({
+    ...base,
+    method: 'delete',
+    summary: 'Delete an endpoint and cancel its pending deliveries',
+    request,
+    response: 'The endpoint is deleted',
+    handle: ({ params }) => webhooks.deleteEndpoint(params.id),
   });
-  addActions(app, deps);
+  addActions(router, webhooks);
 }
 
-function addActions(app: Api, deps: ApiDeps): void {
-  const { webhooks } = deps;
-  app.openapi(guarded(deps, rotateRoute), async (c) => {
-    const { overlap_s } = c.req.valid('json');
-    const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
-    return reply(c, shownNew(await webhooks.rotateSecret(c.req.valid('param').id, overlapMs)), 200);
+function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/endpoints/{id}/rotate',
+    summary: 'Create new signing keys; the present ones still sign for a while',
+    request: z.object({ params, body: rotation }),
+    response: 'The endpoint with its new secret',
+    schema: withSecrets,
+    async handle({ params, body: { overlap_s } }) {
+      const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
+      return withSecretsOutput(await webhooks.rotateSecret(params.id, overlapMs));
+    },
   });
-  app.openapi(guarded(deps, testRoute), async (c) => {
-    const { eventId } = await webhooks.sendTest(c.req.valid('param').id);
-    return reply(c, { event_id: eventId }, 202);
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/endpoints/{id}/test',
+    summary: 'Send an endpoint.test event to this endpoint only',
+    request,
+    status: 202,
+    response: 'The id of the event',
+    schema: z.object({ event_id: z.string() }),
+    handle: async ({ params }) => ({ event_id: (await webhooks.sendTest(params.id)).eventId }),
   });
-  app.openapi(guarded(deps, enableRoute), async (c) =>
-    reply(c, shown(await webhooks.enable(c.req.valid('param').id)), 200),
-  );
-  app.openapi(guarded(deps, disableRoute), async (c) =>
-    reply(c, shown(await webhooks.disable(c.req.valid('param').id)), 200),
-  );
+  for (const action of ['enable', 'disable'] as const)
+    router.add({
+      ...base,
+      method: 'post',
+      path: `/api/endpoints/{id}/${action}`,
+      summary:
+        action === 'enable'
+          ? 'Resume deliveries, beginning with those that waited'
+          : 'Stop deliveries until the endpoint is enabled',
+      request,
+      response: 'The endpoint',
+      schema: endpoint,
+      handle: async ({ params }) => endpointOutput(await webhooks[action](params.id)),
+    });
 }
 
-/** The fields that were given, by the names of the door. */
-function inputOf(given: z.output<typeof patch>): Partial<EndpointInput> {
-  const { event_types: eventTypes, rate_per_s: ratePerS, ...rest } = given;
+function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
+  const { event_types: eventTypes, rate_per_s: ratePerS, ...rest } = body;
   return {
     ...rest,
     ...(eventTypes === undefined ? {} : { eventTypes }),
@@ -230,11 +193,11 @@ function inputOf(given: z.output<typeof patch>): Partial<EndpointInput> {
   };
 }
 
-function shownNew({ endpoint, secret, publicKey }: { endpoint: Endpoint } & NewSecrets) {
-  return { ...shown(endpoint), secret, new_public_key: publicKey };
+function withSecretsOutput({ endpoint, secret, publicKey }: { endpoint: Endpoint } & NewSecrets) {
+  return { ...endpointOutput(endpoint), secret, new_public_key: publicKey };
 }
 
-function shown(row: Endpoint) {
+function endpointOutput(row: Endpoint) {
   return {
     id: row.id,
     url: row.url,
@@ -247,22 +210,22 @@ function shown(row: Endpoint) {
     public_key: row.publicKey,
     keys: row.keys.map(({ scheme, from, until }) => ({
       scheme,
-      from: timeText(from),
-      until: timeText(until),
+      from: instantText(from),
+      until: instantText(until),
     })),
     state: row.state,
     state_reason: row.stateReason,
-    state_at: timeText(row.stateAt),
+    state_at: instantText(row.stateAt),
     created_by: row.createdBy,
-    created_at: timeText(row.createdAt),
+    created_at: instantText(row.createdAt),
   };
 }
 
-function shownHealth(health: Health) {
+function healthOutput(health: Health) {
   return {
     consecutive_failures: health.consecutiveFailures,
-    failing_since: timeText(health.failingSince),
-    paused_until: timeText(health.pausedUntil),
-    last_success_at: timeText(health.lastSuccessAt),
+    failing_since: instantText(health.failingSince),
+    paused_until: instantText(health.pausedUntil),
+    last_success_at: instantText(health.lastSuccessAt),
   };
 }

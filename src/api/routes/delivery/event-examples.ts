@@ -1,8 +1,4 @@
-/**
- * An example of every event type, as its webhook would carry it. Pure; the compiler holds them
- * complete.
- */
-import type { JSONValue } from 'hono/utils/types';
+/** An example body of every event type; the compiler checks that none is missing. */
 import type { EventData, EventType } from '../../../outbox/events.ts';
 
 const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
@@ -35,24 +31,30 @@ const operation: EventData<'operation.accepted'> = {
 const open = { state: 'unknown', outcome: 'open', tx_app_no: null, tx_log_no: null } as const;
 const refused = { class: 'refused', status: 400, code: '294', message: 'Amount too small' };
 
-interface Held {
+interface TokenState {
   owner: string | null;
   status: number | null;
   locked: number;
   extra_data: string;
   last_tx_hash: string;
 }
-const held: Held = { owner: ADDR, status: 1, locked: 0, extra_data: 'level=3', last_tx_hash: HASH };
+const token: TokenState = {
+  owner: ADDR,
+  status: 1,
+  locked: 0,
+  extra_data: 'level=3',
+  last_tx_hash: HASH,
+};
 function tokenChange(
-  previous: Partial<Held> | null,
-  current: Partial<Held> = {},
+  previous: Partial<TokenState> | null,
+  current: Partial<TokenState> = {},
 ): EventData<'token.minted'> {
   return {
     contract_id: '12',
     token_id: '34',
     cause: `op_${UUID}`,
-    previous: previous && { ...held, ...previous },
-    current: { ...held, ...current },
+    previous: previous && { ...token, ...previous },
+    current: { ...token, ...current },
   };
 }
 
@@ -142,8 +144,6 @@ const DATA: { [T in EventType]: EventData<T> } = {
   'endpoint.test': { ...endpoint, reason: 'requested' },
 };
 
-/** The whole body of an event of that type. */
 export function exampleOf(type: EventType) {
-  const data: Record<string, JSONValue> = { ...(DATA[type] as object), subject_seq: 1 };
-  return { id: `evt_${UUID}`, type, timestamp: AT, data };
+  return { id: `evt_${UUID}`, type, timestamp: AT, data: { ...DATA[type], subject_seq: 1 } };
 }

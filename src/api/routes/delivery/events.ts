@@ -1,20 +1,20 @@
 /**
- * `/api/events`: the pull feed, gap-free, by long poll; and the list of event types. The bodies of
- * the feed are the bytes that webhooks carry: they are put into the answer as text, so no digit
- * changes.
+ * `/api/events`: the pull feed with long polling, and the list of event types. The feed copies the
+ * stored webhook bodies into its response as text, so numbers keep all digits.
  */
-import { createRoute, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { monotonicMs } from '../../../kernel/clock.ts';
 import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
 import { type FeedPage, readFeed } from '../../../outbox/outbox.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply, replyText } from '../../http/auth.ts';
-import { anyJson, paging } from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { anyJson } from '../../http/fields.ts';
+import { paging } from '../../http/pages.ts';
+import { problemsOf } from '../../http/problems.ts';
+import { json, type Router, reply } from '../../http/router.ts';
 import { exampleOf } from './event-examples.ts';
 
 const TYPES_MAX = 50;
-/** Another daemon may number events without our bell ringing: so often the feed is read again. */
+/** Another daemon may number events without notifying this one, so the feed is read this often. */
 const REREAD_MS = 1_000;
 
 const event = z
@@ -28,45 +28,38 @@ const event = z
 
 const feed = z.object({
   data: z.array(event),
-  cursor: z.string().openapi({ description: 'Give it as cursor for what follows' }),
+  next_cursor: z.string().openapi({ description: 'The cursor of the next request; never null' }),
 });
 
-const feedRoute = createRoute({
-  method: 'get',
-  path: '/api/events',
-  tags: ['events'],
-  summary: 'Events after a cursor, in order and without gaps; waits for the next one if asked to',
-  ...deps('read'),
-  request: {
-    query: z.strictObject({
-      limit: paging.limit,
-      cursor: z
-        .string()
-        .max(30)
-        .default('')
-        .openapi({ description: 'The cursor of the last answer; without it from the oldest kept' }),
-      types: z
-        .string()
-        .max(5_000)
-        .optional()
-        .transform((text) => (text === undefined ? [] : text.split(',')))
-        .refine((types) => types.length <= TYPES_MAX, `at most ${TYPES_MAX}`)
-        .refine((types) => types.every(isEventPattern), 'must be types or group.*, with commas')
-        .openapi({ type: 'string', example: 'wallet.*,operation.settled' }),
-      wait: z
-        .string()
-        .regex(/^\d{1,2}$/, 'must be whole seconds from 0 to 30')
-        .transform(Number)
-        .pipe(z.number().max(30))
-        .default(0)
-        .openapi({ type: 'integer', minimum: 0, maximum: 30, default: 0, description: 'Seconds' }),
+const feedQuery = z.strictObject({
+  limit: paging.limit,
+  cursor: z.string().max(30).default('').openapi({
+    description: 'The next_cursor of the previous response; without it the oldest stored event',
+  }),
+  types: z
+    .string()
+    .max(5_000)
+    .optional()
+    .transform((text) => (text === undefined ? [] : text.split(',')))
+    .refine((types) => types.length <= TYPES_MAX, `at most ${TYPES_MAX}`)
+    .refine(
+      (types) => types.every(isEventPattern),
+      'must be event types or group.*, separated by commas',
+    )
+    .openapi({ type: 'string', example: 'wallet.*,operation.settled' }),
+  wait: z
+    .string()
+    .regex(/^\d{1,2}$/, 'must be whole seconds from 0 to 30')
+    .transform(Number)
+    .pipe(z.number().max(30))
+    .default(0)
+    .openapi({
+      type: 'integer',
+      minimum: 0,
+      maximum: 30,
+      default: 0,
+      description: 'Seconds to wait for an event if there is none',
     }),
-  },
-  responses: {
-    200: json('Bodies as webhooks carry them', feed),
-    ...refusals,
-    410: { ...refusals[404], description: 'The cursor is older than what is kept' },
-  },
 });
 
 const eventType = z
@@ -78,63 +71,73 @@ const eventType = z
   })
   .openapi('EventType');
 
-const typesRoute = createRoute({
-  method: 'get',
-  path: '/api/event-types',
-  tags: ['events'],
-  summary: 'Every type of event: what it means, the schema of its body, an example',
-  ...deps('read'),
-  responses: { 200: json('All of them', z.object({ data: z.array(eventType) })), ...refusals },
-});
+const base = { method: 'get' as const, tag: 'events', scope: 'read' as const };
 
-export function addEvents(app: Api, deps: ApiDeps): void {
-  app.openapi(guarded(deps, feedRoute), async (c) => {
-    const { wait, ...query } = c.req.valid('query');
-    const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
-    const found = await pull(deps, query, waitMs, c.req.raw.signal);
-    const text = `{"data":[${found.bodies.join(',')}],"cursor":${JSON.stringify(found.cursor)}}`;
-    return replyText<z.input<typeof feed>, 200>(c, text, 200);
+export function addEvents(
+  router: Router,
+  deps: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
+): void {
+  router.raw({
+    ...base,
+    path: '/api/events',
+    summary: 'Read events after a cursor, in order and without gaps',
+    request: z.object({ query: feedQuery }),
+    responses: {
+      200: json('Events as webhooks carry them', feed),
+      ...problemsOf('get', false, { 410: 'The cursor is older than the retention period' }),
+    },
+    async handle({ query: { wait, ...query } }, c) {
+      const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
+      const { bodies, cursor } = await readOrWait(deps, query, waitMs, c.req.raw.signal);
+      return reply(c, `{"data":[${bodies.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`);
+    },
   });
-  const types = (Object.keys(EVENTS) as EventType[]).map(describe);
-  app.openapi(guarded(deps, typesRoute), (c) => reply(c, { data: types }, 200));
+  const types = (Object.keys(EVENTS) as EventType[]).map(eventTypeOutput);
+  router.add({
+    ...base,
+    path: '/api/event-types',
+    summary: 'List event types with a description, a JSON Schema and an example',
+    request: z.object({}),
+    response: 'All event types',
+    schema: z.object({ data: z.array(eventType) }),
+    handle: () => ({ data: types }),
+  });
 }
 
-/** Reads the feed; while it has nothing, again whenever the bell rings, until the time is over. */
-async function pull(
-  { db, nextEvent, stopping }: ApiDeps,
+/** Reads the feed; while it is empty, reads again on every notification until `waitMs` passed. */
+async function readOrWait(
+  { db, nextEvent, stopping }: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping'>,
   query: { cursor: string; types: string[]; limit: number },
   waitMs: number,
-  gone: AbortSignal,
+  aborted: AbortSignal,
 ): Promise<FeedPage> {
   const types = query.types.includes('*') ? [] : query.types;
   const until = monotonicMs() + waitMs;
   let { cursor } = query;
   for (;;) {
-    const left = until - monotonicMs();
-    // Listening begins before reading, or what is numbered in between would not be heard.
+    const remaining = until - monotonicMs();
+    // Listens before it reads, so an event that is numbered in between is not missed.
     const read = new AbortController();
-    const ends = AbortSignal.any([gone, stopping, read.signal]);
-    const rung = left > 0 ? nextEvent(ends, Math.min(left, REREAD_MS)) : undefined;
+    const ends = AbortSignal.any([aborted, stopping, read.signal]);
+    const next = remaining > 0 ? nextEvent(ends, Math.min(remaining, REREAD_MS)) : undefined;
     try {
       const found = await readFeed(db, { cursor, types, limit: query.limit });
-      if (found.bodies.length > 0 || !rung || gone.aborted || stopping.aborted) return found;
+      if (found.bodies.length > 0 || !next || aborted.aborted || stopping.aborted) return found;
       cursor = found.cursor;
-      await rung;
+      await next;
     } finally {
       read.abort();
     }
   }
 }
 
-function describe(type: EventType) {
+function eventTypeOutput(type: EventType) {
   const { description, data } = EVENTS[type];
   const body = z.object({
     id: z.string(),
     type: z.literal(type),
-    timestamp: z.string().describe('When it happened, as far as known; RFC 3339 UTC'),
+    timestamp: z.string().describe('When it happened, as far as known; RFC 3339 in UTC'),
     data,
   });
-  // Through text, because the schema is made of class instances.
-  const schema: z.input<typeof anyJson> = JSON.parse(JSON.stringify(z.toJSONSchema(body)));
-  return { type, description, schema, example: exampleOf(type) };
+  return { type, description, schema: z.toJSONSchema(body), example: exampleOf(type) };
 }

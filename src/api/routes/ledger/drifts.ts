@@ -1,30 +1,24 @@
-/** `/api/drifts`: differences that nothing of ours explains, and their history. Changes nothing. */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/drifts`: drifts and their history; read-only. */
+import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import { Failure } from '../../../kernel/errors.ts';
-import { isId } from '../../../kernel/ids.ts';
 import {
   type Drift,
   findDrift,
   listDriftActions,
   listDrifts,
 } from '../../../reconciler/reconciler.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
-  addressIn,
+  addressInput,
   anyJson,
-  asJson,
-  digits,
-  idIn,
-  instantOut,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  timeText,
+  decimal,
+  idInput,
+  instant,
+  instantText,
 } from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
+import { idPosition, paging } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
 const STATES = [
   'open',
@@ -40,13 +34,13 @@ const drift = z
   .object({
     id: z.string(),
     addr: z.string(),
-    amount: digits.openapi({ description: 'Positive when the wallet holds more than explained' }),
+    amount: decimal.openapi({ description: 'Positive if the wallet holds more than is explained' }),
     state: z.string(),
-    suspected_at: instantOut,
-    opened_at: instantOut,
-    closed_at: instantOut.nullable(),
-    window_from: instantOut.nullable().openapi({ description: 'The change lies after this' }),
-    window_to: instantOut,
+    suspected_at: instant,
+    opened_at: instant,
+    closed_at: instant.nullable(),
+    window_from: instant.nullable().openapi({ description: 'The change happened after this time' }),
+    window_to: instant,
     evidence: anyJson,
     assignee: z.string().nullable(),
     proposal: anyJson,
@@ -57,73 +51,66 @@ const drift = z
 const detail = drift
   .extend({
     actions: z.array(
-      z.object({ action: z.string(), at: instantOut, by: z.string(), detail: anyJson }),
+      z.object({ action: z.string(), at: instant, by: z.string(), detail: anyJson }),
     ),
   })
   .openapi('DriftDetail');
 
-const base = { method: 'get' as const, tags: ['drifts'], ...deps('read') };
+const base = { tag: 'drifts', scope: 'read' as const };
 
-const listRoute = createRoute({
-  ...base,
-  path: '/api/drifts',
-  summary: 'Drifts, the newest first',
-  request: {
-    query: z.strictObject({
-      ...paging,
-      state: z.enum(STATES).optional(),
-      addr: addressIn.optional(),
+export function addDrifts(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+  router.list({
+    ...base,
+    path: '/api/drifts',
+    summary: 'List drifts, newest first',
+    request: z.object({
+      query: z.strictObject({
+        ...paging,
+        state: z.enum(STATES).optional(),
+        addr: addressInput.optional(),
+      }),
     }),
-  },
-  responses: { 200: json('A page of drifts', pageOf(drift)), ...refusals },
-});
-const findRoute = createRoute({
-  ...base,
-  path: '/api/drifts/{id}',
-  summary: 'One drift with its history',
-  request: { params: z.object({ id: idIn('drf') }) },
-  responses: { 200: json('The drift', detail), ...refusals },
-});
-
-export function addDrifts(app: Api, deps: ApiDeps): void {
-  const { db } = deps;
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor, ...filter } = c.req.valid('query');
-    const before = placeIn(cursor, (place) => isId('drf', place));
-    const rows = await listDrifts(db, { ...filter, before, limit: limit + 1 });
-    return reply(
-      c,
-      page(rows, limit, shown, ({ id }) => id),
-      200,
-    );
+    item: drift,
+    parsePosition: idPosition('drf'),
+    list: ({ query: { state, addr } }, { after: before, limit }) =>
+      listDrifts(db, { state, addr, before, limit }),
+    output: driftOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, findRoute), async (c) => {
-    const { id } = c.req.valid('param');
-    const found = await findDrift(db, id);
-    if (!found) throw new Failure('not_found');
-    const actions = (await listDriftActions(db, id)).map((action) => ({
-      ...action,
-      at: timeText(action.at),
-      detail: asJson(action.detail),
-    }));
-    return reply(c, { ...shown(found), actions }, 200);
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/drifts/{id}',
+    summary: 'Read a drift with its history',
+    request: z.object({ params: z.object({ id: idInput('drf') }) }),
+    response: 'The drift',
+    schema: detail,
+    async handle({ params: { id } }) {
+      const found = await findDrift(db, id);
+      if (!found) throw new Failure('not_found');
+      const actions = await listDriftActions(db, id);
+      return {
+        ...driftOutput(found),
+        actions: actions.map((action) => ({ ...action, at: instantText(action.at) })),
+      };
+    },
   });
 }
 
-function shown(row: Drift) {
+function driftOutput(row: Drift) {
   return {
     id: row.id,
     addr: row.addr,
     amount: decimalText(row.amount),
     state: row.state,
-    suspected_at: timeText(row.suspectedAt),
-    opened_at: timeText(row.openedAt),
-    closed_at: timeText(row.closedAt),
-    window_from: timeText(row.windowFrom),
-    window_to: timeText(row.windowTo),
-    evidence: asJson(row.evidence),
+    suspected_at: instantText(row.suspectedAt),
+    opened_at: instantText(row.openedAt),
+    closed_at: instantText(row.closedAt),
+    window_from: instantText(row.windowFrom),
+    window_to: instantText(row.windowTo),
+    evidence: row.evidence,
     assignee: row.assignee,
-    proposal: asJson(row.proposal),
+    proposal: row.proposal,
     approved_by: row.approvedBy,
   };
 }

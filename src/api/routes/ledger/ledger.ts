@@ -1,8 +1,5 @@
-/**
- * `/api/ledger`: accounts, transactions with their entries, and the trial balance. Changes
- * nothing.
- */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/ledger`: accounts, transactions with their entries, and the trial balance; read-only. */
+import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import {
   type Account,
@@ -12,160 +9,140 @@ import {
   type TrialLine,
   trialBalancePage,
 } from '../../../ledger/ledger.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
-  digits,
-  idIn,
-  instantIn,
-  instantOut,
-  isRowNumber,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  textIn,
-  timeText,
+  decimal,
+  idInput,
+  instant,
+  instantInput,
+  instantText,
+  textInput,
 } from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
+import { numberPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
 const account = z
   .object({
     account: z.string().openapi({ example: 'wallet:0x…, operator:1, fees, collection, opening' }),
     kind: z.string(),
     asset: z.string(),
-    balance: digits,
-    entries: digits,
-    opened_at: instantOut,
+    balance: decimal,
+    entries: decimal,
+    opened_at: instant,
   })
   .openapi('Account');
 
 const transaction = z
   .object({
-    id: digits,
-    batch_id: digits,
+    id: decimal,
+    batch_id: decimal,
     kind: z.string(),
     operation_id: z.string().nullable(),
-    reverses: digits.nullable(),
+    reverses: decimal.nullable(),
     reason_type: z.string().nullable(),
     reference: z.string().nullable(),
-    tx_app_no: digits.nullable(),
-    tx_log_no: digits.nullable(),
+    tx_app_no: decimal.nullable(),
+    tx_log_no: decimal.nullable(),
     requested_by: z.string().nullable(),
-    effective_at: instantOut,
+    effective_at: instant,
     effective_basis: z.string(),
-    recorded_at: instantOut,
+    recorded_at: instant,
     entries: z
-      .array(z.object({ account: z.string(), amount: digits, balance_after: digits }))
-      .openapi({ description: 'They sum to zero' }),
+      .array(z.object({ account: z.string(), amount: decimal, balance_after: decimal }))
+      .openapi({ description: 'Their amounts sum to zero' }),
   })
   .openapi('Transaction');
 
 const trialLine = z
-  .object({ account: z.string(), asset: z.string(), debit: digits, credit: digits })
+  .object({ account: z.string(), asset: z.string(), debit: decimal, credit: decimal })
   .openapi('TrialLine');
 
 const trialBalance = pageOf(trialLine).extend({
-  as_of: instantOut.nullable(),
-  known_at: instantOut.nullable(),
-  debit: digits.openapi({ description: 'Of all accounts; equal to credit' }),
-  credit: digits,
+  as_of: instant.nullable(),
+  known_at: instant.nullable(),
+  debit: decimal.openapi({ description: 'Total of all accounts; equals credit' }),
+  credit: decimal,
 });
 
-const base = { method: 'get' as const, tags: ['ledger'], ...deps('read') };
+const base = { tag: 'ledger', scope: 'read' as const };
 
-const accountsRoute = createRoute({
-  ...base,
-  path: '/api/ledger/accounts',
-  summary: 'Accounts, in the order in which they were opened',
-  request: { query: z.strictObject(paging) },
-  responses: { 200: json('A page of accounts', pageOf(account)), ...refusals },
-});
-const transactionsRoute = createRoute({
-  ...base,
-  path: '/api/ledger/transactions',
-  summary: 'Transactions with their entries, the newest first',
-  request: {
-    query: z.strictObject({
-      ...paging,
-      account: textIn(200).optional(),
-      operation_id: idIn('op').optional(),
-    }),
-  },
-  responses: { 200: json('A page of transactions', pageOf(transaction)), ...refusals },
-});
-const trialRoute = createRoute({
-  ...base,
-  path: '/api/ledger/trial-balance',
-  summary: 'What every account held, as of when it took effect and when it was known',
-  request: {
-    query: z.strictObject({
-      ...paging,
-      as_of: instantIn.optional(),
-      known_at: instantIn.optional(),
-    }),
-  },
-  responses: { 200: json('A page of accounts, and the totals of all', trialBalance), ...refusals },
-});
-
-export function addLedger(app: Api, deps: ApiDeps): void {
-  const { db } = deps;
-  app.openapi(guarded(deps, accountsRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const place = placeIn(cursor, isRowNumber);
-    const after = place === undefined ? {} : { after: BigInt(place) };
-    const rows = await listAccounts(db, { ...after, limit: limit + 1 });
-    return reply(
-      c,
-      page(rows, limit, shownAccount, ({ id }) => id.toString()),
-      200,
-    );
+export function addLedger(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+  router.list({
+    ...base,
+    path: '/api/ledger/accounts',
+    summary: 'List accounts, oldest first',
+    request: z.object({ query: z.strictObject(paging) }),
+    item: account,
+    parsePosition: numberPosition,
+    list: (_, page) => listAccounts(db, page),
+    output: accountOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, transactionsRoute), async (c) => {
-    const { limit, cursor, account, operation_id: operationId } = c.req.valid('query');
-    const place = placeIn(cursor, isRowNumber);
-    const rows = await listTransactions(db, {
-      ...(account === undefined ? {} : { account }),
-      ...(operationId === undefined ? {} : { operationId }),
-      ...(place === undefined ? {} : { before: BigInt(place) }),
-      limit: limit + 1,
-    });
-    return reply(
-      c,
-      page(rows, limit, shownTransaction, ({ id }) => id.toString()),
-      200,
-    );
+  router.list({
+    ...base,
+    path: '/api/ledger/transactions',
+    summary: 'List transactions with their entries, newest first',
+    request: z.object({
+      query: z.strictObject({
+        ...paging,
+        account: textInput(200).optional(),
+        operation_id: idInput('op').optional(),
+      }),
+    }),
+    item: transaction,
+    parsePosition: numberPosition,
+    list: ({ query: { account, operation_id: operationId } }, { after: before, limit }) =>
+      listTransactions(db, { account, operationId, before, limit }),
+    output: transactionOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, trialRoute), async (c) => {
-    const { limit, cursor, as_of: asOf, known_at: knownAt } = c.req.valid('query');
-    const after = placeIn(cursor, (place) => /^[\x21-\x7e]{1,200}$/.test(place));
-    const found = await trialBalancePage(db, { asOf, knownAt }, { after, limit: limit + 1 });
-    return reply(
-      c,
-      {
-        as_of: timeText(asOf ?? null),
-        known_at: timeText(knownAt ?? null),
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/ledger/trial-balance',
+    summary: 'List the balance of every account',
+    description:
+      'As of an effective time (as_of), with what was recorded by another time (known_at); both ' +
+      'default to now.',
+    request: z.object({
+      query: z.strictObject({
+        ...paging,
+        as_of: instantInput.optional(),
+        known_at: instantInput.optional(),
+      }),
+    }),
+    response: 'A page of accounts and the totals of all accounts',
+    schema: trialBalance,
+    async handle({ query: { limit, cursor, as_of: asOf, known_at: knownAt } }) {
+      const after = readCursor(cursor, accountPosition);
+      const found = await trialBalancePage(db, { asOf, knownAt }, { after, limit: limit + 1 });
+      return {
+        as_of: instantText(asOf ?? null),
+        known_at: instantText(knownAt ?? null),
         debit: decimalText(found.debit),
         credit: decimalText(found.credit),
-        ...page(found.lines, limit, shownLine, (line) => line.account),
-      },
-      200,
-    );
+        ...page(found.lines, limit, trialLineOutput, (line) => line.account),
+      };
+    },
   });
 }
 
-function shownAccount(row: Account) {
+function accountPosition(text: string): string | undefined {
+  return /^[\x21-\x7e]{1,200}$/.test(text) ? text : undefined;
+}
+
+function accountOutput(row: Account) {
   return {
     account: row.name,
     kind: row.kind,
     asset: row.asset,
     balance: decimalText(row.balance),
     entries: decimalText(row.version),
-    opened_at: timeText(row.openedAt),
+    opened_at: instantText(row.openedAt),
   };
 }
 
-function shownTransaction(row: Transaction) {
+function transactionOutput(row: Transaction) {
   return {
     id: decimalText(row.id),
     batch_id: decimalText(row.batchId),
@@ -177,9 +154,9 @@ function shownTransaction(row: Transaction) {
     tx_app_no: decimalText(row.txAppNo),
     tx_log_no: decimalText(row.txLogNo),
     requested_by: row.requestedBy,
-    effective_at: timeText(row.effectiveAt),
+    effective_at: instantText(row.effectiveAt),
     effective_basis: row.effectiveBasis,
-    recorded_at: timeText(row.recordedAt),
+    recorded_at: instantText(row.recordedAt),
     entries: row.entries.map((entry) => ({
       account: entry.account,
       amount: decimalText(entry.amount),
@@ -188,6 +165,6 @@ function shownTransaction(row: Transaction) {
   };
 }
 
-function shownLine({ account, asset, debit, credit }: TrialLine) {
+function trialLineOutput({ account, asset, debit, credit }: TrialLine) {
   return { account, asset, debit: decimalText(debit), credit: decimalText(credit) };
 }

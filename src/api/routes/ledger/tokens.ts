@@ -1,28 +1,18 @@
-/** `/api/tokens`: tokens as they were last accepted, and what happened to each. Changes nothing. */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/tokens`: tokens as last observed, and their movements in the ledger; read-only. */
+import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { listMovements, type Movement } from '../../../ledger/ledger.ts';
 import { findToken, listTokens, type Token } from '../../../reconciler/reconciler.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
-import {
-  digits,
-  instantOut,
-  isRowNumber,
-  numberIn,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  timeText,
-} from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { decimal, decimalInput, instant, instantText } from '../../http/fields.ts';
+import { numberPosition, paging } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
 
 const token = z
   .object({
-    contract_id: digits,
-    token_id: digits,
+    contract_id: decimal,
+    token_id: decimal,
     owner: z.string().nullable(),
     creator: z.string().nullable(),
     uri: z.string().nullable(),
@@ -34,92 +24,74 @@ const token = z
       .openapi({ description: '0 pending, 1 complete, 2 progress, 3 fail' }),
     locked: z.int().nullable(),
     last_tx_hash: z.string().nullable(),
-    created_text: z.string().nullable().openapi({ description: "The service's own text" }),
+    created_text: z.string().nullable().openapi({ description: 'Text of the service' }),
     owned_text: z.string().nullable(),
-    observed_at: instantOut,
+    observed_at: instant,
     presence: z.enum(['present', 'absent']),
-    absent_since: instantOut.nullable(),
+    absent_since: instant.nullable(),
   })
   .openapi('Token');
 
 const movement = z
   .object({
-    seq: digits,
+    seq: decimal,
     kind: z.string(),
     from_addr: z.string().nullable(),
     to_addr: z.string().nullable(),
     tx_hash: z.string().nullable(),
     operation_id: z.string().nullable(),
-    effective_at: instantOut,
-    recorded_at: instantOut,
+    effective_at: instant,
+    recorded_at: instant,
   })
   .openapi('TokenMovement');
 
-const ofToken = z.object({ contract_id: numberIn, token_id: numberIn });
-const paged = z.strictObject(paging);
-const base = { method: 'get' as const, tags: ['tokens'], ...deps('read') };
+const params = z.object({ contract_id: decimalInput, token_id: decimalInput });
+const query = z.strictObject(paging);
+const base = { tag: 'tokens', scope: 'read' as const };
 
-const listRoute = createRoute({
-  ...base,
-  path: '/api/tokens/{contract_id}',
-  summary: 'Tokens of a contract that were looked at, by number',
-  request: { params: z.object({ contract_id: numberIn }), query: paged },
-  responses: { 200: json('A page of tokens', pageOf(token)), ...refusals },
-});
-const findRoute = createRoute({
-  ...base,
-  path: '/api/tokens/{contract_id}/{token_id}',
-  summary: 'One token',
-  request: { params: ofToken },
-  responses: { 200: json('The token', token), ...refusals },
-});
-const historyRoute = createRoute({
-  ...base,
-  path: '/api/tokens/{contract_id}/{token_id}/history',
-  summary: 'What happened to it, as the books hold it, the newest first',
-  request: { params: ofToken, query: paged },
-  responses: { 200: json('A page of movements', pageOf(movement)), ...refusals },
-});
-
-export function addTokens(app: Api, deps: ApiDeps): void {
-  const { db } = deps;
-  const insistOnToken = async (contractId: bigint, tokenId: bigint) => {
-    const found = await findToken(db, contractId, tokenId);
+export function addTokens(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+  const getToken = async (token: z.output<typeof params>) => {
+    const found = await findToken(db, token.contract_id, token.token_id);
     if (!found) throw new Failure('not_found');
     return found;
   };
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const place = placeIn(cursor, (text) => /^\d{1,1000}$/.test(text));
-    const after = place === undefined ? undefined : BigInt(place);
-    const contractId = c.req.valid('param').contract_id;
-    const rows = await listTokens(db, { contractId, after, limit: limit + 1 });
-    return reply(
-      c,
-      page(rows, limit, shown, (row) => row.tokenId.toString()),
-      200,
-    );
+  router.list({
+    ...base,
+    path: '/api/tokens/{contract_id}',
+    summary: 'List the observed tokens of a contract, by token id',
+    request: z.object({ params: z.object({ contract_id: decimalInput }), query }),
+    item: token,
+    parsePosition: (text) => (/^\d{1,1000}$/.test(text) ? BigInt(text) : undefined),
+    list: ({ params: { contract_id: contractId } }, page) =>
+      listTokens(db, { contractId, ...page }),
+    output: tokenOutput,
+    position: ({ tokenId }) => tokenId,
   });
-  app.openapi(guarded(deps, findRoute), async (c) => {
-    const { contract_id, token_id } = c.req.valid('param');
-    return reply(c, shown(await insistOnToken(contract_id, token_id)), 200);
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/tokens/{contract_id}/{token_id}',
+    summary: 'Read a token',
+    request: z.object({ params }),
+    response: 'The token',
+    schema: token,
+    handle: async ({ params }) => tokenOutput(await getToken(params)),
   });
-  app.openapi(guarded(deps, historyRoute), async (c) => {
-    const { limit, cursor } = c.req.valid('query');
-    const { contract_id, token_id } = c.req.valid('param');
-    const found = await insistOnToken(contract_id, token_id);
-    const place = placeIn(cursor, isRowNumber);
-    const before = place === undefined ? undefined : BigInt(place);
-    const rows = await listMovements(db, found, { before, limit: limit + 1 });
-    return reply(
-      c,
-      page(rows, limit, moved, (row) => row.id.toString()),
-      200,
-    );
+  router.list({
+    ...base,
+    path: '/api/tokens/{contract_id}/{token_id}/history',
+    summary: 'List the movements of a token in the ledger, newest first',
+    request: z.object({ params, query }),
+    item: movement,
+    parsePosition: numberPosition,
+    list: async ({ params }, { after: before, limit }) =>
+      listMovements(db, await getToken(params), { before, limit }),
+    output: movementOutput,
+    position: ({ id }) => id,
   });
 }
 
-function shown(row: Token) {
+function tokenOutput(row: Token) {
   return {
     contract_id: decimalText(row.contractId),
     token_id: decimalText(row.tokenId),
@@ -133,13 +105,13 @@ function shown(row: Token) {
     last_tx_hash: row.lastTxHash,
     created_text: row.createdText,
     owned_text: row.ownedText,
-    observed_at: timeText(row.observedAt),
+    observed_at: instantText(row.observedAt),
     presence: row.presence,
-    absent_since: timeText(row.absentSince),
+    absent_since: instantText(row.absentSince),
   };
 }
 
-function moved(row: Movement) {
+function movementOutput(row: Movement) {
   return {
     seq: decimalText(row.id),
     kind: row.kind,
@@ -147,7 +119,7 @@ function moved(row: Movement) {
     to_addr: row.toAddr,
     tx_hash: row.txHash,
     operation_id: row.operationId,
-    effective_at: timeText(row.effectiveAt),
-    recorded_at: timeText(row.recordedAt),
+    effective_at: instantText(row.effectiveAt),
+    recorded_at: instantText(row.recordedAt),
   };
 }

@@ -1,8 +1,8 @@
-/** How a write is shown: one schema and one translation, for every path that answers one. Pure. */
+/** The schema of an operation in responses, shared by all routes that answer one. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operationFields } from '../../../operations/operations.ts';
 import { EVENTS } from '../../../outbox/events.ts';
-import { instantOut, timeText } from '../../http/fields.ts';
+import { instant, instantText } from '../../http/fields.ts';
 
 export const operation = EVENTS['operation.accepted'].data
   .omit({ subject_seq: true })
@@ -12,23 +12,23 @@ export const operation = EVENTS['operation.accepted'].data
     token_uri: z.string().nullable(),
     extra_data: z.string().nullable(),
     ambiguous: z.boolean().openapi({
-      description: 'Sent beside another open write that it cannot be told apart from',
+      description: 'Sent while another open operation could not be told apart by the balances',
     }),
-    recorded_at: instantOut,
-    sent_at: instantOut.nullable(),
-    answered_at: instantOut.nullable(),
-    settled_at: instantOut.nullable(),
-    effective_at: instantOut.nullable(),
+    recorded_at: instant,
+    sent_at: instant.nullable(),
+    answered_at: instant.nullable(),
+    settled_at: instant.nullable(),
+    effective_at: instant.nullable(),
     effective_basis: z.string().nullable().openapi({
-      description: 'How that is known: answer, observed, reported or decision',
+      description: 'Source of effective_at: answer, observed, reported or decision',
     }),
-    expires_at: instantOut.nullable().openapi({
-      description: 'Until when a queued one may still be sent',
+    expires_at: instant.nullable().openapi({
+      description: 'A queued operation is not sent after this time',
     }),
   })
   .openapi('Operation');
 
-export function shownOperation(operation: Operation) {
+export function operationOutput(operation: Operation) {
   return {
     id: operation.id,
     ...operationFields(operation),
@@ -36,12 +36,12 @@ export function shownOperation(operation: Operation) {
     token_uri: operation.tokenUri,
     extra_data: operation.extraData,
     ambiguous: operation.ambiguous,
-    recorded_at: timeText(operation.recordedAt),
-    sent_at: timeText(operation.sentAt),
-    answered_at: timeText(operation.answeredAt),
-    settled_at: timeText(operation.settledAt),
-    effective_at: timeText(operation.effectiveAt),
+    recorded_at: instantText(operation.recordedAt),
+    sent_at: instantText(operation.sentAt),
+    answered_at: instantText(operation.answeredAt),
+    settled_at: instantText(operation.settledAt),
+    effective_at: instantText(operation.effectiveAt),
     effective_basis: operation.effectiveBasis,
-    expires_at: timeText(operation.expiresAt),
+    expires_at: instantText(operation.expiresAt),
   };
 }

@@ -1,7 +1,6 @@
-/** `/api/operations`: what was asked of the service, and how each write ended. Changes nothing. */
-import { createRoute, z } from '@hono/zod-openapi';
+/** `/api/operations`: operations with their transitions, sends and evidence; read-only. */
+import { z } from '@hono/zod-openapi';
 import { Failure } from '../../../kernel/errors.ts';
-import { isId } from '../../../kernel/ids.ts';
 import {
   FOLLOWS,
   findOperation,
@@ -10,29 +9,25 @@ import {
   listOperations,
   listSends,
   listTransitions,
+  type Send,
   type State,
 } from '../../../operations/operations.ts';
-import type { Api, ApiDeps } from '../../deps.ts';
-import { deps, guarded, reply } from '../../http/auth.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
-  addressIn,
+  addressInput,
   anyJson,
-  asJson,
-  idIn,
-  instantIn,
-  instantOut,
-  numberIn,
-  page,
-  pageOf,
-  paging,
-  placeIn,
-  textIn,
-  timeText,
-  txHashIn,
+  decimalInput,
+  idInput,
+  instant,
+  instantInput,
+  instantText,
+  textInput,
+  txHashInput,
 } from '../../http/fields.ts';
-import { json, refusals } from '../../http/problems.ts';
-import { decision, shownDecision } from './decisions.ts';
-import { operation, shownOperation } from './fields.ts';
+import { idPosition, paging } from '../../http/pages.ts';
+import type { Router } from '../../http/router.ts';
+import { decision, decisionOutput } from './decisions.ts';
+import { operation, operationOutput } from './fields.ts';
 
 const STATES = Object.keys(FOLLOWS) as [State, ...State[]];
 
@@ -42,7 +37,7 @@ const detail = operation
       z.object({
         from_state: z.string().nullable(),
         to_state: z.string(),
-        at: instantOut,
+        at: instant,
         cause: z.string(),
         evidence: anyJson,
       }),
@@ -51,111 +46,112 @@ const detail = operation
       .array(
         z.object({
           n: z.int(),
-          started_at: instantOut,
-          deadline_at: instantOut,
-          after: z.string().nullable().openapi({ description: 'What proved the one before it' }),
+          started_at: instant,
+          deadline_at: instant,
+          after: z
+            .string()
+            .nullable()
+            .openapi({ description: 'Why the previous send allowed another one' }),
         }),
       )
-      .openapi({ description: 'Every time it was about to leave' }),
-    decisions: z.array(decision).openapi({ description: 'What people proposed and approved' }),
-    pre_image: anyJson.openapi({ description: 'What was seen before it was sent' }),
+      .openapi({ description: 'Every attempt to deliver it to the service' }),
+    decisions: z.array(decision),
+    pre_image: anyJson.openapi({
+      description: 'Last observation of its wallets or token before it was sent',
+    }),
     evidence: anyJson.openapi({
-      description: 'How the outcome is known, when it was not the answer of the service',
+      description: 'Why the outcome is known, if not by the answer of the service',
     }),
   })
   .openapi('OperationDetail');
 
-const listRoute = createRoute({
-  method: 'get',
-  path: '/api/operations',
-  tags: ['operations'],
-  summary: 'Writes, the newest first',
-  ...deps('read'),
-  request: {
-    query: z.strictObject({
-      ...paging,
-      state: z.enum(STATES).optional(),
-      kind: z.enum(KINDS).optional(),
-      addr: addressIn.optional(),
-      contract_id: numberIn.optional(),
-      token_id: numberIn.optional(),
-      tx_log_no: numberIn.optional(),
-      tx_hash: txHashIn.optional(),
-      idempotency_key: textIn(1_000).optional(),
-      reference: textIn(1_000).optional(),
-      since: instantIn.optional(),
-      until: instantIn.optional(),
+const base = { tag: 'operations', scope: 'read' as const };
+
+export function addOperations(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+  router.list({
+    ...base,
+    path: '/api/operations',
+    summary: 'List operations, newest first',
+    request: z.object({
+      query: z.strictObject({
+        ...paging,
+        state: z.enum(STATES).optional(),
+        kind: z.enum(KINDS).optional(),
+        addr: addressInput.optional(),
+        contract_id: decimalInput.optional(),
+        token_id: decimalInput.optional(),
+        tx_log_no: decimalInput.optional(),
+        tx_hash: txHashInput.optional(),
+        idempotency_key: textInput(1_000).optional(),
+        reference: textInput(1_000).optional(),
+        since: instantInput.optional(),
+        until: instantInput.optional(),
+      }),
     }),
-  },
-  responses: { 200: json('A page of writes', pageOf(operation)), ...refusals },
-});
-
-const findRoute = createRoute({
-  method: 'get',
-  path: '/api/operations/{id}',
-  tags: ['operations'],
-  summary: 'One write with its history and evidence',
-  ...deps('read'),
-  request: { params: z.object({ id: idIn('op') }) },
-  responses: { 200: json('The write', detail), ...refusals },
-});
-
-export function addOperations(app: Api, deps: ApiDeps): void {
-  const { db } = deps;
-  app.openapi(guarded(deps, listRoute), async (c) => {
-    const { limit, cursor, ...q } = c.req.valid('query');
-    const rows = await listOperations(db, {
-      state: q.state,
-      kind: q.kind,
-      addr: q.addr,
-      contractId: q.contract_id,
-      tokenId: q.token_id,
-      txLogNo: q.tx_log_no,
-      txHash: q.tx_hash,
-      idempotencyKey: q.idempotency_key,
-      reference: q.reference,
-      since: q.since,
-      until: q.until,
-      before: placeIn(cursor, (place) => isId('op', place)),
-      limit: limit + 1,
-    });
-    return reply(
-      c,
-      page(rows, limit, shownOperation, (row) => row.id),
-      200,
-    );
+    item: operation,
+    parsePosition: idPosition('op'),
+    list: ({ query }, { after: before, limit }) =>
+      listOperations(db, {
+        state: query.state,
+        kind: query.kind,
+        addr: query.addr,
+        contractId: query.contract_id,
+        tokenId: query.token_id,
+        txLogNo: query.tx_log_no,
+        txHash: query.tx_hash,
+        idempotencyKey: query.idempotency_key,
+        reference: query.reference,
+        since: query.since,
+        until: query.until,
+        before,
+        limit,
+      }),
+    output: operationOutput,
+    position: ({ id }) => id,
   });
-  app.openapi(guarded(deps, findRoute), async (c) => {
-    const { id } = c.req.valid('param');
-    const found = await findOperation(db, id);
-    if (!found) throw new Failure('not_found');
-    const [transitions, sends, decisions] = await Promise.all([
-      listTransitions(db, id),
-      listSends(db, id),
-      listDecisions(db, id),
-    ]);
-    return reply(
-      c,
-      {
-        ...shownOperation(found),
-        transitions: transitions.map((t) => ({
-          from_state: t.fromState,
-          to_state: t.toState,
-          cause: t.cause,
-          at: timeText(t.at),
-          evidence: asJson(t.evidence),
-        })),
-        sends: sends.map((send) => ({
-          n: send.n,
-          started_at: timeText(send.startedAt),
-          deadline_at: timeText(send.deadlineAt),
-          after: send.after,
-        })),
-        decisions: decisions.map(shownDecision),
-        pre_image: asJson(found.preImage),
-        evidence: asJson(found.evidence),
-      },
-      200,
-    );
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/operations/{id}',
+    summary: 'Read an operation with its history and evidence',
+    request: z.object({ params: z.object({ id: idInput('op') }) }),
+    response: 'The operation',
+    schema: detail,
+    async handle({ params: { id } }) {
+      const found = await findOperation(db, id);
+      if (!found) throw new Failure('not_found');
+      const [transitions, sends, decisions] = await Promise.all([
+        listTransitions(db, id),
+        listSends(db, id),
+        listDecisions(db, id),
+      ]);
+      return {
+        ...operationOutput(found),
+        transitions: transitions.map(transitionOutput),
+        sends: sends.map(sendOutput),
+        decisions: decisions.map(decisionOutput),
+        pre_image: found.preImage,
+        evidence: found.evidence,
+      };
+    },
   });
+}
+
+function transitionOutput(row: Awaited<ReturnType<typeof listTransitions>>[number]) {
+  return {
+    from_state: row.fromState,
+    to_state: row.toState,
+    cause: row.cause,
+    at: instantText(row.at),
+    evidence: row.evidence,
+  };
+}
+
+function sendOutput(row: Send) {
+  return {
+    n: row.n,
+    started_at: instantText(row.startedAt),
+    deadline_at: instantText(row.deadlineAt),
+    after: row.after,
+  };
 }

@@ -1,74 +1,80 @@
-/**
- * A report of a write made elsewhere, as JSON: which fields each kind of write has, and what the
- * journal is told. Pure. One schema serves the document, single reports and each line of many.
- */
+/** The JSON of a reported operation: the fields of each kind of write, and their translation. */
 import { z } from '@hono/zod-openapi';
 import type { Instant } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { canonicalJson, type Json } from '../../../kernel/json.ts';
 import type { Report, WriteFields } from '../../../operations/operations.ts';
 import {
-  addressIn,
-  decimalPositive,
-  idIn,
-  instantIn,
-  numberIn,
-  textIn,
-  txHashIn,
+  addressInput,
+  decimalInput,
+  idInput,
+  instantInput,
+  positiveDecimalInput,
+  textInput,
+  txHashInput,
 } from '../../http/fields.ts';
-import { errorsOf } from '../../http/problems.ts';
+import { errorsOf, invalidRequest } from '../../http/problems.ts';
 
-const about = {
-  occurred_at: instantIn.openapi({ description: 'When the service applied it, as far as known' }),
-  reference: textIn(255).optional(),
-  operation_id: idIn('op').optional().openapi({ description: 'The operation that it is about' }),
+const common = {
+  occurred_at: instantInput.openapi({
+    description: 'When the service executed it, as far as known',
+  }),
+  reference: textInput(255).optional(),
+  operation_id: idInput('op')
+    .optional()
+    .openapi({ description: 'The recorded operation that the report is about' }),
   distinct: z.boolean().optional().openapi({
-    description: 'True: it is none of the open operations that look like it',
+    description: 'True if it is none of the open operations that match it',
   }),
 };
 const numbered = {
-  ...about,
-  tx_log_no: numberIn,
-  tx_app_no: numberIn.optional().openapi({ description: 'Our own app when left out' }),
-  reason_type: textIn(1_000).optional(),
+  ...common,
+  tx_log_no: decimalInput,
+  tx_app_no: decimalInput.optional().openapi({ description: 'Default: the app of this client' }),
+  reason_type: textInput(1_000).optional(),
 };
-const hashed = { ...about, tx_hash: txHashIn, contract_id: numberIn, token_id: numberIn };
-const amount = decimalPositive;
+const hashed = {
+  ...common,
+  tx_hash: txHashInput,
+  contract_id: decimalInput,
+  token_id: decimalInput,
+};
+const amount = positiveDecimalInput;
 const minted = {
   ...hashed,
-  to_addr: addressIn,
-  token_uri: textIn(8_000).optional(),
-  meta_data: textIn(8_000).optional(),
-  extra_data: textIn(8_000).optional(),
+  to_addr: addressInput,
+  token_uri: textInput(8_000).optional(),
+  meta_data: textInput(8_000).optional(),
+  extra_data: textInput(8_000).optional(),
 };
 const kind = <K extends Report['kind']>(name: K) => z.literal(name);
 
-export const reportIn = z
+export const reportInput = z
   .discriminatedUnion('kind', [
     z.strictObject({
-      ...{ kind: kind('give'), to_addr: addressIn, operation_no: numberIn, amount },
+      ...{ kind: kind('give'), to_addr: addressInput, operation_no: decimalInput, amount },
       ...numbered,
     }),
     z.strictObject({
-      ...{ kind: kind('receive_from'), from_addr: addressIn, amount },
-      ...{ fee_amount: numberIn.optional(), ...numbered },
+      ...{ kind: kind('receive_from'), from_addr: addressInput, amount },
+      ...{ fee_amount: decimalInput.optional(), ...numbered },
     }),
     z.strictObject({
-      ...{ kind: kind('transfer'), from_addr: addressIn, to_addr: addressIn, amount },
-      ...{ fee_amount: numberIn.optional(), ...numbered },
+      ...{ kind: kind('transfer'), from_addr: addressInput, to_addr: addressInput, amount },
+      ...{ fee_amount: decimalInput.optional(), ...numbered },
     }),
     z.strictObject({ kind: kind('mint'), ...minted }),
     z.strictObject({ kind: kind('mint_sequential'), ...minted }),
     z.strictObject({ kind: kind('burn'), ...hashed }),
-    z.strictObject({ kind: kind('set_extra_data'), ...hashed, extra_data: textIn(8_000) }),
+    z.strictObject({ kind: kind('set_extra_data'), ...hashed, extra_data: textInput(8_000) }),
     z.strictObject({
-      ...{ kind: kind('transfer_from'), from_addr: addressIn, to_addr: addressIn },
+      ...{ kind: kind('transfer_from'), from_addr: addressInput, to_addr: addressInput },
       ...hashed,
     }),
   ])
   .openapi('Report');
 
-/** The members of every kind, as the schema reads them. */
+/** The fields of all kinds. */
 type Members = Partial<
   Record<'from_addr' | 'to_addr' | 'reason_type' | 'token_uri' | 'meta_data' | 'extra_data', string>
 > &
@@ -78,22 +84,18 @@ type Members = Partial<
     tx_hash?: string;
   };
 
-/** How far the clock of a reporter may be ahead of ours. */
+/** How far occurred_at may lie ahead of the time of the database. */
 const AHEAD_MAX_MS = 300_000;
 
-/** The report in a parsed document. @throws Failure `invalid_request` naming what is wrong */
+/** @throws Failure `invalid_request` with the invalid fields */
 export function readReport(document: Json, now: Instant): Report {
-  const read = reportIn.safeParse(document);
-  if (!read.success) {
-    const errors = errorsOf(read.error);
-    const detail = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ');
-    throw new Failure('invalid_request', detail.slice(0, 500), { errors: errors.slice(0, 20) });
-  }
+  const read = reportInput.safeParse(document);
+  if (!read.success) throw invalidRequest(errorsOf(read.error));
   const { data } = read;
   if (data.occurred_at > now + AHEAD_MAX_MS)
     throw new Failure(
       'invalid_request',
-      'occurred_at: lies in the future; use RFC 3339 with a zone',
+      'occurred_at: is in the future; use RFC 3339 with a time zone',
     );
   const members: Members = data;
   return {

@@ -1,0 +1,186 @@
+/**
+ * Defines routes. The OpenAPI entry of a route, the scope of its key, the validation of its request
+ * and its handler stand in one definition, so the document describes exactly what is served. The
+ * key is checked before anything else of a request is read.
+ */
+import type { RouteConfig, z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { type Caller, type Keys, requireScope, type Scope } from '../../keys/keys.ts';
+import type { Api } from '../deps.ts';
+import { readJson } from './body.ts';
+import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
+import { invalidRequest, problemsOf, requestErrors } from './problems.ts';
+
+/** The name of the security scheme in the document. */
+export const KEY_SCHEME = 'key';
+
+interface RouteBase<R extends z.ZodObject> {
+  path: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  /** The parts that are validated: `params`, `query` and the JSON `body`. */
+  request: R;
+}
+
+/** A route that answers a JSON document; without a schema it answers 204. */
+interface Route<R extends z.ZodObject, S extends z.ZodType> extends RouteBase<R> {
+  method: 'get' | 'post' | 'patch' | 'delete';
+  scope: Scope;
+  status?: 200 | 201 | 202;
+  /** What a successful response holds. */
+  response: string;
+  schema?: S;
+  handle(input: z.output<R>, caller: Caller): z.input<S> | Promise<z.input<S>>;
+}
+
+type Paged = { query: { limit: number; cursor?: string | undefined } };
+
+/** A route that answers a page of a list. */
+interface ListRoute<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodType, Row, Position>
+  extends Omit<RouteBase<R>, 'description'> {
+  scope: Scope;
+  item: S;
+  /** The rows after a position, in the order of the list. */
+  list(
+    input: z.output<R>,
+    page: { after: Position | undefined; limit: number },
+  ): Promise<readonly Row[]>;
+  output(row: Row): z.input<S>;
+  position(row: Row): string | bigint;
+  parsePosition: ParsePosition<Position>;
+}
+
+/** A route whose handler makes its own response, and that may be open to everyone. */
+interface RawRoute<R extends z.ZodObject> extends RouteBase<R> {
+  method: 'get' | 'post';
+  scope?: Scope;
+  /** A body that the handler reads itself, by content type. */
+  content?: Record<string, { schema: z.ZodType }>;
+  responses: RouteConfig['responses'];
+  handle(input: z.output<R>, c: Context, caller: Caller | undefined): Response | Promise<Response>;
+}
+
+export type Router = ReturnType<typeof makeRouter>;
+
+interface RouterDeps {
+  app: Api;
+  keys: Pick<Keys, 'authenticate'>;
+  /** Bound of every JSON body that a route describes. */
+  bodyBytesMax: number;
+}
+
+export function makeRouter(deps: RouterDeps) {
+  function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
+    const { method, scope, request, schema, response, status = 200 } = route;
+    const success = schema ? json(response, schema) : { description: response };
+    const problems = problemsOf(method, 'body' in request.shape);
+    const responses = { [schema ? status : 204]: success, ...problems };
+    const config = { ...documented(route), method, request: requestConfig(request), responses };
+    serve(deps, config, scope, request, async (input, c, caller) => {
+      if (!caller) throw new Failure('unauthorized');
+      const result = await route.handle(input, caller);
+      return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
+    });
+  }
+  function list<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodType, Row, Position>(
+    route: ListRoute<R, S, Row, Position>,
+  ): void {
+    const { path, tag, summary, request, scope } = route;
+    add({
+      ...{ method: 'get', path, tag, summary, request, scope },
+      ...{ response: 'A page of the list', schema: pageOf(route.item) },
+      async handle(input) {
+        const { limit, cursor } = input.query;
+        const after = readCursor(cursor, route.parsePosition);
+        const rows = await route.list(input, { after, limit: limit + 1 });
+        return page(rows, limit, route.output, route.position);
+      },
+    });
+  }
+  function raw<R extends z.ZodObject>(route: RawRoute<R>): void {
+    const { method, scope, content, responses } = route;
+    const body = content === undefined ? {} : { body: { required: true, content } };
+    const request = { ...requestConfig(route.request), ...body };
+    const config = { ...documented(route), method, request, responses };
+    serve(deps, config, scope, route.request, async (input, c, caller) =>
+      route.handle(input, c, caller),
+    );
+  }
+  return { add, list, raw };
+}
+
+/** Documents a route and serves it. */
+function serve<R extends z.ZodObject>(
+  { app, keys, bodyBytesMax }: RouterDeps,
+  config: RouteConfig,
+  scope: Scope | undefined,
+  schema: R,
+  handle: (input: z.output<R>, c: Context, caller: Caller | undefined) => Promise<Response>,
+): void {
+  const security = scope === undefined ? {} : { security: [{ [KEY_SCHEME]: [scope] }] };
+  app.openAPIRegistry.registerPath({ ...config, ...security });
+  const path = config.path.replace(/\{(\w+)\}/g, ':$1');
+  app.on(config.method.toUpperCase(), path, async (c) => {
+    const caller = scope === undefined ? undefined : await authenticate(keys, c, scope);
+    return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
+  });
+}
+
+function documented({ path, tag, summary, description }: RouteBase<z.ZodObject>) {
+  return { path, tags: [tag], summary, ...(description === undefined ? {} : { description }) };
+}
+
+type Parts = { params?: z.ZodObject; query?: z.ZodObject; body?: z.ZodType };
+
+function requestConfig({ shape }: z.ZodObject): NonNullable<RouteConfig['request']> {
+  const { params, query, body }: Parts = shape;
+  return {
+    ...(params ? { params } : {}),
+    ...(query ? { query } : {}),
+    ...(body
+      ? { body: { required: true, content: { 'application/json': { schema: body } } } }
+      : {}),
+  };
+}
+
+async function authenticate(
+  keys: Pick<Keys, 'authenticate'>,
+  c: Context,
+  scope: Scope,
+): Promise<Caller> {
+  const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
+  const caller = secret === undefined ? undefined : await keys.authenticate(secret);
+  if (!caller) throw new Failure('unauthorized');
+  requireScope(caller, scope);
+  return caller;
+}
+
+/** @throws Failure `not_found` for a path that names no resource, else `invalid_request` */
+async function readRequest<R extends z.ZodObject>(
+  c: Context,
+  schema: R,
+  bodyBytesMax: number,
+): Promise<z.output<R>> {
+  const queries = Object.entries(c.req.queries());
+  const result = schema.safeParse({
+    params: c.req.param(),
+    query: Object.fromEntries(queries.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
+    ...('body' in schema.shape ? { body: await readJson(c.req, bodyBytesMax) } : {}),
+  });
+  if (result.success) return result.data;
+  if (result.error.issues.some(({ path }) => path[0] === 'params')) throw new Failure('not_found');
+  throw invalidRequest(requestErrors(result.error));
+}
+
+/** A JSON document as the response of a route. */
+export function json<S extends z.ZodType>(description: string, schema: S) {
+  return { description, content: { 'application/json': { schema } } };
+}
+
+/** Answers JSON text. */
+export function reply(c: Context, text: string, status: 200 | 201 | 202 = 200): Response {
+  return c.body(text, status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+}
