@@ -90,8 +90,7 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     request: z.object({ query: z.strictObject(paging) }),
     item: endpoint,
     parsePosition: idPosition('ep'),
-    list: async (_, { after = '', limit }) =>
-      webhooks.listEndpoints({ after, limit }),
+    list: async (_, { after = '', limit }) => webhooks.listEndpoints({ after, limit }),
     output: endpointOutput,
     position: ({ id }) => id,
   });
