@@ -22,6 +22,19 @@ export type State =
   | 'cancelled';
 export type Outcome = 'executed' | 'not_executed' | 'open';
 
+/** Not sent yet. */
+export const UNSENT_STATES: ReadonlySet<State> = new Set<State>(['recorded', 'queued']);
+/** Sent, without a known outcome. */
+export const UNRESOLVED_STATES: ReadonlySet<State> = new Set<State>(['unknown', 'undecided']);
+/** Executed, and settled by a later observation. */
+export const SETTLING_STATES: ReadonlySet<State> = new Set<State>(['accepted', 'executed']);
+/** Ended by an answer or an observation, without a decision by people. */
+export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
+  'sending',
+  'unknown',
+  ...SETTLING_STATES,
+]);
+
 /**
  * Which state may follow which (design, section 4, journal). The service's own answer may arrive
  * late: `accepted` and `rejected` follow anything that is not final by the service or the chain.

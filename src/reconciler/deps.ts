@@ -1,30 +1,27 @@
-/** What surrounds every judgement: who writes it down, by which settings, under what conditions. */
-
+/** The reconciler's settings, and what every evaluation is given to work with. */
 import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { PollIntervals } from '../observer/observer.ts';
 import type { EffectSettings, Operations } from '../operations/operations.ts';
-import type { Odds } from './unknown/probability.ts';
+import type { Estimates } from './unknown/probability.ts';
 
 export interface ReconcilerSettings extends PollIntervals {
   /** L: how long a write may take to show in reads, in milliseconds. */
   readLagMs: number;
-  /** How long after its send deadline a write may still be applied by the service. */
+  /** How long after its send deadline the service may still apply a write, in milliseconds. */
   quiescenceMs: number;
-  /** How long after that an unexplained unknown outcome is given to people. */
+  /** How long after quiescence an unexplained unknown operation becomes undecided. */
   undecidedAfterMs: number;
 }
 
-/** What every judgement needs. */
-export interface Context {
+export interface Deps {
   ids: Ids;
   operations: Operations;
   books: EffectSettings;
   settings: ReconcilerSettings;
-  /** Since when the service answers, as far as known; infinite while it is down. */
+  /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;
-  /** Since when somebody has judged without a break: nobody waits in vain while nobody judges. */
+  /** Since when observations have been processed without a break. */
   processingSince: Instant;
-  /** What lost answers have taught so far. */
-  odds: Odds;
+  estimates: Estimates;
 }

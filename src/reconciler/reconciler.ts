@@ -1,7 +1,7 @@
 /**
- * What the difference means. One elected daemon judges looks in the order in which they started,
- * one transaction per look: the accepted state, drifts, wanted postings, endings of operations and
- * their events are one commit. Nothing is concluded from silence.
+ * What observations mean. One elected daemon processes observations in the order in which they
+ * started, in one transaction each: the accepted state, drifts, posting requests, transitions of
+ * operations and their events are one commit.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
@@ -18,13 +18,13 @@ import {
 import { ownWalletsOf } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { Context, ReconcilerSettings } from './deps.ts';
-import { judgeToken } from './tokens/tokens.ts';
+import type { Deps, ReconcilerSettings } from './deps.ts';
+import { evaluateToken } from './tokens/tokens.ts';
 import { evaluateScan } from './unknown/mints.ts';
-import { type Odds, oddsOf } from './unknown/probability.ts';
-import { listLessons } from './unknown/probability-store.ts';
+import { type Estimates, estimatesFrom } from './unknown/probability.ts';
+import { countResolutions } from './unknown/probability-store.ts';
 import { makeUnknownWork } from './unknown/work.ts';
-import { judgeWallet } from './wallets/wallets.ts';
+import { evaluateWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
 export { findToken, listTokens, type Token } from './store.ts';
@@ -41,47 +41,50 @@ export {
 } from './wallets/store.ts';
 
 export interface Reconciler {
-  /** One bounded pass. Answers how many looks were judged; 0 while another daemon is the judge. */
-  runOnce(now: Instant): Promise<{ judged: number; more: boolean }>;
+  /**
+   * One bounded pass. Answers how many observations it processed, which is 0 while another daemon
+   * is the leader, and whether more are waiting.
+   */
+  runOnce(now: Instant): Promise<{ processed: number; more: boolean }>;
 }
 
 const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
-const LOOKS_MAX = 50;
-const LEARN_EVERY_MS = 600_000;
+const OBSERVATIONS_MAX = 50;
+const ESTIMATE_EVERY_MS = 600_000;
 const BREAK_MS = 120_000;
 
-type Circumstances = Pick<Context, 'availableSince' | 'processingSince' | 'odds'>;
+type Conditions = Pick<Deps, 'availableSince' | 'processingSince' | 'estimates'>;
 
-/** What surrounds all judgements of a pass: since when they mean something, what was learned. */
-function watchCircumstances(db: Db, settings: ReconcilerSettings) {
+/** Tracks what all evaluations of a pass share. */
+function trackConditions(db: Db, settings: ReconcilerSettings) {
   let processedAt = Number.NEGATIVE_INFINITY;
   let processingSince: Instant = 0;
-  let learned: { odds: Odds; at: Instant } | undefined;
-  return async (now: Instant): Promise<Circumstances> => {
-    // After a break, as after a start, clocks that wait for looks begin anew.
+  let estimated: { estimates: Estimates; at: Instant } | undefined;
+  return async (now: Instant): Promise<Conditions> => {
+    // After a break, as after a start, deadlines for evidence begin anew.
     if (now - processedAt > BREAK_MS) processingSince = now;
     processedAt = now;
-    if (!learned || now >= learned.at + LEARN_EVERY_MS || now < learned.at) {
+    if (!estimated || now >= estimated.at + ESTIMATE_EVERY_MS || now < estimated.at) {
       const hiddenMs = settings.quiescenceMs + settings.readLagMs;
-      learned = { odds: oddsOf(await listLessons(db), hiddenMs), at: now };
+      estimated = { estimates: estimatesFrom(await countResolutions(db), hiddenMs), at: now };
     }
-    return { availableSince: await availableSince(db), processingSince, odds: learned.odds };
+    const { estimates } = estimated;
+    return { availableSince: await availableSince(db), processingSince, estimates };
   };
 }
 
 /** The reconciler of one daemon. */
 export function makeReconciler(
-  given: Omit<Context, keyof Circumstances> & {
-    db: Db;
-    daemon: Daemon;
-    outbox: Outbox;
-  },
+  deps: Omit<Deps, keyof Conditions> & { db: Db; daemon: Daemon; outbox: Outbox },
 ): Reconciler {
-  const { db, daemon, outbox } = given;
+  const { db, daemon, outbox, ids, operations, books, settings } = deps;
+  const unknownWork = makeUnknownWork(db);
+  const conditionsAt = trackConditions(db, settings);
+  let booksObserved = false;
 
-  /** Runs one judgement in one snapshot, fenced, with its events in the same commit. */
-  async function judge(fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> {
+  /** Runs one evaluation in one snapshot, fenced, and commits its events with it. */
+  async function commit(fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> {
     await db.begin(
       async (tx) => {
         await lockLease(tx, LEASE, fence);
@@ -93,32 +96,28 @@ export function makeReconciler(
 
   const evaluateObservation = (
     fence: bigint,
-    context: Context,
+    evaluation: Deps,
     observation: StoredObservation,
     now: Instant,
   ) =>
-    judge(fence, async (tx) => {
+    commit(fence, async (tx) => {
       if (!(await markProcessed(tx, observation, now)) || observation.result === 'inconclusive')
         return [];
-      return judgementOf(observation)(tx, context, observation, now);
+      return evaluatorOf(observation)(tx, evaluation, observation, now);
     });
 
-  let booksObserved = false;
-  /** Wallets of our own books are looked at even if nobody watches them. */
+  /** Wallets of the ledger's own accounts are observed without a watch. */
   async function observeBooks(now: Instant): Promise<void> {
     if (booksObserved) return;
-    await addWallets(db, ownWalletsOf(given.books), now);
+    await addWallets(db, ownWalletsOf(books), now);
     booksObserved = true;
   }
 
-  const lost = makeUnknownWork(db);
-  const circumstances = watchCircumstances(db, given.settings);
-
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
-    const context = { ...given, ...(await circumstances(now)) };
-    const observations = await listUnprocessed(db, LOOKS_MAX);
-    // One that cannot be judged does not hold up the others; the pass fails when all are done.
+    const evaluation = { ids, operations, books, settings, ...(await conditionsAt(now)) };
+    const observations = await listUnprocessed(db, OBSERVATIONS_MAX);
+    // A failed evaluation does not delay the others; the pass fails after all of them.
     const failures: unknown[] = [];
     const attempt = async (work: Promise<void>) => {
       await work.catch((error: unknown) => {
@@ -127,32 +126,32 @@ export function makeReconciler(
       });
     };
     for (const observation of observations)
-      await attempt(evaluateObservation(fence, context, observation, now));
+      await attempt(evaluateObservation(fence, evaluation, observation, now));
     const seen = new Set(observations.map(({ target }) => target.replace(/^wallet:/, '')));
-    for (const work of await lost.next(context, seen, now)) await attempt(judge(fence, work));
+    for (const work of await unknownWork.next(evaluation, seen, now))
+      await attempt(commit(fence, work));
     if (failures.length > 0) throw failures[0];
-    return { judged: observations.length, more: observations.length === LOOKS_MAX };
+    return { processed: observations.length, more: observations.length === OBSERVATIONS_MAX };
   }
 
   return {
     async runOnce(now) {
       const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
-      if (fence === undefined) return { judged: 0, more: false };
+      if (fence === undefined) return { processed: 0, more: false };
       try {
         return await pass(fence, now);
       } catch (error) {
-        if (isLeaseLost(error)) return { judged: 0, more: false };
+        if (isLeaseLost(error)) return { processed: 0, more: false };
         throw error;
       }
     },
   };
 }
 
-/** Who judges a conclusive look. */
-function judgementOf({ kind, result }: StoredObservation): typeof judgeWallet {
-  if (kind === 'token') return judgeToken;
+function evaluatorOf({ kind, result }: StoredObservation): typeof evaluateWallet {
+  if (kind === 'token') return evaluateToken;
   if (kind === 'scan') return evaluateScan;
-  return result === 'seen' ? judgeWallet : async () => [];
+  return result === 'seen' ? evaluateWallet : async () => [];
 }
 
 function isLeaseLost(error: unknown): boolean {

@@ -1,116 +1,117 @@
 /**
- * How a lost answer comes to its end: a first look makes a candidate, a second, later look that
- * agrees settles it; weak or contradictory evidence makes it `undecided`, which only people end.
- * Never the other way round, and never by the passing of time alone.
+ * How unknown operations are resolved: a first finding makes a candidate, and a later one that
+ * agrees resolves the operation. Weak or contradictory evidence makes it `undecided`, which only
+ * people end.
  */
 import type { Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Operation, operationFields } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
-import type { Context } from './deps.ts';
+import type { Deps } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
-import { beliefExecuted } from './unknown/probability.ts';
+import { probabilityExecuted } from './unknown/probability.ts';
 
-/** What one look, or several together, say about one lost answer. */
-export interface Said {
+/** What one or several observations say about one unknown operation. */
+export interface Finding {
   outcome: 'executed' | 'not_executed';
-  /** `two_sided`, `one_sided`, `token` or `sweep`. */
+  /** `two_sided`, `one_sided`, `token` or `scan`. */
   basis: string;
-  /** False when the evidence is not enough even if it is repeated: people decide. */
-  enough: boolean;
+  /** False when the evidence is too weak even if it is repeated: people decide. */
+  sufficient: boolean;
   evidence: { [key: string]: Json };
-  /** The earliest start and the latest end of the looks it rests on. */
+  /** The earliest start and the latest end of the observations it rests on. */
   startedAt: Instant;
   endedAt: Instant;
   txHash?: string | null;
-  /** The number of the token that a mint made, as far as it was not known. */
+  /** The number of the token that a sequential mint made. */
   tokenId?: bigint | null;
 }
 
 /**
- * From when on a look proves that a write was not executed: the service may apply it for the
- * quiescence after its deadline, and reads may hide it for the read lag after that. While the
- * service is down the clock stands still, and starts again when it is back.
+ * From when on an observation can prove that a write was not executed: send deadline, quiescence
+ * and read lag have passed. Time before the service became available again does not count.
  */
-export function quietAfter(
+export function quiescentAt(
   operation: Operation,
-  { settings, availableSince }: Pick<Context, 'settings' | 'availableSince'>,
+  { settings, availableSince }: Pick<Deps, 'settings' | 'availableSince'>,
 ): Instant {
   const deadline = operation.sendDeadlineAt ?? operation.recordedAt;
   return Math.max(deadline, availableSince) + settings.quiescenceMs + settings.readLagMs;
 }
 
-/** True when looks from `startedAt` on may prove that a write was not executed. */
 export function isQuiescent(
   operation: Operation,
   startedAt: Instant,
-  context: Pick<Context, 'settings' | 'availableSince'>,
+  deps: Pick<Deps, 'settings' | 'availableSince'>,
 ): boolean {
-  return startedAt >= quietAfter(operation, context);
+  return startedAt >= quiescentAt(operation, deps);
 }
 
 /**
- * True when a write has waited for evidence as long as it may. Only time counts in which evidence
- * could come: the service was there, and somebody judged.
+ * True when a write has waited for evidence as long as it may. Only time counts in which the
+ * service was available and observations were processed.
  */
 export function isOverdue(
   operation: Operation,
-  context: Pick<Context, 'settings' | 'availableSince' | 'processingSince'>,
+  deps: Pick<Deps, 'settings' | 'availableSince' | 'processingSince'>,
   now: Instant,
 ): boolean {
-  const since = Math.max(quietAfter(operation, context), context.processingSince);
-  return now >= since + context.settings.undecidedAfterMs;
+  const since = Math.max(quiescentAt(operation, deps), deps.processingSince);
+  return now >= since + deps.settings.undecidedAfterMs;
 }
 
-/** How likely the write was executed although a look that began at `startedAt` does not show it. */
-export function beliefIn(
-  { odds, availableSince }: Pick<Context, 'odds' | 'availableSince'>,
+/** The probability that a write was executed which an observation at `startedAt` does not show. */
+export function executedProbability(
+  { estimates, availableSince }: Pick<Deps, 'estimates' | 'availableSince'>,
   operation: Operation,
   startedAt: Instant,
 ): number {
   const { errorClass, errorCode, sentAt, recordedAt } = operation;
   const cause = errorCode ?? errorClass ?? 'unknown';
-  return beliefExecuted(odds, cause, startedAt - Math.max(sentAt ?? recordedAt, availableSince));
+  return probabilityExecuted(
+    estimates,
+    cause,
+    startedAt - Math.max(sentAt ?? recordedAt, availableSince),
+  );
 }
 
-/** Takes one statement about an unknown operation. Answers the events of what it led to. */
-export async function takeEvidence(
+/** Applies one finding about an unknown operation. Answers the resulting events. */
+export async function applyFinding(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   operation: Operation,
-  said: Said,
+  finding: Finding,
   now: Instant,
 ): Promise<EventDraft[]> {
   const earlier = await findCandidate(tx, operation.id);
   if (!earlier) {
-    await saveCandidate(tx, candidateOf(operation, said));
+    await saveCandidate(tx, candidateOf(operation, finding));
     return [];
   }
-  // Overlapping looks are one look: they neither agree nor contradict.
-  if (said.startedAt <= earlier.seenAt) return [];
+  // Overlapping observations neither confirm nor contradict each other.
+  if (finding.startedAt <= earlier.seenAt) return [];
   const evidence = {
-    ...{ basis: said.basis, first: earlier.evidence, second: said.evidence },
-    ...(said.outcome === 'executed' ? shownAfter(context, operation, earlier) : {}),
+    ...{ basis: finding.basis, first: earlier.evidence, second: finding.evidence },
+    ...(finding.outcome === 'executed' ? shownAfter(deps, operation, earlier) : {}),
   };
   await dropCandidate(tx, operation.id);
-  // What was shown once and is not any more, or the reverse: somebody else had a hand in it.
   const contradicts =
-    earlier.outcome !== said.outcome || tokenIn(earlier.evidence) !== tokenIn(said.evidence);
-  if (contradicts || !said.enough) {
-    const belief = contradicts ? 'contradictory' : said.outcome;
-    return giveToPeople(tx, context, operation, { ...evidence, belief }, now);
+    earlier.outcome !== finding.outcome || tokenIn(earlier.evidence) !== tokenIn(finding.evidence);
+  if (contradicts || !finding.sufficient) {
+    const indicated = contradicts ? 'contradictory' : finding.outcome;
+    return markUndecided(tx, deps, operation, { ...evidence, indicated }, now);
   }
-  const moved = await context.operations.move(tx, [
+  const moved = await deps.operations.move(tx, [
     {
       id: operation.id,
-      to: said.outcome,
+      to: finding.outcome,
       at: now,
-      cause: `evidence: ${said.basis}`,
+      cause: `evidence: ${finding.basis}`,
       evidence,
-      txHash: said.txHash ?? null,
-      tokenId: said.tokenId ?? null,
-      ...(said.outcome === 'executed'
+      txHash: finding.txHash ?? null,
+      tokenId: finding.tokenId ?? null,
+      ...(finding.outcome === 'executed'
         ? { effectiveAt: earlier.seenAt, effectiveBasis: 'observed' }
         : {}),
     },
@@ -123,9 +124,9 @@ export async function takeEvidence(
   }));
 }
 
-/** How long it took to show at most; not told where the service was down meanwhile. */
+/** An upper bound of the time until it showed; omitted when the service was down meanwhile. */
 function shownAfter(
-  { availableSince }: Context,
+  { availableSince }: Deps,
   { sentAt }: Operation,
   { seenAt }: Candidate,
 ): { shown_after_ms?: number } {
@@ -133,27 +134,25 @@ function shownAfter(
   return { shown_after_ms: Math.max(0, seenAt - sentAt) };
 }
 
-/** The token that a statement names, if it names one. */
 function tokenIn(evidence: Json): Json | undefined {
   const named = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
   return named ? evidence.token_id : undefined;
 }
 
-function candidateOf(operation: Operation, said: Said): Candidate {
+function candidateOf(operation: Operation, finding: Finding): Candidate {
   return {
     operationId: operation.id,
-    outcome: said.outcome,
-    basis: said.basis,
-    evidence: said.evidence,
-    seenAt: said.endedAt,
-    observationStartedAt: said.startedAt,
+    outcome: finding.outcome,
+    basis: finding.basis,
+    evidence: finding.evidence,
+    seenAt: finding.endedAt,
+    observationStartedAt: finding.startedAt,
   };
 }
 
-/** Marks an unknown operation as `undecided`, with what is known. */
-export async function giveToPeople(
+export async function markUndecided(
   tx: Tx,
-  { operations }: Context,
+  { operations }: Deps,
   operation: Operation,
   evidence: { [key: string]: Json },
   now: Instant,

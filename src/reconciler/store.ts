@@ -1,31 +1,12 @@
-/** SQL of tokens and of explanations that wait for a second look. */
+/** SQL of tokens and of candidates. */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { TokenState } from './tokens/rule.ts';
 
-/** A token as we hold it. */
 export interface Token extends TokenState {
   contractId: bigint;
   tokenId: bigint;
-  createdText: string | null;
-  ownedText: string | null;
-  observedAt: Instant;
-  presence: 'present' | 'absent';
-  absentSince: Instant | null;
-}
-
-interface TokenRow {
-  contractId: bigint;
-  tokenId: bigint;
-  owner: string | null;
-  creator: string | null;
-  uri: string | null;
-  metadata: string | null;
-  extraData: string | null;
-  status: number | null;
-  locked: number | null;
-  lastTxHash: string | null;
   createdText: string | null;
   ownedText: string | null;
   observedAt: Instant;
@@ -38,37 +19,17 @@ function tokenColumns(sql: Sql) {
     last_tx_hash, created_text, owned_text, observed_at, presence, absent_since`;
 }
 
-function toToken(row: TokenRow): Token {
-  return {
-    contractId: row.contractId,
-    tokenId: row.tokenId,
-    owner: row.owner,
-    creator: row.creator,
-    uri: row.uri,
-    metadata: row.metadata,
-    extraData: row.extraData,
-    status: row.status,
-    locked: row.locked,
-    lastTxHash: row.lastTxHash,
-    createdText: row.createdText,
-    ownedText: row.ownedText,
-    observedAt: row.observedAt,
-    presence: row.presence,
-    absentSince: row.absentSince,
-  };
-}
-
 export async function findToken(
   db: Queryable,
   contractId: bigint,
   tokenId: bigint,
 ): Promise<Token | undefined> {
-  const rows = await db.sql<TokenRow[]>`
+  const rows = await db.sql<Token[]>`
     select ${tokenColumns(db.sql)}
     from tallyhook.tokens
-    where contract_id = ${contractId.toString()}::numeric and token_id =
-      ${tokenId.toString()}::numeric`;
-  return rows[0] && toToken(rows[0]);
+    where contract_id = ${contractId.toString()}::numeric
+      and token_id = ${tokenId.toString()}::numeric`;
+  return rows[0];
 }
 
 export async function listTokens(
@@ -76,36 +37,32 @@ export async function listTokens(
   page: { contractId: bigint; after: bigint | undefined; limit: number },
 ): Promise<Token[]> {
   const after = page.after?.toString();
-  const rows = await db.sql<TokenRow[]>`
+  return db.sql<Token[]>`
     select ${tokenColumns(db.sql)}
     from tallyhook.tokens
     where contract_id = ${page.contractId.toString()}::numeric
       ${after ? db.sql`and token_id > ${after}::numeric` : db.sql``}
     order by token_id limit ${page.limit}`;
-  return rows.map(toToken);
 }
 
 export async function saveToken(tx: Tx, token: Token): Promise<void> {
   await tx.sql`
     insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data,
-      status,
-      locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
+      status, locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
     values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric,
-      ${token.owner},
-      ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData}, ${token.status},
+      ${token.owner}, ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData}, ${token.status},
       ${token.locked}, ${token.lastTxHash}, ${token.createdText}, ${token.ownedText},
       ${isoText(token.observedAt)}, ${token.presence},
       ${token.absentSince === null ? null : isoText(token.absentSince)})
-    on conflict (contract_id, token_id) do update set owner = excluded.owner, creator =
-      excluded.creator,
-      uri = excluded.uri, metadata = excluded.metadata, extra_data = excluded.extra_data,
+    on conflict (contract_id, token_id) do update set owner = excluded.owner,
+      creator = excluded.creator, uri = excluded.uri, metadata = excluded.metadata, extra_data = excluded.extra_data,
       status = excluded.status, locked = excluded.locked, last_tx_hash = excluded.last_tx_hash,
       created_text = excluded.created_text, owned_text = excluded.owned_text,
       observed_at = excluded.observed_at, presence = excluded.presence,
       absent_since = excluded.absent_since`;
 }
 
-/** What one look said of an unknown outcome, waiting for a later look to agree. */
+/** A finding about an unknown operation that a later observation has to confirm. */
 export interface Candidate {
   operationId: string;
   outcome: 'executed' | 'not_executed';
@@ -120,13 +77,11 @@ export async function findCandidate(
   operationId: string,
 ): Promise<Candidate | undefined> {
   const rows = await db.sql<Candidate[]>`
-    select operation_id, outcome, basis, evidence, seen_at, observation_started_at from
-      tallyhook.candidates
-    where operation_id = ${operationId}`;
+    select operation_id, outcome, basis, evidence, seen_at, observation_started_at
+    from tallyhook.candidates where operation_id = ${operationId}`;
   return rows[0];
 }
 
-/** Remembers what was said; a different outcome replaces what was remembered. */
 export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void> {
   await tx.sql`
     insert into tallyhook.candidates (operation_id, outcome, basis, evidence, seen_at,

@@ -1,6 +1,6 @@
 /**
- * What the difference means: the accepted state of wallets and tokens, drifts with their life, and
- * explanations that wait for a second look. Only `reconciler/` writes here.
+ * The accepted state of wallets and tokens, drifts with their history, and candidates. Only
+ * `reconciler/` writes here.
  */
 
 import { bigint, index, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
@@ -13,23 +13,21 @@ export const wallets = tallyhook.table('wallets', {
   addr: text().notNull(),
   status: integer(),
   observedBalance: whole('observed_balance'),
-  /** When the request of the newest judged look started. */
+  /** Start of the request of the newest processed observation. */
   observedAt: instant('observed_at'),
-  /** Set once the opening was wanted; null means `unopened`: shown, never in drift. */
+  /** When the opening was requested; null means `unopened`: shown, never in drift. */
   openedAt: instant('opened_at'),
-  /** The newest look that was clean and fully explained; what settles operations. */
+  /** Start of the newest quiet observation that was fully explained; it settles operations. */
   quietAt: instant('quiet_at'),
-  /**
-   * What the ledger, executed and open operations made of the balance at the newest judged look.
-   */
+  /** The ledger's balance at the newest processed observation, posting requests included. */
   ledgerAtObservation: whole('ledger_at_observation'),
   observationId: text('observation_id'),
-  /** explained, drifting, inconclusive or unopened, and why. */
+  /** explained, drifting, inconclusive or unopened; `cause` says why. */
   verdict: text().notNull(),
   cause: text(),
-  /** Looks in a row that were not conclusive. */
+  /** Observations in a row that were not quiet. */
   unquietObservations: integer('unquiet_observations').notNull().default(0),
-  /** A residual seen once: it is confirmed when a later look agrees. */
+  /** A residual seen once; a later observation confirms it. */
   suspectedAmount: whole('suspected_amount'),
   suspectedAt: instant('suspected_at'),
 });
@@ -50,7 +48,7 @@ export const tokens = tallyhook.table(
     createdText: text('created_text'),
     ownedText: text('owned_text'),
     observedAt: instant('observed_at').notNull(),
-    /** present or absent; absent only after two looks said so. */
+    /** present or absent; absent only after two observations in a row. */
     presence: text().notNull(),
     absentSince: instant('absent_since'),
   },
@@ -69,7 +67,7 @@ export const drifts = tallyhook.table(
     suspectedAt: instant('suspected_at').notNull(),
     openedAt: instant('opened_at').notNull(),
     closedAt: instant('closed_at'),
-    /** The balance before the change was last explained then; the change lies between the two. */
+    /** The last quiet observation before the change, and the end of the one that confirmed it. */
     windowFrom: instant('window_from'),
     windowTo: instant('window_to').notNull(),
     evidence: json().notNull(),
@@ -83,7 +81,7 @@ export const drifts = tallyhook.table(
   ],
 );
 
-/** Append-only: everything that happened to a drift. */
+/** Append-only history of drifts. */
 export const driftActions = tallyhook.table(
   'drift_actions',
   {
@@ -99,18 +97,18 @@ export const driftActions = tallyhook.table(
   (t) => [index('drift_actions_by_drift').on(t.driftId, t.id)],
 );
 
-/** The one explanation of an unknown outcome that waits for a second, later look to agree. */
+/** The finding about an unknown operation that a later observation has to confirm. */
 export const candidates = tallyhook.table('candidates', {
   operationId: text('operation_id').primaryKey(),
   outcome: text().notNull(),
   basis: text().notNull(),
   evidence: json().notNull(),
-  /** When the newest look that it rests on ended; the agreeing look must start later. */
+  /** End of the newest observation it rests on; the confirming one must start later. */
   seenAt: instant('seen_at').notNull(),
   observationStartedAt: instant('observation_started_at').notNull(),
 });
 
-/** Contradictions of our assumptions: named once, counted after. */
+/** Contradictions of assumptions: one row each, counted. */
 export const findings = tallyhook.table(
   'findings',
   {

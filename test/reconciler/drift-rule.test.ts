@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { driftStep } from '../../src/reconciler/wallets/drift-rule.ts';
-import { at, sight } from './parts.ts';
+import { at, observed } from './builders.ts';
 
-const observation = sight(0n, 10_000);
+const observation = observed(0n, 10_000);
 const before = { amount: 5n, at: at(9_000) };
 const drift = (id: string, amount: bigint) => ({ id, amount });
 

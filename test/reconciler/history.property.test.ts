@@ -6,22 +6,22 @@ import {
   type OpenDrift,
   type Suspicion,
 } from '../../src/reconciler/wallets/drift-rule.ts';
-import { expectationOf, judgeBalance } from '../../src/reconciler/wallets/rule.ts';
+import { evaluateBalance, expectationOf } from '../../src/reconciler/wallets/rule.ts';
+import { at } from './builders.ts';
 import {
+  baselineAt,
   CALM,
-  type Glance,
-  glances,
   type History,
   histories,
   LAG,
+  type PollTiming,
+  pollTimings,
   QUIESCENCE,
   sightOf,
-  standingAt,
 } from './history.ts';
-import { at } from './parts.ts';
 
 const RUNS = { numRuns: 1_500 };
-const inOrder = (observations: readonly Glance[]) =>
+const inOrder = (observations: readonly PollTiming[]) =>
   observations.toSorted((a, b) => a.from - b.from);
 /** Posted or not yet, by a number drawn for the history. */
 const poster = (bits: number) => (id: string) => (bits >> Number(id.slice(3))) % 2 === 1;
@@ -30,17 +30,20 @@ describe('Whatever happens on a wallet', () => {
   test('A balance that only our own writes changed is always explained', () => {
     const given = fc.tuple(
       histories(1, false),
-      fc.array(glances(0, CALM), { maxLength: 8 }),
+      fc.array(pollTimings(0, CALM), { maxLength: 8 }),
       fc.nat(),
     );
     fc.assert(
       fc.property(given, ([history, observations, bits]) => {
         for (const observation of observations) {
           const processedAt = observation.from + observation.takes + observation.processedAfter;
-          const standing = standingAt(history, 0, processedAt, 0n, poster(bits));
-          const sight = sightOf(history, 0, observation);
-          const { verdict } = judgeBalance(sight.balance, expectationOf(sight, standing, LAG));
-          expect(verdict).toBe('explained');
+          const baseline = baselineAt(history, 0, processedAt, 0n, poster(bits));
+          const observed = sightOf(history, 0, observation);
+          const { result } = evaluateBalance(
+            observed.balance,
+            expectationOf(observed, baseline, LAG),
+          );
+          expect(result).toBe('explained');
         }
       }),
       RUNS,
@@ -50,9 +53,9 @@ describe('Whatever happens on a wallet', () => {
   test('Every outside change ends as drift or return, and every difference has a name', () => {
     const given = fc.tuple(
       histories(1, true),
-      fc.array(glances(0, CALM), { maxLength: 12 }),
+      fc.array(pollTimings(0, CALM), { maxLength: 12 }),
       // Once all is quiet: two looks, of which the second begins after the first ended.
-      fc.tuple(glances(CALM + 1_000, CALM + 1_000), glances(CALM + 2_000, CALM + 2_000)),
+      fc.tuple(pollTimings(CALM + 1_000, CALM + 1_000), pollTimings(CALM + 2_000, CALM + 2_000)),
       fc.nat(),
     );
     fc.assert(
@@ -86,31 +89,35 @@ function withoutUnknown(history: History): History {
  */
 function follow(
   history: History,
-  observations: readonly Glance[],
+  observations: readonly PollTiming[],
   posted: (id: string) => boolean,
 ): OpenDrift[] {
   let drifts: OpenDrift[] = [];
   let suspicion: Suspicion | undefined;
   for (const [i, observation] of observations.entries()) {
-    const sight = sightOf(history, 0, observation);
+    const observed = sightOf(history, 0, observation);
     const processedAt = observation.from + observation.takes + observation.processedAfter;
     const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
-    const expected = expectationOf(sight, standingAt(history, 0, processedAt, drift, posted), LAG);
-    const verdict = judgeBalance(sight.balance, expected);
-    if (verdict.verdict === 'explained') {
-      const shown = verdict.shown.reduce((sum, { effect }) => sum + effect, 0n);
-      expect(sight.balance).toBe(expected.base + shown);
+    const expected = expectationOf(
+      observed,
+      baselineAt(history, 0, processedAt, drift, posted),
+      LAG,
+    );
+    const result = evaluateBalance(observed.balance, expected);
+    if (result.result === 'explained') {
+      const shown = result.shown.reduce((sum, { effect }) => sum + effect, 0n);
+      expect(observed.balance).toBe(expected.base + shown);
       suspicion = undefined;
     }
-    if (verdict.verdict !== 'off') continue;
-    const step = driftStep(verdict.residual, suspicion, drifts, sight);
+    if (result.result !== 'unexplained') continue;
+    const step = driftStep(result.residual, suspicion, drifts, observed);
     suspicion = step.step === 'suspect' ? step.suspicion : undefined;
     if (step.step === 'return')
       drifts = drifts.filter(({ id }) => !step.drifts.some((returned) => returned.id === id));
     if (step.step === 'open') drifts = [...drifts, { id: `drf_${i}`, amount: step.amount }];
     if (step.step === 'suspect') continue;
     const named = drifts.reduce((sum, { amount }) => sum + amount, 0n);
-    expect(sight.balance - (expected.base - drift)).toBe(named);
+    expect(observed.balance - (expected.base - drift)).toBe(named);
   }
   return drifts;
 }
@@ -120,7 +127,7 @@ describe('Whatever happens to lost answers', () => {
     const wallets = 3;
     const given = fc.tuple(
       histories(wallets, false),
-      fc.array(glances(0, CALM + 5_000), { minLength: wallets, maxLength: wallets }),
+      fc.array(pollTimings(0, CALM + 5_000), { minLength: wallets, maxLength: wallets }),
       fc.nat(),
     );
     let spoken = 0;
@@ -154,25 +161,25 @@ describe('Whatever happens to lost answers', () => {
 function evidenceOf(
   history: History,
   wallet: number,
-  observation: Glance,
+  observation: PollTiming,
   processedAt: number,
   posted: (id: string) => boolean,
 ): WalletEvidence {
-  const sight = sightOf(history, wallet, observation);
-  const standing = standingAt(history, wallet, processedAt, 0n, posted);
-  const { base, optional } = expectationOf(sight, standing, LAG);
+  const observed = sightOf(history, wallet, observation);
+  const baseline = baselineAt(history, wallet, processedAt, 0n, posted);
+  const { base, possible } = expectationOf(observed, baseline, LAG);
   return {
     key: `w${wallet}`,
-    residual: sight.balance - base,
-    optional: optional.map(({ operation, effect }) => ({
+    residual: observed.balance - base,
+    possible: possible.map(({ operation, effect }) => ({
       id: operation.id,
       effect,
-      settled:
+      quiescent:
         operation.outcome === 'open' &&
-        sight.startedAt >= (operation.sendDeadlineAt ?? 0) + QUIESCENCE + LAG,
+        observed.startedAt >= (operation.sendDeadlineAt ?? 0) + QUIESCENCE + LAG,
     })),
     observationId: `obs_${wallet}`,
-    startedAt: sight.startedAt,
-    endedAt: sight.endedAt,
+    startedAt: observed.startedAt,
+    endedAt: observed.endedAt,
   };
 }

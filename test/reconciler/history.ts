@@ -5,8 +5,12 @@
  */
 import fc from 'fast-check';
 import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
-import type { Part, Sight, Standing } from '../../src/reconciler/wallets/rule.ts';
-import { at, write } from './parts.ts';
+import type {
+  Baseline,
+  ObservedBalance,
+  OperationEffect,
+} from '../../src/reconciler/wallets/rule.ts';
+import { at, write } from './builders.ts';
 
 export const LAG = 1_000;
 export const QUIESCENCE = 5_000;
@@ -98,35 +102,35 @@ export function operationAt(truth: TrueWrite, instant: number): Operation | unde
 }
 
 /** Books at an instant: each executed write is posted when `posted` says so, else it is not yet. */
-export function standingAt(
+export function baselineAt(
   history: History,
   wallet: number,
   instant: number,
   drift: bigint,
   posted: (id: string) => boolean,
-): Standing {
+): Baseline {
   let ledger = 0n;
-  const parts: Part[] = [];
+  const effects: OperationEffect[] = [];
   for (const truth of history.writes) {
     const operation = operationAt(truth, instant);
     if (!operation) continue;
     const effect = truth.effects[wallet] ?? 0n;
     const isPosted = outcomeOf(operation.state) === 'executed' && posted(operation.id);
     if (isPosted) ledger += effect;
-    parts.push({ effect, operation: { ...operation, postings: isPosted ? 1 : 0 } });
+    effects.push({ effect, operation: { ...operation, postings: isPosted ? 1 : 0 } });
   }
-  return { ledger, version: 0n, drift, parts, complete: true };
+  return { ledger, version: 0n, drift, effects, complete: true };
 }
 
 /** A look: when it ran, how stale what it saw was, and how long it waited for its judgement. */
-export interface Glance {
+export interface PollTiming {
   from: number;
   takes: number;
   stale: number;
   processedAfter: number;
 }
 
-export const glances = (from: number, to: number): fc.Arbitrary<Glance> =>
+export const pollTimings = (from: number, to: number): fc.Arbitrary<PollTiming> =>
   fc.record({
     from: fc.integer({ min: from, max: to }),
     takes: fc.nat(300),
@@ -135,7 +139,7 @@ export const glances = (from: number, to: number): fc.Arbitrary<Glance> =>
   });
 
 /** What such a look sees. */
-export function sightOf(history: History, wallet: number, glance: Glance): Sight {
+export function sightOf(history: History, wallet: number, glance: PollTiming): ObservedBalance {
   const { from, takes, stale } = glance;
   const seenAt = Math.min(from - stale, from + takes);
   return {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOLD_AFTER_LOOKS } from '../../src/reconciler/wallets/hold.ts';
+import { HOLD_AFTER_OBSERVATIONS } from '../../src/reconciler/wallets/hold.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { freshAddr, openRig, type Rig } from './house.ts';
 
@@ -32,14 +32,14 @@ describe('A wallet on which every look meets writes under way', () => {
   it('New writes wait for one look after several, and that look releases them', async () => {
     const addr = await opened(100n);
     await give(addr, 5n);
-    for (let i = 1; i < HOLD_AFTER_LOOKS; i++) await rig.observation(addr, 100n);
+    for (let i = 1; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observation(addr, 100n);
     expect(await heldMs(addr)).toBeUndefined();
     await rig.observation(addr, 100n);
     expect(await heldMs(addr)).toBe(3_000);
     expect(await rig.dueInMs({ kind: 'wallet', addr })).toBe(1_001);
     await rig.observation(addr, 100n);
     expect(await heldMs(addr)).toBeUndefined();
-    for (let i = 2; i < HOLD_AFTER_LOOKS; i++) await rig.observation(addr, 100n);
+    for (let i = 2; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observation(addr, 100n);
     expect(await heldMs(addr)).toBeUndefined();
     await rig.observation(addr, 100n);
     expect(await heldMs(addr)).toBeGreaterThan(0);
@@ -48,14 +48,14 @@ describe('A wallet on which every look meets writes under way', () => {
   it('Nothing waits for a lost write alone, which no look makes clean', async () => {
     const addr = await opened(100n);
     await rig.lose(await give(addr, 5n));
-    for (let i = 0; i < HOLD_AFTER_LOOKS; i++) await rig.observation(addr, 100n, 200);
+    for (let i = 0; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observation(addr, 100n, 200);
     expect(await heldMs(addr)).toBeUndefined();
   });
 
   it('Nothing waits where looks are judged late', async () => {
     const addr = await opened(100n);
     await give(addr, 5n);
-    for (let i = 1; i < HOLD_AFTER_LOOKS; i++) await rig.observation(addr, 100n);
+    for (let i = 1; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observation(addr, 100n);
     await rig.putObservation(addr, 100n);
     rig.clock.advance(6_000);
     await rig.judge();

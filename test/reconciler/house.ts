@@ -87,21 +87,21 @@ export async function openRig(db: Db, given: { books?: EffectSettings; name?: st
     reconciler,
     reconcilerOf,
     watch,
-    /** A look at a wallet that is not judged yet. */
+    /** A look at a wallet that is not processed yet. */
     putObservation: (addr: string, balance: bigint, status = 1) =>
       put({ kind: 'wallet', addr }, 'seen', { addr, balance, status }),
     put,
     async judge() {
-      let judged = 0;
+      let processed = 0;
       for (;;) {
         const pass = await reconciler.runOnce(clock.now());
-        judged += pass.judged;
-        if (!pass.more) return judged;
+        processed += pass.processed;
+        if (!pass.more) return processed;
       }
     },
     wait: (ms: number) => waitFor(clock, rig.judge, ms),
     post: () => runDry(ledger, clock),
-    /** A second passes, a look is made and judged, and what it wants is posted. */
+    /** A second passes, a look is made and processed, and what it wants is posted. */
     async observation(addr: string, balance: bigint, afterMs = 2_000) {
       clock.advance(afterMs);
       const row = await rig.putObservation(addr, balance);

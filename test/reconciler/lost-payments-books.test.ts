@@ -120,7 +120,7 @@ describe('A lost give whose operator cannot be seen', () => {
     await pollAll([a, 5n], [a, 5n]);
     expect(await endOf(id)).toEqual({ state: 'undecided', types: ['unknown', 'undecided'] });
     expect(await rig.operation(id)).toMatchObject({
-      evidence: { basis: 'one_sided', belief: 'executed' },
+      evidence: { basis: 'one_sided', indicated: 'executed' },
     });
   });
 

@@ -124,7 +124,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     calm();
     await pollAll([a, 100n], [b, 0n]);
     expect(await rig.stateOf(id)).toBe('undecided');
-    expect(await rig.operation(id)).toMatchObject({ evidence: { belief: 'contradictory' } });
+    expect(await rig.operation(id)).toMatchObject({ evidence: { indicated: 'contradictory' } });
   });
 
   it('That shows only after all was quiet is given to people', async () => {

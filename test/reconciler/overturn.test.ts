@@ -18,7 +18,7 @@ async function opened(balance: bigint): Promise<string> {
 }
 
 /** A lost transfer of 10 that two looks at both wallets deny after quiescence. */
-async function denied(a: string, b: string): Promise<string> {
+async function notExecuted(a: string, b: string): Promise<string> {
   const fields = { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 0n };
   const id = await rig.send('transfer', fields);
   await rig.lose(id);
@@ -31,7 +31,7 @@ async function denied(a: string, b: string): Promise<string> {
 describe('A write that was called not executed', () => {
   it('Is executed after all when both wallets change just so, and explains both drifts', async () => {
     const [a, b] = [await opened(100n), await opened(100n)];
-    const id = await denied(a, b);
+    const id = await notExecuted(a, b);
     for (let i = 0; i < 2; i++) await rig.observation(a, 90n);
     expect(await rig.stateOf(id)).toBe('not_executed');
     for (let i = 0; i < 2; i++) await rig.observation(b, 110n);
@@ -57,7 +57,7 @@ describe('A write that was called not executed', () => {
 
   it('Is only named to people where one wallet changes just so', async () => {
     const [a, b] = [await opened(100n), await opened(100n)];
-    const id = await denied(a, b);
+    const id = await notExecuted(a, b);
     for (let i = 0; i < 2; i++)
       for (const [w, n] of [
         [a, 90n],
@@ -65,12 +65,12 @@ describe('A write that was called not executed', () => {
       ] as const)
         await rig.observation(w, n);
     expect(await rig.stateOf(id)).toBe('not_executed');
-    expect(await rig.drifts(a)).toMatchObject([{ evidence: { equals_denied: [id] } }]);
+    expect(await rig.drifts(a)).toMatchObject([{ evidence: { equals_not_executed: [id] } }]);
   });
 
   it('Stays so where the change comes when it cannot have been applied any more', async () => {
     const [a, b] = [await opened(100n), await opened(100n)];
-    const id = await denied(a, b);
+    const id = await notExecuted(a, b);
     await rig.wait(900_000);
     for (const addr of [a, b]) await rig.observation(addr, 100n);
     for (let i = 0; i < 2; i++)
@@ -80,6 +80,6 @@ describe('A write that was called not executed', () => {
       ] as const)
         await rig.observation(w, n);
     expect(await rig.stateOf(id)).toBe('not_executed');
-    expect(await rig.drifts(b)).toMatchObject([{ evidence: { equals_denied: [id] } }]);
+    expect(await rig.drifts(b)).toMatchObject([{ evidence: { equals_not_executed: [id] } }]);
   });
 });

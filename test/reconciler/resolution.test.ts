@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isOverdue, isQuiescent, quietAfter } from '../../src/reconciler/resolution.ts';
+import { isOverdue, isQuiescent, quiescentAt } from '../../src/reconciler/resolution.ts';
+import { at, write } from './builders.ts';
 import { SETTINGS } from './house.ts';
-import { at, write } from './parts.ts';
 
 describe('When looks prove that nothing was executed (quiescence 30,000, lag 1,000)', () => {
   const lost = write('unknown', { sent: 1_000, sendDeadlineAt: at(6_000) });
@@ -13,11 +13,11 @@ describe('When looks prove that nothing was executed (quiescence 30,000, lag 1,0
     ['Maintenance that ended before does not count', lost, at(5_000), 37_000],
     ['While the service is down they prove nothing', lost, down, down],
   ] as const)('%s', (_title, operation, availableSince, after) => {
-    const context = { settings: SETTINGS, availableSince };
-    const quiescent = quietAfter(operation, context);
+    const deps = { settings: SETTINGS, availableSince };
+    const quiescent = quiescentAt(operation, deps);
     expect(quiescent).toBe(after === down ? down : at(after));
-    expect(isQuiescent(operation, Math.min(quiescent - 1, at(1e12)), context)).toBe(false);
-    expect(isQuiescent(operation, quiescent, context)).toBe(true);
+    expect(isQuiescent(operation, Math.min(quiescent - 1, at(1e12)), deps)).toBe(false);
+    expect(isQuiescent(operation, quiescent, deps)).toBe(true);
   });
 });
 
@@ -30,9 +30,9 @@ describe('When people are asked (600,000 after it was quiet)', () => {
     ['Time in which nobody judged does not count', 0, at(500_000), 1_100_000],
     ['While the service is down nobody is asked', down, 0, down],
   ] as const)('%s', (_title, availableSince, processingSince, after) => {
-    const context = { settings: SETTINGS, availableSince, processingSince };
+    const deps = { settings: SETTINGS, availableSince, processingSince };
     const from = after === down ? at(1e12) : at(after);
-    expect(isOverdue(lost, context, from - 1)).toBe(false);
-    expect(isOverdue(lost, context, from)).toBe(after !== down);
+    expect(isOverdue(lost, deps, from - 1)).toBe(false);
+    expect(isOverdue(lost, deps, from)).toBe(after !== down);
   });
 });

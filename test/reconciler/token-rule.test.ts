@@ -6,7 +6,7 @@ import {
   isMoving,
   takerOf,
 } from '../../src/reconciler/tokens/rule.ts';
-import { addr, at, HASH_A, HASH_B, token, write } from './parts.ts';
+import { addr, at, HASH_A, HASH_B, token, write } from './builders.ts';
 
 describe('The events of a token', () => {
   it.each([
@@ -105,8 +105,8 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
       { ...late, sameToken: false },
       undefined,
     ],
-  ] as const)('%s', (_title, kind, seen, sight, to) => {
-    expect(endingOf(write('accepted', { ...accepted, kind }), seen, sight)?.to).toBe(to);
+  ] as const)('%s', (_title, kind, seen, observed, to) => {
+    expect(endingOf(write('accepted', { ...accepted, kind }), seen, observed)?.to).toBe(to);
   });
 
   it('One found executed without a hash settles by its effect', () => {

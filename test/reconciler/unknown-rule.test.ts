@@ -5,19 +5,19 @@ import {
   solveJointly,
   type WalletEvidence,
 } from '../../src/reconciler/unknown/rule.ts';
-import { at } from './parts.ts';
+import { at } from './builders.ts';
 
 /**
  * A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate.
  */
-function wallet(key: string, residual: bigint, ...optional: [string, bigint][]): WalletEvidence {
+function wallet(key: string, residual: bigint, ...possible: [string, bigint][]): WalletEvidence {
   return {
     key,
     residual,
-    optional: optional.map(([id, effect]) => ({
+    possible: possible.map(([id, effect]) => ({
       id: id.replace('*', ''),
       effect,
-      settled: id.endsWith('*'),
+      quiescent: id.endsWith('*'),
     })),
     observationId: `obs_${key}`,
     startedAt: at(key === 'w1' ? 1_000 : 2_000),
@@ -94,8 +94,8 @@ describe('Lost payments are solved jointly', () => {
   });
 });
 
-const DAY = 86_400_000;
-const over = (changes: number, days: number) => ({ changes, observedMs: days * DAY });
+const DAY_MS = 86_400_000;
+const over = (changes: number, days: number) => ({ changes, observedMs: days * DAY_MS });
 
 describe('The chance of an equal outside change', () => {
   it.each([
@@ -128,7 +128,7 @@ describe('The chance of an equal outside change', () => {
     ],
     ['One that changes nothing has none', [['b', 3n]], undefined],
   ] as const)('What looks like it: %s', (_title, parts, amounts) => {
-    const optional = parts.map(([id, effect]) => ({ id, effect }));
-    expect(likeAmounts('a', optional)).toEqual(amounts);
+    const possible = parts.map(([id, effect]) => ({ id, effect }));
+    expect(likeAmounts('a', possible)).toEqual(amounts);
   });
 });

@@ -147,17 +147,18 @@ function failedOnChain({ sandbox }: World): Set<string> {
 /** What we say of a write against what the service did. */
 function contradictions({ entry, operation, applied }: Case, failing: Set<string>): string[] {
   const { state, txHash } = operation;
-  const said = `${entry.name} ${operation.id}: ${entry.kind} is ${state}, applied ${applied} times`;
-  if (applied > 1) return [said];
-  if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0) return [said];
-  if (state === 'rejected' && applied === 1) return [said];
+  const finding = `${entry.name} ${operation.id}: ${entry.kind} is ${state}, applied ${applied} times`;
+  if (applied > 1) return [finding];
+  if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0)
+    return [finding];
+  if (state === 'rejected' && applied === 1) return [finding];
   // One that the chain failed had no effect: both words are true of it.
   const isNft = NFT_KINDS.includes(operation.kind);
-  if (state === 'not_executed' && applied === 1 && !isNft) return [said];
-  if (state === 'not_executed' && applied === 1) return [`${said}: nft`];
+  if (state === 'not_executed' && applied === 1 && !isNft) return [finding];
+  if (state === 'not_executed' && applied === 1) return [`${finding}: nft`];
   if (txHash === null || !isNft) return [];
-  if (state === 'settled' && failing.has(txHash)) return [`${said}, but the chain failed it`];
-  if (state === 'failed' && !failing.has(txHash)) return [`${said}, but the chain completed it`];
+  if (state === 'settled' && failing.has(txHash)) return [`${finding}, but the chain failed it`];
+  if (state === 'failed' && !failing.has(txHash)) return [`${finding}, but the chain completed it`];
   return [];
 }
 

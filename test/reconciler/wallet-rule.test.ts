@@ -1,39 +1,39 @@
 import { describe, expect, it } from 'vitest';
-import { expectationOf, judgeBalance, needOf } from '../../src/reconciler/wallets/rule.ts';
-import { at, part, sight, standing, write } from './parts.ts';
+import { evaluateBalance, expectationOf, inclusionOf } from '../../src/reconciler/wallets/rule.ts';
+import { at, baseline, observed, part, write } from './builders.ts';
 
 const LAG = 1_000;
 
 describe('What a look shows of a write (look from 10,000 to 10,010, read lag 1,000)', () => {
-  const observation = sight(0n, 10_000);
+  const observation = observed(0n, 10_000);
   it.each([
-    ['An answered write from long before must be in it', 'accepted', 0, 8_999, 'must'],
-    ['One answered just a read lag before may be in it', 'accepted', 0, 9_000, 'may'],
-    ['One answered while it ran may be in it', 'accepted', 9_990, 10_005, 'may'],
-    ['One sent in its last millisecond may be in it', 'accepted', 10_010, 10_020, 'may'],
-    ['One sent after it cannot be in it', 'accepted', 10_011, 10_020, 'cannot'],
-    ['One under way may be in it', 'sending', 9_000, undefined, 'may'],
-    ['A lost one may be in it, however old', 'unknown', 0, 100, 'may'],
-    ['One that people have to decide may be in it', 'undecided', 0, 100, 'may'],
-    ['A lost one that was sent after it cannot be in it', 'unknown', 10_011, 10_020, 'cannot'],
-    ['A refused one cannot be in it', 'rejected', 0, 100, 'cannot'],
-    ['One found not executed cannot be in it', 'not_executed', 0, 100, 'cannot'],
-    ['One that failed cannot be in it', 'failed', 0, 100, 'cannot'],
-    ['A settled one from before must be in it', 'settled', 0, 100, 'must'],
-  ] as const)('%s', (_title, state, sent, answered, need) => {
+    ['An answered write from long before must be in it', 'accepted', 0, 8_999, 'required'],
+    ['One answered just a read lag before may be in it', 'accepted', 0, 9_000, 'possible'],
+    ['One answered while it ran may be in it', 'accepted', 9_990, 10_005, 'possible'],
+    ['One sent in its last millisecond may be in it', 'accepted', 10_010, 10_020, 'possible'],
+    ['One sent after it cannot be in it', 'accepted', 10_011, 10_020, 'excluded'],
+    ['One under way may be in it', 'sending', 9_000, undefined, 'possible'],
+    ['A lost one may be in it, however old', 'unknown', 0, 100, 'possible'],
+    ['One that people have to decide may be in it', 'undecided', 0, 100, 'possible'],
+    ['A lost one that was sent after it cannot be in it', 'unknown', 10_011, 10_020, 'excluded'],
+    ['A refused one cannot be in it', 'rejected', 0, 100, 'excluded'],
+    ['One found not executed cannot be in it', 'not_executed', 0, 100, 'excluded'],
+    ['One that failed cannot be in it', 'failed', 0, 100, 'excluded'],
+    ['A settled one from before must be in it', 'settled', 0, 100, 'required'],
+  ] as const)('%s', (_title, state, sent, answered, inclusion) => {
     const times = answered === undefined ? { sent } : { sent, answered };
-    expect(needOf(write(state, times), observation, LAG)).toBe(need);
+    expect(inclusionOf(write(state, times), observation, LAG)).toBe(inclusion);
   });
 
   it('A write found executed must be in it only a read lag after the look that found it', () => {
     const found = (ms: number) => write('executed', { sent: 0, answered: 50, effectiveAt: at(ms) });
-    expect(needOf(found(8_999), observation, LAG)).toBe('must');
-    expect(needOf(found(9_500), observation, LAG)).toBe('may');
+    expect(inclusionOf(found(8_999), observation, LAG)).toBe('required');
+    expect(inclusionOf(found(9_500), observation, LAG)).toBe('possible');
   });
 
   it('A write reported later counts from when it happened, not from when it was told', () => {
     const told = write('accepted', { sent: 20_000, sentAt: null, effectiveAt: at(2_000) });
-    expect(needOf(told, observation, LAG)).toBe('must');
+    expect(inclusionOf(told, observation, LAG)).toBe('required');
   });
 });
 
@@ -69,10 +69,10 @@ describe('What a balance is compared with (look from 10,000 to 10,010, read lag 
       1,
     ],
     ['A write without effect is neither', [part(0n, 'unknown', old)], 107n, 0],
-  ] as const)('%s', (_title, parts, base, optional) => {
-    const found = expectationOf(sight(0n, 10_000), standing(100n, [...parts], 7n), LAG);
+  ] as const)('%s', (_title, parts, base, possible) => {
+    const found = expectationOf(observed(0n, 10_000), baseline(100n, [...parts], 7n), LAG);
     expect(found).toMatchObject({ base, complete: true });
-    expect(found.optional).toHaveLength(optional);
+    expect(found.possible).toHaveLength(possible);
   });
 });
 
@@ -80,71 +80,75 @@ describe('The verdict on a balance of 100 expected', () => {
   const unknown = (effect: bigint) => part(effect, 'unknown');
   const undecided = (effect: bigint) => part(effect, 'undecided');
   const moving = (effect: bigint) => part(effect, 'sending');
-  const quiet = { verdict: 'explained', quiet: true, unique: true };
-  const unquiet = { verdict: 'explained', quiet: false, unique: true };
+  const quiet = { result: 'explained', quiet: true, unique: true };
+  const unquiet = { result: 'explained', quiet: false, unique: true };
   it.each([
     ['Nothing optional and nothing off is clean', 100n, [], quiet],
-    ['Nothing optional and 5 more is off by 5', 105n, [], { verdict: 'off', residual: 5n }],
+    ['Nothing optional and 5 more is off by 5', 105n, [], { result: 'unexplained', residual: 5n }],
     ['A lost write that shows explains', 105n, [unknown(5n)], unquiet],
     ['A lost write that does not show explains', 100n, [unknown(5n)], unquiet],
     [
       'Two equal lost writes of which one shows have two explanations',
       105n,
       [unknown(5n), unknown(5n)],
-      { verdict: 'explained', quiet: false, unique: false },
+      { result: 'explained', quiet: false, unique: false },
     ],
     [
       'What no subset explains waits while something is under way',
       103n,
       [unknown(5n), moving(-1n)],
-      { verdict: 'inconclusive', cause: 'no_subset_explains' },
+      { result: 'inconclusive', cause: 'no_subset_explains' },
     ],
     ['What people have to decide explains where it can', 105n, [undecided(5n)], quiet],
     [
       'What people have to decide never hides a drift',
       103n,
       [undecided(5n)],
-      { verdict: 'off', residual: 3n },
+      { result: 'unexplained', residual: 3n },
     ],
     [
       'What the looks believed of it is not part of the drift',
       112n,
-      [part(5n, 'undecided', { evidence: { belief: 'executed' } })],
-      { verdict: 'off', residual: 7n },
+      [part(5n, 'undecided', { evidence: { indicated: 'executed' } })],
+      { result: 'unexplained', residual: 7n },
     ],
     [
       'Two equal ones that people have to decide leave it open which one shows',
       105n,
       [undecided(5n), undecided(5n)],
-      { verdict: 'explained', quiet: false, unique: false },
+      { result: 'explained', quiet: false, unique: false },
     ],
     [
       'Beside a lost write, what people have to decide does not make it off',
       103n,
       [undecided(5n), unknown(7n)],
-      { verdict: 'inconclusive', cause: 'no_subset_explains' },
+      { result: 'inconclusive', cause: 'no_subset_explains' },
     ],
     [
       'Amounts that cancel have two explanations of nothing',
       100n,
       [moving(5n), moving(-5n)],
-      { verdict: 'explained', quiet: false, unique: false },
+      { result: 'explained', quiet: false, unique: false },
     ],
-  ] as const)('%s', (_title, balance, optional, verdict) => {
-    const parts = [...optional];
-    expect(judgeBalance(balance, { base: 100n, optional: parts, complete: true })).toMatchObject(
+  ] as const)('%s', (_title, balance, possible, verdict) => {
+    const parts = [...possible];
+    expect(evaluateBalance(balance, { base: 100n, possible: parts, complete: true })).toMatchObject(
       verdict,
     );
   });
 
   it('More writes than were read say nothing, even if the sum comes right', () => {
-    const verdict = judgeBalance(100n, { base: 100n, optional: [], complete: false });
-    expect(verdict).toEqual({ verdict: 'inconclusive', cause: 'too_many_open' });
+    const result = evaluateBalance(100n, { base: 100n, possible: [], complete: false });
+    expect(result).toEqual({ result: 'inconclusive', cause: 'too_many_open' });
   });
 
   it('More subsets than can be tried say nothing', () => {
     const many = Array.from({ length: 40 }, (_, i) => moving(2n ** BigInt(i) * 3n));
-    const verdict = judgeBalance(100n + 2n ** 40n, { base: 100n, optional: many, complete: true });
-    expect(verdict).toEqual({ verdict: 'inconclusive', cause: 'too_many_open' });
+    const result = evaluateBalance(100n + 2n ** 40n, {
+      base: 100n,
+      possible: many,
+      complete: true,
+    });
+    expect(result).toEqual({ result: 'inconclusive', cause: 'too_many_open' });
   });
 });

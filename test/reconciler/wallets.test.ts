@@ -93,7 +93,7 @@ describe('The opening of a wallet', () => {
 });
 
 describe('Reads', () => {
-  it('One that began earlier than the newest judged one changes nothing', async () => {
+  it('One that began earlier than the newest processed one changes nothing', async () => {
     const addr = await opened(100n);
     const late = await rig.putObservation(addr, 50n);
     rig.clock.advance(1_000);
@@ -124,7 +124,7 @@ describe('Reads', () => {
     expect(await rig.wallet(addr)).toEqual(before);
   });
 
-  it('One that cannot be judged does not hold up the others', async () => {
+  it('One that cannot be processed does not hold up the others', async () => {
     const [addr, bad] = [await opened(100n), freshAddr()];
     rig.clock.advance(2_000);
     const stuck = await rig.put({ kind: 'wallet', addr: bad }, 'seen', { addr: bad });
@@ -134,7 +134,7 @@ describe('Reads', () => {
     await database.owner.sql`delete from tallyhook.observations where id = ${stuck.id}`;
   });
 
-  it('Judging again what was judged does nothing', async () => {
+  it('Judging again what was processed does nothing', async () => {
     const addr = await opened(100n);
     await rig.observation(addr, 107n);
     await rig.observation(addr, 107n);
@@ -168,13 +168,13 @@ describe('Reads', () => {
     const other = await rig.reconcilerOf('dmn_other');
     const now = rig.clock.now();
     const passes = await Promise.all([rig.reconciler.runOnce(now), other.runOnce(now)]);
-    expect(passes.map(({ judged }) => judged).sort()).toEqual([0, 1]);
+    expect(passes.map(({ processed }) => processed).sort()).toEqual([0, 1]);
     const changes = (await rig.typesOf(addr)).filter((type) => type.endsWith('balance_changed'));
     expect(changes).toHaveLength(1);
     // The lease runs out, and the other one goes on where the first stopped.
     rig.clock.advance(20_000);
     await rig.putObservation(addr, 90n);
-    expect(await other.runOnce(rig.clock.now())).toMatchObject({ judged: 1 });
+    expect(await other.runOnce(rig.clock.now())).toMatchObject({ processed: 1 });
     expect(await rig.drifts(addr)).toHaveLength(1);
     rig.clock.advance(20_000);
     await rig.judge();

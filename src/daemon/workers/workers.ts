@@ -92,8 +92,8 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
       name: 'reconciler',
       intervalMs,
       pass: async (now) => {
-        const { judged, more } = await reconciler.runOnce(now);
-        if (judged > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
+        const { processed, more } = await reconciler.runOnce(now);
+        if (processed > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
         return more ? now : undefined;
       },
     },

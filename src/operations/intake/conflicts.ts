@@ -8,6 +8,7 @@
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import { sha256Hex } from '../../kernel/json.ts';
+import { subsetSums } from '../../kernel/subset-sums.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
 
 /** What admission knows of a write. */
@@ -46,8 +47,7 @@ export function conflictsOf(write: Marks, open: readonly OpenWrite[]): string[] 
 export function canTellApart(own: bigint, others: readonly bigint[]): boolean {
   if (own === 0n || others.length === 0) return true;
   if (others.length > OPEN_MAX) return false;
-  let sums = [0n];
-  for (const amount of others) sums = [...sums, ...sums.map((sum) => sum + amount)];
+  const sums = subsetSums(others);
   const without = new Set(sums);
   return !sums.some((sum) => without.has(sum + own));
 }

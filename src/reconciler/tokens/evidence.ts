@@ -1,7 +1,6 @@
 /**
- * What a token says about an NFT write whose answer was lost. Pure. After the evidence table of the
- * polling study, 3.4: the token as it was before the write, the hash it shows now, and what our
- * other writes on it explain. What two stories fit is left open.
+ * The evidence table of unknown NFT writes (polling study, 3.4): compares the token before the
+ * write with the observed one, its hash, and the effects of other operations. Pure.
  */
 
 import type { Instant } from '../../kernel/clock.ts';
@@ -9,46 +8,45 @@ import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
 import { COMPLETE, FAILED, hasEffect, sameAddress, type TokenState } from './rule.ts';
 
-/** How the hash of a token stands to the write whose answer was lost. */
 export type HashChange =
   /** The hash from before the write. */
   | 'none'
-  /** The hash of another operation of ours that came later. */
+  /** The hash of a later known operation. */
   | 'other'
-  /** A hash that nobody claims. */
+  /** A hash of no known operation. */
   | 'new';
 
-/** A token as a look shows it; the service's own texts tell when it was made and last moved. */
-export type SeenToken = TokenState & { createdText?: string | null; ownedText?: string | null };
+/** The texts are the service's own timestamps of the mint and of the last change of owner. */
+export type ObservedToken = TokenState & { createdText?: string | null; ownedText?: string | null };
 
-/** What is known beside the token itself. */
-export interface TokenSurroundings {
+/** What is known besides the token itself. */
+export interface EvidenceContext {
   change: HashChange;
-  /** Whether the token was seen, or made by us, before the write was sent. */
+  /** Whether the token was observed, or minted by a known operation, before the send. */
   existed: boolean;
-  /** Our other writes on the token, refused ones included. */
+  /** All other operations on the token, rejected ones included. */
   others: readonly Operation[];
-  /** False when another lost write on the token may own what it shows. */
+  /** False when another open operation on the token may be the cause. */
   alone: boolean;
 }
 
-export interface TokenSaid {
+export interface TokenFinding {
   outcome: 'executed' | 'not_executed';
   cause: string;
 }
 
-const executed = (cause: string): TokenSaid => ({ outcome: 'executed', cause });
-const notExecuted = (cause: string): TokenSaid => ({ outcome: 'not_executed', cause });
+const executed = (cause: string): TokenFinding => ({ outcome: 'executed', cause });
+const notExecuted = (cause: string): TokenFinding => ({ outcome: 'not_executed', cause });
 
 /**
- * What a token says about one lost write; undefined when it says nothing yet. That a write was not
- * executed counts only for a look after quiescence, which is the caller's to know.
+ * The finding about one unknown write; undefined without one. The caller ignores `not_executed`
+ * before quiescence.
  */
 export function tokenEvidence(
   operation: Operation,
-  token: SeenToken | 'absent',
-  around: TokenSurroundings,
-): TokenSaid | undefined {
+  token: ObservedToken | 'absent',
+  around: EvidenceContext,
+): TokenFinding | undefined {
   const { kind } = operation;
   if (token === 'absent') {
     if (kind === 'burn' && around.existed) return executed('the token is gone');
@@ -56,71 +54,70 @@ export function tokenEvidence(
     return undefined;
   }
   if (around.change === 'none') return notExecuted('the token did not change');
-  if (kind === 'mint') return mintSaid(operation, token, around);
+  if (kind === 'mint') return mintFinding(operation, token, around);
   if (!around.existed) return undefined;
   if (token.status === FAILED && around.change === 'new' && around.alone)
-    return executed('the chain failed a hash that nobody else claims');
+    return executed('the chain failed a hash of no other known operation');
   return kind === 'burn'
-    ? burnSaid(operation, token, around)
-    : changeSaid(operation, token, around);
+    ? burnFinding(operation, token, around)
+    : changeFinding(operation, token, around);
 }
 
-/** A number is free again after a mint that the chain failed. */
-function mintSaid(
+function mintFinding(
   operation: Operation,
-  token: SeenToken,
-  { change, existed, others }: TokenSurroundings,
-): TokenSaid | undefined {
+  token: ObservedToken,
+  { change, existed, others }: EvidenceContext,
+): TokenFinding | undefined {
+  // A mint that the chain failed leaves the number free.
   const free = !existed || preImageOf(operation)?.status === FAILED;
-  const asAsked =
+  const asRequested =
     token.uri === operation.tokenUri && sameJsonText(token.metadata, operation.metaData);
-  const standing = others.filter(({ outcome }) => outcome !== 'not_executed');
-  // Another mint of ours under this number may have made it.
-  if (!free || !asAsked || standing.some(({ kind }) => kind.startsWith('mint'))) return undefined;
+  const baseline = others.filter(({ outcome }) => outcome !== 'not_executed');
+  // Another known mint of this number may have made it.
+  if (!free || !asRequested || baseline.some(({ kind }) => kind.startsWith('mint')))
+    return undefined;
   const owned = sameAddress(operation.toAddr, token.owner);
-  if (change === 'new') return owned ? executed('the token exists as asked') : undefined;
-  const moved = standing.some(
+  if (change === 'new') return owned ? executed('the token exists as requested') : undefined;
+  const moved = baseline.some(
     ({ kind, toAddr }) => kind === 'transfer_from' && sameAddress(toAddr, token.owner),
   );
   return owned || moved
-    ? executed('the token exists as asked, under a later hash of ours')
+    ? executed('the token exists as requested, under a later known hash')
     : undefined;
 }
 
-/** A burn that the chain completed leaves no token, whatever its hash. */
-function burnSaid(
+function burnFinding(
   operation: Operation,
-  token: SeenToken,
-  { change }: TokenSurroundings,
-): TokenSaid | undefined {
+  token: ObservedToken,
+  { change }: EvidenceContext,
+): TokenFinding | undefined {
   const created = preImageOf(operation)?.createdText;
   if (token.status !== COMPLETE || !created || created !== token.createdText) return undefined;
   return notExecuted(
     change === 'other'
-      ? 'the token is still there under a later hash of ours'
-      : 'the token is still there under the hash of a change made elsewhere',
+      ? 'the token still exists under a later known hash'
+      : 'the token still exists under the hash of a change made elsewhere',
   );
 }
 
-/** A change of owner or of extra data, by whether its effect shows. */
-function changeSaid(
+function changeFinding(
   operation: Operation,
-  token: SeenToken,
-  { change, others }: TokenSurroundings,
-): TokenSaid | undefined {
+  token: ObservedToken,
+  { change, others }: EvidenceContext,
+): TokenFinding | undefined {
   const image = preImageOf(operation);
   const before = image && effectBefore(operation, image);
   const rivals = others.filter((other) => mayHaveChanged(operation, other, image));
   if (hasEffect(operation, token)) {
-    // What it shows it may have shown before, or another write of ours may have made it so.
+    // The effect may be older, or that of another known operation.
     if (rivals.some((rival) => sameEffect(operation, rival))) return undefined;
     if (before === true && ownedAnew(operation, token, image))
-      return executed('the token went to its owner once more');
+      return executed('the token was transferred to its owner again');
     if (before !== false) return undefined;
     return executed(
       change === 'new'
         ? 'the token shows the effect under a new hash'
-        : 'the token shows the effect under a later hash of ours',
+        : 'the token shows the effect under a later known hash',
     );
   }
   if (token.status !== COMPLETE || !image || rivals.length > 0) return undefined;
@@ -130,23 +127,27 @@ function changeSaid(
         image.ownedText === token.ownedText &&
         sameAddress(image.owner, token.owner)
       : change === 'other' && sameJsonText(image.extraData, token.extraData);
-  return still ? notExecuted('the token changed, but not in what was asked') : undefined;
+  return still ? notExecuted('the token changed, but does not show the effect') : undefined;
 }
 
-/** Whether the service tells that the token came to the owner whom it had already. */
-function ownedAnew(operation: Operation, token: SeenToken, image: PreImage | undefined): boolean {
+/** Whether the service's timestamp shows a transfer to the owner whom the token had already. */
+function ownedAnew(
+  operation: Operation,
+  token: ObservedToken,
+  image: PreImage | undefined,
+): boolean {
   if (operation.kind !== 'transfer_from' || !image?.ownedText || !token.ownedText) return false;
   return token.status === COMPLETE && image.ownedText !== token.ownedText;
 }
 
-/** Whether the effect showed before the write already; undefined when that is not known. */
+/** Whether the token showed the effect before the write; undefined when not known. */
 function effectBefore(operation: Operation, image: PreImage): boolean | undefined {
   if (operation.kind === 'transfer_from')
     return image.owner === null ? undefined : sameAddress(operation.toAddr, image.owner);
   return image.extraData === null ? undefined : sameJsonText(operation.extraData, image.extraData);
 }
 
-/** Whether another write of ours may have changed the same since the token was seen before. */
+/** Whether another operation may have changed the same field since the pre-image. */
 function mayHaveChanged(operation: Operation, other: Operation, image: PreImage | undefined) {
   if (other.kind !== operation.kind || other.outcome === 'not_executed') return false;
   const settledBefore =
@@ -160,9 +161,6 @@ function sameEffect(a: Operation, b: Operation): boolean {
     : sameJsonText(a.extraData, b.extraData);
 }
 
-/**
- * What a hash on the token means for a write, by what is known from before and of our other writes.
- */
 export function hashChange(
   operation: Operation,
   hash: string | null,
@@ -175,7 +173,7 @@ export function hashChange(
   return (owner.answeredAt ?? owner.recordedAt) <= sentAt ? 'none' : 'other';
 }
 
-/** The token as it was seen before the write was sent; null for what is not known of it. */
+/** The token as observed before the send; null for fields that are not known. */
 export interface PreImage {
   lastTxHash: string | null;
   status: number | null;

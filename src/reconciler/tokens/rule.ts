@@ -1,8 +1,7 @@
 /**
- * What a look at a token means: which of its fields changed, which operation caused it, and which
- * operations it ends. Pure. `last_tx_hash` ties a token to an operation; a foreign hash names a
- * change that was made elsewhere. Token status: 0 pending, 1 complete, 2 progress, 3 fail
- * (interface, 2.1).
+ * What an observation of a token means: which fields changed, and which operations end. Pure.
+ * `last_tx_hash` ties a token to an operation; an unknown hash is a change made elsewhere. Token
+ * status: 0 pending, 1 complete, 2 progress, 3 fail (interface, 2.1).
  */
 
 import { addressKey } from '../../kernel/addresses.ts';
@@ -14,7 +13,6 @@ import type { EventType } from '../../outbox/events.ts';
 export const COMPLETE = 1;
 export const FAILED = 3;
 
-/** A token as held or as seen. */
 export interface TokenState {
   owner: string | null;
   creator: string | null;
@@ -27,8 +25,8 @@ export interface TokenState {
 }
 
 /**
- * The events of a change, in the order in which a reader expects them.
- * @param minted whether a token that was not there before is one that was just made
+ * The events of a change.
+ * @param minted whether a token without an accepted state was just minted
  */
 export function changesOf(
   before: TokenState | undefined,
@@ -44,33 +42,32 @@ export function changesOf(
   return events;
 }
 
-/** True while the chain has not finished with the token, so that it is worth looking soon. */
+/** True while the chain is processing the token. */
 export function isMoving(state: TokenState): boolean {
   return state.status !== COMPLETE && state.status !== FAILED;
 }
 
-/** What is known of the look beside the token itself. */
-export interface TokenSight {
+/** What is known about an observation besides the token itself. */
+export interface ObservationContext {
   startedAt: Instant;
   readLagMs: number;
-  /** Whether it is still the token that was held before, not another one made under its number. */
+  /** False when another token was minted under the same number. */
   sameToken: boolean;
 }
 
 /**
- * How a token ends an operation of ours that was accepted or found executed; undefined while it
- * does not. The hash decides; an operation whose hash was replaced by a later one ends by its
- * effect. Another hash is known to be a later one only when the look began so late that it must
- * show ours.
+ * How a token ends an executed operation; undefined while it does not. The hash decides; an
+ * operation whose hash was replaced by a later one ends by its effect. Another hash is a later one
+ * only if the observation must include the operation.
  */
 export function endingOf(
   operation: Operation,
   token: TokenState | 'absent',
-  sight: TokenSight,
+  observed: ObservationContext,
 ): { to: 'settled' | 'failed'; cause: string } | undefined {
   const { txHash, kind } = operation;
   const tookEffectBy = operation.effectiveAt ?? operation.answeredAt ?? operation.recordedAt;
-  const isLate = sight.startedAt - sight.readLagMs > tookEffectBy;
+  const isLate = observed.startedAt - observed.readLagMs > tookEffectBy;
   if (token === 'absent') {
     return kind === 'burn' && isLate ? { to: 'settled', cause: 'the token is gone' } : undefined;
   }
@@ -82,14 +79,14 @@ export function endingOf(
   if (token.status !== COMPLETE || !isLate) return undefined;
   if (hasEffect(operation, token))
     return { to: 'settled', cause: 'a later hash completed and its effect shows' };
-  return kind === 'burn' && sight.sameToken
+  return kind === 'burn' && observed.sameToken
     ? { to: 'failed', cause: 'a later hash completed and the token is still there' }
     : undefined;
 }
 
 /**
- * Of several burns of one token that is gone, the one that took it: the one under whose hash it was
- * seen last, or else the newest, since a burn is accepted only of a token that is there.
+ * Of several burns of an absent token, the one that removed it: the one with the last observed
+ * hash, or else the newest, since the service accepts a burn only of an existing token.
  */
 export function takerOf(
   burns: readonly Operation[],
@@ -100,7 +97,6 @@ export function takerOf(
   return seen ?? burns.toSorted((a, b) => at(b) - at(a))[0];
 }
 
-/** True when the token shows what the operation asked for. */
 export function hasEffect(operation: Operation, token: TokenState): boolean {
   switch (operation.kind) {
     case 'mint':

@@ -1,7 +1,7 @@
 /**
- * One look at a token, judged: in one transaction the accepted state, the operations that it ends,
- * what it says about lost answers, and the events. A token is gone only when two looks in a row say
- * so.
+ * Evaluates observations of tokens: in one transaction the accepted state, the operations that end,
+ * findings about unknown operations, and the events. A token is absent only after two observations
+ * in a row.
  */
 import type { Tx } from '../../db/connect.ts';
 import { decimalText, wholeOf } from '../../kernel/amounts.ts';
@@ -17,29 +17,28 @@ import {
   listForToken,
   type Operation,
   operationFields,
-  type State,
+  PENDING_STATES,
+  SETTLING_STATES,
 } from '../../operations/operations.ts';
 import type { EventDraft, EventType } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
-import { judgeLostTokenWrites } from '../unknown/nft-writes.ts';
+import { evaluateNftWrites } from '../unknown/nft-writes.ts';
 import {
   changesOf,
   endingOf,
   isMoving,
-  type TokenSight,
+  type ObservationContext,
   type TokenState,
   takerOf,
 } from './rule.ts';
 
 const OPERATIONS_MAX = 100;
 
-/**
- * Judges one conclusive look at a token inside the given transaction. Answers the events to emit.
- */
-export async function judgeToken(
+/** Evaluates one conclusive observation of a token. Answers the events to emit. */
+export async function evaluateToken(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
@@ -59,34 +58,33 @@ export async function judgeToken(
   const state: TokenState | 'absent' = seen ?? 'absent';
   if (seen || gone) {
     const sameToken = before?.presence === 'present' && before.createdText === seen?.createdText;
-    const sight = {
+    const observed = {
       startedAt: observation.startedAt,
-      readLagMs: context.settings.readLagMs,
+      readLagMs: deps.settings.readLagMs,
       sameToken,
     };
     const lastHash = before?.lastTxHash ?? null;
-    events.push(...(await endOperations(tx, context, operations, { state, sight, lastHash, now })));
+    events.push(...(await endOperations(tx, deps, operations, { state, observed, lastHash, now })));
   }
-  const given = { operations, held: before, seen: state, observation, now };
-  events.push(...(await judgeLostTokenWrites(tx, context, given)));
+  const input = { operations, held: before, seen: state, observation, now };
+  events.push(...(await evaluateNftWrites(tx, deps, input)));
   await saveToken(tx, token);
-  await pollAgain(tx, context, observation, { token, gone, operations, now });
+  await pollAgain(tx, deps, observation, { token, gone, operations, now });
   return events;
 }
 
-/**
- * A token that the chain still works on, or that is absent for the first time, is looked at again
- * soon.
- */
+/** Polls a token soon while the chain processes it, an operation on it is open, or it is absent once. */
 async function pollAgain(
   tx: Tx,
-  { settings }: Context,
+  { settings }: Deps,
   observation: StoredObservation,
-  given: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
+  input: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
 ): Promise<void> {
-  const { token, gone, operations, now } = given;
+  const { token, gone, operations, now } = input;
   const unsure = token.absentSince !== null && !gone;
-  const newest = operations.find(({ state, settledAt }) => settledAt === null && ENDS.has(state));
+  const newest = operations.find(
+    ({ state, settledAt }) => settledAt === null && PENDING_STATES.has(state),
+  );
   let since: Instant;
   if (unsure) since = now;
   else if (newest) since = newest.recordedAt;
@@ -96,22 +94,20 @@ async function pollAgain(
   await expedite(tx, observation.target, now + pendingIntervalMs(settings, since, now));
 }
 
-/** States that a look at the token may end. What people have to decide is not waited for. */
-const ENDS: ReadonlySet<State> = new Set<State>(['sending', 'unknown', 'accepted', 'executed']);
-const STILL_LOOKS_MAX = 16;
+const UNCHANGED_OBSERVATIONS_MAX = 16;
 
-/** Since when, at least, the token has stood as this look shows it. */
+/** Since when, at least, hash and status have been as in this observation. */
 async function movingSince(tx: Tx, observation: StoredObservation): Promise<Instant> {
-  const stands = (other: StoredObservation) => {
+  const isUnchanged = (other: StoredObservation) => {
     const [a, b] = [other, observation].map(
       ({ record }) => record as Record<string, unknown> | null,
     );
     return a?.lastTxHash === b?.lastTxHash && a?.status === b?.status;
   };
   let since = observation.startedAt;
-  for (const other of await listObservations(tx, observation.target, STILL_LOOKS_MAX)) {
+  for (const other of await listObservations(tx, observation.target, UNCHANGED_OBSERVATIONS_MAX)) {
     if (other.startedAt > observation.startedAt) continue;
-    if (!stands(other)) break;
+    if (!isUnchanged(other)) break;
     since = other.startedAt;
   }
   return since;
@@ -133,7 +129,7 @@ function stateOf(
     uri: text(record.uri),
     metadata: text(record.metaData),
     extraData: text(record.extraData),
-    status: Number(must(wholeOf(record.status), 'status of a look')),
+    status: Number(must(wholeOf(record.status), 'status of an observation')),
     locked: record.locked ? 1 : 0,
     lastTxHash: text(record.lastTxHash),
     createdText: text(record.createdAtText),
@@ -157,14 +153,14 @@ function presentToken(
   };
 }
 
-/** Absence counts from the first look that said so; the second makes it so. */
+/** The first absence is recorded; the second one confirms it. */
 function absentToken(
   contractId: bigint,
   tokenId: bigint,
   observation: StoredObservation,
   before: Token | undefined,
 ): Token {
-  const nothing: TokenState = {
+  const empty: TokenState = {
     owner: null,
     creator: null,
     uri: null,
@@ -176,7 +172,7 @@ function absentToken(
   };
   const confirmed = before?.absentSince != null;
   return {
-    ...nothing,
+    ...empty,
     createdText: null,
     ownedText: null,
     ...before,
@@ -199,7 +195,7 @@ function changeEvents(
   const mintedByUs = operations.some(
     (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
   );
-  // One that was looked for in vain before was made meanwhile, or made again.
+  // An absent token that is present was minted meanwhile, or again.
   const minted = mintedByUs || before?.presence === 'absent';
   return changesOf(known, token, minted).map((type) =>
     tokenEvent(type, token, known, cause, observation.endedAt),
@@ -248,27 +244,27 @@ function shown(token: TokenState) {
   };
 }
 
-/** Settles and fails the operations that this sight of the token ends. */
+/** Settles and fails the operations that the observation ends. */
 async function endOperations(
   tx: Tx,
-  { operations }: Context,
+  { operations }: Deps,
   pending: readonly Operation[],
-  given: {
+  input: {
     state: TokenState | 'absent';
-    sight: TokenSight;
+    observed: ObservationContext;
     lastHash: string | null;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { state, sight, lastHash, now } = given;
-  const waiting = pending.filter((o) => o.state === 'accepted' || o.state === 'executed');
+  const { state, observed, lastHash, now } = input;
+  const waiting = pending.filter((o) => SETTLING_STATES.has(o.state));
   const burns = waiting.filter(({ kind }) => kind === 'burn');
   const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
   const moves = waiting.flatMap((operation) => {
-    const ending = endingOf(operation, state, sight);
+    const ending = endingOf(operation, state, observed);
     if (!ending) return [];
     const ended = { id: operation.id, at: now, settledAt: now };
-    // A token is burned once: of two accepted burns the chain must have failed the other.
+    // A token is burned once; the chain must have failed any other accepted burn.
     return taker && taker !== operation
       ? [{ ...ended, to: 'failed' as const, cause: 'another burn took the token' }]
       : [{ ...ended, ...ending }];

@@ -1,101 +1,114 @@
 /**
- * In which time an outside change must have happened if it, and not a lost write, is the reason for
- * what one wallet shows. Pure. Every look at the wallet narrows it down: what two looks agree on
- * did not change between them, so a change that fools us fell into one gap between two looks.
+ * The bracket of a change: the time between two observations in which a wallet must have been
+ * changed elsewhere if that change, and not the unknown operation, explains its balance. Pure.
  */
 import type { Instant } from '../../kernel/clock.ts';
 
-/** One look at a wallet, held against the books as they stand today. */
-export interface Sighting {
+/** One observation of a wallet, compared with what is expected today. */
+export interface WalletObservation {
   observationId: string;
   startedAt: Instant;
   endedAt: Instant;
-  /** How far the balance is off without the write. */
+  /** Observed minus expected balance, without the unknown operation. */
   residual: bigint;
-  /** False when the look may or may not show any other write: then it bounds nothing. */
-  plain: boolean;
+  /** False when another operation is possible; the observation then bounds nothing. */
+  unambiguous: boolean;
 }
 
-/** The lost write as the wallet would show it, and when the service may have applied it. */
-export interface Asked {
+/** An unknown operation: its effect on the wallet, and when the service may have applied it. */
+export interface UnknownEffect {
   effect: bigint;
   sentAt: Instant;
-  /** From when on a look must show it if it was executed. */
-  quietAt: Instant;
+  /** From when on an observation includes it if it was executed. */
+  quiescentAt: Instant;
   readLagMs: number;
 }
 
 /**
- * The length of the longest such gap in milliseconds, infinite when it shows for another reason;
- * undefined when the looks do not bound it.
+ * The length of the bracket in milliseconds; infinite when the balance shows the effect for another
+ * reason, undefined when the observations do not bound it.
  *
- * Executed after all though nothing shows: then the write and a change that hides it came between
- * the same two looks, while the write could still be applied. Not executed though it shows: then
- * the change came between the last look without it and the first one with it.
- * @param looks oldest first, all of the time asked about
+ * If `executed` is wrong, the change happened between the last observation without the effect and
+ * the first one with it. If `not_executed` is wrong, the operation and a change that hides it
+ * happened between the same two observations before quiescence; the longest gap counts.
+ * @param observations oldest first
  */
-export function windowMsOf(
+export function bracketMsOf(
   outcome: 'executed' | 'not_executed',
-  observations: readonly Sighting[],
-  asked: Asked,
+  observations: readonly WalletObservation[],
+  unknown: UnknownEffect,
 ): number | undefined {
-  const plain = observations.filter((observation) => observation.plain);
-  return outcome === 'executed' ? shownWithin(plain, asked) : hiddenWithin(plain, asked);
+  const unambiguous = observations.filter((observation) => observation.unambiguous);
+  return outcome === 'executed'
+    ? shownWithin(unambiguous, unknown)
+    : hiddenWithin(unambiguous, unknown);
 }
 
-/** Two looks that follow each other, and the time in milliseconds in which the change came. */
+/** Two successive observations between which the balance changed. */
 export interface Step {
-  before: Sighting;
-  after: Sighting;
-  windowMs: number;
+  before: WalletObservation;
+  after: WalletObservation;
+  bracketMs: number;
 }
 
 /**
- * Where a wallet that was changed by others as well moved by just the effect of the write;
- * undefined when it did not, or not only once. Whatever the balance was off by before stays as it
- * is: only what changes between two looks counts.
- * @param looks oldest first, all of the time asked about
+ * The one step by exactly the effect of the operation on a wallet that was also changed elsewhere;
+ * undefined without exactly one such step, or when it was taken back.
+ * @param observations oldest first
  */
-export function stepOf(observations: readonly Sighting[], asked: Asked): Step | undefined {
-  const plain = observations.filter((observation) => observation.plain);
-  // The newest look has to tell whether it stayed.
-  if (plain.at(-1) !== observations.at(-1)) return undefined;
-  const from = plain.findLastIndex(({ endedAt }) => endedAt <= asked.sentAt);
+export function stepOf(
+  observations: readonly WalletObservation[],
+  unknown: UnknownEffect,
+): Step | undefined {
+  const unambiguous = observations.filter((observation) => observation.unambiguous);
+  // The newest observation must show whether the step stayed.
+  if (unambiguous.at(-1) !== observations.at(-1)) return undefined;
+  const from = unambiguous.findLastIndex(({ endedAt }) => endedAt <= unknown.sentAt);
   if (from < 0) return undefined;
-  const gaps = plain
+  const gaps = unambiguous
     .slice(from + 1)
-    .map((after, i) => ({ before: plain[from + i] ?? after, after }));
+    .map((after, i) => ({ before: unambiguous[from + i] ?? after, after }));
   const moved = gaps.map(({ before, after }) => after.residual - before.residual);
-  const steps = gaps.filter((_, i) => moved[i] === asked.effect);
+  const steps = gaps.filter((_, i) => moved[i] === unknown.effect);
   const [only] = steps;
-  const takenBack = moved.some((change) => change === -asked.effect);
+  const takenBack = moved.some((change) => change === -unknown.effect);
   return only && steps.length === 1 && !takenBack
-    ? { ...only, windowMs: gapMs(only.before, only.after, asked) }
+    ? { ...only, bracketMs: gapMs(only.before, only.after, unknown) }
     : undefined;
 }
 
-/** A look is true at some instant from its start less the read lag to its end. */
-function gapMs(before: Sighting, after: Sighting, { readLagMs }: Asked): number {
+/** An observation is true at some instant between its start minus the read lag and its end. */
+function gapMs(
+  before: WalletObservation,
+  after: WalletObservation,
+  { readLagMs }: UnknownEffect,
+): number {
   return after.endedAt - (before.startedAt - readLagMs);
 }
 
-function shownWithin(plain: readonly Sighting[], asked: Asked): number | undefined {
-  const at = plain.findLastIndex(({ residual }) => residual !== asked.effect);
-  const [before, first] = [plain[at], plain[at + 1]];
+function shownWithin(
+  unambiguous: readonly WalletObservation[],
+  unknown: UnknownEffect,
+): number | undefined {
+  const at = unambiguous.findLastIndex(({ residual }) => residual !== unknown.effect);
+  const [before, first] = [unambiguous[at], unambiguous[at + 1]];
   if (before?.residual !== 0n || !first) return undefined;
-  // What showed before the write was sent is not its effect.
-  return first.endedAt < asked.sentAt ? Number.POSITIVE_INFINITY : gapMs(before, first, asked);
+  // A change before the send is not its effect.
+  return first.endedAt < unknown.sentAt ? Number.POSITIVE_INFINITY : gapMs(before, first, unknown);
 }
 
-function hiddenWithin(plain: readonly Sighting[], asked: Asked): number | undefined {
-  const { sentAt, quietAt } = asked;
-  const from = plain.findLastIndex(({ endedAt }) => endedAt <= sentAt);
-  const to = plain.findIndex(({ startedAt }) => startedAt >= quietAt);
+function hiddenWithin(
+  unambiguous: readonly WalletObservation[],
+  unknown: UnknownEffect,
+): number | undefined {
+  const { sentAt, quiescentAt } = unknown;
+  const from = unambiguous.findLastIndex(({ endedAt }) => endedAt <= sentAt);
+  const to = unambiguous.findIndex(({ startedAt }) => startedAt >= quiescentAt);
   if (from < 0 || to < 0) return undefined;
-  const within = plain.slice(from, to + 1);
+  const within = unambiguous.slice(from, to + 1);
   if (within.some(({ residual }) => residual !== 0n)) return undefined;
   const gaps = within
     .slice(1)
-    .map((observation, i) => gapMs(within[i] ?? observation, observation, asked));
+    .map((observation, i) => gapMs(within[i] ?? observation, observation, unknown));
   return Math.max(...gaps);
 }

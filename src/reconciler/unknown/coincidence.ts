@@ -1,19 +1,18 @@
 /**
- * How likely it is that the one wallet which speaks of a lost write was changed by somebody else by
- * just its amount. The looks of the wallet bound when that must have been; what the wallet and all
- * others went through says how often it happens.
+ * The chance that an outside change of exactly its amount, not the unknown operation, explains a
+ * wallet: the rate of such changes, from the drifts of all wallets, times the bracket.
  */
 import type { Tx } from '../../db/connect.ts';
 import { sumOf, wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { listObservations } from '../../observer/observer.ts';
 import { accountOfWallet, effectOn, type Operation } from '../../operations/operations.ts';
-import type { Context } from '../deps.ts';
-import { quietAfter } from '../resolution.ts';
-import { readStanding } from '../wallets/expected.ts';
+import type { Deps } from '../deps.ts';
+import { quiescentAt } from '../resolution.ts';
+import { readBaseline } from '../wallets/expected.ts';
 import { expectationOf } from '../wallets/rule.ts';
 import { countLikeDrifts, findWallet, type Wallet } from '../wallets/store.ts';
-import { type Asked, type Sighting, stepOf, windowMsOf } from './bracket.ts';
+import { bracketMsOf, stepOf, type UnknownEffect, type WalletObservation } from './bracket.ts';
 import { chanceOfCoincidence, likeAmounts, type WalletEvidence } from './rule.ts';
 
 interface Claim {
@@ -22,125 +21,123 @@ interface Claim {
 }
 
 /**
- * The chance that an equal outside change is what the wallets show.
- * @param claim `first`: when it was first seen; without looks that say better, the change may have
- * come at any time since the balance was last explained, so also before the write was sent
+ * The chance that equal outside changes explain all of these wallets.
+ * @param claim `first`: when the outcome was first observed. Where observations give no bracket, it
+ * extends from the last quiet observation, or the send if that is earlier, to `first`.
  */
 export async function coincidence(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   sides: readonly WalletEvidence[],
   claim: Claim & { first: Instant; now: Instant },
 ): Promise<number> {
   const { operation, first, now } = claim;
   const sentAt = operation.sentAt ?? operation.recordedAt;
   let chance = 1;
-  for (const { key, optional } of sides) {
+  for (const { key, possible } of sides) {
     const wallet = await findWallet(tx, key);
     if (!wallet?.openedAt) continue;
-    const windowMs =
-      (await windowBetweenPolls(tx, context, wallet, claim)) ??
+    const bracketMs =
+      (await bracketBetweenPolls(tx, deps, wallet, claim)) ??
       first - Math.min(sentAt, wallet.quietAt ?? sentAt);
-    const life = { key, openedAt: wallet.openedAt, now };
-    const sizes = likeAmounts(operation.id, optional);
-    chance = Math.min(chance, await chanceIn(tx, life, sizes, windowMs));
+    const period = { key, openedAt: wallet.openedAt, now };
+    const sizes = likeAmounts(operation.id, possible);
+    chance = Math.min(chance, await chanceIn(tx, period, sizes, bracketMs));
   }
   return chance;
 }
 
-/** Looks that are read back at most, and those from before the write that are enough. */
-const LOOKS_MAX = 200;
-const LOOKS_BEFORE = 8;
+const OBSERVATIONS_MAX = 200;
+const OBSERVATIONS_BEFORE_MAX = 8;
 
-/** What the looks at a wallet around a write bound the time of an outside change to. */
-async function windowBetweenPolls(
+async function bracketBetweenPolls(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
   { operation, outcome }: Claim,
 ): Promise<number | undefined> {
-  const observations = await sightingsOf(tx, context, wallet, operation);
-  return windowMsOf(outcome, observations, askedOf(context, wallet, operation));
+  const observations = await walletObservations(tx, deps, wallet, operation);
+  return bracketMsOf(outcome, observations, unknownEffectOf(deps, wallet, operation));
 }
 
-/** A lost write that a wallet showed as a step of its balance. */
+/** An unknown operation that a wallet shows as a step of its balance. */
 export interface StepShown {
-  /** The looks before and after the step, and the newest one, which still shows it. */
-  observations: Sighting[];
-  /** The chance that somebody else changed the balance by as much between the same two looks. */
+  /** The observations before and after the step, and the newest one. */
+  observations: WalletObservation[];
+  /** The chance of an equal outside change between the same two observations. */
   chance: number;
 }
 
 /**
- * Whether a wallet that nothing explains, because others changed it, yet moved once by just the
- * effect of a lost write. Undefined when it did not, or when other writes were under way with it.
+ * The step by which a wallet that was also changed elsewhere shows the effect of an unknown
+ * operation; undefined without one, or when other operations were possible with it.
  */
 export async function stepShown(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   key: string,
   { operation, now }: { operation: Operation; now: Instant },
 ): Promise<StepShown | undefined> {
   const wallet = await findWallet(tx, key);
   if (!wallet?.openedAt) return undefined;
-  const observations = await sightingsOf(tx, context, wallet, operation);
-  const asked = askedOf(context, wallet, operation);
-  const step = stepOf(observations, asked);
+  const observations = await walletObservations(tx, deps, wallet, operation);
+  const unknown = unknownEffectOf(deps, wallet, operation);
+  const step = stepOf(observations, unknown);
   const newest = observations.at(-1);
   if (!step || !newest) return undefined;
-  const size = asked.effect < 0n ? -asked.effect : asked.effect;
-  const life = { key, openedAt: wallet.openedAt, now };
-  const chance = await chanceIn(tx, life, [size], step.windowMs);
+  const size = unknown.effect < 0n ? -unknown.effect : unknown.effect;
+  const period = { key, openedAt: wallet.openedAt, now };
+  const chance = await chanceIn(tx, period, [size], step.bracketMs);
   return { observations: [step.before, step.after, newest], chance };
 }
 
-/** The chance of an outside change of one of these sizes in a window of this wallet. */
+/** The chance of an outside change of one of these sizes within the bracket. */
 async function chanceIn(
   tx: Tx,
   { key, openedAt, now }: { key: string; openedAt: Instant; now: Instant },
   sizes: readonly bigint[] | undefined,
-  windowMs: number,
+  bracketMs: number,
 ): Promise<number> {
   const history = await countLikeDrifts(tx, key, sizes, now);
   const own = { changes: history.own, observedMs: now - openedAt };
   const pool = { changes: history.pool - history.own, observedMs: history.observedMs };
-  return chanceOfCoincidence(own, pool, windowMs);
+  return chanceOfCoincidence(own, pool, bracketMs);
 }
 
-function askedOf(context: Context, { addr }: Wallet, operation: Operation): Asked {
+function unknownEffectOf(deps: Deps, { addr }: Wallet, operation: Operation): UnknownEffect {
   return {
-    effect: effectOn(operation, accountOfWallet(addr), context.books),
+    effect: effectOn(operation, accountOfWallet(addr), deps.books),
     sentAt: operation.sentAt ?? operation.recordedAt,
-    quietAt: quietAfter(operation, context),
-    readLagMs: context.settings.readLagMs,
+    quiescentAt: quiescentAt(operation, deps),
+    readLagMs: deps.settings.readLagMs,
   };
 }
 
-/** The looks at a wallet around a write, oldest first, held against the books of today. */
-async function sightingsOf(
+/** The observations of a wallet around a send, oldest first. */
+async function walletObservations(
   tx: Tx,
-  { books, settings }: Context,
+  { books, settings }: Deps,
   wallet: Wallet,
   operation: Operation,
-): Promise<Sighting[]> {
+): Promise<WalletObservation[]> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const newest = (await listObservations(tx, `wallet:${wallet.key}`, LOOKS_MAX)).filter(
+  const newest = (await listObservations(tx, `wallet:${wallet.key}`, OBSERVATIONS_MAX)).filter(
     ({ result, startedAt: at }) => result === 'seen' && at <= (wallet.observedAt ?? at),
   );
   const after = newest.filter(({ endedAt }) => endedAt > sentAt).length;
-  const observations = newest.slice(0, after + LOOKS_BEFORE).reverse();
+  const observations = newest.slice(0, after + OBSERVATIONS_BEFORE_MAX).reverse();
   const since = (observations[0]?.startedAt ?? sentAt) - settings.readLagMs;
-  const { standing, drifts } = await readStanding(tx, wallet.addr, books, { since });
+  const { baseline, drifts } = await readBaseline(tx, wallet.addr, books, { since });
   return observations.map(({ id: observationId, startedAt, endedAt, record }) => {
     const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
-    const sight = { balance: balance ?? 0n, startedAt, endedAt };
-    // A drift that was not seen yet is no part of what was to be expected then.
+    const observed = { balance: balance ?? 0n, startedAt, endedAt };
+    // Drifts suspected later were not expected yet.
     const drift = sumOf(drifts.filter((d) => d.suspectedAt <= endedAt).map((d) => d.amount));
-    const expected = expectationOf(sight, { ...standing, drift }, settings.readLagMs);
-    const alone = expected.optional.every((part) => part.operation.id === operation.id);
+    const expected = expectationOf(observed, { ...baseline, drift }, settings.readLagMs);
+    const alone = expected.possible.every(({ operation: { id } }) => id === operation.id);
     return {
-      ...{ observationId, startedAt, endedAt, residual: sight.balance - expected.base },
-      plain: balance !== undefined && expected.complete && alone,
+      ...{ observationId, startedAt, endedAt, residual: observed.balance - expected.base },
+      unambiguous: balance !== undefined && expected.complete && alone,
     };
   });
 }

@@ -1,40 +1,39 @@
 /**
- * What a complete sweep over a contract's tokens says of a mint whose answer, and with it the
- * token's number, was lost. Pure. A token is its result when contract, URI and metadata are equal,
- * which nobody can change, and owner and extra data are, unless they were changed since. What could
- * be its result but is not proved to be stands in the way of both conclusions.
+ * What a complete scan of a contract's tokens says about an unknown sequential mint. Pure. A token
+ * is its result when contract, URI and metadata, which never change, are equal, and owner and extra
+ * data are equal or were changed since. A token that is possibly its result rules out both
+ * conclusions.
  */
 
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
 import { sameAddress, type TokenState } from '../tokens/rule.ts';
 
-/** A token as a sweep lists it, or as the newest look saw it that is gone by now. */
+/** A token as a scan lists it, or as it was last observed. */
 export interface ListedToken extends TokenState {
   tokenId: bigint;
   createdText: string;
   ownedText: string;
 }
 
-/** A token with what the journal and earlier looks know of it. */
+/** A token with what operations and earlier observations say about it. */
 export interface ScannedToken extends ListedToken {
   /** Another operation made it, by its number or its hash. */
   claimed: boolean;
-  /** It was there before the write was sent. */
+  /** It existed before the write was sent. */
   knownBefore: boolean;
-  /** The hash that it shows is not known to be of another write, or of its end. */
+  /** Its hash belongs to no known operation. */
   hashFree: boolean;
-  /** A write of ours explains another owner, or other data, than it was made with. */
+  /** A known operation explains that its owner, or its data, differs from the minted one. */
   ownerExplained: boolean;
   dataExplained: boolean;
 }
 
-/** How a token stands to a lost mint. */
 export type Match = 'equal' | 'possible' | 'no';
 
 /**
- * Whether a token can be what the mint made. An owner other than the receiver is possible only
- * where the service itself tells of a change of owner since the token was made.
+ * Whether a token can be the result of the mint. An owner other than the receiver is possible only
+ * where the service's own timestamps show a change of owner.
  */
 export function matchOf(operation: Operation, token: ScannedToken): Match {
   if (token.uri !== (operation.tokenUri ?? '')) return 'no';
@@ -47,23 +46,22 @@ export function matchOf(operation: Operation, token: ScannedToken): Match {
   return ownerFits && dataFits ? 'equal' : 'possible';
 }
 
-export type MintSaid =
+export type MintFinding =
   | { outcome: 'executed'; token: ScannedToken }
   | { outcome: 'not_executed' }
-  /** Nothing is proved; these tokens are what people should look at. */
   | { outcome: 'unclear'; why: string; candidates: ScannedToken[] };
 
 /**
- * What the sweep says of one mint.
- * @param rivals other mints whose token nobody knows and which may have made one of these
- * @param burned whether a token was burned since whose origin nobody knows
+ * What the scan says about one mint.
+ * @param rivals other mints whose token is not known
+ * @param burned whether a token of unknown origin was burned since
  */
 export function mintEvidence(
   operation: Operation,
   tokens: readonly ScannedToken[],
   rivals: readonly Operation[],
   burned: boolean,
-): MintSaid {
+): MintFinding {
   const matching = tokens
     .filter(({ claimed, knownBefore }) => !claimed && !knownBefore)
     .map((token) => ({ token, match: matchOf(operation, token) }))
@@ -79,13 +77,11 @@ export function mintEvidence(
   if (only.match !== 'equal')
     return { outcome: 'unclear', why: 'one token may be its result', candidates };
   if (rivals.some((rival) => matchOf(rival, only.token) !== 'no'))
-    return { outcome: 'unclear', why: 'another lost mint may have made the token', candidates };
+    return { outcome: 'unclear', why: 'another unknown mint may have made the token', candidates };
   return { outcome: 'executed', token: only.token };
 }
 
-/**
- * The hash of the mint itself: the token's newest one, unless a later write may have replaced it.
- */
+/** The token's hash, unless a later write may have replaced the mint's own. */
 export function mintHashOf(operation: Operation, token: ScannedToken): string | null {
   const untouched =
     token.hashFree &&

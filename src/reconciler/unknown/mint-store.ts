@@ -1,26 +1,25 @@
-/** SQL of lost mints: what the journal and earlier looks know of the tokens that a sweep found. */
+/** SQL of unknown mints: what operations and observations say about the tokens of a scan. */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { StoredObservation } from '../../observer/observer.ts';
 import type { ListedToken } from './mint-rule.ts';
 
-/** What is known of one token beside what the sweep saw. */
+/** What is known about one token besides the scan. */
 export interface TokenKnown {
   tokenId: bigint;
   /** The operations that made it, by number or hash. */
   claimedBy: string[];
-  /** Writes of ours under the token's newest hash. */
+  /** The operations with the token's newest hash. */
   hashOf: string[];
-  /** When it was first seen by a look, or first named by a write of ours. */
+  /** When it was first observed, or first named by an operation. */
   firstKnownAt: Instant | null;
-  /** Owners and extra data that writes of ours, not refused, gave it. */
+  /** Owners and extra data that operations, except those not executed, gave it. */
   owners: string[];
   data: string[];
 }
 
-const SWEEPS_SEARCHED_MAX = 20;
+const SCANS_SEARCHED_MAX = 20;
 
-/** What is known of these tokens of a contract, one row each. */
 export async function knownOf(
   db: Queryable,
   contractId: bigint,
@@ -28,14 +27,14 @@ export async function knownOf(
 ): Promise<Map<bigint, TokenKnown>> {
   if (tokens.length === 0) return new Map();
   const contract = contractId.toString();
-  const given = tokens.map(({ tokenId, hash }) => ({ id: tokenId.toString(), hash }));
+  const input = tokens.map(({ tokenId, hash }) => ({ id: tokenId.toString(), hash }));
   const rows = await db.sql<TokenKnown[]>`
     with x as (
-      select * from jsonb_to_recordset(${asJson(given)}::jsonb) as x(id numeric, hash text)
+      select * from jsonb_to_recordset(${asJson(input)}::jsonb) as x(id numeric, hash text)
     ), scans as (
       select started_at, record from tallyhook.observations
       where target like ${`scan:${contract}:%`} and kind = 'scan' and result = 'seen'
-      order by started_at desc limit ${SWEEPS_SEARCHED_MAX}
+      order by started_at desc limit ${SCANS_SEARCHED_MAX}
     )
     select x.id as token_id,
       (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
@@ -63,13 +62,10 @@ export async function knownOf(
   return new Map(rows.map((row) => [row.tokenId, row]));
 }
 
-/** More tokens than that of one URI without a known maker are not compared. */
+/** With more tokens of one URI and unknown origin a mint stays unclear. */
 export const HELD_MAX = 100;
 
-/**
- * Tokens with this URI that looks saw one by one and that no other mint of ours made: also such as
- * are gone by now, or about to go. At most `HELD_MAX`.
- */
+/** Observed tokens with this URI that no other known mint made, absent ones included. */
 export async function listHeld(
   db: Queryable,
   contractId: bigint,
@@ -88,10 +84,7 @@ export async function listHeld(
     order by t.token_id limit ${HELD_MAX}`;
 }
 
-/**
- * Whether a burn of ours since then took a token that no mint of ours made and no look ever saw: it
- * may have been the lost one.
- */
+/** Whether a known burn since then took a token that no known mint made and that was never observed. */
 export async function burnedUnseen(
   db: Queryable,
   contractId: bigint,
@@ -111,7 +104,7 @@ export async function burnedUnseen(
   return rows.length > 0;
 }
 
-/** Mints that were sent and not refused, and whose number nobody knows; oldest first. */
+/** Sequential mints that were sent, not refused, and whose token is not known; oldest first. */
 export async function listUnnumbered(
   db: Queryable,
   contractId: bigint,
@@ -126,7 +119,7 @@ export async function listUnnumbered(
   return rows.map(({ id }) => id);
 }
 
-/** The newest complete sweep over a contract, if it began at `since` or later. */
+/** The newest complete scan of a contract that began at `since` or later. */
 export async function newestScan(
   db: Queryable,
   contractId: bigint,

@@ -1,7 +1,6 @@
 /**
- * Lost answers of mints whose number the service chooses: judged by complete sweeps over the
- * contract's tokens. Two of them that began after quiescence must agree; whatever is not proved
- * goes to people with the tokens that they should look at.
+ * Resolves unknown sequential mints by complete scans of the contract's tokens. Two scans that
+ * began after quiescence must agree; otherwise people decide, with the candidate tokens listed.
  */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
@@ -10,12 +9,18 @@ import type { Json } from '../../kernel/json.ts';
 import { pendingIntervalMs, requestScan, type StoredObservation } from '../../observer/observer.ts';
 import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
-import { beliefIn, giveToPeople, isQuiescent, quietAfter, takeEvidence } from '../resolution.ts';
+import type { Deps } from '../deps.ts';
+import {
+  applyFinding,
+  executedProbability,
+  isQuiescent,
+  markUndecided,
+  quiescentAt,
+} from '../resolution.ts';
 import { sameAddress } from '../tokens/rule.ts';
 import {
   type ListedToken,
-  type MintSaid,
+  type MintFinding,
   mintEvidence,
   mintHashOf,
   type ScannedToken,
@@ -30,15 +35,13 @@ import {
 } from './mint-store.ts';
 import { isUnlikely } from './probability.ts';
 
-/** Lost mints judged at once at most. */
 const MINTS_MAX = 500;
-/** Tokens that are named to people at most. */
 const CANDIDATES_MAX = 20;
 
-/** Judges every lost mint that a sweep looked for. */
+/** Evaluates every unknown mint that the scan was made for. */
 export async function evaluateScan(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
@@ -48,47 +51,44 @@ export async function evaluateScan(
   const events: EventDraft[] = [];
   for (const operation of mints) {
     if (operation.state !== 'unknown' || !scan.operationIds.includes(operation.id)) continue;
-    if (!isQuiescent(operation, observation.startedAt, context)) continue;
-    const said = await saidOf(tx, operation, scan, mints);
-    if (said.outcome === 'unclear') continue;
-    const belief = beliefIn(context, operation, observation.startedAt);
-    if (said.outcome === 'not_executed' && !isUnlikely(belief)) continue;
-    const token = said.outcome === 'executed' ? said.token : undefined;
-    const statement = {
-      outcome: said.outcome,
+    if (!isQuiescent(operation, observation.startedAt, deps)) continue;
+    const found = await findingOf(tx, operation, scan, mints);
+    if (found.outcome === 'unclear') continue;
+    const probability = executedProbability(deps, operation, observation.startedAt);
+    if (found.outcome === 'not_executed' && !isUnlikely(probability)) continue;
+    const token = found.outcome === 'executed' ? found.token : undefined;
+    const finding = {
+      outcome: found.outcome,
       basis: 'scan',
-      enough: true,
+      sufficient: true,
       evidence: {
         observation: observation.id,
         tokens_listed: scan.total,
-        ...(token ? { token_id: token.tokenId.toString() } : { belief_executed: belief }),
+        ...(token ? { token_id: token.tokenId.toString() } : { probability_executed: probability }),
       },
       startedAt: observation.startedAt,
       endedAt: observation.endedAt,
       txHash: token ? mintHashOf(operation, token) : null,
       tokenId: token?.tokenId ?? null,
     };
-    events.push(...(await takeEvidence(tx, context, operation, statement, now)));
+    events.push(...(await applyFinding(tx, deps, operation, finding, now)));
   }
   return events;
 }
 
-/**
- * Sees to it that a lost mint is swept for: once it is quiet, again while one sweep stands alone,
- * and after that less and less often.
- */
+/** Requests scans for unknown mints: the first after quiescence, further ones at growing gaps. */
 export async function requestScans(
   db: Queryable,
-  context: Context,
+  deps: Deps,
   mints: readonly Operation[],
   now: Instant,
 ): Promise<void> {
-  const { settings } = context;
+  const { settings } = deps;
   const soonest = new Map<bigint, Instant>();
   for (const operation of mints) {
     const { contractId } = operation;
     if (contractId === null || operation.tokenId !== null) continue;
-    const quiescent = quietAfter(operation, context);
+    const quiescent = quiescentAt(operation, deps);
     if (!Number.isFinite(quiescent)) continue;
     const newest = await newestScan(db, contractId, quiescent);
     const at = newest
@@ -99,24 +99,25 @@ export async function requestScans(
   for (const [contractId, at] of soonest) await requestScan(db, contractId, at, now);
 }
 
-/** Gives a lost mint to people, with the tokens of the newest sweep that may be its result. */
-export async function giveMintToPeople(
+/** Marks a mint as undecided, with the tokens of the newest scan that may be its result. */
+export async function markMintUndecided(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   operation: Operation,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const quiescent = quietAfter(operation, context);
+  const quiescent = quiescentAt(operation, deps);
   const observation = await newestScan(tx, operation.contractId ?? 0n, quiescent);
   const scan = observation && scanOf(observation);
-  const said = scan && (await saidOf(tx, operation, scan, await openMints(tx, scan.contractId)));
-  const unclear = said?.outcome === 'unclear' ? said : undefined;
+  const finding =
+    scan && (await findingOf(tx, operation, scan, await openMints(tx, scan.contractId)));
+  const unclear = finding?.outcome === 'unclear' ? finding : undefined;
   const evidence = {
-    explanations: unclear?.why ?? 'no two complete sweeps agree within the time set',
+    explanations: unclear?.why ?? 'no two complete scans agree within the time set',
     ...(observation ? { observation: observation.id } : {}),
     candidates: (unclear?.candidates ?? []).slice(0, CANDIDATES_MAX).map(shown),
   };
-  return giveToPeople(tx, context, operation, evidence, now);
+  return markUndecided(tx, deps, operation, evidence, now);
 }
 
 interface Scan {
@@ -134,34 +135,34 @@ function scanOf({ record }: StoredObservation): Scan | undefined {
   return {
     contractId,
     total: String(scan.total),
-    operationIds: Array.isArray(scan.operationIds) ? scan.operationIds.map(String) : [],
+    operationIds: Array.isArray(scan.wanted) ? scan.wanted.map(String) : [],
     truncated: scan.truncated === true,
     tokens: scan.tokens as Record<string, unknown>[],
   };
 }
 
-async function saidOf(
+async function findingOf(
   tx: Tx,
   operation: Operation,
   scan: Scan,
   open: readonly Operation[],
-): Promise<MintSaid> {
+): Promise<MintFinding> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const tokens = await tokensOf(tx, scan, operation, sentAt);
-  if (!tokens) return { outcome: 'unclear', why: 'too many tokens are like it', candidates: [] };
+  if (!tokens)
+    return { outcome: 'unclear', why: 'too many tokens may be its result', candidates: [] };
   const rivals = open.filter(({ id }) => id !== operation.id);
   const burned = await burnedUnseen(tx, scan.contractId, sentAt);
   return mintEvidence(operation, tokens, rivals, burned);
 }
 
-/** Mints of a contract, not refused, whose token nobody knows. */
 async function openMints(tx: Tx, contractId: bigint): Promise<Operation[]> {
   const ids = await listUnnumbered(tx, contractId, MINTS_MAX);
   const found = await Promise.all(ids.map((id) => findOperation(tx, id)));
   return found.filter((operation) => operation !== undefined);
 }
 
-/** Every token that may be meant, there or gone, with what is known of it; or too many of them. */
+/** The tokens, present or absent, that may be the result; undefined when there are too many. */
 async function tokensOf(
   tx: Tx,
   scan: Scan,
@@ -181,13 +182,13 @@ async function tokensOf(
   );
   return all.map((token) => {
     const about = known.get(token.tokenId);
-    const givenBy = about?.owners ?? [];
+    const owners = about?.owners ?? [];
     return {
       ...token,
       hashFree: listed.includes(token) && (about?.hashOf ?? []).length === 0,
       claimed: (about?.claimedBy ?? []).some((id) => id !== operation.id),
       knownBefore: about?.firstKnownAt != null && about.firstKnownAt < sentAt,
-      ownerExplained: givenBy.some((addr) => sameAddress(addr, token.owner)),
+      ownerExplained: owners.some((addr) => sameAddress(addr, token.owner)),
       dataExplained: (about?.data ?? []).includes(token.extraData ?? ''),
     };
   });

@@ -1,75 +1,81 @@
-/** Lost answers of NFT writes, by what a look at their token says. */
+/** Resolves unknown NFT writes by observations of their token. */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { listObservations, type StoredObservation } from '../../observer/observer.ts';
-import type { Operation } from '../../operations/operations.ts';
+import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
-import { beliefIn, isQuiescent, type Said, takeEvidence } from '../resolution.ts';
+import type { Deps } from '../deps.ts';
+import { applyFinding, executedProbability, type Finding, isQuiescent } from '../resolution.ts';
 import type { Token } from '../store.ts';
-import { hashChange, preImageOf, type SeenToken, tokenEvidence } from '../tokens/evidence.ts';
+import { hashChange, type ObservedToken, preImageOf, tokenEvidence } from '../tokens/evidence.ts';
 import { isUnlikely } from './probability.ts';
 
 /**
- * Judges every unknown operation of one token by one look at it.
- * @param held the token as it was held before this look
+ * Evaluates every unknown operation of one token with one observation.
+ * @param held the token as accepted before this observation
  */
-export async function judgeLostTokenWrites(
+export async function evaluateNftWrites(
   tx: Tx,
-  context: Context,
-  given: {
+  deps: Deps,
+  input: {
     operations: readonly Operation[];
     held: Token | undefined;
-    seen: SeenToken | 'absent';
+    seen: ObservedToken | 'absent';
     observation: StoredObservation;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { operations, held, seen, observation, now } = given;
+  const { operations, held, seen, observation, now } = input;
   const unknown = operations.filter((operation) => operation.state === 'unknown');
-  const sent = operations.filter(({ state }) => state !== 'queued' && state !== 'recorded');
+  const sent = operations.filter(({ state }) => !UNSENT_STATES.has(state));
   const open = sent.filter(({ outcome }) => outcome === 'open');
   const hash = seen === 'absent' ? null : seen.lastTxHash;
   const events: EventDraft[] = [];
-  for (const lost of unknown) {
-    const operation = await withImage(tx, lost, observation);
-    // A look that began before the write was sent says nothing of it.
+  for (const stored of unknown) {
+    const operation = await withImage(tx, stored, observation);
     if (observation.startedAt <= (operation.sentAt ?? operation.recordedAt)) continue;
-    const others = sent.filter((other) => other !== lost);
-    // Two lost writes of one kind on one token cannot be told apart by the token alone, nor can a
-    // lost burn from one that was answered.
+    const others = sent.filter((other) => other !== stored);
+    // The token does not tell two open writes of one kind apart, nor two burns.
     const rivals = others.filter(({ kind }) => kind === operation.kind);
     if (rivals.some(({ outcome }) => outcome === 'open')) continue;
     if (operation.kind === 'burn' && rivals.some((o) => o.outcome === 'executed')) continue;
-    const said = tokenEvidence(operation, seen, {
+    const found = tokenEvidence(operation, seen, {
       change: hashChange(operation, hash, others),
       existed: existedBefore(operation, others, held),
       others,
       alone: open.length === 1,
     });
-    if (!said) continue;
-    const belief = beliefIn(context, operation, observation.startedAt);
-    if (said.outcome === 'not_executed') {
-      if (!isQuiescent(operation, observation.startedAt, context) || !isUnlikely(belief)) continue;
+    if (!found) continue;
+    const probability = executedProbability(deps, operation, observation.startedAt);
+    if (found.outcome === 'not_executed') {
+      if (!isQuiescent(operation, observation.startedAt, deps) || !isUnlikely(probability))
+        continue;
       if (seen === 'absent' && (await wasThere(tx, operation, others, observation))) continue;
     }
-    const { outcome, cause } = said;
-    // Of several lost writes on one token, which one the hash belongs to is not known.
+    const { outcome, cause } = found;
+    // With several open writes on the token the owner of the hash is not known.
     const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
     const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
     const [startedAt, endedAt] = [observation.startedAt, observation.endedAt];
-    const evidence: Said['evidence'] = { observation: observation.id, cause };
-    if (outcome === 'not_executed') evidence.belief_executed = belief;
-    const statement = { outcome, basis: 'token', enough: true, evidence, startedAt, endedAt };
-    events.push(...(await takeEvidence(tx, context, operation, { ...statement, txHash }, now)));
+    const evidence: Finding['evidence'] = { observation: observation.id, cause };
+    if (outcome === 'not_executed') evidence.probability_executed = probability;
+    const finding = {
+      outcome,
+      txHash,
+      basis: 'token',
+      sufficient: true,
+      evidence,
+      startedAt,
+      endedAt,
+    };
+    events.push(...(await applyFinding(tx, deps, operation, finding, now)));
   }
   return events;
 }
 
-/** Looks that are searched for one that saw the token. */
-const LOOKS_SEARCHED_MAX = 200;
+const OBSERVATIONS_SEARCHED_MAX = 200;
 
-/** A write that left before its first look came back has the newest look from before as its own. */
+/** Completes a missing pre-image with the newest observation from before the send. */
 async function withImage(
   tx: Tx,
   operation: Operation,
@@ -77,14 +83,14 @@ async function withImage(
 ): Promise<Operation> {
   if (preImageOf(operation)) return operation;
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
+  const observations = await listObservations(tx, observation.target, OBSERVATIONS_SEARCHED_MAX);
   const before = observations.find(({ result, endedAt }) => result === 'seen' && endedAt <= sentAt);
   return before
     ? { ...operation, preImage: { token: before.record, at: before.startedAt } }
     : operation;
 }
 
-/** Whether the token was seen since a lost mint was sent, or another write on it succeeded. */
+/** Whether the token was observed, or another operation on it executed, after the send. */
 async function wasThere(
   tx: Tx,
   operation: Operation,
@@ -94,11 +100,11 @@ async function wasThere(
   const sentAt = operation.sentAt ?? operation.recordedAt;
   if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))
     return true;
-  const observations = await listObservations(tx, observation.target, LOOKS_SEARCHED_MAX);
+  const observations = await listObservations(tx, observation.target, OBSERVATIONS_SEARCHED_MAX);
   return observations.some(({ result, startedAt }) => result === 'seen' && startedAt > sentAt);
 }
 
-/** Whether the token was there when the write was sent: seen, or made by another write of ours. */
+/** Whether the token existed at the send: observed, or minted by another operation. */
 function existedBefore(
   operation: Operation,
   others: readonly Operation[],

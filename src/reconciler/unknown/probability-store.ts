@@ -1,12 +1,12 @@
-/** SQL of what lost answers teach: read from their history, newest first and bounded. */
+/** SQL of past resolutions of unknown operations, newest first and bounded. */
 import type { Queryable } from '../../db/connect.ts';
-import type { Lesson } from './probability.ts';
+import type { ResolutionCount } from './probability.ts';
 
 const TRANSITIONS_MAX = 20_000;
 
-/** What the newest resolutions by evidence teach, by the cause of the loss. */
-export async function listLessons(db: Queryable): Promise<Lesson[]> {
-  return db.sql<Lesson[]>`
+/** The newest resolutions by evidence, counted by the cause of the unknown outcome. */
+export async function countResolutions(db: Queryable): Promise<ResolutionCount[]> {
+  return db.sql<ResolutionCount[]>`
     with recent as materialized (
       select operation_id, to_state, evidence from tallyhook.transitions
       order by id desc limit ${TRANSITIONS_MAX}

@@ -1,24 +1,23 @@
 /**
- * Lost answers of token writes, solved jointly over all wallets that they connect. It reads the
- * newest looks and the books in one snapshot; whatever else is open or under way there takes part
- * in the solution, and nothing is said of it.
+ * Resolves unknown token writes, jointly over all wallets that they connect, from the newest
+ * observations and the ledger in one snapshot. Other possible operations take part in the solution.
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { expedite, listObservations, pendingIntervalMs } from '../../observer/observer.ts';
 import { type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import {
-  beliefIn,
-  giveToPeople,
+  applyFinding,
+  executedProbability,
+  type Finding,
   isOverdue,
   isQuiescent,
-  type Said,
-  takeEvidence,
+  markUndecided,
 } from '../resolution.ts';
 import { findCandidate } from '../store.ts';
-import { readStanding } from '../wallets/expected.ts';
+import { readBaseline } from '../wallets/expected.ts';
 import { expectationOf } from '../wallets/rule.ts';
 import { findWallet } from '../wallets/store.ts';
 import { coincidence, stepShown } from './coincidence.ts';
@@ -31,17 +30,17 @@ import {
   type WalletEvidence,
 } from './rule.ts';
 
-/** Unknown writes that share wallets, directly or through others. */
+/** Unknown token writes that share wallets, directly or through others. */
 export interface Component {
   operations: Operation[];
   keys: string[];
 }
 
-/** Groups unknown writes by the wallets that they touch; each wallet is in one group only. Pure. */
-export function componentsOf(operations: readonly Operation[], context: Context): Component[] {
+/** Groups unknown token writes so that each wallet is in one component. Pure. */
+export function componentsOf(operations: readonly Operation[], deps: Deps): Component[] {
   const groups: Component[] = [];
   for (const operation of operations) {
-    const keys = walletKeysOf(operation, context.books);
+    const keys = walletKeysOf(operation, deps.books);
     const joined = groups.filter((group) => group.keys.some((key) => keys.includes(key)));
     const merged: Component = {
       operations: [...joined.flatMap((group) => group.operations), operation],
@@ -53,55 +52,55 @@ export function componentsOf(operations: readonly Operation[], context: Context)
   return groups;
 }
 
-/** Judges one component in the given snapshot. Answers the events of what was settled. */
-export async function judgeComponent(
+/** Evaluates one component. Answers the events to emit. */
+export async function evaluateComponent(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   { operations, keys }: Component,
   now: Instant,
 ): Promise<EventDraft[]> {
   const wallets: WalletEvidence[] = [];
   for (const key of keys) {
-    await pollSoon(tx, context, key, operations, now);
-    const evidence = await evidenceOf(tx, context, key);
-    // One that nothing explains was changed by others: it says nothing, and silences no neighbour.
+    await pollSoon(tx, deps, key, operations, now);
+    const evidence = await evidenceOf(tx, deps, key);
+    // Unexplained wallets are left out, so that they cannot block the others.
     if (evidence && canBeExplained(evidence)) wallets.push(evidence);
   }
   const solved = wallets.length > 0 ? solveJointly(wallets) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    const explained = wallets.filter(({ key }) => isPartyOf(operation, key, context));
-    const said =
+    const explained = wallets.filter(({ key }) => isPartyOf(operation, key, deps));
+    const finding =
       explained.length === 0
-        ? await saidByStep(tx, context, operation, now)
+        ? await findingFromStep(tx, deps, operation, now)
         : typeof solved !== 'string' &&
-          (await saidOf(tx, context, { operation, solved, speaking: explained, now }));
-    const why = typeof solved === 'string' ? solved : 'the looks do not tell';
+          (await findingOf(tx, deps, { operation, solved, explained, now }));
+    const why = typeof solved === 'string' ? solved : 'the observations are inconclusive';
     events.push(
-      ...(said
-        ? await takeEvidence(tx, context, operation, said, now)
-        : await overdue(tx, context, operation, now, why)),
+      ...(finding
+        ? await applyFinding(tx, deps, operation, finding, now)
+        : await undecidedIfOverdue(tx, deps, operation, now, why)),
     );
   }
   return events;
 }
 
-function isPartyOf(operation: Operation, key: string, { books }: Context): boolean {
+function isPartyOf(operation: Operation, key: string, { books }: Deps): boolean {
   return walletKeysOf(operation, books).includes(key);
 }
 
 /**
- * None of its wallets can be explained: others changed them. One that moved by just its effect
- * between two looks says that it was executed all the same; that it was not, none of them can say.
+ * The finding when none of its wallets can be explained because they were also changed elsewhere:
+ * executed, if one of them changed once by exactly its effect.
  */
-async function saidByStep(
+async function findingFromStep(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   operation: Operation,
   now: Instant,
-): Promise<Said | undefined> {
-  for (const key of walletKeysOf(operation, context.books)) {
-    const step = await stepShown(tx, context, key, { operation, now });
+): Promise<Finding | undefined> {
+  for (const key of walletKeysOf(operation, deps.books)) {
+    const step = await stepShown(tx, deps, key, { operation, now });
     const newest = step?.observations.at(-1);
     if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
     const evidence = {
@@ -111,19 +110,15 @@ async function saidByStep(
       moved_once: true,
       chance_of_coincidence: step.chance,
     };
-    const said = { outcome: 'executed', basis: 'one_sided', enough: true } as const;
-    return { ...said, evidence, startedAt: newest.startedAt, endedAt: newest.endedAt };
+    const finding = { outcome: 'executed', basis: 'one_sided', sufficient: true } as const;
+    return { ...finding, evidence, startedAt: newest.startedAt, endedAt: newest.endedAt };
   }
   return undefined;
 }
 
-/** One wallet of the component at its newest look, or undefined while it cannot speak. */
-async function evidenceOf(
-  tx: Tx,
-  context: Context,
-  key: string,
-): Promise<WalletEvidence | undefined> {
-  const { readLagMs } = context.settings;
+/** The evidence of one wallet; undefined without an opening or a complete observation. */
+async function evidenceOf(tx: Tx, deps: Deps, key: string): Promise<WalletEvidence | undefined> {
+  const { readLagMs } = deps.settings;
   const wallet = await findWallet(tx, key);
   if (!wallet?.openedAt || wallet.observedBalance === null || !wallet.observationId)
     return undefined;
@@ -134,17 +129,17 @@ async function evidenceOf(
   const balance = wallet.observedBalance;
   const { startedAt, endedAt } = observation;
   const since = startedAt - readLagMs;
-  const { standing } = await readStanding(tx, wallet.addr, context.books, { since });
-  const sight = { balance, startedAt, endedAt };
-  const { base, optional, complete } = expectationOf(sight, standing, readLagMs);
+  const { baseline } = await readBaseline(tx, wallet.addr, deps.books, { since });
+  const observed = { balance, startedAt, endedAt };
+  const { base, possible, complete } = expectationOf(observed, baseline, readLagMs);
   if (!complete) return undefined;
   return {
     key,
     residual: balance - base,
-    optional: optional.map(({ operation, effect }) => ({
+    possible: possible.map(({ operation, effect }) => ({
       id: operation.id,
       effect,
-      settled: operation.outcome === 'open' && isQuiescent(operation, startedAt, context),
+      quiescent: operation.outcome === 'open' && isQuiescent(operation, startedAt, deps),
     })),
     observationId: observation.id,
     startedAt,
@@ -152,10 +147,10 @@ async function evidenceOf(
   };
 }
 
-/** A wallet with unknown writes is looked at again, at a gap that grows with their age. */
+/** Schedules a poll of a wallet with unknown writes at a gap that grows with their age. */
 async function pollSoon(
   tx: Tx,
-  { settings }: Context,
+  { settings }: Deps,
   key: string,
   operations: readonly Operation[],
   now: Instant,
@@ -168,63 +163,60 @@ async function pollSoon(
   );
 }
 
-/** What all explanations say of one operation, or undefined while they do not agree. */
-async function saidOf(
+/** What all explanations agree on for one operation; undefined while they do not. */
+async function findingOf(
   tx: Tx,
-  context: Context,
-  given: {
+  deps: Deps,
+  input: {
     operation: Operation;
     solved: Explanation;
     /** The wallets of the operation that can be explained. */
-    speaking: readonly WalletEvidence[];
+    explained: readonly WalletEvidence[];
     now: Instant;
   },
-): Promise<Said | undefined> {
-  const { operation, solved, speaking, now } = given;
+): Promise<Finding | undefined> {
+  const { operation, solved, explained, now } = input;
   const shown = solved.shown.get(operation.id);
-  const parties = new Set(walletKeysOf(operation, context.books));
-  const sides = speaking.filter(({ optional }) => optional.some(({ id }) => id === operation.id));
-  // A look from before the write says nothing of it: the next one will.
-  if (sides.length < speaking.length) return undefined;
+  const parties = new Set(walletKeysOf(operation, deps.books));
+  const sides = explained.filter(({ possible }) => possible.some(({ id }) => id === operation.id));
+  // One of these observations is from before the send.
+  if (sides.length < explained.length) return undefined;
   if (shown === undefined || shown === 'open') return undefined;
-  // What is not shown may still come, until it has become quiet.
-  if (shown === 'none' && !isQuiescent(operation, solved.startedAt, context)) return undefined;
+  if (shown === 'none' && !isQuiescent(operation, solved.startedAt, deps)) return undefined;
   const outcome = shown === 'all' ? 'executed' : 'not_executed';
-  const belief = beliefIn(context, operation, solved.startedAt);
+  const probability = executedProbability(deps, operation, solved.startedAt);
   const twoSided = sides.length >= 2;
-  // One wallet that does not show it says so with more weight the longer it lasts.
-  if (!twoSided && outcome === 'not_executed' && !isUnlikely(belief)) return undefined;
+  if (!twoSided && outcome === 'not_executed' && !isUnlikely(probability)) return undefined;
   const earlier = await findCandidate(tx, operation.id);
   const first = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
   const chance = twoSided
     ? 0
-    : await coincidence(tx, context, sides, { operation, outcome, first, now });
-  // While another party may still be explained, weak evidence waits for it.
-  if (chance >= COINCIDENCE_MAX && speaking.length < parties.size) return undefined;
+    : await coincidence(tx, deps, sides, { operation, outcome, first, now });
+  // Weak evidence waits while another wallet of the operation may still be explained.
+  if (chance >= COINCIDENCE_MAX && explained.length < parties.size) return undefined;
   return {
     outcome,
     basis: twoSided ? 'two_sided' : 'one_sided',
-    enough: twoSided || chance < COINCIDENCE_MAX,
+    sufficient: twoSided || chance < COINCIDENCE_MAX,
     evidence: {
       observations: solved.observationIds,
       wallets: sides.map((side) => side.key),
       residuals: sides.map((side) => side.residual.toString()),
       ...(twoSided ? {} : { chance_of_coincidence: chance }),
-      ...(outcome === 'not_executed' ? { belief_executed: belief } : {}),
+      ...(outcome === 'not_executed' ? { probability_executed: probability } : {}),
     },
     startedAt: solved.startedAt,
     endedAt: solved.endedAt,
   };
 }
 
-/** Without one explanation an unknown write waits; after the time set for it, people are asked. */
-async function overdue(
+async function undecidedIfOverdue(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   operation: Operation,
   now: Instant,
   why: string,
 ): Promise<EventDraft[]> {
-  if (!isOverdue(operation, context, now)) return [];
-  return giveToPeople(tx, context, operation, { explanations: why }, now);
+  if (!isOverdue(operation, deps, now)) return [];
+  return markUndecided(tx, deps, operation, { explanations: why }, now);
 }

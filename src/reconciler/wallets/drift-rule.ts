@@ -1,14 +1,13 @@
 /**
- * The life of a difference that nothing explains: suspected at first sight, confirmed when a
- * second, later look agrees, closed when the balance returns. Each further change is its own drift;
- * none is ever fired twice. Pure.
+ * A difference that nothing explains: suspected when it is first observed, a drift when a later
+ * observation agrees, closed when the balance returns. Each further change is its own drift. Pure.
  */
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../unknown/subsets.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 
 export interface Suspicion {
   amount: bigint;
-  /** When the look that raised it ended: a look that agrees must start later. */
+  /** End of the observation that raised it; one that confirms it must start later. */
   at: Instant;
 }
 export interface OpenDrift {
@@ -18,17 +17,15 @@ export interface OpenDrift {
 
 export type DriftStep =
   | { step: 'none' }
-  /** Remember the residual and look again soon. */
   | { step: 'suspect'; suspicion: Suspicion }
-  /** A second look agrees: a new drift of this amount. */
   | { step: 'open'; amount: bigint; suspectedAt: Instant }
-  /** A second look agrees that these drifts are gone. */
+  /** The residual takes back these drifts. */
   | { step: 'return'; drifts: OpenDrift[]; suspectedAt: Instant };
 
 const DRIFTS_COMPARED_MAX = 12;
 
 /**
- * What a clean residual leads to.
+ * The step that a residual of a quiet observation leads to.
  * @param residual observed minus expected, open drifts included in what is expected
  */
 export function driftStep(
@@ -40,8 +37,7 @@ export function driftStep(
   if (residual === 0n) return { step: 'none' };
   const agrees = suspicion?.amount === residual && observation.startedAt > suspicion.at;
   if (!agrees) {
-    // The same residual seen in an overlapping look keeps the earlier suspicion; it is not yet a
-    // second.
+    // An overlapping observation of the same residual keeps the earlier suspicion.
     const kept =
       suspicion?.amount === residual ? suspicion : { amount: residual, at: observation.endedAt };
     return { step: 'suspect', suspicion: kept };

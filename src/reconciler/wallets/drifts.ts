@@ -1,18 +1,15 @@
-/**
- * The life of a drift in the database: suspected, opened, returned; each with its event and its
- * history.
- */
+/** Applies the drift rule to a wallet: stores drifts with their history and emits their events. */
 import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { expedite, type StoredObservation } from '../../observer/observer.ts';
 import type { EventData, EventDraft } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
-import { compareWithDenied, supersede } from '../unknown/supersede.ts';
+import type { Deps } from '../deps.ts';
+import { compareWithNotExecuted, supersede } from '../unknown/supersede.ts';
 import { driftStep } from './drift-rule.ts';
 import { holdForPoll } from './hold.ts';
-import type { Part } from './rule.ts';
+import type { OperationEffect } from './rule.ts';
 import { closeDrift, type Drift, insertDrift, insertDriftAction, type Wallet } from './store.ts';
 
 interface Residual {
@@ -23,28 +20,27 @@ interface Residual {
 }
 
 /**
- * Each look that decides nothing makes the next one wait longer, up to the steady gap; now and then
- * one for which new writes wait.
- * @param met what the look may or may not show
+ * Schedules the next poll of a wallet whose observation decided nothing, at a gap that grows up to
+ * the steady one.
  */
 export async function pollAgain(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  met: { optional: readonly Part[]; observation: StoredObservation; now: Instant },
+  input: { possible: readonly OperationEffect[]; observation: StoredObservation; now: Instant },
 ): Promise<void> {
-  const { pendingMinMs, steadyMs } = context.settings;
+  const { pendingMinMs, steadyMs } = deps.settings;
   const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unquietObservations, 30));
   wallet.unquietObservations += 1;
-  const optional = met.optional.map(({ operation }) => operation);
-  const heldAt = await holdForPoll(tx, context, wallet, { ...met, optional });
-  await expedite(tx, `wallet:${wallet.key}`, heldAt ?? met.now + gapMs);
+  const possible = input.possible.map(({ operation }) => operation);
+  const heldAt = await holdForPoll(tx, deps, wallet, { ...input, possible });
+  await expedite(tx, `wallet:${wallet.key}`, heldAt ?? input.now + gapMs);
 }
 
-/** Takes one clean residual through the rule and changes the wallet row accordingly. */
+/** Applies the residual of a quiet observation; changes `wallet`, which the caller stores. */
 export async function stepDrift(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
   { residual, drifts, observation, now }: Residual,
 ): Promise<EventDraft[]> {
@@ -59,8 +55,7 @@ export async function stepDrift(
   if (next.step === 'none') return [];
   if (next.step === 'suspect') {
     const { amount, at } = next.suspicion;
-    // A first suspicion is looked into soon; a balance that never stands still is not chased for
-    // ever.
+    // Only a first suspicion resets the gap: a balance that keeps changing is polled ever less.
     if (!suspicion) wallet.unquietObservations = 0;
     Object.assign(wallet, {
       verdict: 'drifting',
@@ -68,14 +63,14 @@ export async function stepDrift(
       suspectedAmount: amount,
       suspectedAt: at,
     });
-    await pollAgain(tx, context, wallet, { optional: [], observation, now });
+    await pollAgain(tx, deps, wallet, { possible: [], observation, now });
     return [];
   }
   Object.assign(wallet, { suspectedAmount: null, suspectedAt: null, unquietObservations: 0 });
   if (next.step === 'open') {
     Object.assign(wallet, { verdict: 'drifting', cause: null });
     const { amount: found, suspectedAt } = next;
-    return openDrift(tx, context, wallet, { residual: found, observation, now, suspectedAt });
+    return openDrift(tx, deps, wallet, { residual: found, observation, now, suspectedAt });
   }
   Object.assign(wallet, { verdict: 'explained', cause: null, quietAt: observation.startedAt });
   const events: EventDraft[] = [];
@@ -86,36 +81,36 @@ export async function stepDrift(
   return events;
 }
 
-/** A confirmed difference becomes a drift, unless it is what a denied write would have done. */
+/** Opens a drift, and closes it at once when it proves a write that was called not executed. */
 async function openDrift(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  given: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
+  input: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
 ): Promise<EventDraft[]> {
-  const { observation, now } = given;
-  const made = newDrift(context, wallet, given);
-  const { proved, like } = await compareWithDenied(tx, context, made, now);
+  const { observation, now } = input;
+  const made = newDrift(deps, wallet, input);
+  const { proved, like } = await compareWithNotExecuted(tx, deps, made, now);
   const drift =
-    like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_denied: like } } : made;
+    like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_not_executed: like } } : made;
   await insertDrift(tx, drift);
   const action = { driftId: drift.id, at: now, by: 'reconciler' };
   await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
   const events = [driftEvent(drift, observation.endedAt)];
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
-  events.push(...(await supersede(tx, context, proved, now)));
+  events.push(...(await supersede(tx, deps, proved, now)));
   for (const one of proved.drifts)
     events.push(...(await close(tx, one, 'explained', observation, now)));
   return events;
 }
 
 function newDrift(
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  given: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
+  input: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
 ): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
-  const { observation, now } = given;
+  const { observation, now } = input;
   const evidence = {
     observation: observation.id,
     observed_balance: decimalText(wallet.observedBalance),
@@ -123,16 +118,14 @@ function newDrift(
     ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
   };
   return {
-    id: context.ids.next('drf'),
+    id: deps.ids.next('drf'),
     walletKey: wallet.key,
     addr: wallet.addr,
-    amount: given.residual,
+    amount: input.residual,
     state: 'open',
-    suspectedAt: given.suspectedAt,
+    suspectedAt: input.suspectedAt,
     openedAt: now,
     closedAt: null,
-    // The balance was last explained at the newest clean look before; the change lies between the
-    // two.
     windowFrom: wallet.quietAt,
     windowTo: observation.endedAt,
     evidence,
@@ -161,7 +154,7 @@ async function close(
   return [driftEvent(drift, observation.endedAt, how)];
 }
 
-/** The event of a drift that opened, or of one that closed when it says how. */
+/** @param how how the drift closed; undefined when it opened */
 function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft {
   const data: EventData<'wallet.drift_opened'> = {
     addr: drift.addr,

@@ -1,33 +1,33 @@
-/** The events of a look at a wallet: first sight, and what changed since the look before. Pure. */
+/** The events of an observation of a wallet: first observation, changed balance or status. Pure. */
 import { decimalText } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import { needOf, type Sight, type Standing, type WalletVerdict } from './rule.ts';
+import { type BalanceResult, type Baseline, inclusionOf, type ObservedBalance } from './rule.ts';
 import type { Wallet } from './store.ts';
 
-/** Which of our writes explain that the balance differs from what was last seen. */
+/** The operations that explain why the balance differs from the one observed before. */
 export function explainedBy(
-  sight: Sight,
-  standing: Standing,
-  verdict: WalletVerdict,
+  observed: ObservedBalance,
+  baseline: Baseline,
+  result: BalanceResult,
   before: Wallet | undefined,
 ): string[] {
-  const shown = verdict.verdict === 'explained' ? verdict.shown.map((p) => p.operation.id) : [];
-  const since = before?.observedAt ?? sight.startedAt;
-  const mandatory = standing.parts.filter(
+  const shown = result.result === 'explained' ? result.shown.map((p) => p.operation.id) : [];
+  const since = before?.observedAt ?? observed.startedAt;
+  const required = baseline.effects.filter(
     ({ operation, effect }) =>
       effect !== 0n &&
-      needOf(operation, sight, 0) === 'must' &&
+      inclusionOf(operation, observed, 0) === 'required' &&
       (operation.effectiveAt ?? operation.recordedAt) >= since,
   );
-  return [...new Set([...mandatory.map((p) => p.operation.id), ...shown])];
+  return [...new Set([...required.map((p) => p.operation.id), ...shown])];
 }
 
 export function observedEvents(
   before: Wallet | undefined,
   now: Wallet,
-  verdict: WalletVerdict,
+  result: BalanceResult,
   { operations, at }: { operations: string[]; at: Instant },
 ): EventDraft[] {
   const common = { subject: `wallet:${now.key}`, occurredAt: at };
@@ -38,8 +38,8 @@ export function observedEvents(
   const previous = stateOf(before);
   const events: EventDraft[] = [];
   if (previous.balance !== current.balance) {
-    // Without an opening nothing was expected, so nothing can be unexplained.
-    const explanation = before.openedAt === null ? 'undetermined' : wordOf(verdict);
+    // Without an opening there is no expected balance.
+    const explanation = before.openedAt === null ? 'undetermined' : explanationOf(result);
     const data = { addr: now.addr, previous, current, explanation, operations } as const;
     events.push({ ...common, type: 'wallet.balance_changed', data });
   }
@@ -55,7 +55,7 @@ function stateOf(wallet: Wallet): { balance: string; status: number } {
   return { balance: decimalText(balance), status: wallet.status ?? 0 };
 }
 
-function wordOf(verdict: WalletVerdict): 'explained' | 'undetermined' | 'unexplained' {
-  if (verdict.verdict === 'off') return 'unexplained';
-  return verdict.verdict === 'explained' && verdict.unique ? 'explained' : 'undetermined';
+function explanationOf(result: BalanceResult): 'explained' | 'undetermined' | 'unexplained' {
+  if (result.result === 'unexplained') return 'unexplained';
+  return result.result === 'explained' && result.unique ? 'explained' : 'undetermined';
 }

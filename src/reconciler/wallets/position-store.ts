@@ -1,24 +1,24 @@
 /**
- * SQL of where wallets stand: what the books hold, what is open on them, and their drifts, read in
- * one statement and so in one snapshot. The rule of a write's legs is the view `effects`.
+ * SQL of positions: ledger balance, open operations and drifts of wallets, read in one statement
+ * and so in one snapshot. The view `effects` holds the effects of each operation.
  */
 import type { Queryable } from '../../db/connect.ts';
 
-/** Where one wallet stands, in service tokens; as `finance_v1.wallet_positions` has it. */
+/** The position of one wallet in service tokens, as in `finance_v1.wallet_positions`. */
 export interface Position {
   key: string;
   ledgerBalance: bigint;
-  /** Executed or wanted, and not posted yet. */
+  /** Executed operations and posting requests that are not posted yet. */
   unposted: bigint;
   inFlight: bigint;
   unknown: bigint;
-  /** Of what is open: all that would increase the balance, and all that would decrease it. */
+  /** The sums of open operations that increase the balance, and of those that decrease it. */
   openUp: bigint;
   openDown: bigint;
   drift: bigint;
 }
 
-/** The positions of these wallets by key; each of them is there. */
+/** The positions of these wallets by key; every wallet has one. */
 export async function positionsOf(
   db: Queryable,
   keys: readonly string[],
@@ -61,7 +61,6 @@ export async function positionsOf(
   return new Map(rows.map((row) => [row.key, row]));
 }
 
-/** Drifts that are open, and how many of them nobody has taken. */
 export async function countOpenDrifts(
   db: Queryable,
 ): Promise<{ open: number; unassigned: number }> {

@@ -1,128 +1,122 @@
 /**
- * What a look at a wallet means: the race-aware rule. Pure.
+ * Compares an observed balance with the expected one. Pure.
  *
- * A look is true at some instant between the start s and the end e of its request. A write that
- * took effect before s − L must be in it, one that was sent after e cannot be, and every other one
- * may be. L is the read lag of the service. A look is *clean* when nothing was optional. Source:
- * ledger study, 7.2; promise 5.
+ * An observation is true at some instant between the start s and the end e of its request. It
+ * includes operations that took effect before s − L (required), excludes those sent after e, and
+ * may include all others (possible). L is the read lag of the service. Source: ledger study, 7.2.
  */
 
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import type { Operation } from '../../operations/operations.ts';
-import { subsetsWithSum } from '../unknown/subsets.ts';
 
-/** A write as one wallet sees it. */
-export interface Part {
+/** An operation and its effect on one wallet. */
+export interface OperationEffect {
   operation: Operation;
-  /** By how much it changes this wallet once executed. */
   effect: bigint;
 }
 
-export interface Sight {
+export interface ObservedBalance {
   balance: bigint;
   startedAt: Instant;
   endedAt: Instant;
 }
 
-/** What a look is compared against, all read in one snapshot. */
-export interface Standing {
-  /** The ledger's balance of the wallet, wanted postings included. */
+/** What an observation is compared with, read in one snapshot. */
+export interface Baseline {
+  /** The ledger's balance of the wallet, posting requests included. */
   ledger: bigint;
-  /** The version of its account in the ledger; 0 while it has none. */
+  /** The version of its account in the ledger; 0 without an account. */
   version: bigint;
   /** The sum of its open drifts. */
   drift: bigint;
-  /** Writes that touch it and are open, not yet posted, or recent. */
-  parts: readonly Part[];
-  /** False when there are more such writes than were read: then nothing can be said. */
+  /** Operations on it that are open, not yet posted, or recent. */
+  effects: readonly OperationEffect[];
+  /** False when there are more such operations than were read. */
   complete: boolean;
 }
 
 export interface Expectation {
-  /** What the look must show at least: ledger + executed but unposted + drifts, as of the look. */
+  /** The ledger, required operations that are not posted, and open drifts. */
   base: bigint;
-  /** Writes that the look may or may not show. */
-  optional: Part[];
+  possible: OperationEffect[];
   complete: boolean;
 }
 
-/** Splits the writes by the look and sums what must be in it. */
-export function expectationOf(sight: Sight, standing: Standing, lagMs: number): Expectation {
-  let base = standing.ledger + standing.drift;
-  const optional: Part[] = [];
-  for (const part of standing.parts) {
-    if (part.effect === 0n) continue;
-    const { operation, effect } = part;
-    if (operation.postings % 2 === 1) base -= effect;
-    const need = needOf(operation, sight, lagMs);
-    if (need === 'must') base += effect;
-    if (need === 'may') optional.push(part);
-  }
-  return { base, optional, complete: standing.complete };
-}
-
-/** Whether a look must, may or cannot show a write. */
-export function needOf(
-  operation: Operation,
-  sight: Sight,
+export function expectationOf(
+  observed: ObservedBalance,
+  baseline: Baseline,
   lagMs: number,
-): 'must' | 'may' | 'cannot' {
-  const { outcome, sentAt, effectiveAt, recordedAt } = operation;
-  if (outcome === 'not_executed') return 'cannot';
-  // A write that was reported later has no time of sending. Within one millisecond either came
-  // first.
-  if ((sentAt ?? effectiveAt ?? recordedAt) > sight.endedAt) return 'cannot';
-  if (outcome === 'open') return 'may';
-  const tookEffectBy = effectiveAt ?? operation.answeredAt ?? recordedAt;
-  return tookEffectBy < sight.startedAt - lagMs ? 'must' : 'may';
+): Expectation {
+  let base = baseline.ledger + baseline.drift;
+  const possible: OperationEffect[] = [];
+  for (const { operation, effect } of baseline.effects) {
+    if (effect === 0n) continue;
+    if (operation.postings % 2 === 1) base -= effect;
+    const inclusion = inclusionOf(operation, observed, lagMs);
+    if (inclusion === 'required') base += effect;
+    if (inclusion === 'possible') possible.push({ operation, effect });
+  }
+  return { base, possible, complete: baseline.complete };
 }
 
-export type WalletVerdict =
+/** Whether an observation includes an operation. */
+export type Inclusion = 'required' | 'possible' | 'excluded';
+
+export function inclusionOf(
+  operation: Operation,
+  observed: ObservedBalance,
+  lagMs: number,
+): Inclusion {
+  const { outcome, sentAt, effectiveAt, recordedAt } = operation;
+  if (outcome === 'not_executed') return 'excluded';
+  // A reported operation has no time of sending. Equal milliseconds leave the order open.
+  if ((sentAt ?? effectiveAt ?? recordedAt) > observed.endedAt) return 'excluded';
+  if (outcome === 'open') return 'possible';
+  const tookEffectBy = effectiveAt ?? operation.answeredAt ?? recordedAt;
+  return tookEffectBy < observed.startedAt - lagMs ? 'required' : 'possible';
+}
+
+export type BalanceResult =
   /**
-   * The balance is explained; `clean` when nothing was optional, or nothing but what people have to
-   * decide and there is one explanation; `shown` are the optional writes in it.
+   * `shown` are the possible operations that the balance includes. `quiet`: there is one
+   * explanation, and no operation was possible except undecided ones.
    */
-  | { verdict: 'explained'; quiet: boolean; unique: boolean; shown: Part[] }
-  /** Nothing was optional, and the balance is off by this much. */
-  | { verdict: 'off'; residual: bigint }
-  /** Nothing can be said yet: try again later. */
-  | { verdict: 'inconclusive'; cause: 'no_subset_explains' | 'too_many_open' };
+  | { result: 'explained'; quiet: boolean; unique: boolean; shown: OperationEffect[] }
+  | { result: 'unexplained'; residual: bigint }
+  | { result: 'inconclusive'; cause: 'no_subset_explains' | 'too_many_open' };
 
 /**
- * Judges a balance against what was expected. Writes that people have to decide (`undecided`)
- * explain if they can; where they cannot, they count as what the looks believed of them, so that
- * they never hide a drift for ever.
+ * Compares a balance with the expected one. Undecided operations explain it if a subset fits.
+ * Otherwise they count with the outcome that their evidence indicates, so that they cannot hide a
+ * drift: an outside change of 7 is a drift of 7, whether or not the balance includes them.
  */
-export function judgeBalance(balance: bigint, expectation: Expectation): WalletVerdict {
-  const { base, optional, complete } = expectation;
+export function evaluateBalance(balance: bigint, expectation: Expectation): BalanceResult {
+  const { base, possible, complete } = expectation;
   const residual = balance - base;
-  const vectors = optional.map((part) => [part.effect]);
+  const vectors = possible.map(({ effect }) => [effect]);
   const found = complete ? subsetsWithSum(vectors, [residual], 2) : 'too_many';
-  if (found === 'too_many') return { verdict: 'inconclusive', cause: 'too_many_open' };
-  const undecidedOnly = optional.every((part) => part.operation.state === 'undecided');
+  if (found === 'too_many') return { result: 'inconclusive', cause: 'too_many_open' };
+  const undecidedOnly = possible.every(({ operation }) => operation.state === 'undecided');
   const [first] = found;
   if (first) {
-    const shown = first.flatMap((i) => optional[i] ?? []);
+    const shown = first.flatMap((i) => possible[i] ?? []);
     const unique = found.length === 1;
-    return { verdict: 'explained', quiet: undecidedOnly && unique, unique, shown };
+    return { result: 'explained', quiet: undecidedOnly && unique, unique, shown };
   }
-  if (undecidedOnly) return { verdict: 'off', residual: residual - believed(optional) };
-  return { verdict: 'inconclusive', cause: 'no_subset_explains' };
+  if (undecidedOnly)
+    return { result: 'unexplained', residual: residual - indicatedEffect(possible) };
+  return { result: 'inconclusive', cause: 'no_subset_explains' };
 }
 
-/**
- * What undecided writes are believed to have done, by the looks that left them to people. Where no
- * subset explains a balance, the change since is told apart from them by that belief, so that an
- * outside change of 7 is a drift of 7 and not of 7 less a write that shows.
- */
-function believed(undecided: readonly Part[]): bigint {
+function indicatedEffect(undecided: readonly OperationEffect[]): bigint {
   return sumOf(
-    undecided.flatMap(({ operation, effect }) => (isBelieved(operation) ? [effect] : [])),
+    undecided.flatMap(({ operation, effect }) => (isIndicatedExecuted(operation) ? [effect] : [])),
   );
 }
 
-function isBelieved({ evidence }: Operation): boolean {
+function isIndicatedExecuted({ evidence }: Operation): boolean {
   const known = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
-  return known === true && evidence.belief === 'executed';
+  return known === true && evidence.indicated === 'executed';
 }

@@ -3,7 +3,6 @@ import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 
-/** A wallet as we hold it. */
 export interface Wallet {
   key: string;
   addr: string;
@@ -22,8 +21,8 @@ export interface Wallet {
 }
 
 function walletColumns(sql: Sql) {
-  return sql`key, addr, status, observed_balance, observed_at, opened_at, quiet_at, ledger_at_observation,
-    observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at`;
+  return sql`key, addr, status, observed_balance, observed_at, opened_at, quiet_at,
+    ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
@@ -42,26 +41,24 @@ export async function listWallets(
     from tallyhook.wallets where key > ${page.after} order by key limit ${page.limit}`;
 }
 
-/** Writes the whole row; the first spelling of the address stands. */
+/** Writes the whole row; the first spelling of the address is kept. */
 export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await tx.sql`
     insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at,
-      quiet_at,
-      ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at)
+      quiet_at, ledger_at_observation, observation_id, verdict, cause, unquiet_observations,
+      suspected_amount, suspected_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
-      ${text(wallet.observedBalance)}::numeric,
-      ${at(wallet.observedAt)}, ${at(wallet.openedAt)}, ${at(wallet.quietAt)},
-      ${text(wallet.ledgerAtObservation)}::numeric, ${wallet.observationId}, ${wallet.verdict},
-        ${wallet.cause},
-      ${wallet.unquietObservations}, ${text(wallet.suspectedAmount)}::numeric,
-        ${at(wallet.suspectedAt)})
+      ${text(wallet.observedBalance)}::numeric, ${at(wallet.observedAt)}, ${at(wallet.openedAt)},
+      ${at(wallet.quietAt)}, ${text(wallet.ledgerAtObservation)}::numeric,
+      ${wallet.observationId}, ${wallet.verdict}, ${wallet.cause}, ${wallet.unquietObservations},
+      ${text(wallet.suspectedAmount)}::numeric, ${at(wallet.suspectedAt)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
       opened_at = excluded.opened_at, quiet_at = excluded.quiet_at,
-      ledger_at_observation = excluded.ledger_at_observation, observation_id = excluded.observation_id, verdict =
-        excluded.verdict,
-      cause = excluded.cause, unquiet_observations = excluded.unquiet_observations,
+      ledger_at_observation = excluded.ledger_at_observation,
+      observation_id = excluded.observation_id, verdict = excluded.verdict, cause = excluded.cause,
+      unquiet_observations = excluded.unquiet_observations,
       suspected_amount = excluded.suspected_amount, suspected_at = excluded.suspected_at`;
 }
 
@@ -80,7 +77,6 @@ export async function walletsByKey(
   return new Map(rows.map((row) => [row.key, row]));
 }
 
-/** A drift with its life. */
 export interface Drift {
   id: string;
   walletKey: string;
@@ -118,11 +114,11 @@ export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
 export async function listOpenDrifts(db: Queryable, walletKey: string): Promise<Drift[]> {
   return db.sql<Drift[]>`
     select ${driftColumns(db.sql)}
-    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null order by opened_at,
-      id`;
+    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null
+    order by opened_at, id`;
 }
 
-/** Drifts for people, newest first. */
+/** Newest first. */
 export async function listDrifts(
   db: Queryable,
   filter: {
@@ -149,7 +145,7 @@ export async function findDrift(db: Queryable, id: string): Promise<Drift | unde
   return rows[0];
 }
 
-/** Closes an open drift; false when it was closed before. */
+/** Closes an open drift; false when it was closed already. */
 export async function closeDrift(tx: Tx, id: string, state: string, at: Instant): Promise<boolean> {
   const rows = await tx.sql`
     update tallyhook.drifts set state = ${state}, closed_at = ${isoText(at)}
@@ -157,7 +153,6 @@ export async function closeDrift(tx: Tx, id: string, state: string, at: Instant)
   return rows.length === 1;
 }
 
-/** One line in a drift's history; never changed. */
 export async function insertDriftAction(
   tx: Tx,
   action: { driftId: string; action: string; at: Instant; by: string; detail: Json },
@@ -173,14 +168,13 @@ export async function listDriftActions(
   driftId: string,
 ): Promise<{ action: string; at: Instant; by: string; detail: Json }[]> {
   return db.sql<{ action: string; at: Instant; by: string; detail: Json }[]>`
-    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId} order by
-      id
-    limit 1000`;
+    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId}
+    order by id limit 1000`;
 }
 
 /**
- * How many outside changes of these sizes one wallet had, and all of them, whatever became of them;
- * and for how long the others have been observed, added up, in milliseconds.
+ * How many drifts of these sizes, open or closed, one wallet had and all wallets together; and for
+ * how many milliseconds the other wallets have been observed in total.
  * @param sizes without sign; undefined for any
  */
 export async function countLikeDrifts(
@@ -203,5 +197,5 @@ export async function countLikeDrifts(
   return rows[0] ?? { own: 0, pool: 0, observedMs: 0 };
 }
 
-/** Wallets whose time of observation is added up at most. */
+/** At most so many wallets contribute to `observedMs`. */
 const POOL_MAX = 1_000;

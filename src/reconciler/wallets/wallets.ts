@@ -1,7 +1,6 @@
 /**
- * One look at a wallet, judged: in one transaction the accepted state, the drift, the wanted
- * opening, the operations that settle, and the events of all that. Whatever the look cannot decide
- * is looked at again.
+ * Evaluates observations of wallets: in one transaction the accepted state, drifts, the posting
+ * request of the opening, operations that settle, and the events.
  */
 import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
@@ -13,79 +12,76 @@ import type { StoredObservation } from '../../observer/observer.ts';
 import {
   accountOfWallet,
   type Operation,
-  type Operations,
   operationFields,
   walletKeysOf,
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
-import type { Context } from '../deps.ts';
+import type { Deps } from '../deps.ts';
 import { pollAgain, stepDrift } from './drifts.ts';
 import { explainedBy, observedEvents } from './events.ts';
-import { readStanding } from './expected.ts';
+import { readBaseline } from './expected.ts';
 import { release } from './hold.ts';
 import {
+  type BalanceResult,
+  type Baseline,
   type Expectation,
+  evaluateBalance,
   expectationOf,
-  judgeBalance,
-  needOf,
-  type Part,
-  type Sight,
-  type Standing,
-  type WalletVerdict,
+  inclusionOf,
+  type ObservedBalance,
+  type OperationEffect,
 } from './rule.ts';
 import { type Drift, findWallet, saveWallet, type Wallet, walletsByKey } from './store.ts';
 
-/**
- * Judges one conclusive look at a wallet inside the given transaction. Answers the events to emit.
- */
-export async function judgeWallet(
+/** Evaluates one conclusive observation of a wallet. Answers the events to emit. */
+export async function evaluateWallet(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   observation: StoredObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
   const seen = walletRecordOf(observation);
   const key = observation.target.slice('wallet:'.length);
-  // An answer about another wallet says nothing about this one.
+  // The answer is about another wallet.
   if (addressKey(seen.addr) !== key) return [];
   const before = await findWallet(tx, key);
-  // An older read never overwrites a newer one: the start of the request decides.
+  // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
-  const sight = {
+  const observed = {
     balance: seen.balance,
     startedAt: observation.startedAt,
     endedAt: observation.endedAt,
   };
-  const lagged = observation.startedAt - context.settings.readLagMs;
+  const lagged = observation.startedAt - deps.settings.readLagMs;
   const since = Math.min(lagged, before?.observedAt ?? lagged);
   const opensAt = before?.openedAt == null ? { opensAt: lagged } : {};
-  const { standing, drifts } = await readStanding(tx, before?.addr ?? seen.addr, context.books, {
+  const { baseline, drifts } = await readBaseline(tx, before?.addr ?? seen.addr, deps.books, {
     since,
     ...opensAt,
   });
-  const expectation = expectationOf(sight, standing, context.settings.readLagMs);
-  const verdict = judgeBalance(seen.balance, expectation);
+  const expectation = expectationOf(observed, baseline, deps.settings.readLagMs);
+  const result = evaluateBalance(seen.balance, expectation);
   const wallet: Wallet = {
     ...(before ?? newWallet(key, seen.addr)),
     status: seen.status,
     observedBalance: seen.balance,
     observedAt: observation.startedAt,
-    ledgerAtObservation: standing.ledger,
+    ledgerAtObservation: baseline.ledger,
     observationId: observation.id,
   };
   const opened = wallet.openedAt !== null;
-  const events = observedEvents(before, wallet, verdict, {
-    operations: explainedBy(sight, standing, verdict, before),
+  const events = observedEvents(before, wallet, result, {
+    operations: explainedBy(observed, baseline, result, before),
     at: observation.endedAt,
   });
-  const { optional } = expectation;
-  await release(tx, context, before);
+  const { possible } = expectation;
+  await release(tx, deps, before);
   if (opened) {
-    const given = { verdict, drifts, observation, optional, now };
-    events.push(...(await takeVerdict(tx, context, wallet, given)));
-  } else await open(tx, context, wallet, { expectation, standing, sight, observation, now });
+    const input = { result, drifts, observation, possible, now };
+    events.push(...(await applyResult(tx, deps, wallet, input)));
+  } else await open(tx, deps, wallet, { expectation, baseline, observed, observation, now });
   if (wallet.quietAt === observation.startedAt) {
-    events.push(...(await settle(tx, context, wallet, { sight, standing, drifts, now })));
+    events.push(...(await settle(tx, deps, wallet, { observed, baseline, drifts, now })));
   }
   await saveWallet(tx, wallet);
   return events;
@@ -118,36 +114,36 @@ function walletRecordOf(observation: StoredObservation): {
   const record = observation.record as Record<string, unknown>;
   return {
     addr: String(record.addr),
-    balance: must(wholeOf(record.balance), 'balance of a look'),
+    balance: must(wholeOf(record.balance), 'balance of an observation'),
     status: Number(record.status),
   };
 }
 
 /**
- * First sight: the opening is what the look shows beyond our own executed writes. Only a clean look
- * can say that; until then the wallet is `unopened`, shown, and never in drift.
+ * Requests the opening: what the first quiet observation shows beyond executed operations. Until
+ * then the wallet is `unopened`: shown, and never in drift.
  */
 async function open(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  given: {
+  input: {
     expectation: Expectation;
-    standing: Standing;
-    sight: Sight;
+    baseline: Baseline;
+    observed: ObservedBalance;
     observation: StoredObservation;
     now: Instant;
   },
 ): Promise<void> {
-  const { expectation, standing, sight, observation, now } = given;
-  if (expectation.optional.length > 0 || !expectation.complete) {
-    wallet.cause = 'writes are open on it';
-    await pollAgain(tx, context, wallet, { optional: expectation.optional, observation, now });
+  const { expectation, baseline, observed, observation, now } = input;
+  if (expectation.possible.length > 0 || !expectation.complete) {
+    wallet.cause = 'operations are open on it';
+    await pollAgain(tx, deps, wallet, { possible: expectation.possible, observation, now });
     return;
   }
   const earliest = Math.min(
-    sight.startedAt,
-    ...standing.parts.map((p) => p.operation.recordedAt - 1),
+    observed.startedAt,
+    ...baseline.effects.map(({ operation }) => operation.recordedAt - 1),
   );
   await want(
     tx,
@@ -156,114 +152,82 @@ async function open(
       kind: 'opening',
       account: accountOfWallet(wallet.addr),
       counter: 'opening',
-      amount: sight.balance - expectation.base,
+      amount: observed.balance - expectation.base,
       effectiveAt: earliest,
       effectiveBasis: 'observed',
       requestedBy: 'reconciler',
-      reason: 'first sight',
-      seen: { at: sight.startedAt, version: standing.version },
+      reason: 'first observation',
+      seen: { at: observed.startedAt, version: baseline.version },
     },
     now,
   );
   Object.assign(wallet, {
     openedAt: now,
-    quietAt: sight.startedAt,
+    quietAt: observed.startedAt,
     verdict: 'explained',
     cause: null,
     unquietObservations: 0,
   });
 }
 
-/** What the verdict makes of an opened wallet: explained, off (drift), or to be looked at again. */
-async function takeVerdict(
+/** Applies the result to an opened wallet. */
+async function applyResult(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  given: {
-    verdict: WalletVerdict;
+  input: {
+    result: BalanceResult;
     drifts: Drift[];
     observation: StoredObservation;
-    optional: readonly Part[];
+    possible: readonly OperationEffect[];
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { verdict, drifts, observation, optional, now } = given;
-  if (verdict.verdict === 'off')
-    return stepDrift(tx, context, wallet, { residual: verdict.residual, drifts, observation, now });
-  if (verdict.verdict === 'inconclusive') {
-    Object.assign(wallet, { verdict: 'inconclusive', cause: verdict.cause });
-    await pollAgain(tx, context, wallet, { optional, observation, now });
+  const { result, drifts, observation, possible, now } = input;
+  if (result.result === 'unexplained')
+    return stepDrift(tx, deps, wallet, { residual: result.residual, drifts, observation, now });
+  if (result.result === 'inconclusive') {
+    Object.assign(wallet, { verdict: 'inconclusive', cause: result.cause });
+    await pollAgain(tx, deps, wallet, { possible, observation, now });
     return [];
   }
   Object.assign(wallet, {
     verdict: 'explained',
-    cause: verdict.unique ? null : 'several explanations',
+    cause: result.unique ? null : 'several explanations',
     suspectedAmount: null,
     suspectedAt: null,
   });
-  if (verdict.quiet)
+  if (result.quiet)
     Object.assign(wallet, { quietAt: observation.startedAt, unquietObservations: 0 });
-  else await pollAgain(tx, context, wallet, { optional, observation, now });
+  else await pollAgain(tx, deps, wallet, { possible, observation, now });
   return [];
 }
 
-/**
- * Ends the writes that this clean look confirms, once every other wallet of theirs is confirmed
- * too.
- */
+/** Settles the operations that a quiet observation confirms, once their other wallets are too. */
 async function settle(
   tx: Tx,
-  context: Context,
+  deps: Deps,
   wallet: Wallet,
-  given: { sight: Sight; standing: Standing; drifts: Drift[]; now: Instant },
+  input: { observed: ObservedBalance; baseline: Baseline; drifts: Drift[]; now: Instant },
 ): Promise<EventDraft[]> {
-  const { sight, standing, drifts, now } = given;
-  const lag = context.settings.readLagMs;
-  const confirmed = standing.parts.filter(
+  const { observed, baseline, drifts, now } = input;
+  const lag = deps.settings.readLagMs;
+  const confirmed = baseline.effects.filter(
     ({ operation, effect }) =>
       operation.outcome === 'executed' &&
       operation.settledAt === null &&
-      needOf(operation, sight, lag) === 'must' &&
-      // A drift that takes back just this write says that the service does not show it.
+      inclusionOf(operation, observed, lag) === 'required' &&
+      // A drift of the opposite effect says that the service does not show the operation.
       !drifts.some((drift) => drift.amount === -effect && drift.openedAt >= operation.recordedAt),
   );
   const done: Operation[] = [];
   for (const { operation } of confirmed) {
-    if (await confirmedElsewhere(tx, context, wallet, operation)) done.push(operation);
+    if (await confirmedOnOtherWallets(tx, deps, wallet, operation)) done.push(operation);
   }
-  return settleOperations(
+  const cause = `balance of ${wallet.addr} confirms it`;
+  const moved = await deps.operations.move(
     tx,
-    context.operations,
-    done,
-    now,
-    `balance of ${wallet.addr} confirms it`,
-  );
-}
-
-/** True when every other observed wallet of the write had a clean look that must show it. */
-async function confirmedElsewhere(
-  tx: Tx,
-  { books, settings }: Context,
-  wallet: Wallet,
-  operation: Operation,
-): Promise<boolean> {
-  const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
-  const others = await walletsByKey(tx, keys);
-  const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
-  return keys.every((key) => (others.get(key)?.quietAt ?? 0) > tookEffectBy + settings.readLagMs);
-}
-
-/** Moves operations to `settled`; answers their events. */
-export async function settleOperations(
-  tx: Tx,
-  operations: Operations,
-  settled: readonly Operation[],
-  now: Instant,
-  cause: string,
-): Promise<EventDraft[]> {
-  const moved = await operations.move(
-    tx,
-    settled.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
+    done.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
   return moved.map((operation) => ({
     type: 'operation.settled',
@@ -271,4 +235,17 @@ export async function settleOperations(
     occurredAt: now,
     data: operationFields(operation),
   }));
+}
+
+/** True when each of its other wallets had a quiet observation that must include it. */
+async function confirmedOnOtherWallets(
+  tx: Tx,
+  { books, settings }: Deps,
+  wallet: Wallet,
+  operation: Operation,
+): Promise<boolean> {
+  const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
+  const others = await walletsByKey(tx, keys);
+  const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
+  return keys.every((key) => (others.get(key)?.quietAt ?? 0) > tookEffectBy + settings.readLagMs);
 }

@@ -4,11 +4,14 @@
  * which drift is open. What then remains is a break, unless a look could not tell yet.
  */
 import { sumOf } from '../../kernel/amounts.ts';
+import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import type { InTransit, WalletStatement } from '../content.ts';
 import type { Findings } from '../findings.ts';
 import type { Question } from '../params.ts';
-import { OPEN_MAX, subsetWithSum } from './in-transit.ts';
 import { pagesOfWallets, type WalletRow } from './wallets-store.ts';
+
+/** With more open writes on one wallet no subset of them is searched for. */
+const OPEN_MAX = 12;
 
 /** What one wallet came to. */
 interface Sums {
@@ -49,7 +52,7 @@ function judge(
   const effects = new Map(
     Object.entries(row.optional ?? {}).map(([id, amount]) => [id, BigInt(amount)]),
   );
-  const shown = effects.size <= OPEN_MAX ? subsetWithSum(effects, residual) : undefined;
+  const shown = effects.size <= OPEN_MAX ? namesWithSum(effects, residual) : undefined;
   if (shown) {
     if (shown.length === 0) return undefined;
     sums.inTransit += residual;
@@ -78,6 +81,14 @@ function judge(
     evidence,
   });
   return undefined;
+}
+
+/** The names of a subset with this sum; for equal effects always the same one. */
+function namesWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[] | undefined {
+  const names = [...effects.keys()].sort();
+  const vectors = names.map((name) => [effects.get(name) ?? 0n]);
+  const [found] = subsetsWithSum(vectors, [sum], 1);
+  return Array.isArray(found) ? found.flatMap((i) => names[i] ?? []) : undefined;
 }
 
 /** The lines of the statement; they sum to what was observed. */

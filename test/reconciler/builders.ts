@@ -1,7 +1,7 @@
 /** Writes as a wallet or a token sees them, for tables of the pure rules. */
 import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
 import type { TokenState } from '../../src/reconciler/tokens/rule.ts';
-import type { Part, Standing } from '../../src/reconciler/wallets/rule.ts';
+import type { Baseline, OperationEffect } from '../../src/reconciler/wallets/rule.ts';
 import { addr, operation, START } from '../ledger/fixture.ts';
 
 export { addr, operation, START };
@@ -33,16 +33,20 @@ export function write(
 }
 
 /** A write with its effect on the wallet. */
-export function part(effect: bigint, state: State, given: Parameters<typeof write>[1] = {}): Part {
+export function part(
+  effect: bigint,
+  state: State,
+  given: Parameters<typeof write>[1] = {},
+): OperationEffect {
   return { effect, operation: write(state, given) };
 }
 
-export function standing(ledger: bigint, parts: Part[] = [], drift = 0n): Standing {
-  return { ledger, version: 0n, drift, parts, complete: true };
+export function baseline(ledger: bigint, effects: OperationEffect[] = [], drift = 0n): Baseline {
+  return { ledger, version: 0n, drift, effects, complete: true };
 }
 
 /** A look from and to so many milliseconds after the start. */
-export const sight = (balance: bigint, from: number, to = from + 10) => ({
+export const observed = (balance: bigint, from: number, to = from + 10) => ({
   balance,
   startedAt: at(from),
   endedAt: at(to),

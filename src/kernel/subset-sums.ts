@@ -1,12 +1,15 @@
-/**
- * Which of several amounts make up a difference. Pure search over all subsets, cut off where a sum
- * can no longer come right; what would take too long is not decided, and the callers call it
- * inconclusive.
- */
+/** Which subsets of amounts have a given sum, and which sums subsets can have. */
+
+/** The sum of every subset, the empty one first; 2^n sums for n amounts, repeated ones included. */
+export function subsetSums(amounts: readonly bigint[]): bigint[] {
+  let sums = [0n];
+  for (const amount of amounts) sums = [...sums, ...sums.map((sum) => sum + amount)];
+  return sums;
+}
 
 /**
- * Subsets that are tried at most: all of 14 amounts, and far more amounts where wallets tell them
- * apart.
+ * Bound of the search. It covers all subsets of 14 amounts, and of many more where further
+ * dimensions tell them apart.
  */
 const STEPS_MAX = 32_768;
 
@@ -16,10 +19,11 @@ interface Item {
 }
 
 /**
- * Subsets, as lists of indexes, whose vectors sum to the target in all dimensions; the empty one
- * first when the target is zero. Stops after `limit`, since two explanations are as bad as ten.
+ * Up to `limit` subsets, as ascending lists of indexes, whose vectors sum to the target in all
+ * dimensions; the empty one first when the target is zero. Branches that cannot reach the target
+ * are cut off.
  * @param vectors one vector per item, all as long as `target`
- * @returns `too_many` when the search was given up, whatever it had found
+ * @returns `too_many` when the search reached its bound
  */
 export function subsetsWithSum(
   vectors: readonly (readonly bigint[])[],
@@ -32,7 +36,7 @@ export function subsetsWithSum(
   const chosen: number[] = [];
   let steps = 0;
 
-  /** False when the search was given up. */
+  /** False when the search reached its bound. */
   function search(depth: number, left: readonly bigint[]): boolean {
     if (++steps > STEPS_MAX) return false;
     if (!within(left, reach[depth])) return true;
@@ -53,7 +57,7 @@ export function subsetsWithSum(
   return search(0, target) ? found.slice(0, limit) : 'too_many';
 }
 
-/** Items of the dimension that has the fewest left come first, so that it is decided early. */
+/** Orders the items so that the dimension with the fewest items left is decided first. */
 function inOrder(vectors: readonly (readonly bigint[])[], dimensions: number): Item[] {
   let left: Item[] = vectors.map((vector, index) => ({ index, vector }));
   const ordered: Item[] = [];
@@ -72,12 +76,12 @@ function inOrder(vectors: readonly (readonly bigint[])[], dimensions: number): I
   return [...ordered, ...left];
 }
 
-/** By depth and dimension: the least and the most that the items from there on can sum to. */
+/** By depth and dimension: the least and the greatest sum of the items from there on. */
 function reachOf(items: readonly Item[], dimensions: number): [bigint, bigint][][] {
-  const nothing = (): [bigint, bigint][] => Array.from({ length: dimensions }, () => [0n, 0n]);
-  const reach = [nothing()];
+  const zeros = (): [bigint, bigint][] => Array.from({ length: dimensions }, () => [0n, 0n]);
+  const reach = [zeros()];
   for (const { vector } of items.toReversed()) {
-    const before = reach[0] ?? nothing();
+    const before = reach[0] ?? zeros();
     reach.unshift(
       before.map(([least, most], d) => {
         const amount = vector[d] ?? 0n;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
-import { subsetsWithSum } from '../../src/reconciler/unknown/subsets.ts';
+import { describe, expect, it } from 'vitest';
+import { subsetSums, subsetsWithSum } from '../../src/kernel/subset-sums.ts';
 
 /** Every subset, tried one by one. */
 function allSubsets(vectors: bigint[][], target: bigint[]): string[] {
@@ -15,14 +15,27 @@ function allSubsets(vectors: bigint[][], target: bigint[]): string[] {
   return found.sort();
 }
 
+describe('Subset sums', () => {
+  it.each([
+    [[], [0n]],
+    [[5n], [0n, 5n]],
+    [
+      [5n, -5n],
+      [0n, 5n, -5n, 0n],
+    ],
+  ] as const)('Of [%s] are [%s]', (amounts, sums) => {
+    expect(subsetSums(amounts)).toEqual(sums);
+  });
+});
+
 describe('Subsets with a sum', () => {
   it.each([
-    ['Nothing sums to nothing', [], [0n], [[]]],
-    ['Nothing does not sum to something', [], [1n], []],
-    ['The empty one comes first', [[5n], [-5n]], [0n], [[], [0, 1]]],
-    ['An item without effect is in and out', [[0n]], [0n], [[], [0]]],
+    ['No items sum to zero', [], [0n], [[]]],
+    ['No items sum to nothing but zero', [], [1n], []],
+    ['The empty subset comes first', [[5n], [-5n]], [0n], [[], [0, 1]]],
+    ['An item of zero is in one subset and not in the other', [[0n]], [0n], [[], [0]]],
     [
-      'All dimensions must come right',
+      'Every dimension must reach its target',
       [
         [5n, -5n],
         [5n, 0n],
@@ -30,12 +43,12 @@ describe('Subsets with a sum', () => {
       [5n, -5n],
       [[0]],
     ],
-    ['A dimension that nothing touches must be right already', [[5n, 0n]], [5n, 1n], []],
+    ['A dimension that no item changes must already be at its target', [[5n, 0n]], [5n, 1n], []],
   ] as const)('%s', (_title, vectors, target, found) => {
     expect(subsetsWithSum(vectors, target, 4)).toEqual(found);
   });
 
-  test('They are exactly those that trying all of them finds', () => {
+  it('The search finds exactly the subsets that trying all of them finds', () => {
     const amount = fc.bigInt({ min: -4n, max: 4n });
     const given = fc.integer({ min: 1, max: 3 }).chain((dimensions) =>
       fc.tuple(
@@ -56,7 +69,7 @@ describe('Subsets with a sum', () => {
     );
   });
 
-  it('Two hundred gives to different wallets are told apart', () => {
+  it('Two hundred gives from one operator to different wallets are told apart', () => {
     const wallets = 200;
     // Dimension 0 is the operator; each give has a receiver of its own.
     const vectors = Array.from({ length: wallets }, (_, i) =>
@@ -69,7 +82,7 @@ describe('Subsets with a sum', () => {
     expect(subsetsWithSum(vectors, [operator, ...target.slice(1)], 2)).toEqual([executed]);
   });
 
-  it('A search that would take too long is given up', () => {
+  it('A search that reaches its bound answers too_many', () => {
     const vectors = Array.from({ length: 60 }, (_, i) => [2n ** BigInt(i) * 3n]);
     expect(subsetsWithSum(vectors, [2n ** 60n], 2)).toBe('too_many');
   });
