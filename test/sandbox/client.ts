@@ -31,7 +31,7 @@ export interface Caller {
   balanceOf(addr: string): bigint;
 }
 
-export interface SendOptions {
+interface SendOptions {
   as?: string;
   authorization?: string;
   form?: Record<string, string>;

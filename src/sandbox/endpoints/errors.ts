@@ -56,7 +56,7 @@ export const ACCOUNT_CODES = {
 } as const satisfies Record<number, AccountRow>;
 type AccountCode = keyof typeof ACCOUNT_CODES;
 
-export const OAUTH_DETAILS = {
+const OAUTH_DETAILS = {
   invalid_request: 'Wrong parameter or malformed request',
   invalid_token: 'The access token is expired, malformed or otherwise invalid',
   invalid_grant: 'Authentication failed because of the grant type, an expiry or similar',

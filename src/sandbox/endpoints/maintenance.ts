@@ -7,7 +7,7 @@ import type { World } from '../world.ts';
 import { type Answer, type Family, success } from './call.ts';
 import { failure } from './errors.ts';
 
-export type MaintenanceStatus = 'READY' | 'ACTIVE' | 'INACTIVE';
+type MaintenanceStatus = 'READY' | 'ACTIVE' | 'INACTIVE';
 
 export function maintenanceStatus(world: World): MaintenanceStatus {
   const { window } = world.settings();

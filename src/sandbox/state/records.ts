@@ -7,8 +7,7 @@ import { switchesSchema, whole } from './switches.ts';
 
 const instant = z.number();
 
-export const PAYMENT_KINDS = ['give', 'receive_from', 'transfer'] as const;
-export type PaymentKind = (typeof PAYMENT_KINDS)[number];
+export type PaymentKind = 'give' | 'receive_from' | 'transfer';
 
 export const contractSchema = z.strictObject({
   contract_id: whole,

@@ -5,7 +5,7 @@
 import { type Agent, request } from 'undici';
 
 /** The part of the state that the suite uses; whole numbers are decimal text. */
-export interface ControlState {
+interface ControlState {
   now: number;
   switches: Record<string, unknown>;
   redirect_uris: string[];

@@ -64,7 +64,7 @@ export async function redirectParams(service: Service, state?: string): Promise<
   return paramsOf(await submitLogin(service, state));
 }
 
-export function paramsOf(reply: Reply): URLSearchParams {
+function paramsOf(reply: Reply): URLSearchParams {
   return locationOf(reply).searchParams;
 }
 

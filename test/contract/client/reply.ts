@@ -15,20 +15,14 @@ const exact = JSON as unknown as {
 const TIME = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]) ([01]\d|2[0-3]):[0-5]\d:[0-5]\d$/;
 
 /** A JSON number by its spelling. */
-export class WrittenNumber {
+class WrittenNumber {
   readonly source: string;
   constructor(source: string) {
     this.source = source;
   }
 }
 
-export type Written =
-  | null
-  | boolean
-  | string
-  | WrittenNumber
-  | Written[]
-  | { [name: string]: Written };
+type Written = null | boolean | string | WrittenNumber | Written[] | { [name: string]: Written };
 
 export interface Reply {
   status: number;

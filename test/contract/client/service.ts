@@ -37,7 +37,7 @@ export type Host = 'base' | 'auth' | 'tx';
 /** The credentials of a request; `app` is HTTP Basic with the client's id and secret. */
 export type As = 'client' | 'user' | 'app' | 'anonymous' | { bearer: string } | { basic: string };
 
-export interface Sending {
+interface Sending {
   as?: As;
   query?: Record<string, string>;
   form?: Record<string, string>;

@@ -88,7 +88,7 @@ const WAYS: [status: bigint, title: string, go: (service: Service) => Promise<Re
 ];
 
 /** A read that meets the fault; no other request meets it. */
-export function faultyRead(service: Service, fault: object): Promise<Reply> {
+function faultyRead(service: Service, fault: object): Promise<Reply> {
   const ownerAddr = unknownAddress();
   const { control } = service;
   return control.withFault(fault, ownerAddr, () => listTokens(service, { ownerAddr }));
