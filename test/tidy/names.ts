@@ -9,11 +9,13 @@ import { sourcesOf, type Tree } from './source.ts';
 const REPLACED = new Map(
   `
   ask: request, poll
+  breath: interval
   beliefs: outcome, evidence
   clean: quiet
   courier: dispatcher, sender
   door, doors: public module, deps
   doubts: unconfirmed intents
+  enrol: add
   gently: coalesce
   hungry: starved
   hurry: expedite
@@ -27,7 +29,7 @@ const REPLACED = new Map(
   spoken: exchange
   stirring, wakeful: recent deliveries
   stranger, strangers: unauthenticated
-  sweeping: scan
+  sweep, sweeping: scan
   turns: slots
   whatever: the name of the thing
   `
