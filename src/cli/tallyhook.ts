@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-/** The entry of the command line. A Failure is printed as one line on standard error, exit code 1. */
+/**
+ * The entry of the command line. A Failure is printed as one line on standard error, exit code 1.
+ */
 import { Failure } from '../kernel/errors.ts';
 import { makeProgram } from './commands.ts';
 

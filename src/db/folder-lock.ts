@@ -42,8 +42,8 @@ export async function withFolderLock<T>(
 }
 
 /**
- * Locks one use of a folder until the process ends or calls the returned function. Returns undefined
- * when another process holds the lock.
+ * Locks one use of a folder until the process ends or calls the returned function. Returns
+ * undefined when another process holds the lock.
  */
 export function holdFolder(
   use: string,

@@ -62,8 +62,8 @@ export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant):
 }
 
 /**
- * Takes or renews a lease until `now + ttlMs`; returns its fencing token, or undefined while another
- * living daemon holds it.
+ * Takes or renews a lease until `now + ttlMs`; returns its fencing token, or undefined while
+ * another living daemon holds it.
  */
 export async function acquireLease(
   db: Queryable,

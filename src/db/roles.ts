@@ -1,6 +1,7 @@
 /**
- * Creates the roles: `tallyhook_writer` for the daemon and `tallyhook_finance` for read-only access.
- * All databases of a cluster share them, so another process may create them at the same time.
+ * Creates the roles: `tallyhook_writer` for the daemon and `tallyhook_finance` for read-only
+ * access. All databases of a cluster share them, so another process may create them at the same
+ * time.
  */
 import { connect, type Sql } from './connect.ts';
 import { DatabaseError, toDatabaseError } from './sqlstate.ts';

@@ -1,4 +1,6 @@
-/** The embedded Postgres in unusual folders, environments and accounts, and with data it refuses. */
+/**
+ * The embedded Postgres in unusual folders, environments and accounts, and with data it refuses.
+ */
 import { chown, cp, lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';

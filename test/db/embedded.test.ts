@@ -1,4 +1,6 @@
-/** Creating, adopting, restarting and stopping the embedded Postgres, with real servers and kills. */
+/**
+ * Creating, adopting, restarting and stopping the embedded Postgres, with real servers and kills.
+ */
 import { readdir, readFile, rm, stat, watch, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
 /**
- * Finds the Postgres programs of the installed npm package, and copies them when they cannot be used
- * in place: the server's user cannot reach node_modules, or npm 12 has blocked the install script
- * that links the libraries. A copy is named after a digest of its files and replaced when a file is
- * missing or truncated. The package itself is never changed.
+ * Finds the Postgres programs of the installed npm package, and copies them when they cannot be
+ * used in place: the server's user cannot reach node_modules, or npm 12 has blocked the install
+ * script that links the libraries. A copy is named after a digest of its files and replaced when a
+ * file is missing or truncated. The package itself is never changed.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -59,8 +59,8 @@ export async function findPackage(folder?: string): Promise<PostgresPackage> {
 }
 
 /**
- * The folder of programs that the user can run: of the package, or of a copy in the first of `places`
- * that works, which is explained in `notes`. @throws Failure `bad_setting`
+ * The folder of programs that the user can run: of the package, or of a copy in the first of
+ * `places` that works, which is explained in `notes`. @throws Failure `bad_setting`
  */
 export async function usableBinaries(
   found: PostgresPackage,

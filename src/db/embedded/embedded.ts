@@ -1,7 +1,7 @@
 /**
- * The embedded Postgres: a real server from an npm package. `openEmbedded` adopts the running server
- * of a folder, restarts a stopped one, or creates the first one. Several daemons may call it at once,
- * and again whenever the server has died.
+ * The embedded Postgres: a real server from an npm package. `openEmbedded` adopts the running
+ * server of a folder, restarts a stopped one, or creates the first one. Several daemons may call it
+ * at once, and again whenever the server has died.
  *
  * The server runs until a daemon calls `stop`; Ctrl-C, SIGTERM and kill -9 of the daemon do not
  * reach it. It listens on 127.0.0.1 only, requires a generated password, and never runs as root.
@@ -53,8 +53,8 @@ export interface EmbeddedServer {
   /** Stops the server even if others use it, within 40 s. Idempotent. */
   stop(): Promise<void>;
   /**
-   * Stops the server unless other clients are connected; returns whether it is stopped. Call it after
-   * closing your own connections.
+   * Stops the server unless other clients are connected; returns whether it is stopped. Call it
+   * after closing your own connections.
    */
   stopUnlessUsed(): Promise<boolean>;
 }

@@ -212,7 +212,9 @@ async function launch(input: StartInput, port: number, deadline: number): Promis
   }
 }
 
-/** Settings on the command line override postgresql.conf, so these cannot be changed by accident. */
+/**
+ * Settings on the command line override postgresql.conf, so these cannot be changed by accident.
+ */
 function serverArguments(data: string, port: number): string[] {
   const settings = [
     'listen_addresses=127.0.0.1',
@@ -225,8 +227,9 @@ function serverArguments(data: string, port: number): string[] {
 }
 
 /**
- * Postgres refuses to start when the process id in postmaster.pid belongs, after a reboot or a kill,
- * to an unrelated process, or when the file is empty. The id is replaced by one that cannot exist.
+ * Postgres refuses to start when the process id in postmaster.pid belongs, after a reboot or a
+ * kill, to an unrelated process, or when the file is empty. The id is replaced by one that cannot
+ * exist.
  */
 async function disownForeignPid(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid');
