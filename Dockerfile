@@ -1,5 +1,5 @@
-# Two stages: one that installs, one that runs. debian-slim, because the Postgres binaries need glibc.
-# The image is meant for an external DATABASE_URL; without one it runs the embedded Postgres under /data.
+# One stage installs, the other runs. debian-slim, because the Postgres binaries require glibc.
+# Set DATABASE_URL in production; without it the image runs the embedded Postgres in /data.
 FROM debian:12-slim AS install
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates nodejs npm \
   && rm -rf /var/lib/apt/lists/*

@@ -1,6 +1,6 @@
 /**
- * The Dockerfile without an engine: what it copies and installs is done in a fresh folder, and its
- * command is run there with its environment, until its own health check says that it is well.
+ * The Dockerfile without Docker: its copies and its installation in a new folder, then its command
+ * and its health check with its environment.
  */
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -25,7 +25,7 @@ afterAll(async () => {
   await rm(app, { recursive: true, force: true });
 });
 
-it('what the image holds starts by its own command, is healthy, and stops on its signal', async () => {
+it('The image starts with its command, becomes healthy, and stops on its signal', async () => {
   const lines = (await readFile(join(ROOT, 'Dockerfile'), 'utf8'))
     .replaceAll('\\\n', '')
     .split('\n');

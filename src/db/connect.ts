@@ -1,16 +1,14 @@
 /**
- * The one way to the database: a postgres.js pool, and drizzle over the same pool for simple
- * stores.
+ * The connection pool: postgres.js, and drizzle over the same pool for simple stores.
  *
- * drizzle's own `drizzle(client)` rewrites the pool's serializers, so it is put together here from
- * its session and dialect instead. Values cross as: numeric ↔ bigint (passed as text), timestamptz
- * ↔ epoch milliseconds, jsonb ↔ lossless JSON. Batches go in as one jsonb parameter
+ * drizzle is constructed from its session and dialect, because `drizzle(client)` replaces the
+ * serializers of the pool. Values are converted as numeric ↔ bigint, timestamptz ↔ epoch
+ * milliseconds, and jsonb ↔ JSON with exact numbers. A batch of rows is one jsonb parameter
  * (`jsonb_to_recordset`).
  *
- * postgres.js 3.4.9 throws from a timer when a backend dies under load (issues 1066, 1154, 1208):
- * the daemon hands that one exception to `renewAfter`, which replaces the pool; everything else
- * ends the process. No reserved connections and no session locks, because they hang when their
- * backend dies.
+ * postgres.js 3.4.9 throws from a timer when a backend dies under load (issues 1066, 1154, 1208).
+ * The daemon passes that exception to `renewAfter`, which replaces the pool. Reserved connections
+ * and session locks are not used, because they hang when their backend dies.
  */
 import { PgDatabase, PgDialect } from 'drizzle-orm/pg-core';
 import { type PostgresJsQueryResultHKT, PostgresJsSession } from 'drizzle-orm/postgres-js';
@@ -19,52 +17,48 @@ import { type Instant, isoText, withDeadline } from '../kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../kernel/json.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
-/** Tagged template for SQL; parameters always travel apart from the text. */
 export type Sql = postgres.ISql<Record<string, never>>;
 export type Orm = PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
 
-/** What a store needs: either the pool or an open transaction. */
+/** The pool or an open transaction. */
 export interface Queryable {
   sql: Sql;
   orm: Orm;
 }
-/** An open transaction; a function that takes one cannot be called outside of it. */
+/** An open transaction. */
 export interface Tx extends Queryable {
   readonly transaction: true;
 }
 
 export interface Db extends Queryable {
   /**
-   * Runs the work in one transaction, again (at most five times) when Postgres asks for it.
-   * @throws DatabaseError for what the database refuses, and whatever the work throws
+   * Runs the work in a transaction, at most five times after serialization failures and deadlocks.
+   * @throws DatabaseError, and errors of the work
    */
   begin<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /**
-   * Runs work of a single statement, which is a transaction of its own and needs no further round
-   * trips; again, and with the same errors, as `begin`.
-   * @param deadlineMs how long it is waited for; its statement may still be committed after that
+   * Runs work of a single statement without the round trips of a transaction; retries and errors are
+   * those of `begin`. @param deadlineMs after it, the statement may still be committed
    */
   single<T>(work: (q: Queryable) => Promise<T>, deadlineMs?: number): Promise<T>;
-  /** Replaces the pool if this is the driver's known fault; false when it is something else. */
+  /** Replaces the pool if the error is the driver's known fault; else returns false. */
   renewAfter(error: unknown): boolean;
-  /** Closes the pool, waiting at most `timeoutMs` for what runs. Harmless twice. */
+  /** Closes the pool, waiting at most `timeoutMs` for running statements. Idempotent. */
   end(timeoutMs?: number): Promise<void>;
 }
 
 export interface TransactionOptions {
-  /** Everything in it is read as of one instant, and a row that changed since is never written. */
+  /** Uses the isolation level repeatable read. */
   snapshot?: boolean;
-  /** For work known to be long, such as a report: how long it may take, in milliseconds. */
+  /** For long work such as a report: the deadline of the work and its statements. */
   deadlineMs?: number;
 }
 
 export interface ConnectOptions {
   url: string;
-  /** The role to work as, such as `tallyhook_writer`; absent: the login itself. */
+  /** The role to set, such as `tallyhook_writer`; by default that of the login. */
   role?: string;
-  /** Connections at most. */
   max?: number;
-  /** A statement that runs longer is ended by the server, in milliseconds. */
   statementTimeoutMs?: number;
   name?: string;
 }
@@ -72,7 +66,7 @@ export interface ConnectOptions {
 const TRANSACTION_DEADLINE_MS = 60_000;
 const TRIES_MAX = 5;
 
-/** Opens a pool. Nothing is sent before the first query. */
+/** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
   let pool = openPool(options);
   const current = (): Queryable => ({ sql: pool as unknown as Sql, orm: ormOver(pool) });
@@ -88,14 +82,17 @@ export function connect(options: ConnectOptions): Db {
       const level = snapshot ? 'isolation level repeatable read' : '';
       const usualMs = Math.max(TRANSACTION_DEADLINE_MS, options.statementTimeoutMs ?? 0);
       const run = async (sql: postgres.TransactionSql) => {
-        // A long work's statements get its whole time.
         if (deadlineMs)
           await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
         return work(txOver(sql));
       };
-      return again(deadlineMs ?? usualMs, () => pool.begin(level, run) as ReturnType<typeof work>);
+      return withRetries(
+        deadlineMs ?? usualMs,
+        () => pool.begin(level, run) as ReturnType<typeof work>,
+      );
     },
-    single: (work, deadlineMs = TRANSACTION_DEADLINE_MS) => again(deadlineMs, () => work(now)),
+    single: (work, deadlineMs = TRANSACTION_DEADLINE_MS) =>
+      withRetries(deadlineMs, () => work(now)),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;
@@ -108,8 +105,7 @@ export function connect(options: ConnectOptions): Db {
   };
 }
 
-/** Runs work that Postgres may ask for again, each time with that deadline. */
-async function again<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
+async function withRetries<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       // A connection that was lost unnoticed leaves its query pending for ever.
@@ -138,7 +134,7 @@ function openPool(options: ConnectOptions): postgres.Sql {
     connection: {
       application_name: options.name ?? 'tallyhook',
       TimeZone: 'UTC',
-      // What is looked at under a lock must be what stands once the lock is held.
+      // Rows read after waiting for a lock must be those of the last commit.
       default_transaction_isolation: 'read committed',
       statement_timeout: options.statementTimeoutMs ?? 60_000,
       idle_in_transaction_session_timeout: 60_000,
@@ -150,7 +146,7 @@ function openPool(options: ConnectOptions): postgres.Sql {
   });
 }
 
-/** How values cross; numbers are type oids of pg_catalog. */
+/** Conversions by type oid. */
 const VALUE_TYPES = {
   numeric: {
     to: 1700,
@@ -179,8 +175,8 @@ const VALUE_TYPES = {
 };
 
 /**
- * JSON text as jsonb takes it: NUL and halves of surrogate pairs, which callers and the service may
- * well send, become the replacement character instead of an error that repeats for ever.
+ * jsonb refuses NUL and unpaired surrogates, which callers and the service may send; they become
+ * the replacement character.
  */
 function storable(text: string): string {
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;

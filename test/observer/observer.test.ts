@@ -53,7 +53,7 @@ async function openObserver(seed = 1) {
   return makeObserver(deps);
 }
 
-const looksAt = (ref: TargetRef) => listObservations(database.db, targetName(ref), 100);
+const observationsOf = (ref: TargetRef) => listObservations(database.db, targetName(ref), 100);
 async function nextInMs(ref: TargetRef): Promise<number> {
   const rows = await database.db.sql<{ at: number }[]>`
     select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
@@ -65,12 +65,12 @@ async function eventTypes(): Promise<string[]> {
   return rows.map(({ type }) => type);
 }
 
-describe('Looking', () => {
-  it('What is added is looked at, recorded, and due again after the steady gap', async () => {
+describe('Polling', () => {
+  it('An added target is polled, recorded, and due again after the steady interval', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
-    const [observation] = await looksAt(wallet);
+    const [observation] = await observationsOf(wallet);
     expect(observation).toMatchObject({ result: 'seen', record: { addr, balance: 1_000 } });
     const gap = await nextInMs(wallet);
     expect(Math.abs(gap - 60_000)).toBeLessThanOrEqual(3_000);
@@ -79,16 +79,16 @@ describe('Looking', () => {
     expect(seen?.lastStartedAt).toBe(observation?.startedAt);
   });
 
-  it('A wallet that is not there is absent, and no pre-image', async () => {
+  it('A wallet that does not exist is absent and has no record', async () => {
     const observer = await openObserver();
     const nobody: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
     await observer.add(database.db, [nobody]);
     await observer.runOnce(clock.now());
-    expect(await looksAt(nobody)).toMatchObject([{ result: 'absent', record: null }]);
+    expect(await observationsOf(nobody)).toMatchObject([{ result: 'absent', record: null }]);
     expect(await listLastRecords(database.db, [targetName(nobody)])).toEqual([]);
   });
 
-  it('A look that fails is due again later each time, until one succeeds', async () => {
+  it('A failed poll is repeated with growing intervals until one succeeds', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     sandbox.control.addFault({ kind: 'dropped', method: 'GET', count: 4 });
@@ -98,7 +98,7 @@ describe('Looking', () => {
       gaps.push(await nextInMs(wallet));
       clock.advance(gaps.at(-1) ?? 0);
     }
-    expect((await looksAt(wallet)).map(({ result }) => result)).toEqual(
+    expect((await observationsOf(wallet)).map(({ result }) => result)).toEqual(
       Array.from({ length: 4 }, () => 'inconclusive'),
     );
     expect(gaps[0]).toBeLessThanOrEqual(1_000);
@@ -108,15 +108,15 @@ describe('Looking', () => {
     expect(rows).toMatchObject([{ failures: 0 }]);
   });
 
-  it('Two observers look at each object once', async () => {
+  it('Two observers poll each target once', async () => {
     const observers = [await openObserver(1), await openObserver(2)];
     await observers[0]?.add(database.db, [wallet]);
     const passes = await Promise.all(observers.map((observer) => observer.runOnce(clock.now())));
     expect(passes.map(({ observations }) => observations).sort()).toEqual([0, 1]);
-    expect(await looksAt(wallet)).toHaveLength(1);
+    expect(await observationsOf(wallet)).toHaveLength(1);
   });
 
-  it('A claim that is never settled falls due again after its lease', async () => {
+  it('A claimed target whose poll is not recorded is due again after its lease', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     const claim = () =>
@@ -127,7 +127,7 @@ describe('Looking', () => {
     expect(await claim()).toHaveLength(1);
   });
 
-  it('An older look never replaces a newer one as what was last seen', async () => {
+  it('An older observation never replaces the record of a newer one', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     const seen = (startedAt: number, balance: bigint) => ({
@@ -140,32 +140,32 @@ describe('Looking', () => {
     await observer.noteRead(wallet, seen(now + 100, 5n));
     const [last] = await listLastRecords(database.db, [targetName(wallet)]);
     expect(last).toMatchObject({ lastStartedAt: now + 200, lastRecord: { balance: 7 } });
-    expect(await looksAt(wallet)).toHaveLength(3);
+    expect(await observationsOf(wallet)).toHaveLength(3);
   });
 
-  it('A read of an app at what is not observed is not recorded', async () => {
+  it('A passive observation of something that is no target is not recorded', async () => {
     const observer = await openObserver();
     const record = { addr, balance: 1n, status: 1 };
     const seen = { result: 'seen' as const, raw: null, startedAt: 1, endedAt: 2 };
     await observer.noteRead(wallet, { ...seen, record });
-    expect(await looksAt(wallet)).toEqual([]);
+    expect(await observationsOf(wallet)).toEqual([]);
   });
 });
 
-describe('What operations touch', () => {
+describe('A target of an open operation', () => {
   const at = (ms: number) => clock.now() + ms;
   const give = (state: 'sending' | 'accepted' | 'undecided', sent: number) => ({
     ...{ id: `op_${state}_${sent}`, kind: 'give' as const, state, amount: 1n, operationNo: 1n },
     ...{ toAddr: addr, recordedAt: at(sent) },
   });
 
-  it('Is put under observation at once', async () => {
+  it('is added at once', async () => {
     const observer = await openObserver();
     await putOperations(database.owner, [give('accepted', -5)]);
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
-  it('Is looked at once after news, and not again and again', async () => {
+  it('is polled once after a change, not repeatedly', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.runOnce(clock.now());
@@ -176,7 +176,7 @@ describe('What operations touch', () => {
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
   });
 
-  it('Is left to the steady gap while people decide', async () => {
+  it('is polled at the steady interval while the operation is undecided', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.runOnce(clock.now());
@@ -186,8 +186,8 @@ describe('What operations touch', () => {
   });
 });
 
-describe('Probing', () => {
-  it('A look that is told of maintenance brings the probe at once', async () => {
+describe('Probes', () => {
+  it('are made at once after a poll is answered with maintenance', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.probeOnce(clock.now());
@@ -198,7 +198,7 @@ describe('Probing', () => {
     expect(await eventTypes()).toEqual(['service.maintenance_started']);
   });
 
-  it('Who is told of maintenance by a look goes on probing, and never asks to come again at once', async () => {
+  it('continue at their interval during a maintenance that a poll has detected', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.probeOnce(clock.now());
@@ -216,7 +216,7 @@ describe('Probing', () => {
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
-  it('Maintenance is told once, stops all looks, and its end is told', async () => {
+  it('report the start and the end of maintenance once, and stop polls in between', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.probeOnce(clock.now());
@@ -241,7 +241,7 @@ describe('Probing', () => {
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
-  it('An announcement is told with its words, and looking goes on', async () => {
+  it('report an announcement once, and polls continue', async () => {
     const observer = await openObserver();
     await observer.add(database.db, [wallet]);
     await observer.probeOnce(clock.now());
@@ -254,7 +254,7 @@ describe('Probing', () => {
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
   });
 
-  it('Probes of two daemons at once tell each change once, and count one failure', async () => {
+  it('of two daemons at once report each change once and count one failure', async () => {
     const observers = [await openObserver(1), await openObserver(2)];
     const probe = () => Promise.all(observers.map((observer) => observer.probeOnce(clock.now())));
     sandbox.control.maintenance({ state: 'on' });
@@ -271,7 +271,7 @@ describe('Probing', () => {
     expect(row).toMatchObject({ state: 'active', failures: 1 });
   });
 
-  it('Three probes without an answer make it unreachable, and an answer recovers it', async () => {
+  it('report the service as unreachable after three failures, and as recovered after an answer', async () => {
     const observer = await openObserver();
     await observer.probeOnce(clock.now());
     sandbox.control.addFault({ kind: 'dropped', endpoint: 'maintenance', count: 4 });

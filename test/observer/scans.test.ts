@@ -48,8 +48,8 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Mints so many tokens elsewhere, each with a URI of its own. */
-async function mintElsewhere(count: number, from = 1): Promise<void> {
+/** Mints tokens without the daemon, each with its own URI. */
+async function mintOutside(count: number, from = 1): Promise<void> {
   const token = await fetchToken();
   for (let n = from; n < from + count; n++) {
     const body = new URLSearchParams({ toAddr: addr(1), tokenURI: `ipfs://${n}`, metaData: '' });
@@ -74,7 +74,7 @@ const lost = (id: string, tokenUri: string) =>
     { id, kind: 'mint_sequential', state: 'unknown', contractId: 1n, tokenUri, toAddr: addr(1) },
   ]);
 
-/** Wants a sweep and takes turns until it has ended. */
+/** Requests a scan and polls until it has ended. */
 async function scanOnce(): Promise<StoredObservation | undefined> {
   await requestScan(database.db, 1n, clock.now(), clock.now());
   const before = new Set((await listObservations(database.db, NAME, 100)).map(({ id }) => id));
@@ -88,7 +88,7 @@ async function scanOnce(): Promise<StoredObservation | undefined> {
   return undefined;
 }
 
-const pagesAsked = () =>
+const pagesRequested = () =>
   sandbox.control
     .requests(0, 1_000)
     .filter(({ endpoint }) => endpoint === 'tokens')
@@ -98,9 +98,9 @@ async function uris(observation: StoredObservation | undefined) {
   return record?.tokens.map(({ uri }) => uri);
 }
 
-describe('A sweep over a contract', () => {
-  it('Reads every page, and keeps only what may be meant', async () => {
-    await mintElsewhere(12);
+describe('A scan of a contract', () => {
+  it('reads every page and keeps only tokens that match an unknown mint', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://11');
     const observation = await scanOnce();
     expect(observation).toMatchObject({
@@ -109,59 +109,59 @@ describe('A sweep over a contract', () => {
       record: { operationIds: ['op_a'] },
     });
     expect(await uris(observation)).toEqual(['ipfs://11']);
-    expect(pagesAsked()).toEqual([1, 2, 3]);
+    expect(pagesRequested()).toEqual([1, 2, 3]);
   });
 
-  it('Leaves out what answered mints made, however many are alike', async () => {
-    await mintElsewhere(12);
+  it('leaves out tokens of mints whose answer is known', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://11');
     const answered = { kind: 'mint_sequential', state: 'accepted', contractId: 1n } as const;
     await putOperations(database.owner, [{ ...answered, id: 'op_b', tokenId: 11n }]);
     expect(await uris(await scanOnce())).toEqual([]);
   });
 
-  it('Goes backwards the next time', async () => {
-    await mintElsewhere(12);
+  it('goes backwards every other time', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://3');
     await scanOnce();
     const observation = await scanOnce();
     expect(await uris(observation)).toEqual(['ipfs://3']);
-    expect(pagesAsked()).toEqual([1, 2, 3, 3, 2, 1]);
+    expect(pagesRequested()).toEqual([1, 2, 3, 3, 2, 1]);
   });
 
-  it('Begins again when pages shift while it reads', async () => {
-    await mintElsewhere(12);
+  it('restarts when the list changes while it is read', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'shifting_pages', skip: 1, count: 1, endpoint: 'tokens' });
     const observation = await scanOnce();
     expect(await uris(observation)).toEqual(['ipfs://12']);
-    expect(pagesAsked()).toEqual([1, 2, 3, 1, 2, 3]);
+    expect(pagesRequested()).toEqual([1, 2, 3, 1, 2, 3]);
   });
 
-  it('Gives up a list that never stands still, and says so', async () => {
-    await mintElsewhere(12);
+  it('of a list that keeps changing ends as inconclusive', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'shifting_pages', count: 100, endpoint: 'tokens' });
     expect(await scanOnce()).toMatchObject({ result: 'inconclusive', cause: 'moving' });
-    // It waits its time, whoever wants it.
+    // A request does not shorten the back-off.
     await requestScan(database.db, 1n, clock.now(), clock.now());
     const [target] = await database.db.sql<{ at: number }[]>`
       select next_poll_at as at from tallyhook.targets where name = ${NAME}`;
     expect(target?.at).toBeGreaterThan(clock.now());
   });
 
-  it('Goes on where it stood after a page that did not come', async () => {
-    await mintElsewhere(12);
+  it('continues at the page that failed', async () => {
+    await mintOutside(12);
     await putUri('op_a', 'ipfs://12');
     sandbox.control.addFault({ kind: 'dropped', skip: 1, count: 1, endpoint: 'tokens' });
     expect(await scanOnce()).toMatchObject({ result: 'inconclusive' });
     const observation = await scanOnce();
     expect(observation).toMatchObject({ result: 'seen', cause: null });
     expect(await uris(observation)).toEqual(['ipfs://12']);
-    expect(pagesAsked()).toEqual([1, 2, 2, 3]);
+    expect(pagesRequested()).toEqual([1, 2, 2, 3]);
   });
 
-  it('Leaves the due list when nobody waits for it', async () => {
+  it('is removed when no operation needs it', async () => {
     await requestScan(database.db, 1n, clock.now(), clock.now());
     clock.advance(1_000);
     await observer.runOnce(clock.now());
@@ -170,7 +170,7 @@ describe('A sweep over a contract', () => {
   });
 });
 
-/** A lost mint in the journal, with the URI that it asked for. */
+/** An unknown mint with that URI. */
 async function putUri(id: string, tokenUri: string): Promise<void> {
   await lost(id, tokenUri);
   await database.owner.sql`

@@ -5,7 +5,7 @@ import { pendingIntervalMs, steadyIntervalMs, withJitter } from '../../src/obser
 
 const RHYTHM = { steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 };
 
-describe('The gap of steady looks', () => {
+describe('The interval of a steady target', () => {
   it.each([
     ['It is the setting while the budget allows', 60, 1, 60_000],
     ['It is as long as going round takes', 600, 1, 600_000],
@@ -25,7 +25,7 @@ describe('The gap of steady looks', () => {
   });
 });
 
-describe('The gap of something pending', () => {
+describe('The interval of a pending target', () => {
   it.each([
     ['At first it is the least', 0, 1_000],
     ['Before it began it is the least', -5_000, 1_000],

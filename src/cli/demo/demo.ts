@@ -1,7 +1,6 @@
 /**
- * The walk-through: a daemon with its own temporary data between an app and the service. Each step
- * says what it does, waits for what must be seen, and counts only if it was; the exit code is 0
- * when all held.
+ * `tallyhook demo`: runs a daemon with temporary data and walks through its features. Each step
+ * waits for its effect and fails if it does not appear; the exit code is 0 if every step succeeds.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,13 +12,11 @@ import { printLine } from '../../kernel/terminal.ts';
 import { newSecret } from '../../keys/keys.ts';
 import { startReceiver } from './receiver.ts';
 import { type DemoOptions, openDemoService } from './service.ts';
-import type { Stage } from './stage.ts';
 import * as steps from './steps.ts';
+import type { Walk } from './walk.ts';
 
-/**
- * Faster than the defaults, so that a person does not wait; the budget stays the configured one.
- */
-const QUICK = {
+/** Shorter intervals than the defaults; the budget stays the configured one. */
+const DEMO_SETTINGS = {
   http: { host: '127.0.0.1', port: 0 },
   observer: {
     steady_interval_ms: 3_000,
@@ -31,12 +28,12 @@ const QUICK = {
   log: { level: 'fatal' },
 };
 
-/** Runs the walk-through. Answers the exit code. */
+/** Returns the exit code. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-demo-'));
   const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
   try {
-    const base = loadConfig(undefined, QUICK);
+    const base = loadConfig(undefined, DEMO_SETTINGS);
     const service = await openDemoService(base.service, options);
     undo.push(service.close);
     const receiver = await startReceiver();
@@ -54,37 +51,37 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     const daemon = await startDaemon(config);
     undo.push(daemon.stop);
     printLine(
-      `Tallyhook runs at ${daemon.url}; the service is ${service.words}; data in ${folder}`,
+      `Tallyhook runs at ${daemon.url}; the service is ${service.description}; data in ${folder}`,
     );
-    return await walk({ service, receiver, daemon, adminKey, memory: {} });
+    return await runSteps({ service, receiver, daemon, adminKey, memory: {} });
   } finally {
     for (const step of undo.reverse()) await step().catch(() => {});
   }
 }
 
-async function walk(stage: Stage): Promise<number> {
+async function runSteps(walk: Walk): Promise<number> {
   const startedAt = systemClock.now();
   let failed = 0;
   const step = async (title: string, work: () => Promise<string>) => {
     const began = monotonicMs();
     try {
-      const words = await work();
-      printLine(`  ok    ${title}: ${words} (${Math.round(monotonicMs() - began)} ms)`);
+      const description = await work();
+      printLine(`  ok    ${title}: ${description} (${Math.round(monotonicMs() - began)} ms)`);
     } catch (error) {
       failed++;
       printLine(`  FAIL  ${title}: ${error instanceof Error ? error.message : 'unknown'}`);
     }
   };
-  await step('an endpoint for webhooks', () => steps.subscribe(stage));
-  await step('the wallets are observed', () => steps.observe(stage));
-  await step('mint and settle', () => steps.mint(stage));
-  await step('give', () => steps.give(stage));
-  await step('transfer with a fee', () => steps.transfer(stage, 20));
-  await step('a lost answer is called unknown', () => steps.loseAnswer(stage));
-  await step('a wallet changed behind our back', () => steps.changeBehind(stage));
-  await step('the lost answer ends by evidence or with people', () => steps.endOfLost(stage));
-  await step('the report names exactly that', () => steps.report(stage, startedAt));
-  await step('every webhook is genuine', () => steps.genuine(stage));
-  printLine(failed === 0 ? 'Everything held.' : `${failed} of 10 steps did not hold.`);
+  await step('create a webhook endpoint', () => steps.subscribe(walk));
+  await step('watch the wallets', () => steps.observe(walk));
+  await step('mint and settle', () => steps.mint(walk));
+  await step('give', () => steps.give(walk));
+  await step('transfer with a fee', () => steps.transfer(walk, 20));
+  await step('a lost answer makes a write unknown', () => steps.loseAnswer(walk));
+  await step('a change outside the daemon opens a drift', () => steps.changeOutside(walk));
+  await step('evidence resolves the unknown write, or people must', () => steps.resolveLost(walk));
+  await step('the report lists exactly these differences', () => steps.report(walk, startedAt));
+  await step('every webhook signature is valid', () => steps.verifyWebhooks(walk));
+  printLine(failed === 0 ? 'Every step succeeded.' : `${failed} of 10 steps failed.`);
   return failed === 0 ? 0 : 1;
 }

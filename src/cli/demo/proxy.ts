@@ -1,7 +1,6 @@
 /**
- * A small proxy between the daemon and the service that loses one answer when it is asked to: the
- * request arrives and is applied, and the connection is cut before the answer comes back. Loopback
- * only.
+ * A loopback proxy between the daemon and the service that can lose one answer: it forwards the
+ * request and closes the connection instead of returning the response.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,7 +8,7 @@ import { request } from 'undici';
 
 export interface DemoProxy {
   url: string;
-  /** The next write's answer is lost after the service gave it. */
+  /** Loses the response to the next write. */
   loseNextAnswer(): void;
   close(): Promise<void>;
 }
@@ -42,7 +41,7 @@ async function relay(
   target: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  loses: () => boolean,
+  loseThis: () => boolean,
 ): Promise<void> {
   const {
     host: _host,
@@ -60,7 +59,7 @@ async function relay(
     bodyTimeout: 30_000,
   });
   const body = Buffer.from(await answer.body.arrayBuffer());
-  if (loses()) {
+  if (loseThis()) {
     outgoing.destroy();
     return;
   }

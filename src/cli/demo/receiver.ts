@@ -1,7 +1,4 @@
-/**
- * A receiver as an app would write it: it checks every webhook with the `standardwebhooks` library,
- * which is not ours, and keeps what it got by event id.
- */
+/** A webhook receiver that verifies signatures with the independent library `standardwebhooks`. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
@@ -16,10 +13,10 @@ export interface Received {
 
 export interface DemoReceiver {
   url: string;
-  /** From now on signatures are checked with this secret. */
+  /** Sets the secret for signature checks. */
   trust(secret: string): void;
-  /** The first webhook that fits, once it is there; undefined after `ms`. */
-  waitFor(fits: (received: Received) => boolean, ms: number): Promise<Received | undefined>;
+  /** The first matching webhook; undefined after `ms`. */
+  waitFor(matches: (received: Received) => boolean, ms: number): Promise<Received | undefined>;
   counts(): { verified: number; refused: number; repeated: number };
   close(): Promise<void>;
 }
@@ -57,10 +54,10 @@ export async function startReceiver(): Promise<DemoReceiver> {
     trust(secret) {
       webhook = new Webhook(secret);
     },
-    async waitFor(fits, ms) {
+    async waitFor(matches, ms) {
       const until = monotonicMs() + ms;
       for (;;) {
-        const found = [...received.values()].find(fits);
+        const found = [...received.values()].find(matches);
         const left = until - monotonicMs();
         if (found || left <= 0) return found;
         await pause(left, arrived.signal);

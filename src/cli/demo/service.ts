@@ -1,7 +1,6 @@
 /**
- * The service under the demo: the one of the environment, or a sandbox of its own. Every host of it
- * is put behind a small proxy, and its objects (contract, operator, wallets) are found or taken
- * from the options.
+ * The service of the demo: the one of the environment, or a sandbox. Each of its hosts is behind a
+ * proxy. Contract, operator and wallets come from the options or are looked up.
  */
 import { request } from 'undici';
 import type { ServiceAddress } from '../../daemon/daemon.ts';
@@ -18,23 +17,23 @@ export interface DemoOptions {
   wallet?: string[];
 }
 
-export interface DemoObjects {
+export interface DemoTargets {
   contract: string;
   operator: string;
   /** Pays in the transfers. */
   payer: string;
-  /** Is paid; the payer itself when no second wallet is known, and then it is deducted from. */
+  /** The payer itself if no second wallet is known; payments are then deductions from it. */
   payee: string;
 }
 
 export interface DemoService {
-  /** What the daemon is told: every host behind its proxy. */
+  /** For the daemon: the addresses of the proxies. */
   address: ServiceAddress;
-  objects: DemoObjects;
-  words: string;
+  targets: DemoTargets;
+  description: string;
   loseNextAnswer(): void;
-  /** A write with the client's own credentials, past the daemon. */
-  directly(path: string, body: Json): Promise<Json>;
+  /** A write with the client's credentials that bypasses the daemon. */
+  sendDirectly(path: string, body: Json): Promise<Json>;
   close(): Promise<void>;
 }
 
@@ -59,7 +58,7 @@ export async function openDemoService(
   }
   const behind = (url: string) => proxies.get(url)?.url ?? url;
   const token = await clientToken(real);
-  const objects = await findObjects(real, token, options, sandbox?.url);
+  const targets = await findTargets(real, token, options, sandbox?.url);
   return {
     address: {
       ...real,
@@ -67,10 +66,10 @@ export async function openDemoService(
       authUrl: behind(real.authUrl),
       txUrl: behind(real.txUrl),
     },
-    objects,
-    words: sandbox ? 'a sandbox of its own' : real.baseUrl,
+    targets,
+    description: sandbox ? 'a sandbox of its own' : real.baseUrl,
     loseNextAnswer: () => proxies.get(real.txUrl)?.loseNextAnswer(),
-    directly: (path, body) => send('POST', `${real.txUrl}${path}`, token, body),
+    sendDirectly: (path, body) => send('POST', `${real.txUrl}${path}`, token, body),
     async close() {
       await Promise.all([...proxies.values()].map((proxy) => proxy.close()));
       await sandbox?.close();
@@ -113,26 +112,26 @@ async function send(
   return parseJson(await answer.body.text());
 }
 
-async function findObjects(
+async function findTargets(
   service: ServiceAddress,
   token: string,
   options: DemoOptions,
   sandboxUrl: string | undefined,
-): Promise<DemoObjects> {
+): Promise<DemoTargets> {
   const given = options.wallet?.flatMap((text) => text.split(',')) ?? [];
   const wallets = given.length > 0 || !sandboxUrl ? given : await sandboxWallets(sandboxUrl);
   const [payer, second] = wallets;
   if (!payer)
     throw new Failure(
       'bad_setting',
-      'name a wallet of the service: --wallet <42 characters> (twice for two)',
+      'a wallet of the service is required: --wallet <address> [<address>]',
     );
   const contract = options.contract ?? '1';
   const payee = second ?? (await otherWallet(service, token, contract, payer)) ?? payer;
   return { contract, operator: options.operator ?? '1', payer, payee };
 }
 
-/** The first two members of the sandbox that have a wallet in good standing. */
+/** The first two active wallets of the sandbox. */
 async function sandboxWallets(url: string): Promise<string[]> {
   const state = (await send('GET', `${url}/_sandbox/state`, '')) as {
     wallets?: { addr?: string; token_addr?: string; status?: number; amt_token?: string }[];
@@ -141,7 +140,7 @@ async function sandboxWallets(url: string): Promise<string[]> {
   return good.flatMap((wallet) => wallet.addr ?? wallet.token_addr ?? []).slice(0, 2);
 }
 
-/** A second wallet, where only one was named: an owner or creator of a token who has a wallet. */
+/** A second wallet: that of an owner or creator of a token. */
 async function otherWallet(
   service: ServiceAddress,
   token: string,

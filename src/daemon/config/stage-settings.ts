@@ -24,7 +24,7 @@ export function ledgerSettings({ ledger }: Config): EffectSettings {
 
 export function operationsSettings(
   { operations, upstream }: Config,
-  books: EffectSettings,
+  ledger: EffectSettings,
 ): OperationsSettings {
   return {
     admissionWaitMs: operations.conflict_wait_ms,
@@ -32,16 +32,16 @@ export function operationsSettings(
     waitingMax: operations.wait_queue_max,
     queueMax: operations.request_queue_max,
     queuedSendWithinMs: upstream.write_timeout_ms,
-    touchedBy: touchedBy(books),
+    touchedBy: touchedBy(ledger),
   };
 }
 
 /** Only user wallets can conflict: configured operator, fee and collection wallets are left out. */
-export function touchedBy(books: EffectSettings): OperationsSettings['touchedBy'] {
-  const own = new Set(ownWalletsOf(books).map(addressKey));
+export function touchedBy(ledger: EffectSettings): OperationsSettings['touchedBy'] {
+  const own = new Set(ownWalletsOf(ledger).map(addressKey));
   const empty = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
   return (kind, fields) => {
-    const effects = walletEffectsOf({ ...empty, ...fields, kind }, books);
+    const effects = walletEffectsOf({ ...empty, ...fields, kind }, ledger);
     const users = new Map([...effects].filter(([key]) => !own.has(key)));
     return { users, all: [...effects.keys()] };
   };

@@ -1,28 +1,25 @@
-/**
- * What every step of the walk-through has: the daemon's API, the receiver, and the right to say
- * that something did not hold.
- */
+/** The context and the assertions of the demo's steps. */
 import { request } from 'undici';
 import type { RunningDaemon } from '../../daemon/daemon.ts';
 import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
 import type { DemoReceiver, Received } from './receiver.ts';
 import type { DemoService } from './service.ts';
 
-/** How long a step waits for what must be seen. */
-export const PATIENCE_MS = 60_000;
+/** The longest wait of a step. */
+export const TIMEOUT_MS = 60_000;
 
-export interface Stage {
+export interface Walk {
   service: DemoService;
   receiver: DemoReceiver;
   daemon: RunningDaemon;
   adminKey: string;
-  /** What later steps need of earlier ones. */
+  /** Results for later steps. */
   memory: { lost?: string; resolution?: string };
 }
 
 /** Sends one request to the daemon with the admin key. */
 export async function call(
-  stage: Stage,
+  walk: Walk,
   method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: Json | string,
@@ -33,16 +30,16 @@ export async function call(
   outcome: string | undefined;
 }> {
   const form = typeof body === 'string';
-  const answer = await request(`${stage.daemon.url}${path}`, {
+  const answer = await request(`${walk.daemon.url}${path}`, {
     method,
     headers: {
-      authorization: `Bearer ${stage.adminKey}`,
+      authorization: `Bearer ${walk.adminKey}`,
       ...(body === undefined
         ? {}
         : { 'content-type': form ? 'application/x-www-form-urlencoded' : 'application/json' }),
     },
     body: body === undefined ? null : form ? body : jsonText(body),
-    headersTimeout: PATIENCE_MS,
+    headersTimeout: TIMEOUT_MS,
   });
   const headerOf = (name: string) => {
     const value = answer.headers[name];
@@ -57,32 +54,31 @@ export async function call(
   };
 }
 
-/** @throws Error with the words when it does not hold */
-export function insist(holds: unknown, otherwise: string): asserts holds {
-  if (!holds) throw new Error(otherwise);
+/** @throws Error with the message when the condition is false */
+export function expect(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(message);
 }
 
-/** The first genuine webhook that fits. @throws Error when none comes in time */
+/** The first matching webhook. @throws Error when none arrives in time */
 export async function webhook(
-  { receiver }: Stage,
-  words: string,
-  fits: (received: Received) => boolean,
+  { receiver }: Walk,
+  description: string,
+  matches: (received: Received) => boolean,
 ): Promise<Received> {
-  const found = await receiver.waitFor(fits, PATIENCE_MS);
-  insist(found, `no webhook came within ${PATIENCE_MS / 1000} s: ${words}`);
+  const found = await receiver.waitFor(matches, TIMEOUT_MS);
+  expect(found, `no webhook arrived within ${TIMEOUT_MS / 1000} s: ${description}`);
   return found;
 }
 
 /** The webhook of that type about that operation. */
-export function about(stage: Stage, type: string, operation: string): Promise<Received> {
+export function about(walk: Walk, type: string, operation: string): Promise<Received> {
   return webhook(
-    stage,
+    walk,
     `${type} of ${operation}`,
     (r) => r.type === type && r.data.operation_id === operation,
   );
 }
 
-/** True for two spellings of one address. */
-export function same(a: unknown, b: string): boolean {
+export function sameAddress(a: unknown, b: string): boolean {
   return typeof a === 'string' && a.toLowerCase() === b.toLowerCase();
 }
