@@ -135,7 +135,7 @@ function scanOf({ record }: StoredObservation): Scan | undefined {
   return {
     contractId,
     total: String(scan.total),
-    operationIds: Array.isArray(scan.wanted) ? scan.wanted.map(String) : [],
+    operationIds: Array.isArray(scan.operationIds) ? scan.operationIds.map(String) : [],
     truncated: scan.truncated === true,
     tokens: scan.tokens as Record<string, unknown>[],
   };
