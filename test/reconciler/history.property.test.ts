@@ -18,7 +18,7 @@ import {
   pollTimings,
   QUIESCENCE,
   sightOf,
-} from './history.ts';
+} from './random-history.ts';
 
 const RUNS = { numRuns: 1_500 };
 const inOrder = (observations: readonly PollTiming[]) =>

@@ -25,9 +25,9 @@ import { WRITER } from '../../src/db/roles.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/terminal.ts';
 import { closeAll } from '../upstream/rig.ts';
-import { buildWorld, type Plan } from './sim-world.ts';
-import { runStory } from './simulation.ts';
-import { type Figures, verdictOn } from './verdicts.ts';
+import { type Figures, verdictOn } from './simulation/figures.ts';
+import { runStory } from './simulation/run.ts';
+import { buildWorld, type Plan } from './simulation/world.ts';
 
 const { values } = parseArgs({
   options: {

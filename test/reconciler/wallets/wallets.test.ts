@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, openRig, type Rig } from './house.ts';
+import { createDatabase, type TestDatabase } from '../../harness/database.ts';
+import { freshAddr, openRig, type Rig } from '../rig.ts';
 
 let database: TestDatabase;
 let rig: Rig;

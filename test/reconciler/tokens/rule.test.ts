@@ -5,8 +5,8 @@ import {
   hasEffect,
   isMoving,
   takerOf,
-} from '../../src/reconciler/tokens/rule.ts';
-import { addr, at, HASH_A, HASH_B, token, write } from './builders.ts';
+} from '../../../src/reconciler/tokens/rule.ts';
+import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {
   it.each([

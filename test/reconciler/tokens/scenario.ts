@@ -1,6 +1,6 @@
 /** The life of one token in a test: what is done to it, and what looks see of it. */
-import type { Json } from '../../src/kernel/json.ts';
-import { freshAddr, type Rig } from './house.ts';
+import type { Json } from '../../../src/kernel/json.ts';
+import { freshAddr, type Rig } from '../rig.ts';
 
 export const CONTRACT = 5n;
 let tokens = 0n;

@@ -4,8 +4,8 @@ import {
   likeAmounts,
   solveJointly,
   type WalletEvidence,
-} from '../../src/reconciler/unknown/rule.ts';
-import { at } from './builders.ts';
+} from '../../../src/reconciler/unknown/rule.ts';
+import { at } from '../builders.ts';
 
 /**
  * A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EffectSettings } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, openRig, type Rig } from './house.ts';
+import type { EffectSettings } from '../../../src/operations/operations.ts';
+import { createDatabase, type TestDatabase } from '../../harness/database.ts';
+import { freshAddr, openRig, type Rig } from '../rig.ts';
 
 const OPERATOR = freshAddr();
 const FEES = freshAddr();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../../src/kernel/json.ts';
-import { recordObservation } from '../../src/observer/store.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, openRig, type Rig } from './house.ts';
-import { freshHash } from './token-story.ts';
+import type { Json } from '../../../src/kernel/json.ts';
+import { recordObservation } from '../../../src/observer/store.ts';
+import { createDatabase, type TestDatabase } from '../../harness/database.ts';
+import { freshAddr, openRig, type Rig } from '../rig.ts';
+import { freshHash } from '../tokens/scenario.ts';
 
 const CONTRACT = 9n;
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOLD_AFTER_OBSERVATIONS } from '../../src/reconciler/wallets/hold.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { freshAddr, openRig, type Rig } from './house.ts';
+import { HOLD_AFTER_OBSERVATIONS } from '../../../src/reconciler/wallets/hold.ts';
+import { createDatabase, type TestDatabase } from '../../harness/database.ts';
+import { freshAddr, openRig, type Rig } from '../rig.ts';
 
 let database: TestDatabase;
 let rig: Rig;

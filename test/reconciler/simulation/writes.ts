@@ -1,12 +1,12 @@
 /** What the apps of a simulated story ask for, and what happens to it on the way. */
-import { fieldsOf, type Request, routeOf } from '../../src/gateway/routes.ts';
-import { runWrite, type WriteInput } from '../../src/gateway/writes.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { jsonText } from '../../src/kernel/json.ts';
-import type { Kind, WriteFields } from '../../src/operations/operations.ts';
-import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
-import type { ForwardRequest } from '../../src/upstream/upstream.ts';
-import { CONTRACT, drawsOf, type SimDaemon, type World } from './sim-world.ts';
+import { fieldsOf, type Request, routeOf } from '../../../src/gateway/routes.ts';
+import { runWrite, type WriteInput } from '../../../src/gateway/writes.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { jsonText } from '../../../src/kernel/json.ts';
+import type { Kind, WriteFields } from '../../../src/operations/operations.ts';
+import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
+import type { ForwardRequest } from '../../../src/upstream/upstream.ts';
+import { CONTRACT, drawsOf, type SimDaemon, type World } from './world.ts';
 
 /** One write as it was asked for; `name` is in its query, by which the service's log finds it. */
 export interface Asked {

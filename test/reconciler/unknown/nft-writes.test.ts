@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openRig, type Rig } from './house.ts';
-import { CONTRACT, freshHash, storyIn } from './token-story.ts';
+import { createDatabase, type TestDatabase } from '../../harness/database.ts';
+import { openRig, type Rig } from '../rig.ts';
+import { CONTRACT, freshHash, storyIn } from '../tokens/scenario.ts';
 
 let database: TestDatabase;
 let rig: Rig;

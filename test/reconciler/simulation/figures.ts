@@ -1,20 +1,20 @@
 /** Holds the end of a simulated story against what the service really did. */
 import { createHash } from 'node:crypto';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { jsonText } from '../../src/kernel/json.ts';
-import { balancesOf } from '../../src/ledger/ledger.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { jsonText } from '../../../src/kernel/json.ts';
+import { balancesOf } from '../../../src/ledger/ledger.ts';
 import {
   effectOn,
   findOperation,
   listTransitions,
   NFT_KINDS,
   type Operation,
-} from '../../src/operations/operations.ts';
-import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
-import type { Outside } from './sim-outside.ts';
-import type { World } from './sim-world.ts';
-import type { Asked } from './sim-writes.ts';
-import type { Story } from './simulation.ts';
+} from '../../../src/operations/operations.ts';
+import { findWallet, listOpenDrifts } from '../../../src/reconciler/wallets/store.ts';
+import type { Outside } from './outside.ts';
+import type { Story } from './run.ts';
+import type { World } from './world.ts';
+import type { Asked } from './writes.ts';
 
 export interface Figures {
   asked: number;

@@ -4,7 +4,7 @@ import {
   isUnlikely,
   probabilityExecuted,
   type ResolutionCount,
-} from '../../src/reconciler/unknown/probability.ts';
+} from '../../../src/reconciler/unknown/probability.ts';
 
 const HIDDEN = 31_000;
 const counted = (given: Partial<ResolutionCount>): ResolutionCount => ({

@@ -4,8 +4,8 @@ import {
   mintEvidence,
   mintHashOf,
   type ScannedToken,
-} from '../../src/reconciler/unknown/mint-rule.ts';
-import { addr, HASH_A, token, write } from './builders.ts';
+} from '../../../src/reconciler/unknown/mint-rule.ts';
+import { addr, HASH_A, token, write } from '../builders.ts';
 
 const MADE = '2026-01-01 00:00:05';
 const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', metaData: '{"a":1}', extraData: null };

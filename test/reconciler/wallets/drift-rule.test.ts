@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { driftStep } from '../../src/reconciler/wallets/drift-rule.ts';
-import { at, observed } from './builders.ts';
+import { driftStep } from '../../../src/reconciler/wallets/drift-rule.ts';
+import { at, observed } from '../builders.ts';
 
 const observation = observed(0n, 10_000);
 const before = { amount: 5n, at: at(9_000) };

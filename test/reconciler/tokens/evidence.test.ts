@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { hashChange, tokenEvidence } from '../../src/reconciler/tokens/evidence.ts';
-import { addr, HASH_A, HASH_B, token, write } from './builders.ts';
+import { hashChange, tokenEvidence } from '../../../src/reconciler/tokens/evidence.ts';
+import { addr, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('What a token says about a lost write', () => {
   const image = { token: { lastTxHash: HASH_A, status: 1, owner: addr(2), extraData: '' } };

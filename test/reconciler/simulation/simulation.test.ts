@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createDatabase } from '../harness/database.ts';
-import { closeAll } from '../upstream/rig.ts';
-import { buildWorld, type Plan } from './sim-world.ts';
-import { runStory } from './simulation.ts';
-import { verdictOn } from './verdicts.ts';
+import { createDatabase } from '../../harness/database.ts';
+import { closeAll } from '../../upstream/rig.ts';
+import { verdictOn } from './figures.ts';
+import { runStory } from './run.ts';
+import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 

@@ -3,7 +3,7 @@ import {
   bracketMsOf,
   stepOf,
   type WalletObservation,
-} from '../../src/reconciler/unknown/bracket.ts';
+} from '../../../src/reconciler/unknown/bracket.ts';
 
 /** A write of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
 const ASKED = { effect: 7n, sentAt: 10_000, quiescentAt: 46_000, readLagMs: 1_000 };

@@ -2,7 +2,7 @@
  * Waiting by a clock that moves by hand: whoever pauses sleeps until the clock has passed its time
  * or its signal aborts. A story goes on when everything that runs is done or asleep.
  */
-import type { ManualClock } from '../harness/manual-clock.ts';
+import type { ManualClock } from '../../harness/manual-clock.ts';
 
 export interface VirtualTime {
   pause(ms: number, signal?: AbortSignal): Promise<void>;

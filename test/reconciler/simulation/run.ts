@@ -2,10 +2,10 @@
  * A simulated story: apps write, answers are lost, the service comes and goes, daemons die and
  * start again, others change things; at the end everything is held against the truth.
  */
-import { keepAlive } from '../../src/db/leases.ts';
-import { listOperations, type Move } from '../../src/operations/operations.ts';
-import type { Received } from '../../src/sandbox/state/request-log.ts';
-import { runDry } from '../ledger/fixture.ts';
+import { keepAlive } from '../../../src/db/leases.ts';
+import { listOperations, type Move } from '../../../src/operations/operations.ts';
+import type { Received } from '../../../src/sandbox/state/request-log.ts';
+import { runDry } from '../../ledger/fixture.ts';
 import {
   badGateway,
   changeToken,
@@ -13,9 +13,9 @@ import {
   type Outside,
   shiftingPages,
   staleReads,
-} from './sim-outside.ts';
-import { DAY_MS, drawsOf, logIn, openDaemon, type SimDaemon, type World } from './sim-world.ts';
-import { type Asked, ask } from './sim-writes.ts';
+} from './outside.ts';
+import { DAY_MS, drawsOf, logIn, openDaemon, type SimDaemon, type World } from './world.ts';
+import { type Asked, ask } from './writes.ts';
 
 export interface Story {
   asked: Asked[];

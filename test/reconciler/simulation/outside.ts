@@ -1,7 +1,7 @@
 /** Changes that others make behind the daemons' back, and trouble of the service itself. */
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { CONTRACT, type World } from './sim-world.ts';
-import type { Asked } from './sim-writes.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { CONTRACT, type World } from './world.ts';
+import type { Asked } from './writes.ts';
 
 export interface Outside {
   addr: string;

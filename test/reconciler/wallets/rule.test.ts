@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { evaluateBalance, expectationOf, inclusionOf } from '../../src/reconciler/wallets/rule.ts';
-import { at, baseline, observed, part, write } from './builders.ts';
+import {
+  evaluateBalance,
+  expectationOf,
+  inclusionOf,
+} from '../../../src/reconciler/wallets/rule.ts';
+import { at, baseline, observed, part, write } from '../builders.ts';
 
 const LAG = 1_000;
 

@@ -1,35 +1,35 @@
 /** The world of a simulated story: the real service over HTTP, and daemons before it. */
 
-import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
-import { makePreImages } from '../../src/daemon/first-poll.ts';
-import type { Db } from '../../src/db/connect.ts';
-import { type Daemon, registerDaemon } from '../../src/db/leases.ts';
-import type { WriteDeps } from '../../src/gateway/gateway.ts';
-import { addressKey } from '../../src/kernel/addresses.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
-import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { type Random, seededRandom } from '../../src/kernel/random.ts';
-import { makeObserver, makeQuotaStore, type Observer } from '../../src/observer/observer.ts';
+import { touchedBy } from '../../../src/daemon/config/stage-settings.ts';
+import { makePreImages } from '../../../src/daemon/first-poll.ts';
+import type { Db } from '../../../src/db/connect.ts';
+import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
+import type { WriteDeps } from '../../../src/gateway/gateway.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { makeIds } from '../../../src/kernel/ids.ts';
+import { makeLog } from '../../../src/kernel/log.ts';
+import { makeMetrics } from '../../../src/kernel/metrics.ts';
+import { type Random, seededRandom } from '../../../src/kernel/random.ts';
+import { makeObserver, makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
 import {
   type EffectSettings,
   findByIdempotencyKey,
   makeOperations,
   operationsDefaults,
   ownWalletsOf,
-} from '../../src/operations/operations.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
-import { makeReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts';
-import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Upstream } from '../../src/upstream/upstream.ts';
-import { CLIENT } from '../harness/daemon.ts';
-import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
-import { userTokenOf } from '../harness/user-token.ts';
-import { openLedger, START } from '../ledger/fixture.ts';
-import { upstreamTo } from '../upstream/rig.ts';
-import { SETTINGS as HOUSE } from './house.ts';
+} from '../../../src/operations/operations.ts';
+import { makeOutbox } from '../../../src/outbox/outbox.ts';
+import { makeReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts';
+import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
+import type { Upstream } from '../../../src/upstream/upstream.ts';
+import { CLIENT } from '../../harness/daemon.ts';
+import { type ManualClock, manualClock } from '../../harness/manual-clock.ts';
+import { userTokenOf } from '../../harness/user-token.ts';
+import { openLedger, START } from '../../ledger/fixture.ts';
+import { upstreamTo } from '../../upstream/rig.ts';
+import { SETTINGS as HOUSE } from '../rig.ts';
 import { openRelay, type Relay } from './relay.ts';
-import { type VirtualTime, virtualTime } from './virtual-pause.ts';
+import { type VirtualTime, virtualTime } from './virtual-time.ts';
 
 export interface Plan {
   seed: number;
