@@ -1,8 +1,7 @@
 /**
- * Pages for people: a start page that says how things stand, writes with what can be done about
- * them, and a page that shows a report. The pages hold no data and need no key; their script asks
- * the API with the key that a person types in, which stays in the tab. Nothing is loaded from
- * elsewhere, and nothing runs but the one script by its hash.
+ * The console: pages for status, operations and reports. The pages hold no data and need no key;
+ * their script calls the API with a key that the user enters and that stays in the tab. A content
+ * security policy allows only that script, by its hash.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
@@ -15,11 +14,11 @@ import { REPORT_SCRIPT } from './web/report.ts';
 import { START_SCRIPT } from './web/start.ts';
 import { STYLE } from './web/style.ts';
 
-/** The pages under `/`, `/operations` and `/reports/{id}`, to be mounted beside the API. */
+/** Serves `/`, `/operations`, `/operations/{id}` and `/reports/{id}`; mounted beside the API. */
 export function makeConsole(): Hono {
   const app = new Hono();
   const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
-  // A report brings its own style into its frame, which inherits this policy; scripts stay out.
+  // The frame of a report inherits this policy and has its own inline style.
   const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
   const operations = pageOf(OPERATIONS_PAGE, OPERATIONS_SCRIPT, `'${hashOf(STYLE)}'`);
   const operation = pageOf(OPERATION_PAGE, OPERATION_SCRIPT, `'${hashOf(STYLE)}'`);

@@ -1,4 +1,4 @@
-/** The markup of the pages about writes: a list that can be searched, and one write. */
+/** The markup of the pages about operations: a searchable list, and one operation. */
 import { HEAD, KEY_FORM } from './pages.ts';
 
 const heading = `<header>
@@ -20,14 +20,14 @@ ${heading}
   <section id="board" class="card" hidden>
     <h2>Operations</h2>
     <form id="search" class="row">
-      <select id="wanted" aria-label="State">
-        <option value="">every state</option>
+      <select id="chosen-state" aria-label="State">
+        <option value="">any state</option>
         <option>undecided</option><option>queued</option><option>unknown</option>
         <option>sending</option><option>accepted</option><option>executed</option>
         <option>not_executed</option><option>rejected</option><option>settled</option>
         <option>failed</option><option>cancelled</option>
       </select>
-      <input id="words" type="search" aria-label="Search" spellcheck="false"
+      <input id="query" type="search" aria-label="Search" spellcheck="false"
         placeholder="reference, number, hash, address or op_…">
       <button type="submit">Find</button>
     </form>
@@ -60,10 +60,10 @@ ${heading}
       <dl id="facts"></dl>
     </section>
     <section class="card" id="act" hidden>
-      <h2>What people can do</h2>
+      <h2>Actions</h2>
       <p id="advice" class="muted"></p>
       <div id="decide" hidden>
-        <label for="reason">Reason, with where it can be checked</label>
+        <label for="reason">Reason, and where it can be verified</label>
         <div class="row"><input id="reason" autocomplete="off"></div>
         <div class="row">
           <button id="executed" type="button">Propose: executed</button>
@@ -72,7 +72,7 @@ ${heading}
       </div>
       <div class="row">
         <button id="approve" type="button" hidden>Approve</button>
-        <button id="cancel" type="button" hidden>Cancel it</button>
+        <button id="cancel" type="button" hidden>Cancel</button>
       </div>
     </section>
     <section class="card">
@@ -87,13 +87,13 @@ ${heading}
     </section>
     <section class="card">
       <h2>Sends</h2>
-      <table><thead><tr><th>No</th><th>Started</th><th>Deadline</th><th>Allowed by</th></tr></thead>
+      <table><thead><tr><th>No</th><th>Started</th><th>Deadline</th><th>Why another send was allowed</th></tr></thead>
       <tbody id="sends"></tbody></table>
     </section>
     <section class="card">
       <h2>Evidence</h2>
       <pre id="evidence"></pre>
-      <h2>Seen before it was sent</h2>
+      <h2>Last observation before it was sent</h2>
       <pre id="pre_image"></pre>
     </section>
   </div>

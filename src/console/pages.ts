@@ -1,4 +1,4 @@
-/** The markup of the pages. It holds no data: the scripts fill it, as text and never as markup. */
+/** The markup of the pages, without data. The scripts insert data as text, never as markup. */
 
 export const HEAD = `<meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -13,7 +13,7 @@ export const KEY_FORM = `<form id="key-form" class="card" hidden>
       required>
     <button type="submit">Show</button>
   </div>
-  <p class="muted">It stays in this tab and is forgotten when the tab closes.</p>
+  <p class="muted">The key is stored in this tab only and removed when the tab closes.</p>
   <p id="key-problem" class="bad" role="alert"></p>
 </form>`;
 
@@ -29,8 +29,8 @@ ${HEAD}
   <span id="state" class="pill">not connected</span>
   <button id="forget" class="quiet" hidden>Forget the key</button>
 </header>
-<p class="lead">Records every write to the token service, reconciles what was asked, booked and
-  observed, and tells subscribers by signed webhooks.</p>
+<p class="lead">Records every write to the token service, reconciles operations, ledger and
+  observations, and sends signed webhooks.</p>
 <main>
   ${KEY_FORM}
   <p id="problem" class="card bad" role="alert" hidden></p>
@@ -42,7 +42,7 @@ ${HEAD}
       <dl id="service"></dl>
     </section>
     <section class="card">
-      <h2>What waits in each stage</h2>
+      <h2>Backlog per stage</h2>
       <table><thead><tr><th>Stage</th><th>Waiting</th><th>Lag</th></tr></thead>
       <tbody id="stages"></tbody></table>
     </section>
@@ -66,7 +66,7 @@ ${HEAD}
   <a href="/.well-known/webhook-keys">Webhook keys</a>
   <span id="at" class="muted"></span>
 </footer>
-<noscript><p class="card">This page asks the API by script. Without one, the API is at
+<noscript><p class="card">This page needs scripts. The API is described at
   <a href="/api/openapi.json">/api/openapi.json</a>.</p></noscript>
 <script>{{script}}</script>
 </body>

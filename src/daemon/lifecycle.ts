@@ -9,7 +9,7 @@ import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
-import { BOOKS_FACT, booksFact, STALE_AFTER_FACT } from '../reports/reports.ts';
+import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
 import { ensureAdminKey } from './config/secrets.ts';
@@ -72,8 +72,8 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
 /** Stores the settings that the views of finance_v1 read. */
 async function storeViewSettings({ db, clock }: Database, config: Config): Promise<void> {
   const staleAfterMs = String(config.reports.stale_after_ms);
-  await setInstallationSetting(db, BOOKS_FACT, booksFact(ledgerSettings(config)), clock.now());
-  await setInstallationSetting(db, STALE_AFTER_FACT, staleAfterMs, clock.now());
+  await setInstallationSetting(db, LEDGER_SETTING, ledgerSetting(ledgerSettings(config)), clock.now());
+  await setInstallationSetting(db, STALE_AFTER_SETTING, staleAfterMs, clock.now());
 }
 
 function listen(server: Server, { http }: Config): Promise<string> {

@@ -1,14 +1,14 @@
 /**
- * The content of a reconciliation report: what is stored, hashed and rendered. Everything in it
- * follows from the database and the question alone: the same cut-off gives the same bytes. Amounts
- * are decimal text of any size, counts are numbers, instants RFC 3339 UTC. Types only.
+ * The content of a reconciliation report, which is stored, hashed and rendered. It depends only on
+ * the database and the parameters: the same cut-off gives the same bytes. Amounts are decimal
+ * strings, instants RFC 3339 in UTC.
  */
 import type { FindingList } from './findings.ts';
 
 export type Movement = {
   kind: string;
   reason_type: string | null;
-  /** Posted writes minus those that were taken back. */
+  /** Posted operations minus reversed ones. */
   operations: number;
   amount: string;
   fees: string;
@@ -16,11 +16,11 @@ export type Movement = {
 
 /** Opening + incoming − outgoing − fees = closing. */
 export type RollForward = {
-  /** A kind of account, or one account. */
+  /** Kind of the accounts, or name of one account. */
   name: string;
   accounts: number;
   opening: string;
-  /** The part of the opening that was recorded only after the period had begun. */
+  /** Part of the opening that was recorded after the period had begun. */
   prior_period: string;
   incoming: string;
   outgoing: string;
@@ -28,28 +28,28 @@ export type RollForward = {
   closing: string;
 };
 
-/** Opening + minted − burned + found − missing + surplus = held. */
+/** Opening + minted − burned + found − missing + surplus = held, in tokens. */
 export type Supply = {
   contract_id: string;
   opening: number;
   minted: number;
   burned: number;
-  /** Held but never booked. */
+  /** Held, but not in the ledger. */
   found: number;
-  /** Booked as held but gone. */
+  /** In the ledger, but no longer held. */
   missing: number;
-  /** Booked as burned but held. */
+  /** Burned in the ledger, but held. */
   surplus: number;
   held: number;
 };
 
-/** Signs are kept apart: up and down are never netted. */
+/** Positive and negative amounts, never netted. */
 export type UpAndDown = {
   up: { count: number; amount: string };
   down: { count: number; amount: string };
 };
 
-/** What lies between the ledger and the service, over all opened wallets; it sums to `observed`. */
+/** From the ledger to the observed balance, over all opened wallets; sums to `observed`. */
 export type WalletStatement = {
   wallets: number;
   ledger: string;
@@ -63,15 +63,14 @@ export type WalletStatement = {
   observed: string;
 };
 
-/** Open writes that a wallet's newest look already shows. */
+/** Open operations that the newest observation of a wallet includes. */
 export type InTransit = { addr: string; amount: string; operations: string[] };
 
 export type Coverage = {
   in_scope: number;
   checked: number;
   stale: number;
-  never_seen: number;
-  /** By cause. */
+  never_observed: number;
   inconclusive: { cause: string; count: number }[];
   unopened: { cause: string; count: number }[];
   oldest_check_at: string | null;
@@ -79,13 +78,11 @@ export type Coverage = {
 
 export type ReconciliationContent = {
   format: 1;
-  /** The first line: `balanced`, or how many breaks. */
+  /** `balanced`, or the number of breaks. */
   headline: string;
   verdict: 'balanced' | 'breaks';
   period: { from: string; to: string };
-  /**
-   * The instant that ages are counted to: the end of the period, or the cut-off when that is later.
-   */
+  /** Ages are counted up to this time: the end of the period, or a later cut-off. */
   as_of: string;
   cut_off: {
     known_at: string | null;
@@ -100,8 +97,8 @@ export type ReconciliationContent = {
   fees: string;
   trial_balance: { accounts: number; debit: string; credit: string };
   roll_forward: RollForward[];
-  /** Operators, fees and collection one by one; `observed` when a wallet stands behind it. */
-  house_accounts: { total: number; listed: (RollForward & { observed: boolean })[] };
+  /** Operators, fees and collection; `observed` if the account is a configured wallet. */
+  own_accounts: { total: number; listed: (RollForward & { observed: boolean })[] };
   wallets: {
     statement: WalletStatement;
     drift: UpAndDown;

@@ -1,117 +1,106 @@
 /**
- * What a report finds: breaks and open items, each with its kind, subject, amount, age and what to
- * do.
- *
- * A **break** is something that is wrong, or that people must end: a confirmed open drift; a lost
- * answer that is older than its quiescence, or undecided; a posting that was set aside or is
- * overdue; an NFT write that never ended; and any figure that does not tie: operations and ledger,
- * the ledger and itself, the ledger and what was observed, booked tokens and held ones. An **open
- * item** is something that still has time, or is only shown: writes on their way, postings that are
- * due, a difference that waits for its second look, wallets that are unopened, stale or
- * inconclusive. One report with no break is balanced, whatever items are open. Pure.
+ * The findings of a report: breaks and open items. A **break** is an error, or needs a decision by
+ * people; a report without breaks is balanced. An **open item** may still resolve by itself, or is
+ * informative.
  */
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
-/** Kinds of break, the gravest first, and what to do about one. */
+/** Kinds of break with what to do, most severe first. */
 export const BREAKS = {
-  trial_balance_off: 'The books do not sum to zero: stop writes and verify the database',
+  trial_balance_off: 'The ledger does not sum to zero: freeze writes and verify the database',
   numbering_gap: 'Batches or transactions are missing: restore the database and verify it',
   batch_incomplete: 'Rows of a ledger batch are missing: restore the database and verify it',
-  transaction_unbalanced: 'A guard was switched off: verify the database, find who changed it',
+  transaction_unbalanced: 'A guard was disabled: verify the database and find out who changed it',
   account_off: 'The balance is not the sum of its entries: verify the database',
-  roll_forward_off: 'Opening, movements and closing do not tie: verify the database',
-  posting_without_operation: 'Find the write that this transaction posts',
-  posted_too_often: 'Find why the write was posted again; reverse the surplus',
-  posting_missing: 'The write counts postings that are not in the books: verify the database',
+  roll_forward_off: 'Opening, movements and closing do not agree: verify the database',
+  posting_without_operation: 'The operation of this transaction is missing: verify the database',
+  posted_too_often: 'The operation was posted again: find the cause and reverse the surplus',
+  posting_missing: 'A posting of the operation is missing in the ledger: verify the database',
   posted_differently:
-    'Compare the write with its entries; if a setting changed, reverse and repost',
-  reversal_differs: 'A reversal does not negate what it takes back: verify the database',
-  posting_quarantined: 'Read the problem, mend its cause, then release the row to the ledger',
-  posting_overdue: 'The ledger does not post: see that its worker runs',
-  observed_not_explained: 'Look at the wallet again; if it stays, find the change made elsewhere',
-  drift_open: 'Find the change made elsewhere; then link it, book it or dismiss it',
-  outcome_undecided: 'Ask the service or the parties, then decide; another owner approves',
-  outcome_unknown: 'Its outcome is not known after its time: watch the wallets or token it touches',
-  nft_write_without_end: 'Look at the token; the chain should have ended this write',
-  token_never_seen: 'The write is settled but its token was never seen: look at the token',
-  nft_missing: 'Booked as held but gone: find the burn or transfer made elsewhere',
-  nft_surplus: 'Booked as burned but held: look at the token',
+    'Compare the operation with its entries; if a setting changed, reverse and repost',
+  reversal_differs: 'The reversal does not negate its transaction: verify the database',
+  posting_quarantined: 'Read the reason, correct its cause, then release the row to the ledger',
+  posting_overdue: 'The ledger does not post: check that its worker runs',
+  observed_not_explained: 'If the next observation agrees, find the change made elsewhere',
+  drift_open: 'Find the change made elsewhere, then link, book or dismiss the drift',
+  outcome_undecided: 'Ask the service or the parties, then propose the outcome for approval',
+  outcome_unknown: 'The outcome is overdue: check that its wallets or token are polled',
+  nft_write_without_end: 'The chain should have settled the operation: check the token',
+  token_never_observed: 'The operation settled, but its token was never observed: check the token',
+  nft_missing: 'In the ledger, but no longer held: find the burn or transfer made elsewhere',
+  nft_surplus: 'Burned in the ledger, but held: check the token',
 } as const;
 
-/** Kinds of open item and what they mean. */
+/** Kinds of open item with their meaning. */
 export const OPEN_ITEMS = {
-  write_in_flight: 'Still within its time: nothing to do',
-  posting_due: 'Executed and about to be posted: nothing to do',
-  drift_suspected: 'Seen once: a second look confirms or clears it',
-  wallet_inconclusive: 'No look could tell for long: wait for a quiet moment of the wallet',
-  wallet_undetermined: 'Too many open writes to tell which of them the balance shows',
-  wallet_stale: 'Not looked at for too long: see the budget of looks',
-  wallet_unopened: 'Its opening balance was not taken yet: writes are open on it',
-  nft_write_pending: 'The chain has not ended this write yet',
-  nft_not_booked: 'Tokens that exist but were never booked: minted elsewhere or before us',
-  write_not_mapped: 'A write of unknown kind was executed: map its path in the settings',
+  write_in_flight: 'The outcome is not overdue: nothing to do',
+  posting_due: 'Executed and not yet posted: nothing to do',
+  drift_suspected: 'Observed once: a second observation confirms or clears it',
+  wallet_inconclusive: 'No observation was conclusive for long: wait until the wallet is quiet',
+  wallet_undetermined: 'Too many open operations to find those that the balance includes',
+  wallet_stale: 'Not observed for too long: check the polling budget',
+  wallet_unopened: 'The opening balance is not yet booked: operations are open on the wallet',
+  nft_write_pending: 'The chain has not settled the operation yet',
+  nft_not_booked: 'Tokens held, but not in the ledger: minted elsewhere or earlier',
+  write_not_mapped: 'An operation of unknown kind was executed: map its path in the settings',
 } as const;
 
 export type BreakKind = keyof typeof BREAKS;
 export type ItemKind = keyof typeof OPEN_ITEMS;
 export type FindingKind = BreakKind | ItemKind;
 
-/** One line of a report; amounts are decimal text, instants RFC 3339 UTC. */
+/** Amounts are decimal strings, instants RFC 3339 in UTC. */
 export type Finding = {
   kind: FindingKind;
-  /**
-   * An operation, a drift, `wallet:<addr>`, `token:<contract>:<id>`, a transaction or an account.
-   */
+  /** Operation id, drift id, `wallet:<addr>`, `token:<contract>:<id>`, account or the like. */
   subject: string;
   amount: string | null;
   since: string | null;
-  /** Seconds from `since` to the report's own instant, at least 0. */
+  /** Seconds from `since` to `as_of` of the report, at least 0. */
   age_s: number | null;
   assignee: string | null;
   evidence: Json;
   next: string;
 };
 
-/** A finding as a query gives it. */
-export interface FoundRow {
+/** A finding as a row of a query. */
+export interface FindingRow {
   kind: FindingKind;
   subject: string;
   amount: bigint | null;
   since: Instant | null;
   assignee: string | null;
   evidence: Json;
-  /** How many there are of this kind, listed or not. */
+  /** Number of all findings of this kind, listed or not. */
   total: number;
 }
 
-/** A bounded list with its full counts. */
 export type FindingList = {
   total: number;
   by_kind: { kind: FindingKind; count: number }[];
-  /** The gravest kinds first; at most the bound of the report. */
+  /** Most severe kinds first; at most `listMax`. */
   listed: Finding[];
 };
 
 export interface Findings {
-  /** Takes the rows of one query; each kind comes from one query only. */
-  take(rows: readonly FoundRow[]): void;
-  /** Takes one finding that a rule made. */
-  add(row: Omit<FoundRow, 'total'>): void;
+  /** Adds the rows of a query; all rows of a kind must come from one query. */
+  addRows(rows: readonly FindingRow[]): void;
+  add(row: Omit<FindingRow, 'total'>): void;
   lists(): { breaks: FindingList; openItems: FindingList };
 }
 
-/** Collects findings as of an instant; keeps at most `max` of each list and counts all. */
+/** Lists at most `max` findings and counts all of them; ages are counted up to `asOf`. */
 export function makeFindings(asOf: Instant, max: number): Findings {
   const found = new Map<FindingKind, { count: number; listed: Finding[] }>();
-  const put = (row: Omit<FoundRow, 'total'>, count: number) => {
+  const put = (row: Omit<FindingRow, 'total'>, count: number) => {
     const kind = found.get(row.kind) ?? { count: 0, listed: [] };
     found.set(row.kind, kind);
     kind.count += count;
     if (kind.listed.length < max) kind.listed.push(toFinding(row, asOf));
   };
   return {
-    take(rows) {
+    addRows(rows) {
       const counted = new Set<FindingKind>();
       for (const { total, ...row } of rows) {
         put(row, counted.has(row.kind) ? 0 : total);
@@ -139,10 +128,9 @@ export function makeFindings(asOf: Instant, max: number): Findings {
   };
 }
 
-/** The texts of both lists by kind. */
-export const NEXT: Readonly<Record<FindingKind, string>> = { ...BREAKS, ...OPEN_ITEMS };
+const NEXT: Readonly<Record<FindingKind, string>> = { ...BREAKS, ...OPEN_ITEMS };
 
-function toFinding(row: Omit<FoundRow, 'total'>, asOf: Instant): Finding {
+function toFinding(row: Omit<FindingRow, 'total'>, asOf: Instant): Finding {
   const { kind, subject, amount, since, assignee, evidence } = row;
   return {
     kind,

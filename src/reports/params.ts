@@ -1,44 +1,40 @@
-/**
- * What a reconciliation is asked: a period, an instant to count ages to, and the limits it judges
- * by.
- */
+/** The parameters of a reconciliation: a period, the time that ages are counted up to, limits. */
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
-/** When something that is open becomes a break; milliseconds. */
+/** Ages at which open items become breaks, in milliseconds. */
 export interface Limits {
-  /** L: how long a write may take to show in reads. */
+  /** How long an executed operation may be missing in observations. */
   readLagMs: number;
-  /** How long after its send deadline a write may still be applied. */
+  /** How long after its send deadline a write can still be applied. */
   quiescenceMs: number;
-  /** How long a posting may be due. */
+  /** How long a posting may wait. */
   overdueMs: number;
-  /** How long a wallet may go without a conclusive look, and an NFT write without its end. */
+  /** How long a wallet may lack a conclusive observation, and an NFT write its settlement. */
   staleMs: number;
-  /** Lines of a list at most; the counts are always complete. */
+  /** Rows per list; counts are always complete. */
   listMax: number;
 }
 
-/** One question, inside its snapshot. Instants as SQL takes them. */
-export interface Question {
+/** Parameters as SQL takes them, with the transaction whose snapshot is read. */
+export interface ReportParams {
   tx: Tx;
   from: string;
-  /** Excluded. */
+  /** Exclusive. */
   to: string;
   asOf: string;
   limits: Limits;
 }
 
-/** The question in one snapshot. */
-export function questionOf(
+export function reportParams(
   tx: Tx,
-  given: { from: Instant; to: Instant; asOf: Instant; limits: Limits },
-): Question {
-  const { from, to, asOf, limits } = given;
+  input: { from: Instant; to: Instant; asOf: Instant; limits: Limits },
+): ReportParams {
+  const { from, to, asOf, limits } = input;
   return { tx, from: isoText(from), to: isoText(to), asOf: isoText(asOf), limits };
 }
 
-/** The instant that lies `ms` before the question's own. */
-export function before({ asOf }: Question, ms: number): string {
+/** The instant `ms` before `asOf`. */
+export function before({ asOf }: ReportParams, ms: number): string {
   return isoText(Date.parse(asOf) - ms);
 }

@@ -1,49 +1,44 @@
 /**
- * The reconciliation itself: everything read in one snapshot, tied together four ways. Operations
- * and ledger, the ledger and itself, the ledger and what was observed, operations and tokens. What
- * counts as a break and what as an open item is said in findings.ts. It only reads, and keeps sums
- * and bounded lists in memory, whatever the size of the books.
+ * Computes a reconciliation from one snapshot: operations against ledger, the ledger against
+ * itself, ledger against observations, operations against tokens. Only sums and bounded lists are
+ * held in memory.
  */
 import type { Tx } from '../db/connect.ts';
 import { decimalText, sumOf } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { ReconciliationContent, RollForward } from './content.ts';
 import { type Findings, makeFindings } from './findings.ts';
-import { type Limits, type Question, questionOf } from './params.ts';
+import { type Limits, type ReportParams, reportParams } from './params.ts';
 import * as ledger from './queries/ledger-store.ts';
 import * as operations from './queries/operations-store.ts';
 import * as tokens from './queries/tokens-store.ts';
-import { tieWallets } from './queries/wallets.ts';
+import { reconcileWallets } from './queries/wallets.ts';
 import * as wallets from './queries/wallets-store.ts';
 
-/**
- * Answers the content of one report.
- * @param tx a snapshot: every query must see the same instant
- * @param given the period, `to` excluded, and the present
- */
+/** @param tx a transaction with a snapshot, which every query reads */
 export async function reconcile(
   tx: Tx,
-  given: { from: Instant; to: Instant; now: Instant; limits: Limits },
+  input: { from: Instant; to: Instant; now: Instant; limits: Limits },
 ): Promise<ReconciliationContent> {
-  const { from, to, now, limits } = given;
+  const { from, to, now, limits } = input;
   const cutOff = await ledger.readCutOff({ tx });
   const asOf = Math.max(Math.min(to, now), cutOff.knownAt ?? 0);
-  const q = questionOf(tx, { from, to, asOf, limits });
+  const params = reportParams(tx, { from, to, asOf, limits });
   const findings = makeFindings(asOf, limits.listMax);
-  const books = await tieLedger(q, findings, cutOff);
-  await tieOperations(q, findings);
-  const { statement, inTransit } = await tieWallets(q, findings);
-  const tied = await tieTokens(q, findings);
-  findings.take(await wallets.listDriftsOpen(q));
-  findings.take(await wallets.listUncovered(q));
+  const ledgerParts = await reconcileLedger(params, findings, cutOff);
+  await reconcileOperations(params, findings);
+  const { statement, inTransit } = await reconcileWallets(params, findings);
+  const tokenParts = await reconcileTokens(params, findings);
+  findings.addRows(await wallets.listDriftsOpen(params));
+  findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();
   const { gapless: _, knownAt: known_at, ...counts } = cutOff;
   return {
     format: 1,
     headline: headlineOf(breaks.total),
     verdict: breaks.total === 0 ? 'balanced' : 'breaks',
-    period: { from: q.from, to: q.to },
-    as_of: q.asOf,
+    period: { from: params.from, to: params.to },
+    as_of: params.asOf,
     cut_off: {
       known_at: known_at === null ? null : isoText(known_at),
       batch: counts.batch.toString(),
@@ -53,15 +48,15 @@ export async function reconcile(
     },
     breaks,
     open_items: openItems,
-    ...books,
+    ...ledgerParts,
     wallets: {
       statement,
-      drift: driftOf(await wallets.sumDrifts(q)),
-      drifts_closed: await wallets.countDriftsClosed(q),
+      drift: driftOf(await wallets.sumDrifts(params)),
+      drifts_closed: await wallets.countDriftsClosed(params),
       in_transit: inTransit,
     },
-    tokens: tied,
-    coverage: coverageOf(await wallets.countScope(q)),
+    tokens: tokenParts,
+    coverage: coverageOf(await wallets.countScope(params)),
   };
 }
 
@@ -70,7 +65,7 @@ function headlineOf(breaks: number): string {
   return breaks === 1 ? '1 break' : `${breaks} breaks`;
 }
 
-async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff) {
+async function reconcileLedger(params: ReportParams, findings: Findings, cutOff: ledger.CutOff) {
   const { batch, transactions } = cutOff;
   const since = cutOff.knownAt;
   const find = (
@@ -82,16 +77,16 @@ async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff)
     const counted = { last_batch: batch.toString(), transactions: transactions.toString() };
     find('numbering_gap', null, counted);
   }
-  findings.take(await ledger.listIncompleteBatches(q));
-  const rows = await ledger.listSums(q);
+  findings.addRows(await ledger.listIncompleteBatches(params));
+  const rows = await ledger.listSums(params);
   const kinds = rows.filter(({ part }) => part === 'kind');
   const debit = sumOf(kinds.map((row) => row.debit));
   const credit = sumOf(kinds.map((row) => row.credit));
   if (debit !== credit) find('trial_balance_off', debit - credit);
-  findings.take(rows.flatMap(accountOff));
+  findings.addRows(rows.flatMap(accountOff));
   for (const row of kinds) checkRollForward(row, findings, since);
-  const house = rows.filter(({ part }) => part === 'house');
-  const movements = await ledger.listMovements(q);
+  const own = rows.filter(({ part }) => part === 'own');
+  const movements = await ledger.listMovements(params);
   return {
     movements: {
       total: movements[0]?.total ?? 0,
@@ -110,9 +105,9 @@ async function tieLedger(q: Question, findings: Findings, cutOff: ledger.CutOff)
       credit: decimalText(credit),
     },
     roll_forward: kinds.map(rollForwardOf),
-    house_accounts: {
-      total: house[0]?.total ?? 0,
-      listed: house.map((row) => ({ ...rollForwardOf(row), observed: row.observed })),
+    own_accounts: {
+      total: own[0]?.total ?? 0,
+      listed: own.map((row) => ({ ...rollForwardOf(row), observed: row.observed })),
     },
   };
 }
@@ -154,23 +149,23 @@ function accountOff({ part, name, debit, since, evidence, total }: ledger.SumsRo
   return [{ kind, subject: name, amount: debit, since, assignee: null, evidence, total }];
 }
 
-async function tieOperations(q: Question, findings: Findings): Promise<void> {
-  const differing = await operations.listPostingsThatDiffer(q);
-  findings.take(differing);
-  findings.take(await operations.listReversalsThatDiffer(q));
+async function reconcileOperations(params: ReportParams, findings: Findings): Promise<void> {
+  const differing = await operations.listPostingsThatDiffer(params);
+  findings.addRows(differing);
+  findings.addRows(await operations.listReversalsThatDiffer(params));
   const surplus = differing.some(
     ({ kind }) => kind === 'posted_too_often' || kind === 'posting_without_operation',
   );
-  findings.take(await operations.listMissingPostings(q, surplus));
-  findings.take(await operations.listUnposted(q));
-  findings.take(await operations.listOpenOutcomes(q));
-  findings.take(await operations.listUnmapped(q));
+  findings.addRows(await operations.listMissingPostings(params, surplus));
+  findings.addRows(await operations.listUnposted(params));
+  findings.addRows(await operations.listOpenOutcomes(params));
+  findings.addRows(await operations.listUnmapped(params));
 }
 
-async function tieTokens(q: Question, findings: Findings) {
-  findings.take(await tokens.listTokenWrites(q));
-  findings.take(await tokens.listTokensThatDiffer(q));
-  const supply = await tokens.listSupply(q);
+async function reconcileTokens(params: ReportParams, findings: Findings) {
+  findings.addRows(await tokens.listTokenWrites(params));
+  findings.addRows(await tokens.listTokensThatDiffer(params));
+  const supply = await tokens.listSupply(params);
   return {
     supply: {
       total: supply[0]?.total ?? 0,
@@ -179,7 +174,7 @@ async function tieTokens(q: Question, findings: Findings) {
         ...counts,
       })),
     },
-    writes: await tokens.countTokenWrites(q),
+    writes: await tokens.countTokenWrites(params),
   };
 }
 
@@ -195,16 +190,16 @@ function coverageOf(rows: readonly wallets.ScopeRow[]) {
     rows.filter((row) => row.standing === standing).reduce((sum, { count }) => sum + count, 0);
   const causesOf = (standing: wallets.ScopeRow['standing']) =>
     rows.flatMap(({ standing: of, cause, count }) =>
-      of === standing ? [{ cause: cause ?? 'not said', count }] : [],
+      of === standing ? [{ cause: cause ?? 'not recorded', count }] : [],
     );
-  const seen = rows.flatMap(({ oldest }) => oldest ?? []);
+  const checked = rows.flatMap(({ oldest }) => oldest ?? []);
   return {
     in_scope: rows.reduce((sum, { count }) => sum + count, 0),
     checked: countOf('checked'),
     stale: countOf('stale'),
-    never_seen: countOf('never_seen'),
+    never_observed: countOf('never_observed'),
     inconclusive: causesOf('inconclusive'),
     unopened: causesOf('unopened'),
-    oldest_check_at: seen.length === 0 ? null : isoText(Math.min(...seen)),
+    oldest_check_at: checked.length === 0 ? null : isoText(Math.min(...checked)),
   };
 }

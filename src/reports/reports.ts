@@ -1,8 +1,7 @@
 /**
- * Read-only questions over everything. A reconciliation is read in one snapshot, stored as a row
- * with the hash of its content, and announced in the same commit. Scheduled ones exist once per
- * period, whoever makes them, and periods that were missed are caught up. Nothing here ever changes
- * what it reports on.
+ * Reconciliation reports. A report is read in one read-only snapshot, then stored with the hash of
+ * its content and announced in one commit. Every period has at most one scheduled report; missed
+ * periods are caught up.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -25,14 +24,14 @@ export { renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
 export type { Schedule } from './schedule.ts';
-export type { Report, ReportHead } from './store.ts';
+export type { Report, ReportSummary } from './store.ts';
 
 export interface ReportSettings extends Limits {
-  /** Absent: reports are made only when somebody asks. */
+  /** Absent: reports are made on request only. */
   schedule?: Schedule | undefined;
 }
 
-/** The bounds that the settings start from; milliseconds and lines. */
+/** Defaults in milliseconds and rows. */
 export const DEFAULT_LIMITS: Limits = {
   readLagMs: 2_000,
   quiescenceMs: 30_000,
@@ -44,36 +43,35 @@ export const DEFAULT_LIMITS: Limits = {
 export interface Reports {
   /**
    * Makes, stores and announces the reconciliation of a period.
-   * @param asked instants; `to` is excluded; `requestedBy` is the owner who asks
-   * @throws Failure `invalid_request` when the period is empty or the name is the schedule's own
+   * @param input `requestedBy` is an owner
+   * @throws Failure `invalid_request` for an empty period, or an owner named `schedule`
    */
-  makeReconciliation(asked: Period & { requestedBy: string }): Promise<store.Report>;
-  /** Makes what the schedule owes, a bounded number per pass. Answers how many it made. */
+  makeReconciliation(input: Period & { requestedBy: string }): Promise<store.Report>;
+  /** Makes due scheduled reports, a bounded number per pass. */
   runDue(now: Instant): Promise<{ made: number; more: boolean }>;
-  /** Newest first, without contents; continue with `before`, the id of the last one. */
+  /** Newest first; `before` is the id of the last report of the previous page. */
   listReports(page: {
     before?: string | undefined;
     kind?: string | undefined;
     limit: number;
-  }): Promise<store.ReportHead[]>;
+  }): Promise<store.ReportSummary[]>;
   /** @throws Failure `not_found` */
   getReport(id: string): Promise<store.Report>;
 }
 
 const RECONCILIATION = 'reconciliation';
-/** A million wallets take a minute on a quiet machine; this is the end of patience. */
+/** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
-/** Scheduled reports of one pass at most. */
+/** Scheduled reports per pass. */
 const DUE_MAX = 10;
 
-/** The fact of the installation under which the views of finance_v1 find the books' settings. */
-export const BOOKS_FACT = 'books';
+/** Installation setting from which the views of finance_v1 read the settings of the ledger. */
+export const LEDGER_SETTING = 'books';
 
-/** The fact that says after how many milliseconds the view `coverage` calls a wallet stale. */
-export const STALE_AFTER_FACT = 'stale_after_ms';
+/** Installation setting: age in milliseconds at which the view `coverage` counts a wallet stale. */
+export const STALE_AFTER_SETTING = 'stale_after_ms';
 
-/** The value of `books`: how fees are read, and which wallets stand behind which accounts. */
-export function booksFact(books: EffectSettings): string {
+export function ledgerSetting(books: EffectSettings): string {
   return jsonText({
     fee_mode: books.feeMode,
     operators: Object.fromEntries(books.operators),
@@ -82,7 +80,7 @@ export function booksFact(books: EffectSettings): string {
   });
 }
 
-/** True when the content is the one that was hashed. */
+/** True when the hash is that of the content. */
 export function isIntact(report: Pick<store.Report, 'content' | 'hash'>): boolean {
   return hashOf(report.content) === report.hash;
 }
@@ -91,7 +89,7 @@ function hashOf(content: ReconciliationContent): string {
   return sha256Hex(canonicalJson(content));
 }
 
-interface Given {
+export interface ReportsDeps {
   db: Db;
   clock: Clock;
   ids: Ids;
@@ -99,16 +97,15 @@ interface Given {
   settings: ReportSettings;
 }
 
-/** The reports of one daemon. */
-export function makeReports(given: Given): Reports {
-  const { db, settings } = given;
+export function makeReports(deps: ReportsDeps): Reports {
+  const { db, settings } = deps;
   return {
     async makeReconciliation({ from, to, requestedBy }) {
       if (!(from < to)) throw new Failure('invalid_request', 'the period must end after it begins');
       if (requestedBy === store.SCHEDULE)
-        throw new Failure('invalid_request', `nobody may be called ${store.SCHEDULE}`);
-      const content = await read(given, { from, to });
-      return keep(given, content, { from, to }, requestedBy);
+        throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
+      const content = await read(deps, { from, to });
+      return keep(deps, content, { from, to }, requestedBy);
     },
     async runDue(now) {
       if (!settings.schedule) return { made: 0, more: false };
@@ -116,14 +113,14 @@ export function makeReports(given: Given): Reports {
       let made = 0;
       for (const period of due) {
         const mayMake = (tx: Tx) => store.lockSchedule(tx, RECONCILIATION);
-        const content = await readIf(given, period, mayMake);
+        const content = await readIf(deps, period, mayMake);
         if (!content) return { made, more: false };
-        await keep(given, content, period, store.SCHEDULE);
+        await keep(deps, content, period, store.SCHEDULE);
         made += 1;
       }
       return { made, more: due.length === DUE_MAX };
     },
-    listReports: (page) => store.listHeads(db, page),
+    listReports: (page) => store.listSummaries(db, page),
     async getReport(id) {
       const report = await store.findReport(db, id);
       if (!report) throw new Failure('not_found', `no report ${id}`);
@@ -132,19 +129,19 @@ export function makeReports(given: Given): Reports {
   };
 }
 
-async function read(given: Given, period: Period): Promise<ReconciliationContent> {
-  return must(await readIf(given, period, async () => true), 'content');
+async function read(deps: ReportsDeps, period: Period): Promise<ReconciliationContent> {
+  return must(await readIf(deps, period, async () => true), 'content');
 }
 
-/** Reads in one snapshot that cannot write; undefined when `mayRead` says no. */
+/** Reads in one read-only snapshot; undefined when `mayRead` is false. */
 function readIf(
-  { db, clock, settings: limits }: Given,
+  { db, clock, settings: limits }: ReportsDeps,
   { from, to }: Period,
   mayRead: (tx: Tx) => Promise<boolean>,
 ): Promise<ReconciliationContent | undefined> {
   return db.begin(
     async (tx) => {
-      await store.onlyRead(tx);
+      await store.setReadOnly(tx);
       if (!(await mayRead(tx))) return undefined;
       return reconcile(tx, { from, to, now: clock.now(), limits });
     },
@@ -152,9 +149,9 @@ function readIf(
   );
 }
 
-/** Stores and announces in one commit; answers the report that stands. */
+/** Stores and announces a report in one commit; returns the stored one if it already exists. */
 function keep(
-  { db, clock, ids, outbox }: Given,
+  { db, clock, ids, outbox }: ReportsDeps,
   content: ReconciliationContent,
   { from, to }: Period,
   requestedBy: string,
@@ -179,7 +176,7 @@ function keep(
       return report;
     }
     const period = { kind: RECONCILIATION, from, to };
-    return must(await store.findScheduled(tx, period), 'report of the schedule');
+    return must(await store.findScheduled(tx, period), 'scheduled report');
   });
 }
 

@@ -1,15 +1,15 @@
 /**
- * Which periods are due. The database says where the last scheduled report ended; every whole
- * period from there to the present is due, also after days of silence. A timer only nudges.
+ * Due periods of scheduled reports: every whole period since the end of the last scheduled report,
+ * however long ago that was.
  */
 import type { Queryable } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { dayAround, findScheduleStart } from './store.ts';
 
-/** A calendar day in a time zone, or every so many milliseconds counted from 1970 (for demos). */
+/** Calendar days of a time zone, or periods of `everyMs` since 1970 (for demonstrations). */
 export type Schedule = { every: 'day'; timeZone: string } | { everyMs: number };
 
-/** A span of time; `to` is excluded. */
+/** `to` is exclusive. */
 export interface Period {
   from: Instant;
   to: Instant;
@@ -27,7 +27,7 @@ export async function listDue(
   if (!start) return [];
   const due: Period[] = [];
   let next = await periodAround(db, schedule, start.at);
-  // When the schedule was changed, the first new period begins where the last old one ended.
+  // After a change of the schedule, the first new period begins where the last old one ended.
   if (start.isPeriodEnd) next = { from: start.at, to: next.to };
   while (next.to <= now && due.length < max) {
     due.push(next);

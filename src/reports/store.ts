@@ -1,4 +1,4 @@
-/** SQL of the reports: rows that are only added, and the times that say which report is due. */
+/** SQL of report rows, and of the times that decide which report is due. */
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { ReconciliationContent } from './content.ts';
@@ -6,14 +6,14 @@ import type { ReconciliationContent } from './content.ts';
 export const SCHEDULE = 'schedule';
 
 /** A report without its content. */
-export interface ReportHead {
+export interface ReportSummary {
   id: string;
   kind: string;
   periodFrom: Instant;
-  /** Excluded. */
+  /** Exclusive. */
   periodTo: Instant;
   knownAt: Instant;
-  /** `schedule`, or the owner who asked. */
+  /** An owner, or `schedule`. */
   requestedBy: string;
   verdict: 'balanced' | 'breaks';
   breaks: number;
@@ -22,16 +22,16 @@ export interface ReportHead {
   createdAt: Instant;
 }
 
-export interface Report extends ReportHead {
+export interface Report extends ReportSummary {
   content: ReconciliationContent;
 }
 
-function headColumns(sql: Sql) {
+function summaryColumns(sql: Sql) {
   return sql`id, kind, period_from, period_to, known_at,
     requested_by, verdict, breaks, hash, created_at`;
 }
 
-/** Adds a report; false when the schedule has made one of this kind and period already. */
+/** False when the period already has a scheduled report of this kind. */
 export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
   const rows = await tx.sql`
     insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by,
@@ -47,39 +47,36 @@ export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
 
 export async function findReport(db: Queryable, id: string): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${headColumns(db.sql)}, content from tallyhook.reports where id = ${id}`;
+    select ${summaryColumns(db.sql)}, content from tallyhook.reports where id = ${id}`;
   return rows[0];
 }
 
-/** The scheduled report of a kind and period. */
 export async function findScheduled(
   db: Queryable,
   period: { kind: string; from: Instant; to: Instant },
 ): Promise<Report | undefined> {
   const rows = await db.sql<Report[]>`
-    select ${headColumns(db.sql)}, content from tallyhook.reports
+    select ${summaryColumns(db.sql)}, content from tallyhook.reports
     where kind = ${period.kind} and period_from = ${isoText(period.from)}
       and period_to = ${isoText(period.to)} and requested_by = ${SCHEDULE}`;
   return rows[0];
 }
 
-/** Reports, the newest first, without their content. */
-export async function listHeads(
+/** Newest first. */
+export async function listSummaries(
   db: Queryable,
   page: { before?: string | undefined; kind?: string | undefined; limit: number },
-): Promise<ReportHead[]> {
+): Promise<ReportSummary[]> {
   const { sql } = db;
-  return sql<ReportHead[]>`
-    select ${headColumns(sql)} from tallyhook.reports
+  return sql<ReportSummary[]>`
+    select ${summaryColumns(sql)} from tallyhook.reports
     where true
       ${page.before ? sql`and id < ${page.before}` : sql``}
       ${page.kind ? sql`and kind = ${page.kind}` : sql``}
     order by id desc limit ${page.limit}`;
 }
 
-/**
- * Where the last scheduled period ended, or else when the first fact was recorded; null before it.
- */
+/** End of the last scheduled period, else the first recorded time; undefined without either. */
 export async function findScheduleStart(
   db: Queryable,
   kind: string,
@@ -94,7 +91,7 @@ export async function findScheduleStart(
   return first === null ? undefined : { at: first, isPeriodEnd: false };
 }
 
-/** The local midnight at or before an instant, and the one after it. */
+/** The local day that contains an instant. */
 export async function dayAround(
   db: Queryable,
   at: Instant,
@@ -107,20 +104,15 @@ export async function dayAround(
   return rows[0] ?? { from: at, to: at };
 }
 
-/**
- * Takes the right to make scheduled reports until the transaction ends; false when another has it.
- */
+/** Locks scheduled reports of a kind until the transaction ends; false when already locked. */
 export async function lockSchedule(tx: Tx, kind: string): Promise<boolean> {
-  const rows = await tx.sql<{ held: boolean }[]>`
-    select pg_try_advisory_xact_lock(hashtextextended(${`tallyhook report ${kind}`}, 0)) as held`;
-  return rows[0]?.held ?? false;
+  const rows = await tx.sql<{ locked: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtextextended(${`tallyhook report ${kind}`}, 0)) as locked`;
+  return rows[0]?.locked ?? false;
 }
 
-/**
- * From here on the transaction cannot write, sorts and joins in memory, and keeps to one core: a
- * report never takes the machine from the daemon.
- */
-export async function onlyRead(tx: Tx): Promise<void> {
+/** Makes the transaction read-only, and bounds its memory and cores so the daemon keeps running. */
+export async function setReadOnly(tx: Tx): Promise<void> {
   await tx.sql`set transaction read only`;
   await tx.sql`set local work_mem = '64MB'`;
   await tx.sql`set local max_parallel_workers_per_gather = 0`;

@@ -1,4 +1,4 @@
-/** Reports as rows: made once per kind and period, reproducible from their cut-off, hashed. */
+/** Stored reports: reproducible from their cut-off, hashed, scheduled once per kind and period. */
 import { index, integer, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook } from '../db/columns.ts';
@@ -10,11 +10,11 @@ export const reports = tallyhook.table(
     kind: text().notNull(),
     periodFrom: instant('period_from').notNull(),
     periodTo: instant('period_to').notNull(),
-    /** The cut-off: the last ledger batch that the report knows. */
+    /** Cut-off: time of the last ledger batch in the report. */
     knownAt: instant('known_at').notNull(),
-    /** `schedule` or the owner who asked. */
+    /** An owner, or `schedule`. */
     requestedBy: text('requested_by').notNull(),
-    /** balanced or breaks. */
+    /** `balanced` or `breaks`. */
     verdict: text().notNull(),
     breaks: integer().notNull(),
     content: json().notNull(),

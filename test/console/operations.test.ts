@@ -69,10 +69,10 @@ describe('The pages about writes', () => {
         { id, to: 'undecided', at, cause: 'observations', evidence: { observation: 1 } },
       ]),
     );
-    const ann = await pageOf('ann', '/operations?state=undecided&words=order+%3Cb%3E7%3C%2Fb%3E');
+    const ann = await pageOf('ann', '/operations?state=undecided&query=order+%3Cb%3E7%3C%2Fb%3E');
     await ann.locator('#rows', { hasText: 'order <b>7</b>' }).waitFor();
     await ann.locator('#rows a').first().click();
-    await ann.locator('#evidence', { hasText: '"look": 1' }).waitFor();
+    await ann.locator('#evidence', { hasText: '"observation": 1' }).waitFor();
     await ann.fill('#reason', 'receipt 17');
     await ann.click('#executed');
     await ann.locator('#decisions', { hasText: 'receipt 17' }).waitFor();

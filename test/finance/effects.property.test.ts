@@ -10,7 +10,7 @@ import {
   effectsOf,
   type Operation,
 } from '../../src/operations/operations.ts';
-import { BOOKS_FACT, booksFact } from '../../src/reports/reports.ts';
+import { LEDGER_SETTING, ledgerSetting } from '../../src/reports/reports.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { addr } from '../reports/world.ts';
 
@@ -83,7 +83,7 @@ test('tallyhook.effects says of any write what legsOf says', async () => {
       const found = new Map<string, Effect[]>();
       const work = database.owner.begin(async ({ sql }) => {
         await sql`insert into tallyhook.installation (name, value, set_at)
-          values (${BOOKS_FACT}, ${booksFact(settings)}, now())`;
+          values (${LEDGER_SETTING}, ${ledgerSetting(settings)}, now())`;
         await sql`
           insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
             key_held, method, path, request_body, from_addr, to_addr, operation_no, amount,

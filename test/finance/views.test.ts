@@ -4,7 +4,7 @@ import { connect, type Db } from '../../src/db/connect.ts';
 import { FINANCE } from '../../src/db/roles.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { listTransactions, trialBalance } from '../../src/ledger/ledger.ts';
-import { STALE_AFTER_FACT } from '../../src/reports/reports.ts';
+import { STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from '../reports/world.ts';
 
 let world: World;
@@ -177,7 +177,7 @@ test('Coverage counts every wallet in scope once', async () => {
   const now = 'observed_at = now()';
   await world.sql(`update tallyhook.wallets set ${now} where addr = '${addr(1)}'`);
   expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 1n, stale: 2n });
-  const never = { name: STALE_AFTER_FACT, value: '1e12', set_at: isoText(START) };
+  const never = { name: STALE_AFTER_SETTING, value: '1e12', set_at: isoText(START) };
   await world.insert('installation', never);
   expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 2n, stale: 1n });
 });

@@ -45,7 +45,7 @@ describe('A world in which everything ties', () => {
   });
 
   test('rolls forward per kind of account: opening + in − out − fees = closing', () => {
-    for (const row of [...content.roll_forward, ...content.house_accounts.listed]) {
+    for (const row of [...content.roll_forward, ...content.own_accounts.listed]) {
       const flow = BigInt(row.incoming) - BigInt(row.outgoing) - BigInt(row.fees);
       expect(BigInt(row.opening) + flow).toBe(BigInt(row.closing));
     }
@@ -73,7 +73,12 @@ describe('A world in which everything ties', () => {
   });
 
   test('counts its coverage', () => {
-    expect(content.coverage).toMatchObject({ in_scope: 2, checked: 2, stale: 0, never_seen: 0 });
+    expect(content.coverage).toMatchObject({
+      in_scope: 2,
+      checked: 2,
+      stale: 0,
+      never_observed: 0,
+    });
   });
 
   test('gives the same content for the same cut-off, and the hash proves it', async () => {

@@ -107,6 +107,6 @@ describe('Hashes', () => {
   test('A settled write whose token nobody saw is a break', async () => {
     const id = await write('set_extra_data', 1);
     await world.post();
-    expect((await report()).found).toEqual([`token_never_seen ${id}`]);
+    expect((await report()).found).toEqual([`token_never_observed ${id}`]);
   });
 });

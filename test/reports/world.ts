@@ -12,9 +12,9 @@ import { makeLedger, want } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
-  BOOKS_FACT,
-  booksFact,
   DEFAULT_LIMITS,
+  LEDGER_SETTING,
+  ledgerSetting,
   makeReports,
   type ReportSettings,
 } from '../../src/reports/reports.ts';
@@ -120,8 +120,8 @@ export async function makeWorld(
   const settings = { ...DEFAULT_LIMITS, ...given.settings };
   const reports = makeReports({ db, clock, ids, outbox, settings });
   const insert = insertAs(owner);
-  const value = booksFact(books);
-  await insert('installation', { name: BOOKS_FACT, value, set_at: isoText(START) });
+  const value = ledgerSetting(books);
+  await insert('installation', { name: LEDGER_SETTING, value, set_at: isoText(START) });
   return {
     ...database,
     ...makeRows(insert, ids, clock),

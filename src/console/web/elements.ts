@@ -1,4 +1,4 @@
-/** The part of the scripts that makes elements: everything is set as text, never as markup. */
+/** Script: creates elements; content is always set as text. */
 export const ELEMENT_SCRIPT = `
 const element = (name, text, className) => {
   const made = document.createElement(name);

@@ -1,19 +1,18 @@
 /**
- * The part that both scripts share: it asks for a key, keeps it in the tab, and asks the API with
- * it. `connect(show)` calls `show` once there is a key, and again after another was typed in.
+ * Script of all pages: asks the user for a key, stores it in the tab, and calls the API with it.
+ * `connect(show)` calls `show` with a stored key, and again after the user entered a key.
  */
 export const KEY_SCRIPT = `
 const at = (id) => document.getElementById(id);
 const KEY = 'tallyhook_key';
-const ask = async (path, method = 'GET', body) => {
+const callApi = async (path, method = 'GET', body) => {
   const headers = { authorization: 'Bearer ' + sessionStorage.getItem(KEY) };
   if (body !== undefined) headers['content-type'] = 'application/json';
   const text = body === undefined ? undefined : JSON.stringify(body);
   const answer = await fetch(path, { method, headers, body: text });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  const said = problem.detail || problem.title || 'The daemon answered ' + answer.status;
-  const error = new Error(said);
+  const error = new Error(problem.detail || problem.title || 'HTTP status ' + answer.status);
   error.status = answer.status;
   throw error;
 };
@@ -23,7 +22,7 @@ const askForKey = (why) => {
   at('key-problem').textContent = why;
   at('key').focus();
 };
-const say = (text) => {
+const showProblem = (text) => {
   at('problem').hidden = text === '';
   at('problem').textContent = text;
 };
@@ -36,12 +35,12 @@ const connect = (show) => {
     try {
       await show();
       at('key-form').hidden = true;
-      say('');
+      showProblem('');
     } catch (error) {
       if (error.status === 401 || error.status === 403) askForKey(error.message);
       else {
         pill('not connected', 'bad');
-        say(error.status ? error.message : 'The daemon does not answer.');
+        showProblem(error.status ? error.message : 'The daemon does not respond.');
       }
     }
   };

@@ -1,4 +1,4 @@
-/** The script of one write: its facts, history and evidence, and what people can do about it. */
+/** Script of one operation: fields, history and evidence; deciding, approving, cancelling. */
 import { ELEMENT_SCRIPT } from './elements.ts';
 import { KEY_SCRIPT } from './key.ts';
 
@@ -9,11 +9,11 @@ const FACTS = ['state', 'outcome', 'source', 'reference', 'idempotency_key', 'fr
   'tx_log_no', 'tx_hash', 'recorded_at', 'sent_at', 'answered_at', 'effective_at',
   'effective_basis', 'settled_at', 'expires_at'];
 const ADVICE = {
-  undecided: 'The evidence does not decide this write. Look at the receipts of the service, ' +
-    'propose the outcome with your reason; it counts when a person of another owner approves.',
-  queued: 'It waits for the service and is sent once, before it expires. Cancelled, it never is.',
+  undecided: 'The evidence does not decide this operation. Check the records of the service and ' +
+    'propose its outcome with a reason. The outcome changes when another owner approves.',
+  queued: 'The operation waits for the service and is sent before it expires, unless cancelled.',
 };
-const AGAIN = 'This outcome was inferred, reported or decided. If it is wrong, propose the other.';
+const AGAIN = 'This outcome was inferred, reported or decided. If it is wrong, propose the other one.';
 const textOf = (value) => (value === null ? 'none' : JSON.stringify(value, null, 2));
 let newest;
 const showActions = (operation) => {
@@ -41,20 +41,20 @@ const show = (operation) => {
   fill('transitions', operation.transitions.map((t) => row(time(t.at), t.from_state || '–',
     t.to_state, t.cause)), 4, 'None.');
   fill('sends', operation.sends.map((s) => row(String(s.n), time(s.started_at),
-    time(s.deadline_at), s.after || '–')), 4, 'It was never sent.');
+    time(s.deadline_at), s.after || '–')), 4, 'Not sent.');
   at('evidence').textContent = textOf(operation.evidence);
   at('pre_image').textContent = textOf(operation.pre_image);
   pill(operation.state, operation.state === 'undecided' ? 'warn' : '');
   at('board').hidden = false;
 };
-const refresh = connect(async () => show(await (await ask(path)).json()));
+const refresh = connect(async () => show(await (await callApi(path)).json()));
 const act = (id, method, place, body) =>
   at(id).addEventListener('click', async () => {
     try {
-      await ask(path + place, method, body && body());
+      await callApi(path + place, method, body && body());
       await refresh();
     } catch (error) {
-      say(error.message);
+      showProblem(error.message);
     }
   });
 for (const outcome of ['executed', 'not_executed'])

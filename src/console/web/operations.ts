@@ -1,23 +1,21 @@
-/**
- * The script of the list of writes: what is chosen stands in the address, so that it can be shared.
- */
+/** Script of the list of operations; state and search text are part of the URL. */
 import { ELEMENT_SCRIPT } from './elements.ts';
 import { KEY_SCRIPT } from './key.ts';
 
 export const OPERATIONS_SCRIPT = `'use strict';${KEY_SCRIPT}${ELEMENT_SCRIPT}
 const ADVICE = {
-  undecided: 'The evidence does not decide these: open one, propose its outcome with a reason; ' +
-    'a person of another owner approves.',
-  queued: 'These wait for the service; open one to cancel it.',
+  undecided: 'The evidence does not decide these operations. Open one to propose its outcome; ' +
+    'another owner approves.',
+  queued: 'These operations wait for the service. Open one to cancel it.',
 };
 const chosen = new URLSearchParams(location.search);
-at('wanted').value = chosen.get('state') || '';
-at('words').value = chosen.get('words') || '';
-const filterOf = (words) => {
-  if (words === '') return {};
-  if (words.length === 42) return { addr: words };
-  if (words.length === 66) return { tx_hash: words };
-  return /^[0-9]+$/.test(words) ? { tx_log_no: words } : { reference: words };
+at('chosen-state').value = chosen.get('state') || '';
+at('query').value = chosen.get('query') || '';
+const filterOf = (text) => {
+  if (text === '') return {};
+  if (text.length === 42) return { addr: text };
+  if (text.length === 66) return { tx_hash: text };
+  return /^[0-9]+$/.test(text) ? { tx_log_no: text } : { reference: text };
 };
 const rowOf = (operation) =>
   row(
@@ -32,11 +30,11 @@ const rowOf = (operation) =>
   );
 let cursor = null;
 const load = async () => {
-  const words = at('words').value.trim();
-  const query = new URLSearchParams({ limit: '50', ...filterOf(words) });
-  if (at('wanted').value) query.set('state', at('wanted').value);
+  const text = at('query').value.trim();
+  const query = new URLSearchParams({ limit: '50', ...filterOf(text) });
+  if (at('chosen-state').value) query.set('state', at('chosen-state').value);
   if (cursor) query.set('cursor', cursor);
-  const page = await (await ask('/api/operations?' + query)).json();
+  const page = await (await callApi('/api/operations?' + query)).json();
   const rows = page.data.map(rowOf);
   if (cursor) at('rows').append(...rows);
   else fill('rows', rows, 8, 'None.');
@@ -47,14 +45,14 @@ connect(async () => {
   cursor = null;
   await load();
   pill('operations', '');
-  at('advice').textContent = ADVICE[at('wanted').value] || '';
+  at('advice').textContent = ADVICE[at('chosen-state').value] || '';
   at('board').hidden = false;
 });
 at('search').addEventListener('submit', (event) => {
   event.preventDefault();
-  const words = at('words').value.trim();
-  if (words.startsWith('op_')) location.assign('/operations/' + encodeURIComponent(words));
-  else location.search = new URLSearchParams({ state: at('wanted').value, words }).toString();
+  const query = at('query').value.trim();
+  if (query.startsWith('op_')) location.assign('/operations/' + encodeURIComponent(query));
+  else location.search = new URLSearchParams({ state: at('chosen-state').value, query }).toString();
 });
-at('more').addEventListener('click', () => load().catch((error) => say(error.message)));
+at('more').addEventListener('click', () => load().catch((error) => showProblem(error.message)));
 `;

@@ -1,6 +1,4 @@
-/**
- * The script of the start page: reads the status and the latest reports, and shows them as text.
- */
+/** Script of the start page: status and latest reports. */
 import { ELEMENT_SCRIPT } from './elements.ts';
 import { KEY_SCRIPT } from './key.ts';
 
@@ -20,7 +18,7 @@ const age = (ms) => {
 };
 const stateLink = (state) => link('/operations?state=' + encodeURIComponent(state), state);
 const showStatus = (status) => {
-  const { service, budget, stages, open, objects } = status;
+  const { service, budget, stages, open, targets } = status;
   const states = Object.entries(open.operations);
   const backlog = stages.reduce((sum, stage) => sum + stage.waiting, 0);
   const writes = states.reduce((sum, [, count]) => sum + count, 0);
@@ -34,10 +32,10 @@ const showStatus = (status) => {
   pill('service ' + service.state.replace('_', ' '), MOODS[service.state] || '');
   at('tiles').replaceChildren(
     tile(writes, 'open operations'),
-    tile(undecided, 'wait for people', undecided > 0, '/operations?state=undecided'),
+    tile(undecided, 'undecided', undecided > 0, '/operations?state=undecided'),
     tile(open.drifts, 'open drifts', open.drifts > 0),
     tile(backlog, 'backlog of all stages'),
-    tile(objects, 'objects observed'),
+    tile(targets, 'targets polled'),
   );
   const { start, end, message } = service.announced || {};
   const announced = [start, end, message].filter(Boolean).join(' – ');
@@ -45,9 +43,9 @@ const showStatus = (status) => {
   facts('service', [
     ['State', service.state.replace('_', ' ') + since],
     ...(announced ? [['Announced', announced]] : []),
-    ['Looks allowed', budget.rate_per_s.toFixed(2) + ' per second'],
-    ['Looks waiting', String(budget.waiting)],
-    ['Looked at at least every', age(status.observation_age_max_ms)],
+    ['Polls allowed', budget.rate_per_s.toFixed(2) + ' per second'],
+    ['Polls waiting', String(budget.waiting)],
+    ['Polled at least every', age(status.observation_age_max_ms)],
   ]);
   fill('stages', stages.map((s) => row(s.stage, String(s.waiting), age(s.lag_ms))), 3, 'Nothing.');
   const rows = states.map(([state, count]) => row(stateLink(state), String(count)));
@@ -65,7 +63,7 @@ const showReports = ({ data }) => {
   fill('reports', rows, 3, 'None yet.');
 };
 const refresh = connect(async () => {
-  const [status, reports] = await Promise.all([ask('/api/status'), ask('/api/reports?limit=5')]);
+  const [status, reports] = await Promise.all([callApi('/api/status'), callApi('/api/reports?limit=5')]);
   showStatus(await status.json());
   showReports(await reports.json());
   at('board').hidden = false;

@@ -1,4 +1,4 @@
-/** How the pages look: one style sheet, light and dark, readable on a telephone. */
+/** The style sheet of all pages, with a dark scheme. */
 export const STYLE = `
 :root { color-scheme: light dark; --ink: #1b2430; --soft: #5c6b7d; --paper: #f5f7f9; --card: #fff;
   --line: #dde3ea; --mark: #0b6b5d; --bad: #b3261e; --warn: #8a5a00; }

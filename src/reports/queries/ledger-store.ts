@@ -1,19 +1,18 @@
-/** SQL of the ledger against itself: the cut-off, sums per account, batches, numbers, movements. */
+/** SQL of the ledger: cut-off, completeness of batches, sums per account, movements. */
 import type { Instant } from '../../kernel/clock.ts';
-import type { FoundRow } from '../findings.ts';
-import type { Question } from '../params.ts';
+import type { FindingRow } from '../findings.ts';
+import type { ReportParams } from '../params.ts';
 
-/** What the report knows of the books. */
 export interface CutOff {
   knownAt: Instant | null;
   batch: bigint;
   transactions: bigint;
   entries: bigint;
-  /** Whether batches and transactions are numbered without a gap. */
+  /** True if the numbers of batches and transactions have no gap. */
   gapless: boolean;
 }
 
-export async function readCutOff({ tx }: Pick<Question, 'tx'>): Promise<CutOff> {
+export async function readCutOff({ tx }: Pick<ReportParams, 'tx'>): Promise<CutOff> {
   const rows = await tx.sql<CutOff[]>`
     select b.known_at, b.batch, t.transactions, b.entries,
       b.batch = b.batches and t.last = t.transactions as gapless
@@ -25,9 +24,9 @@ export async function readCutOff({ tx }: Pick<Question, 'tx'>): Promise<CutOff> 
   return row ?? { knownAt: null, batch: 0n, transactions: 0n, entries: 0n, gapless: true };
 }
 
-/** Batches whose counts are not what is there. */
-export async function listIncompleteBatches(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+/** Batches whose counts differ from their rows. */
+export async function listIncompleteBatches(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     select 'batch_incomplete' as kind, 'batch:' || b.id as subject, null::numeric as amount,
       b.recorded_at as since, null as assignee,
       jsonb_build_object('transactions', b.transactions, 'found_transactions', coalesce(t.found, 0),
@@ -37,16 +36,13 @@ export async function listIncompleteBatches(q: Question): Promise<FoundRow[]> {
     left join (select batch_id, count(*) as found, sum(entry_count) as entries
       from tallyhook.transactions group by batch_id) t on t.batch_id = b.id
     where b.transactions <> coalesce(t.found, 0) or b.entries <> coalesce(t.entries, 0)
-    order by b.id limit ${q.limits.listMax}`;
+    order by b.id limit ${params.limits.listMax}`;
 }
 
-/** Sums of one kind of account, or of one account. */
+/** Sums of a kind of account, or of one account. */
 export interface SumsRow {
-  /**
-   * `kind`, or `house` for an operator, the fees, the collection or a wallet that stands behind
-   * one.
-   */
-  part: 'kind' | 'house' | 'off';
+  /** `own`: an operator, fees or collection account, or its wallet. `off`: wrong balance. */
+  part: 'kind' | 'own' | 'off';
   name: string;
   accounts: number;
   observed: boolean;
@@ -64,13 +60,13 @@ export interface SumsRow {
 }
 
 /**
- * One pass over the entries: per kind of account the roll-forward of the period, the same for each
- * account of the house, and every account that does not show its entries. A reversal counts as a
- * negative movement on the side that it takes back, so that figures of gross movement stay true.
+ * The roll-forward of the period per kind of account and per own account, and every account whose
+ * balance differs from its entries, in one pass. A reversal counts as a negative movement on the
+ * side of the entry that it negates, so gross movements exclude reversed ones.
  */
-export async function listSums(q: Question): Promise<SumsRow[]> {
-  const { from, to, limits } = q;
-  return q.tx.sql<SumsRow[]>`
+export async function listSums(params: ReportParams): Promise<SumsRow[]> {
+  const { from, to, limits } = params;
+  return params.tx.sql<SumsRow[]>`
     with standing as (
       select account_id, count(*) as entries, max(version) as last, sum(amount) as total,
         coalesce(sum(amount) filter (where effective_at < ${from}), 0) as opening,
@@ -90,7 +86,7 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       left join tallyhook.legs l on l.operation_id = t.operation_id
       where t.effective_at >= ${from} and t.effective_at < ${to}
       group by e.account_id
-    ), house as (
+    ), own_wallets as (
       select lower('wallet:' || w.addr) as name from tallyhook.installation i
       cross join lateral (
         select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
@@ -98,7 +94,7 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       where i.name = 'books' and w.addr is not null
     ), account as (
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
-        h.name is not null or a.kind in ('operator', 'fees', 'collection') as house, a.balance,
+        h.name is not null or a.kind in ('operator', 'fees', 'collection') as own, a.balance,
         a.version, coalesce(s.entries, 0) as entries, (
           select e.balance_after from tallyhook.entries e
           where e.account_id = a.id and e.version = a.version) as balance_after,
@@ -110,7 +106,7 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       from tallyhook.accounts a
       left join standing s on s.account_id = a.id
       left join flow f on f.account_id = a.id
-      left join house h on h.name = lower(a.name)
+      left join own_wallets h on h.name = lower(a.name)
     )
     select 'kind' as part, kind as name, count(*)::int as accounts, false as observed,
       sum(opening) as opening, sum(prior_period) as prior_period, sum(incoming) as incoming,
@@ -119,9 +115,9 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
       null::timestamptz as since, null as evidence, 0 as total
     from account group by kind
     union all
-    (select 'house', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
+    (select 'own', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
       0, 0, null, null, (count(*) over ())::int
-    from account where house order by name limit ${limits.listMax})
+    from account where own order by name limit ${limits.listMax})
     union all
     (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
       balance - total, 0, opened_at,
@@ -134,13 +130,14 @@ export async function listSums(q: Question): Promise<SumsRow[]> {
     order by part, name`;
 }
 
-/** Posted writes of the period by kind and reason. */
-export async function listMovements(q: Question): Promise<MovementRow[]> {
-  return q.tx.sql<MovementRow[]>`
+/** Posted operations of the period by kind and reason. */
+export async function listMovements(params: ReportParams): Promise<MovementRow[]> {
+  return params.tx.sql<MovementRow[]>`
     select kind, reason_type, sum(operations)::int as operations, sum(amount) as amount,
       sum(fees) as fees, (count(*) over ())::int as total, sum(sum(fees)) over () as all_fees
-    from finance_v1.movements_daily(${q.from}, ${q.to}, 'UTC')
-    group by kind, reason_type order by kind, reason_type nulls first limit ${q.limits.listMax}`;
+    from finance_v1.movements_daily(${params.from}, ${params.to}, 'UTC')
+    group by kind, reason_type order by kind, reason_type nulls first
+    limit ${params.limits.listMax}`;
 }
 
 export interface MovementRow {

@@ -1,17 +1,14 @@
-/**
- * SQL of the operations' side: what is open, overdue or set aside, and whether the books say the
- * same.
- */
-import type { FoundRow } from '../findings.ts';
-import { before, type Question } from '../params.ts';
+/** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
+import type { FindingRow } from '../findings.ts';
+import { before, type ReportParams } from '../params.ts';
 
-/** Lost answers and writes on their way: breaks once their time is over, open items before. */
-export async function listOpenOutcomes(q: Question): Promise<FoundRow[]> {
-  const { limits } = q;
-  return q.tx.sql<FoundRow[]>`
+/** Operations without an outcome: breaks once they are overdue, open items before. */
+export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow[]> {
+  const { limits } = params;
+  return params.tx.sql<FindingRow[]>`
     with found as (
       select case when state = 'undecided' then 'outcome_undecided'
-          when coalesce(send_deadline_at, recorded_at) < ${before(q, limits.quiescenceMs)}
+          when coalesce(send_deadline_at, recorded_at) < ${before(params, limits.quiescenceMs)}
             then 'outcome_unknown' else 'write_in_flight' end as kind,
         id, amount, coalesce(sent_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,
@@ -27,10 +24,10 @@ export async function listOpenOutcomes(q: Question): Promise<FoundRow[]> {
     from placed where place <= ${limits.listMax} order by kind, place`;
 }
 
-/** Executed writes that are not in the books, refused ones that still are, and rows set aside. */
-export async function listUnposted(q: Question): Promise<FoundRow[]> {
-  const { limits } = q;
-  return q.tx.sql<FoundRow[]>`
+/** Operations and posting requests that are not posted, or posted and not executed. */
+export async function listUnposted(params: ReportParams): Promise<FindingRow[]> {
+  const { limits } = params;
+  return params.tx.sql<FindingRow[]>`
     with waiting as (
       select id, amount, coalesce(effective_at, answered_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
@@ -40,7 +37,7 @@ export async function listUnposted(q: Question): Promise<FoundRow[]> {
       select id, amount, requested_at, jsonb_build_object('kind', kind, 'account', account)
       from tallyhook.posting_requests where posted_at is null and problem is null
     ), found as (
-      select case when since < ${before(q, limits.overdueMs)} then 'posting_overdue'
+      select case when since < ${before(params, limits.overdueMs)} then 'posting_overdue'
         else 'posting_due' end as kind, id, amount, since, evidence
       from waiting
       union all
@@ -62,25 +59,25 @@ export async function listUnposted(q: Question): Promise<FoundRow[]> {
     from placed where place <= ${limits.listMax} order by kind, place`;
 }
 
-/** Executed writes of a kind that nobody has mapped, answered within the period. */
-export async function listUnmapped(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+/** Executed operations of unknown kind in the period. */
+export async function listUnmapped(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     select 'write_not_mapped' as kind, id as subject, amount, answered_at as since,
       null as assignee, jsonb_build_object('method', method, 'path', path) as evidence,
       (count(*) over ())::int as total
     from tallyhook.operations
     where kind = 'other' and outcome = 'executed'
-      and recorded_at >= ${q.from} and recorded_at < ${q.to}
-    order by recorded_at, id limit ${q.limits.listMax}`;
+      and recorded_at >= ${params.from} and recorded_at < ${params.to}
+    order by recorded_at, id limit ${params.limits.listMax}`;
 }
 
 /**
- * Every transaction against its entries and its write, in one pass. Entries are compared as one
- * number per transaction, the sum of amount times hash of account: equal when every account moves
- * by the same amount, and different otherwise but for a chance of one in 2^64.
+ * Transactions that differ from their entries or their operation. The entries of a transaction are
+ * compared as one number, the sum of amount × hash of account, which is equal for different entries
+ * with a probability of 2^-64.
  */
-export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+export async function listPostingsThatDiffer(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     with named as materialized (
       select id, hashtextextended(lower(name), 0)::numeric as sign from tallyhook.accounts
     ), posted as (
@@ -110,12 +107,12 @@ export async function listPostingsThatDiffer(q: Question): Promise<FoundRow[]> {
         'asked', paid::text, 'entries', entries, 'sum', total::text) as evidence,
       (count(*) over (partition by kind))::int as total
     from compared where kind is not null
-    order by kind, id limit ${q.limits.listMax}`;
+    order by kind, id limit ${params.limits.listMax}`;
 }
 
-/** Reversals that do not negate what they take back; they are few, so each is looked up. */
-export async function listReversalsThatDiffer(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+/** Reversals that do not negate their transaction. Reversals are few, so each one is compared. */
+export async function listReversalsThatDiffer(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     select 'reversal_differs' as kind, 'transaction:' || t.id as subject, null::numeric as amount,
       t.effective_at as since, null as assignee,
       jsonb_build_object('reverses', t.reverses, 'operation', t.operation_id) as evidence,
@@ -124,20 +121,23 @@ export async function listReversalsThatDiffer(q: Question): Promise<FoundRow[]> 
     where t.reverses is not null and exists (
       select from tallyhook.entries e where e.transaction_id in (t.id, t.reverses)
       group by e.account_id having sum(e.amount) <> 0)
-    order by t.id limit ${q.limits.listMax}`;
+    order by t.id limit ${params.limits.listMax}`;
 }
 
 /**
- * Token and NFT writes whose count of postings is not in the books. While no posting is surplus,
- * equal sums mean that none is missing; only otherwise each write is counted.
+ * Operations with fewer postings in the ledger than they count. Without surplus postings, equal
+ * totals prove that none is missing; otherwise the postings of each operation are counted.
  */
-export async function listMissingPostings(q: Question, surplus: boolean): Promise<FoundRow[]> {
-  const sums = await q.tx.sql<{ equal: boolean }[]>`
+export async function listMissingPostings(
+  params: ReportParams,
+  surplus: boolean,
+): Promise<FindingRow[]> {
+  const sums = await params.tx.sql<{ equal: boolean }[]>`
     select (select coalesce(sum(postings), 0) from tallyhook.operations)
       = (select count(*) from tallyhook.transactions where operation_id is not null)
       + (select count(*) from tallyhook.nft_movements where operation_id is not null) as equal`;
   if (sums[0]?.equal && !surplus) return [];
-  return q.tx.sql<FoundRow[]>`
+  return params.tx.sql<FindingRow[]>`
     select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,
       null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state, 'postings', o.postings,
         'found', coalesce(p.found, 0)) as evidence, (count(*) over ())::int as total
@@ -149,5 +149,5 @@ export async function listMissingPostings(q: Question, surplus: boolean): Promis
         select operation_id from tallyhook.nft_movements where operation_id is not null) b
       group by operation_id) p on p.operation_id = o.id
     where o.postings > coalesce(p.found, 0)
-    order by o.recorded_at, o.id limit ${q.limits.listMax}`;
+    order by o.recorded_at, o.id limit ${params.limits.listMax}`;
 }

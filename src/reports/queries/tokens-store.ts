@@ -1,21 +1,18 @@
-/** SQL of the tokens' side: every hash accounted for, and the supply of each contract. */
-import type { FoundRow } from '../findings.ts';
-import { before, type Question } from '../params.ts';
+/** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
+import type { FindingRow } from '../findings.ts';
+import { before, type ReportParams } from '../params.ts';
 
-/**
- * NFT writes that were executed and have no end yet, and settled ones whose token nobody ever saw.
- * A write without an end is a break when it is older than the limit, or failed to get a token at
- * all.
- */
-export async function listTokenWrites(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+/** Executed NFT operations without settlement, and settled ones without an observed token. */
+export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     with found as (
-      select case when o.state = 'settled' then 'token_never_seen'
-          when coalesce(o.answered_at, o.recorded_at) < ${before(q, q.limits.staleMs)}
+      select case when o.state = 'settled' then 'token_never_observed'
+          when coalesce(o.answered_at, o.recorded_at) < ${before(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
         o.id, coalesce(o.answered_at, o.recorded_at) as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
-          'token', 'token:' || o.contract_id || ':' || o.token_id, 'seen', t.status) as evidence
+          'token', 'token:' || o.contract_id || ':' || o.token_id,
+          'observed_status', t.status) as evidence
       from tallyhook.operations o
       left join tallyhook.tokens t on t.contract_id = o.contract_id and t.token_id = o.token_id
       where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
@@ -27,7 +24,7 @@ export async function listTokenWrites(q: Question): Promise<FoundRow[]> {
       from found
     )
     select kind, id as subject, null::numeric as amount, since, null as assignee, evidence, total
-    from placed where place <= ${q.limits.listMax} order by kind, place`;
+    from placed where place <= ${params.limits.listMax} order by kind, place`;
 }
 
 export interface WriteCounts {
@@ -36,8 +33,8 @@ export interface WriteCounts {
   pending: number;
 }
 
-/** NFT writes with a hash, by how they stand. */
-export async function countTokenWrites({ tx }: Question): Promise<WriteCounts> {
+/** NFT operations with a hash, by state. */
+export async function countTokenWrites({ tx }: ReportParams): Promise<WriteCounts> {
   const rows = await tx.sql<WriteCounts[]>`
     select (count(*) filter (where state = 'settled'))::int as settled,
       (count(*) filter (where state = 'failed'))::int as failed,
@@ -60,13 +57,10 @@ export interface SupplyRow {
   total: number;
 }
 
-/**
- * Supply per contract from two sides: what was booked, and which tokens exist. A reversal takes
- * back what its write had booked.
- */
-export async function listSupply(q: Question): Promise<SupplyRow[]> {
-  return q.tx.sql<SupplyRow[]>`
-    with booked as (${bookedTokens(q)}), both_sides as (
+/** Supply per contract: tokens in the ledger and tokens held. */
+export async function listSupply(params: ReportParams): Promise<SupplyRow[]> {
+  return params.tx.sql<SupplyRow[]>`
+    with booked as (${bookedTokens(params)}), both_sides as (
       select coalesce(b.contract_id, t.contract_id) as contract_id,
         coalesce(b.opening, 0) as opening, coalesce(b.minted, 0) as minted,
         coalesce(b.burned, 0) as burned,
@@ -82,13 +76,13 @@ export async function listSupply(q: Question): Promise<SupplyRow[]> {
       coalesce(sum(net - held) filter (where net > held), 0)::int as missing,
       coalesce(sum(held - net) filter (where held > net and is_booked), 0)::int as surplus,
       sum(held)::int as held, (count(*) over ())::int as total
-    from both_sides group by contract_id order by contract_id limit ${q.limits.listMax}`;
+    from both_sides group by contract_id order by contract_id limit ${params.limits.listMax}`;
 }
 
-/** Tokens whose books and existence differ, and how many of each contract were never booked. */
-export async function listTokensThatDiffer(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
-    with booked as (${bookedTokens(q)}), both_sides as (
+/** Tokens that differ from the ledger; those missing in the ledger are counted per contract. */
+export async function listTokensThatDiffer(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
+    with booked as (${bookedTokens(params)}), both_sides as (
       select coalesce(b.contract_id, t.contract_id) as contract_id,
         coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
         coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, t.observed_at,
@@ -112,11 +106,11 @@ export async function listTokensThatDiffer(q: Question): Promise<FoundRow[]> {
       from found
     )
     select kind, subject, null::numeric as amount, since, null as assignee, evidence, total
-    from placed where place <= ${q.limits.listMax} order by kind, place`;
+    from placed where place <= ${params.limits.listMax} order by kind, place`;
 }
 
-/** What the journal of tokens says of each token. */
-function bookedTokens({ tx }: Question) {
+/** Movements of each token in the ledger. A reversal subtracts from the kind that it reverses. */
+function bookedTokens({ tx }: ReportParams) {
   return tx.sql`
     select m.contract_id, m.token_id, max(m.effective_at) as moved_at,
       count(*) filter (where m.kind = 'opening') as opening,

@@ -1,9 +1,7 @@
-/**
- * SQL of the ledger against what was observed: per wallet what its newest look should have shown.
- */
+/** SQL of ledger balances against observed balances, drifts and coverage. */
 import type { Instant } from '../../kernel/clock.ts';
-import type { FoundRow } from '../findings.ts';
-import { before, type Question } from '../params.ts';
+import type { FindingRow } from '../findings.ts';
+import { before, type ReportParams } from '../params.ts';
 
 /** Sums over all opened wallets, repeated on every row. */
 export interface WalletTotals {
@@ -16,36 +14,33 @@ export interface WalletTotals {
   observed: bigint;
 }
 
-/**
- * A wallet whose balance is not its posted balance alone: what is missing, and what may explain it.
- */
+/** A wallet whose observed balance differs, or may include open operations. */
 export interface WalletRow extends WalletTotals {
   addr: string | null;
   verdict: string;
   cause: string | null;
   observedAt: Instant;
   observationId: string | null;
-  /** Observed minus ledger at the look, executed and unposted writes, and open drifts. */
+  /** Observed balance minus ledger at the observation, unposted operations and open drifts. */
   residual: bigint;
-  /** Writes that the look may show, each with its effect as decimal text. */
+  /** Amounts by id of the operations that the observation may include. */
   optional: Record<string, string> | null;
 }
 
 const PAGE = 500;
 
 /**
- * Promise 5 as one query. The ledger as it stands is taken back to the look: writes that took
- * effect after the read lag before it began are optional when they were sent before it ended, and
- * left out otherwise; executed writes that are not yet posted count when they are older; open
- * writes that were sent before it ended are optional. Gives the rows page by page; there is always
- * at least one, whose `addr` is null when no wallet needs a closer look.
+ * Compares each opened wallet at its newest observation, which starts at s and ends at e, with read
+ * lag L. Operations that took effect before s − L are required, others that were sent before e are
+ * optional, and the rest is excluded. Rows come in pages. There is at least one row, with the
+ * totals; its `addr` is null if no wallet differs.
  */
-export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
-  return q.tx.sql<WalletRow[]>`
-    with pending as materialized (${pendingWrites(q)}),
-    held as (${heldWallets(q)}),
-    waiting as (${waitingWrites(q)}),
-    judged as materialized (
+export function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]> {
+  return params.tx.sql<WalletRow[]>`
+    with pending as materialized (${pendingWrites(params)}),
+    held as (${heldWallets(params)}),
+    waiting as (${waitingWrites(params)}),
+    compared as materialized (
       select h.addr, h.verdict, h.cause, h.observed_at, h.observation_id, h.ledger, h.up, h.down,
         h.observed_balance as observed, coalesce(h.late, 0) as late, coalesce(w.due, 0) as due,
         nullif(coalesce(h.late_optional, '{}') || coalesce(w.optional, '{}'), '{}') as optional
@@ -55,19 +50,19 @@ export function pagesOfWallets(q: Question): AsyncIterable<WalletRow[]> {
         coalesce(sum(late), 0) as late, coalesce(sum(due), 0) as due,
         coalesce(sum(up), 0) as drift_up, coalesce(sum(down), 0) as drift_down,
         coalesce(sum(observed), 0) as observed
-      from judged
+      from compared
     )
     select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
       j.verdict, j.cause, j.observed_at, j.observation_id, j.optional,
       j.observed - (j.ledger - j.late + j.due + j.up + j.down) as residual
     from totals t
-    left join judged j on j.optional is not null
+    left join compared j on j.optional is not null
       or j.observed <> j.ledger - j.late + j.due + j.up + j.down
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
 }
 
-/** What each write that the books do not show yet, or no longer should, does to each wallet. */
-function pendingWrites({ tx }: Question) {
+/** Effects on wallets of operations whose posting is due, quarantined or undecided. */
+function pendingWrites({ tx }: ReportParams) {
   return tx.sql`
     select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
       e.postings % 2 = 1 as posted, e.outcome, 
@@ -81,8 +76,8 @@ function pendingWrites({ tx }: Question) {
     group by 1, 2, 4, 5, 6, 7, 8`;
 }
 
-/** Opened wallets with their ledger, their drifts, and what was posted too late for their look. */
-function heldWallets({ tx, limits }: Question) {
+/** Opened wallets with ledger balance, drifts, and postings after their observation. */
+function heldWallets({ tx, limits }: ReportParams) {
   return tx.sql`
     select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observed_balance, w.observation_id,
       coalesce(a.balance, 0) + coalesce(n.amount, 0) as ledger,
@@ -112,8 +107,8 @@ function heldWallets({ tx, limits }: Question) {
     where w.opened_at is not null and w.observed_balance is not null`;
 }
 
-/** Per wallet: pending writes that its look must show, and those that it may. */
-function waitingWrites({ tx, limits }: Question) {
+/** Per wallet: sum of the required pending operations, and the optional ones. */
+function waitingWrites({ tx, limits }: ReportParams) {
   return tx.sql`
     select h.key,
       sum(case when p.in_books and p.took_effect_at < c.since then p.amount
@@ -130,14 +125,13 @@ function waitingWrites({ tx, limits }: Question) {
     group by h.key`;
 }
 
-/** Every drift that is open, one line each. */
-export async function listDriftsOpen(q: Question): Promise<FoundRow[]> {
-  return q.tx.sql<FoundRow[]>`
+export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
     select 'drift_open' as kind, id as subject, amount, suspected_at as since, assignee,
       jsonb_build_object('wallet', 'wallet:' || addr, 'state', state, 'proposal', proposal,
-        'seen', evidence) as evidence, (count(*) over ())::int as total
+        'evidence', evidence) as evidence, (count(*) over ())::int as total
     from tallyhook.drifts where closed_at is null
-    order by suspected_at, id limit ${q.limits.listMax}`;
+    order by suspected_at, id limit ${params.limits.listMax}`;
 }
 
 export interface DriftSums {
@@ -147,8 +141,8 @@ export interface DriftSums {
   down: bigint;
 }
 
-/** Open drifts, up and down apart. */
-export async function sumDrifts({ tx }: Question): Promise<DriftSums> {
+/** Sums of open drifts, positive and negative ones apart. */
+export async function sumDrifts({ tx }: ReportParams): Promise<DriftSums> {
   const rows = await tx.sql<DriftSums[]>`
     select (count(*) filter (where amount > 0))::int as up_count,
       coalesce(sum(amount) filter (where amount > 0), 0) as up,
@@ -158,50 +152,52 @@ export async function sumDrifts({ tx }: Question): Promise<DriftSums> {
   return rows[0] ?? { upCount: 0, up: 0n, downCount: 0, down: 0n };
 }
 
-/** How the drifts that ended within the period ended. */
-export async function countDriftsClosed(q: Question): Promise<{ state: string; count: number }[]> {
-  return q.tx.sql<{ state: string; count: number }[]>`
+/** Drifts closed in the period, by final state. */
+export async function countDriftsClosed(
+  params: ReportParams,
+): Promise<{ state: string; count: number }[]> {
+  return params.tx.sql<{ state: string; count: number }[]>`
     select state, count(*)::int as count from tallyhook.drifts
-    where closed_at >= ${q.from} and closed_at < ${q.to} group by state order by state`;
+    where closed_at >= ${params.from} and closed_at < ${params.to} group by state order by state`;
 }
 
 export interface ScopeRow {
-  standing: 'checked' | 'stale' | 'never_seen' | 'inconclusive' | 'unopened';
+  standing: 'checked' | 'stale' | 'never_observed' | 'inconclusive' | 'unopened';
   cause: string | null;
   count: number;
   oldest: Instant | null;
 }
 
-/** Each wallet in scope exactly once: what its newest look came to. */
-export async function countScope(q: Question): Promise<ScopeRow[]> {
-  return q.tx.sql<ScopeRow[]>`
+/** Counts each wallet in scope once, by its newest observation. */
+export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
+  return params.tx.sql<ScopeRow[]>`
     with scope as (
       select key from tallyhook.wallets
       union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
       union select lower(addr) from tallyhook.targets where kind = 'wallet'
     ), placed as (
-      select w.observed_at, case when w.observed_at is null then 'never_seen'
+      select w.observed_at, case when w.observed_at is null then 'never_observed'
           when w.opened_at is null then 'unopened'
-          when w.observed_at < ${before(q, q.limits.staleMs)} then 'stale'
+          when w.observed_at < ${before(params, params.limits.staleMs)} then 'stale'
           when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
         w.cause
       from scope s left join tallyhook.wallets w on w.key = s.key
     )
     select standing, case when standing in ('unopened', 'inconclusive')
-        then coalesce(cause, 'not said') end as cause, count(*)::int as count,
+        then coalesce(cause, 'not recorded') end as cause, count(*)::int as count,
       min(observed_at) as oldest
     from placed group by 1, 2 order by 1, 2`;
 }
 
-/** Wallets that people should know of: stale, unopened, or inconclusive beyond the limit. */
-export async function listUncovered(q: Question): Promise<FoundRow[]> {
-  const since = before(q, q.limits.staleMs);
-  return q.tx.sql<FoundRow[]>`
+/** Wallets that are stale, unopened, or inconclusive beyond the limit. */
+export async function listUncovered(params: ReportParams): Promise<FindingRow[]> {
+  const since = before(params, params.limits.staleMs);
+  return params.tx.sql<FindingRow[]>`
     with found as (
       select case when opened_at is null then 'wallet_unopened'
           when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
         addr, coalesce(quiet_at, observed_at) as since,
-        jsonb_build_object('verdict', verdict, 'cause', cause, 'look', observation_id,
+        jsonb_build_object('verdict', verdict, 'cause', cause, 'observation', observation_id,
           'unquiet_observations', unquiet_observations) as evidence
       from tallyhook.wallets
       where observed_at is not null and (opened_at is null or observed_at < ${since}
@@ -213,5 +209,5 @@ export async function listUncovered(q: Question): Promise<FoundRow[]> {
     )
     select kind, 'wallet:' || addr as subject, null::numeric as amount, since, null as assignee,
       evidence, total
-    from placed where place <= ${q.limits.listMax} order by kind, place`;
+    from placed where place <= ${params.limits.listMax} order by kind, place`;
 }

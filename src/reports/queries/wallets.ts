@@ -1,48 +1,47 @@
 /**
- * The ledger against the service, wallet by wallet, with a name for every difference: what was
- * posted after the look, what is executed and not yet posted, which open writes the look shows,
- * which drift is open. What then remains is a break, unless a look could not tell yet.
+ * Compares ledger and observed balance of every opened wallet. Every difference is attributed to
+ * postings after the observation, unposted operations, included open operations or open drifts; the
+ * rest is a finding.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 import type { InTransit, WalletStatement } from '../content.ts';
 import type { Findings } from '../findings.ts';
-import type { Question } from '../params.ts';
+import type { ReportParams } from '../params.ts';
 import { pagesOfWallets, type WalletRow } from './wallets-store.ts';
 
-/** With more open writes on one wallet no subset of them is searched for. */
+/** Open operations per wallet whose subsets are tried. */
 const OPEN_MAX = 12;
 
-/** What one wallet came to. */
+/** Differences over all wallets. */
 interface Sums {
   inTransit: bigint;
   up: bigint;
   down: bigint;
 }
 
-/** Judges every opened wallet; what remains goes to the findings. */
-export async function tieWallets(
-  q: Question,
+export async function reconcileWallets(
+  params: ReportParams,
   findings: Findings,
 ): Promise<{ statement: WalletStatement; inTransit: { total: number; listed: InTransit[] } }> {
   const sums: Sums = { inTransit: 0n, up: 0n, down: 0n };
   const transit = { total: 0, listed: [] as InTransit[] };
   let totals: WalletRow | undefined;
-  for await (const page of pagesOfWallets(q)) {
+  for await (const page of pagesOfWallets(params)) {
     totals ??= page[0];
     for (const row of page) {
       if (row.addr === null) continue;
-      const shown = judge(row, row.addr, findings, sums);
-      if (shown === undefined) continue;
+      const found = reconcileWallet(row, row.addr, findings, sums);
+      if (found === undefined) continue;
       transit.total += 1;
-      if (transit.listed.length < q.limits.listMax) transit.listed.push(shown);
+      if (transit.listed.length < params.limits.listMax) transit.listed.push(found);
     }
   }
   return { statement: statementOf(totals, sums), inTransit: transit };
 }
 
-/** Answers the open writes that the look shows, if it shows any. */
-function judge(
+/** The open operations that the observation includes, if any. */
+function reconcileWallet(
   row: WalletRow,
   addr: string,
   findings: Findings,
@@ -52,11 +51,11 @@ function judge(
   const effects = new Map(
     Object.entries(row.optional ?? {}).map(([id, amount]) => [id, BigInt(amount)]),
   );
-  const shown = effects.size <= OPEN_MAX ? namesWithSum(effects, residual) : undefined;
-  if (shown) {
-    if (shown.length === 0) return undefined;
+  const included = effects.size <= OPEN_MAX ? idsWithSum(effects, residual) : undefined;
+  if (included) {
+    if (included.length === 0) return undefined;
     sums.inTransit += residual;
-    return { addr, amount: residual.toString(), operations: shown };
+    return { addr, amount: residual.toString(), operations: included };
   }
   if (residual > 0n) sums.up += residual;
   else sums.down += residual;
@@ -83,15 +82,15 @@ function judge(
   return undefined;
 }
 
-/** The names of a subset with this sum; for equal effects always the same one. */
-function namesWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[] | undefined {
-  const names = [...effects.keys()].sort();
-  const vectors = names.map((name) => [effects.get(name) ?? 0n]);
+/** The operation ids of a subset with this sum; the same one for equal effects. */
+function idsWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[] | undefined {
+  const ids = [...effects.keys()].sort();
+  const vectors = ids.map((id) => [effects.get(id) ?? 0n]);
   const [found] = subsetsWithSum(vectors, [sum], 1);
-  return Array.isArray(found) ? found.flatMap((i) => names[i] ?? []) : undefined;
+  return Array.isArray(found) ? found.flatMap((i) => ids[i] ?? []) : undefined;
 }
 
-/** The lines of the statement; they sum to what was observed. */
+/** @throws Error if the lines do not sum to the observed balance */
 function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement {
   const { wallets = 0, ledger = 0n, late = 0n, due = 0n, observed = 0n } = totals ?? {};
   const { driftUp: drift_up = 0n, driftDown: drift_down = 0n } = totals ?? {};
@@ -108,6 +107,7 @@ function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement
   const text = Object.fromEntries(
     Object.entries({ ...lines, observed }).map(([name, amount]) => [name, amount.toString()]),
   ) as Omit<WalletStatement, 'wallets'>;
-  if (sumOf(Object.values(lines)) !== observed) throw new Error('the statement does not tie');
+  if (sumOf(Object.values(lines)) !== observed)
+    throw new Error('the wallet statement does not sum to the observed balance');
   return { wallets, ...text };
 }

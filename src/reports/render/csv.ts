@@ -1,8 +1,7 @@
 /**
- * A report as CSV (RFC 4180): one table with fixed columns, one line per figure, finding or
- * account, so that a spreadsheet can filter it by section. Text that a spreadsheet would take for a
- * formula gets a leading apostrophe; numbers keep their sign. Spreadsheets round beyond 15 digits:
- * the file does not.
+ * A report as CSV (RFC 4180): one table with one line per figure, finding or account. Text that a
+ * spreadsheet would run as a formula gets a leading apostrophe. Numbers are exact, although
+ * spreadsheets round beyond 15 digits.
  */
 
 import { isoText } from '../../kernel/clock.ts';
@@ -32,7 +31,6 @@ const COLUMNS = [
 ] as const;
 type Line = Partial<Record<(typeof COLUMNS)[number], string | number | null>>;
 
-/** CSV text with a head line; lines end in CRLF. */
 export function renderCsv(report: Report): string {
   const lines = [COLUMNS.join(','), ...linesOf(report).map(lineText)];
   return lines.map((line) => `${line}\r\n`).join('');
@@ -40,7 +38,7 @@ export function renderCsv(report: Report): string {
 
 function linesOf(report: Report): Line[] {
   const { content } = report;
-  const { movements, house_accounts: house, breaks, open_items: open } = content;
+  const { movements, own_accounts: own, breaks, open_items: open } = content;
   return [
     ...headLines(report),
     ...breaks.by_kind.map(({ kind, count }) => ({ section: 'breaks by kind', item: kind, count })),
@@ -60,8 +58,8 @@ function linesOf(report: Report): Line[] {
       fees,
     })),
     ...content.roll_forward.map((row) => rollForwardLine('roll-forward', row)),
-    ...house.listed.map((row) => ({
-      ...rollForwardLine('house account', row),
+    ...own.listed.map((row) => ({
+      ...rollForwardLine('own account', row),
       detail: row.observed ? 'observed' : 'unobserved',
     })),
     ...walletLines(report),

@@ -1,14 +1,13 @@
-/** Small parts of a page for print: escaped text, tables, numbers that people can read. Pure. */
+/** Elements of the printed report: escaped text, tables, grouped numbers. */
 
-/** Text that is HTML already. */
+/** Text that is not escaped again. */
 export interface Html {
   readonly html: string;
 }
 
-/** What a template may hold: HTML, text that gets escaped, or nothing. */
 export type Part = Html | string | number | null | readonly Html[];
 
-/** Escapes every hole but HTML itself. */
+/** Escapes every value except Html. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const filled = texts.map((text, i) => text + partText(parts[i] ?? ''));
   return { html: filled.join('') };
@@ -27,13 +26,10 @@ function escaped(text: string): string {
 
 const THIN_SPACE = '\u202f';
 
-/** Groups of three after which a very long number may be broken. */
+/** Groups of three digits after which a long number may be wrapped. */
 const GROUPS_PER_LINE = 5;
 
-/**
- * A whole number, exact: a narrow space between groups of three and a true minus sign. It stays on
- * one line unless it is very long.
- */
+/** A whole number with all digits, in groups of three. */
 export function grouped(number: string | number): Html {
   const digits = String(number);
   const groups = digits.replace('-', '').split(/(?=(?:\d{3})+$)/);
@@ -49,12 +45,11 @@ export function shortInstant(iso: string | null): string {
   return iso === null ? '–' : iso.slice(0, 19).replace('T', ' ');
 }
 
-/** A name of ours as words. */
-export function words(name: string): string {
+/** `posting_due` as `posting due`. */
+export function spaced(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-/** Seconds as people say them. */
 export function ageText(seconds: number | null): string {
   if (seconds === null) return '–';
   if (seconds < 120) return `${seconds} s`;
@@ -63,16 +58,15 @@ export function ageText(seconds: number | null): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** A column: its head, and how a row fills it. Numbers stand right. */
 export interface Column<Row> {
   head: string;
   number?: true;
-  /** Never broken into lines. */
+  /** Not wrapped. */
   whole?: true;
   of: (row: Row) => Part;
 }
 
-/** A table, or one line that says there is nothing. */
+/** @param nothing shown when there are no rows */
 export function table<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -90,7 +84,7 @@ export function table<Row>(
 <tbody>${lines}</tbody></table></div>`;
 }
 
-/** Says how much of a bounded list is shown; nothing when all of it is. */
+/** A note when only part of a list is shown. */
 export function bounded(shown: number, total: number): Html {
   if (shown >= total) return html``;
   return html`<p class="nothing">The first ${shown} of ${total} are listed.</p>`;

@@ -1,23 +1,19 @@
-/**
- * The parts of the printed report that compare the books with the service: wallets, tokens,
- * coverage.
- */
+/** Sections of the printed report that compare ledger and service: wallets, tokens, coverage. */
 import type { ReconciliationContent, WalletStatement } from '../content.ts';
-import { bounded, grouped, type Html, html, shortInstant, table, words } from './html-elements.ts';
+import { bounded, grouped, type Html, html, shortInstant, spaced, table } from './html-elements.ts';
 
 const STATEMENT: [keyof WalletStatement, string][] = [
   ['ledger', 'Balance of the ledger'],
-  ['posted_after_observation', 'Posted after the newest look'],
+  ['posted_after_observation', 'Posted after the newest observation'],
   ['not_yet_posted', 'Executed, not yet posted'],
-  ['in_transit', 'On its way or unknown, and already shown'],
+  ['in_transit', 'In flight or unknown, and included'],
   ['drift_up', 'Open drifts up'],
   ['drift_down', 'Open drifts down'],
   ['unexplained_up', 'Not explained, up'],
   ['unexplained_down', 'Not explained, down'],
-  ['observed', 'Balance that the service showed'],
+  ['observed', 'Observed balance'],
 ];
 
-/** From the ledger's balance to the observed one, each difference by its name. */
 export function walletsPart({ wallets }: ReconciliationContent): Html {
   const { statement, drift, drifts_closed: closed, in_transit } = wallets;
   const lines = STATEMENT.map(([name, text]) => {
@@ -32,11 +28,11 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
       { head: 'Wallet', of: ({ addr }) => html`<code>${addr}</code>` },
       { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
       {
-        head: 'Open writes that the look shows',
+        head: 'Open operations that the observation includes',
         of: ({ operations }) => html`<code>${operations.join(' ')}</code>`,
       },
     ],
-    'No look shows a write that is still open.',
+    'No observation includes an open operation.',
   );
   const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
   return html`<h2>Ledger and service</h2>
@@ -44,12 +40,11 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
 <table class="short">${lines}</table>
 <p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)}, ${drift.down.count} down by
 ${grouped(drift.down.amount)}; never netted. Ended in the period: ${ended || 'none'}.</p>
-<h3>Open writes already shown</h3>
+<h3>Open operations already included</h3>
 ${shown}
 ${bounded(in_transit.listed.length, in_transit.total)}`;
 }
 
-/** Supply per contract, and what became of the writes. */
 export function tokensPart({ tokens }: ReconciliationContent): Html {
   const { supply, writes } = tokens;
   const count = (head: string, of: (row: (typeof supply.listed)[number]) => number) => ({
@@ -74,19 +69,18 @@ export function tokensPart({ tokens }: ReconciliationContent): Html {
   return html`<h2>Tokens</h2>
 ${rows}
 ${bounded(supply.listed.length, supply.total)}
-<p>Writes with a hash: ${writes.settled} settled, ${writes.failed} failed,
+<p>Operations with a hash: ${writes.settled} settled, ${writes.failed} failed,
 ${writes.pending} pending.</p>`;
 }
 
-/** How much was looked at, and why the rest was not. */
 export function coveragePart({ coverage }: ReconciliationContent): Html {
   const { inconclusive, unopened } = coverage;
   const lines: { name: string; count: number }[] = [
     { name: 'Checked', count: coverage.checked },
     { name: 'Stale', count: coverage.stale },
-    { name: 'Never seen', count: coverage.never_seen },
-    ...inconclusive.map(({ cause, count }) => ({ name: `Inconclusive: ${words(cause)}`, count })),
-    ...unopened.map(({ cause, count }) => ({ name: `Unopened: ${words(cause)}`, count })),
+    { name: 'Never observed', count: coverage.never_observed },
+    ...inconclusive.map(({ cause, count }) => ({ name: `Inconclusive: ${spaced(cause)}`, count })),
+    ...unopened.map(({ cause, count }) => ({ name: `Unopened: ${spaced(cause)}`, count })),
   ];
   const rows = lines.map(
     ({ name, count }) =>

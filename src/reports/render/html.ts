@@ -1,8 +1,4 @@
-/**
- * A report as one page for accountants: verdict first, then breaks, movements, roll-forward,
- * wallets, tokens, coverage and lines to sign. It needs nothing but itself: no script, no image, no
- * other file.
- */
+/** A report as one self-contained HTML page for print, without scripts or other files. */
 import { isoText } from '../../kernel/clock.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
 import type { ReconciliationContent, RollForward } from '../content.ts';
@@ -16,13 +12,12 @@ import {
   type Html,
   html,
   shortInstant,
+  spaced,
   table,
-  words,
 } from './html-elements.ts';
 import { coveragePart, tokensPart, walletsPart } from './html-sections.ts';
 import { PAGE_STYLE } from './style.ts';
 
-/** A whole HTML document. */
 export function renderHtml(report: Report): string {
   const { content } = report;
   const title = `Reconciliation ${dayText(content.period.from)} to ${dayText(content.period.to)}`;
@@ -36,8 +31,8 @@ export function renderHtml(report: Report): string {
 </head>
 <body>
 ${headPart(report, title)}
-${findingsPart('Breaks', content.breaks, 'There is no break.')}
-${findingsPart('Open items', content.open_items, 'Nothing is open.')}
+${findingsPart('Breaks', content.breaks, 'There are no breaks.')}
+${findingsPart('Open items', content.open_items, 'There are no open items.')}
 ${movementsPart(content)}
 ${rollForwardPart(content)}
 ${walletsPart(content)}
@@ -50,7 +45,7 @@ ${signaturePart(report)}
   return page.html;
 }
 
-/** Midnight says no more than its day. */
+/** The day of a midnight, else the instant. */
 function dayText(iso: string): string {
   return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : `${shortInstant(iso)} UTC`;
 }
@@ -68,7 +63,7 @@ ${shortInstant(content.period.to)} UTC</dd>
 <dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
 ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
 <dt>Ages counted to</dt><dd>${shortInstant(content.as_of)} UTC</dd>
-<dt>Report</dt><dd><code>${id}</code>, asked by ${requestedBy}</dd>
+<dt>Report</dt><dd><code>${id}</code>, requested by ${requestedBy}</dd>
 </dl>
 <p class="note">Amounts are whole service tokens. All times are UTC.</p>`;
 }
@@ -79,8 +74,8 @@ function capital(text: string): string {
 
 const FINDING_COLUMNS: Column<Finding>[] = [
   {
-    head: 'What',
-    of: ({ kind, next }) => html`${capital(words(kind))}<div class="small">${next}</div>`,
+    head: 'Finding',
+    of: ({ kind, next }) => html`${capital(spaced(kind))}<div class="small">${next}</div>`,
   },
   {
     head: 'Subject and evidence',
@@ -99,7 +94,7 @@ ${table(list.listed, FINDING_COLUMNS, nothing)}
 ${bounded(list.listed.length, list.total)}`;
 }
 
-/** What is known, as `name: value` pairs; empty members are left out. */
+/** `name: value` pairs without empty values. */
 function evidenceText(evidence: Json): string {
   if (evidence === null || typeof evidence !== 'object' || Array.isArray(evidence)) {
     return evidence === null ? '' : jsonText(evidence);
@@ -107,11 +102,11 @@ function evidenceText(evidence: Json): string {
   return Object.entries(evidence)
     .flatMap(([name, value]) => {
       if (value === null || value === '') return [];
-      if (typeof value !== 'object') return [`${words(name)}: ${value}`];
+      if (typeof value !== 'object') return [`${spaced(name)}: ${value}`];
       if (Array.isArray(value))
-        return value.length === 0 ? [] : [`${words(name)}: ${listText(value)}`];
+        return value.length === 0 ? [] : [`${spaced(name)}: ${listText(value)}`];
       const inner = evidenceText(value);
-      return inner === '' ? [] : [`${words(name)}: (${inner})`];
+      return inner === '' ? [] : [`${spaced(name)}: (${inner})`];
     })
     .join(' · ');
 }
@@ -126,9 +121,9 @@ function movementsPart({ movements, fees }: ReconciliationContent): Html {
   const rows = table(
     movements.listed,
     [
-      { head: 'Kind', of: ({ kind }) => words(kind) },
+      { head: 'Kind', of: ({ kind }) => spaced(kind) },
       { head: 'Reason', of: ({ reason_type }) => reason_type ?? '–' },
-      { head: 'Writes', number: true, of: ({ operations }) => grouped(operations) },
+      { head: 'Operations', number: true, of: ({ operations }) => grouped(operations) },
       { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
       { head: 'Fees', number: true, of: (row) => grouped(row.fees) },
     ],
@@ -149,7 +144,7 @@ function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Colu
   return [
     ...first,
     figure('Opening', (row) => row.opening),
-    figure('of it prior period', (row) => row.prior_period),
+    figure('of which prior period', (row) => row.prior_period),
     figure('+\u00a0In', (row) => row.incoming),
     figure('−\u00a0Out', (row) => row.outgoing),
     figure('−\u00a0Fees', (row) => row.fees),
@@ -158,32 +153,32 @@ function rollForwardColumns<Row extends RollForward>(first: Column<Row>[]): Colu
 }
 
 function rollForwardPart(content: ReconciliationContent): Html {
-  const { roll_forward, house_accounts: house, trial_balance: trial } = content;
+  const { roll_forward, own_accounts: own, trial_balance: trial } = content;
   const kinds = table(
     roll_forward,
     rollForwardColumns<RollForward>([
-      { head: 'Accounts', of: ({ name }) => words(name) },
+      { head: 'Accounts', of: ({ name }) => spaced(name) },
       { head: 'Number', number: true, of: ({ accounts }) => grouped(accounts) },
     ]),
-    'The books are empty.',
+    'The ledger is empty.',
   );
   const single = table(
-    house.listed,
+    own.listed,
     rollForwardColumns<RollForward & { observed: boolean }>([
       { head: 'Account', of: ({ name }) => html`<code>${name}</code>` },
       { head: 'Compared', of: ({ observed }) => (observed ? 'with its wallet' : 'unobserved') },
     ]),
-    'There is none yet.',
+    'No such account exists.',
   );
   return html`<h2>Roll-forward</h2>
 ${kinds}
 <p class="note">Prior period: the part of the opening that was recorded only after the period
-had begun. A reversal lowers the side that it takes back.</p>
+had begun. A reversal lowers the side of the entry that it negates.</p>
 <p>Trial balance: debit <strong class="number">${grouped(trial.debit)}</strong>, credit
 <strong class="number">${grouped(trial.credit)}</strong>.</p>
 <h3>Operators, fees and collection</h3>
 ${single}
-${bounded(house.listed.length, house.total)}`;
+${bounded(own.listed.length, own.total)}`;
 }
 
 function signaturePart({ hash, id, createdAt }: Report): Html {

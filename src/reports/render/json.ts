@@ -1,11 +1,8 @@
-/**
- * A report as JSON: its head and its content, canonical, so that the same report is the same bytes.
- */
+/** A report as canonical JSON. Its `hash` is that of the canonical JSON of `content`. */
 import { isoText } from '../../kernel/clock.ts';
 import { canonicalJson } from '../../kernel/json.ts';
 import type { Report } from '../store.ts';
 
-/** JSON text; whoever wants to check the hash hashes the canonical form of `content`. */
 export function renderJson(report: Report): string {
   return `${canonicalJson({
     id: report.id,

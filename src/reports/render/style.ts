@@ -1,6 +1,4 @@
-/**
- * The style of a printed report: dark on light, figures under each other, no more than paper needs.
- */
+/** The style sheet of the printed report. */
 export const PAGE_STYLE = `
 :root { color-scheme: light; }
 body { margin: 2rem auto; max-width: 66rem; padding: 0 1.25rem; color: #1a1a1a; background: #fff;

@@ -1,6 +1,6 @@
 /** `/api/reports`: reconciliation reports, made on request and rendered as JSON, CSV or HTML. */
 import { z } from '@hono/zod-openapi';
-import { type ReportHead, renderCsv, renderHtml, renderJson } from '../../../reports/reports.ts';
+import { type ReportSummary, renderCsv, renderHtml, renderJson } from '../../../reports/reports.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   anyJson,
@@ -121,7 +121,7 @@ function acceptedFormat(accept = ''): Format {
   return FORMATS.find((format) => MEDIA_TYPES[format] === first) ?? 'json';
 }
 
-function summaryOutput(row: ReportHead) {
+function summaryOutput(row: ReportSummary) {
   return {
     id: row.id,
     kind: row.kind,
