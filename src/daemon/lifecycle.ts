@@ -72,7 +72,12 @@ export async function startDaemon(config: Config): Promise<RunningDaemon> {
 /** Stores the settings that the views of finance_v1 read. */
 async function storeViewSettings({ db, clock }: Database, config: Config): Promise<void> {
   const staleAfterMs = String(config.reports.stale_after_ms);
-  await setInstallationSetting(db, LEDGER_SETTING, ledgerSetting(ledgerSettings(config)), clock.now());
+  await setInstallationSetting(
+    db,
+    LEDGER_SETTING,
+    ledgerSetting(ledgerSettings(config)),
+    clock.now(),
+  );
   await setInstallationSetting(db, STALE_AFTER_SETTING, staleAfterMs, clock.now());
 }
 
