@@ -1,12 +1,22 @@
-/** Writes as a wallet or a token sees them, for tables of the pure rules. */
+/** Settings, operations, balances and tokens for tests of the reconciler. */
 import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
+import type { ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
 import type { TokenState } from '../../src/reconciler/tokens/rule.ts';
 import type { Baseline, OperationEffect } from '../../src/reconciler/wallets/rule.ts';
 import { addr, operation, START } from '../ledger/fixture.ts';
 
 export { addr, operation, START };
 
-/** Instants of a story, in milliseconds after its start. */
+export const SETTINGS: ReconcilerSettings = {
+  steadyMs: 60_000,
+  pendingMinMs: 1_000,
+  pendingMaxMs: 30_000,
+  readLagMs: 1_000,
+  quiescenceMs: 30_000,
+  undecidedAfterMs: 600_000,
+};
+
+/** Instants of a test, in milliseconds after its start. */
 export const at = (ms: number) => START + ms;
 
 let count = 0;

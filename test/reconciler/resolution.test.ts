@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isOverdue, isQuiescent, quiescentAt } from '../../src/reconciler/resolution.ts';
-import { at, write } from './builders.ts';
-import { SETTINGS } from './rig.ts';
+import { at, SETTINGS, write } from './builders.ts';
 
 describe('When looks prove that nothing was executed (quiescence 30,000, lag 1,000)', () => {
   const lost = write('unknown', { sent: 1_000, sendDeadlineAt: at(6_000) });

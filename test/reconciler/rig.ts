@@ -1,8 +1,8 @@
 /**
- * Journal, ledger, outbox and reconciler over a database of its own, a clock that moves by hand,
- * and looks that are made by hand. Addresses are drawn anew for each story, so that stories share
- * nothing.
+ * Operations, ledger, outbox and reconciler over a test database, with a manual clock and
+ * observations that the test stores. Each test uses addresses of its own.
  */
+import { afterAll, expect } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
@@ -22,19 +22,12 @@ import {
   type WriteFields,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
-import { makeReconciler, type ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
+import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
+import { createDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
-
-export const SETTINGS: ReconcilerSettings = {
-  steadyMs: 60_000,
-  pendingMinMs: 1_000,
-  pendingMaxMs: 30_000,
-  readLagMs: 1_000,
-  quiescenceMs: 30_000,
-  undecidedAfterMs: 600_000,
-};
+import { SETTINGS } from './builders.ts';
 
 export type Rig = Awaited<ReturnType<typeof openRig>>;
 
@@ -47,25 +40,28 @@ interface EventRow {
 
 let rigs = 0;
 
-export async function openRig(db: Db, given: { books?: EffectSettings; name?: string } = {}) {
-  const { books = PLAIN, name = `dmn_${++rigs}` } = given;
+/** A rig on a new database, which is dropped after the test file. */
+export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}) {
+  const name = `dmn_${++rigs}`;
+  const database = await createDatabase();
+  afterAll(() => database.drop());
+  const { db } = database;
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({ db, clock, ids, daemon, outbox });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
-  const reconcilerOf = async (id: string, told = outbox) =>
+  const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
-      ...{ db, ids, operations, books, outbox: told, settings: SETTINGS },
+      ...{ db, ids, operations, books, outbox: emitting, settings: SETTINGS },
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
-  const watch = (ref: TargetRef) => addTargets(db, [toTarget(ref)], clock.now());
 
-  /** Records what a look at an object brought; it begins now and ends 10 ms later. */
+  /** Stores an observation that begins now and ends 10 ms later. */
   async function put(ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {
-    await watch(ref);
+    await addTargets(db, [toTarget(ref)], clock.now());
     const startedAt = clock.now();
     clock.advance(10);
     const row = {
@@ -77,21 +73,11 @@ export async function openRig(db: Db, given: { books?: EffectSettings; name?: st
   }
 
   const rig = {
-    name,
-    db,
-    books,
-    clock,
-    ids,
-    operations,
-    ledger,
-    reconciler,
-    reconcilerOf,
-    watch,
-    /** A look at a wallet that is not processed yet. */
-    putObservation: (addr: string, balance: bigint, status = 1) =>
-      put({ kind: 'wallet', addr }, 'seen', { addr, balance, status }),
-    put,
-    async judge() {
+    ...{ name, database, clock, ids, reconciler, reconcilerOf, put },
+    putObservation: (addr: string, balance: bigint) =>
+      put({ kind: 'wallet', addr }, 'seen', { addr, balance, status: 1 }),
+    /** Processes all stored observations; answers how many. */
+    async process() {
       let processed = 0;
       for (;;) {
         const pass = await reconciler.runOnce(clock.now());
@@ -99,14 +85,35 @@ export async function openRig(db: Db, given: { books?: EffectSettings; name?: st
         if (!pass.more) return processed;
       }
     },
-    wait: (ms: number) => waitFor(clock, rig.judge, ms),
+    /** Lets time pass while the reconciler runs. */
+    async wait(ms: number) {
+      for (let left = ms; left > 0; left -= 50_000) {
+        clock.advance(Math.min(left, 50_000));
+        await rig.process();
+      }
+    },
+    /** Passes send deadline, quiescence and read lag. */
+    passQuiescence: () => clock.advance(5_000 + SETTINGS.quiescenceMs + SETTINGS.readLagMs),
     post: () => runDry(ledger, clock),
-    /** A second passes, a look is made and processed, and what it wants is posted. */
-    async observation(addr: string, balance: bigint, afterMs = 2_000) {
+    /** Observes a wallet and processes the observation. */
+    async observe(addr: string, balance: bigint, afterMs = 2_000) {
       clock.advance(afterMs);
-      const row = await rig.putObservation(addr, balance);
-      await rig.judge();
-      return row;
+      await rig.putObservation(addr, balance);
+      await rig.process();
+    },
+    /** Observes wallets one after the other, 2 s apart. */
+    async observeAll(...balances: (readonly [addr: string, balance: bigint])[]) {
+      for (const [addr, balance] of balances) await rig.observe(addr, balance);
+    },
+    /** Observes one wallet several times, 2 s apart. */
+    async observeSeries(addr: string, ...balances: bigint[]) {
+      for (const balance of balances) await rig.observe(addr, balance);
+    },
+    /** A new wallet with this opening. */
+    async opened(balance: bigint, addr = freshAddr()) {
+      await rig.observe(addr, balance);
+      await rig.post();
+      return addr;
     },
     ...writesOf(operations, clock),
     ...readsOf(db, clock),
@@ -114,18 +121,9 @@ export async function openRig(db: Db, given: { books?: EffectSettings; name?: st
   return rig;
 }
 
-/** Time passes while somebody judges, whether or not there is something to judge. */
-async function waitFor(clock: ManualClock, judge: () => Promise<number>, ms: number) {
-  for (let left = ms; left > 0; left -= 50_000) {
-    clock.advance(Math.min(left, 50_000));
-    await judge();
-  }
-}
-
-/** What a gateway would write down, by hand. */
+/** Records writes and their answers as the gateway does. */
 function writesOf(operations: Operations, clock: ManualClock) {
   const writes = {
-    /** Records a write as the gateway does; it is on its way then. */
     async send(kind: Kind, fields: WriteFields, preImage: Json = null) {
       clock.advance(10);
       const recorded = await operations.record({
@@ -137,28 +135,33 @@ function writesOf(operations: Operations, clock: ManualClock) {
       clock.advance(10);
       return 'id' in recorded ? recorded.id : '';
     },
+    give: (toAddr: string, amount: bigint, operationNo = 7n) =>
+      writes.send('give', { operationNo, toAddr, amount }),
+    transfer: (fromAddr: string, toAddr: string, amount: bigint, feeAmount = 0n) =>
+      writes.send('transfer', { fromAddr, toAddr, amount, feeAmount }),
     conclude: (operationId: string, outcome: Conclusion['outcome']) =>
       operations.conclude({ operationId, outcome, answer: undefined, endedAt: clock.now() }),
     accept: (id: string, txLogNo = BigInt(++numbers)) =>
       writes.conclude(id, { class: 'accepted', txAppNo: 1n, txLogNo }),
     acceptHash: (id: string, txHash: string) => writes.conclude(id, { class: 'accepted', txHash }),
+    /** The answer is lost: the operation becomes unknown. */
     lose: (id: string) => writes.conclude(id, { class: 'unknown', cause: 'reset' }),
   };
   return writes;
 }
 
-/** What stands in the database. */
 function readsOf(db: Db, clock: ManualClock) {
   const reads = {
     stateOf: async (id: string) => (await findOperation(db, id))?.state,
     operation: (id: string) => findOperation(db, id),
     wallet: (addr: string) => findWallet(db, addressKey(addr)),
     drifts: (addr: string) => listOpenDrifts(db, addressKey(addr)),
+    driftAmounts: async (addr: string) => (await reads.drifts(addr)).map(({ amount }) => amount),
     async balance(addr: string) {
       const account = `wallet:${addr}`;
       return (await balancesOf(db, [account])).get(account)?.balance;
     },
-    /** When the next look at an object is due, from now. */
+    /** Milliseconds from now until the next poll of a target. */
     async dueInMs(ref: TargetRef) {
       const rows = await db.sql<{ at: number }[]>`
         select next_poll_at as at from tallyhook.targets where name = ${targetName(ref)}`;
@@ -173,6 +176,15 @@ function readsOf(db: Db, clock: ManualClock) {
         return { ...row, seq: Number(seq), data };
       });
     },
+    /** The state of an operation and the types of its events. */
+    async endOf(id: string) {
+      const events = await reads.events(`operation:${id}`);
+      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
+      return {
+        state: await reads.stateOf(id),
+        types: events.map(({ type }) => type.split('.')[1]),
+      };
+    },
     eventsOf: (addr: string) => reads.events(`wallet:${addressKey(addr)}`),
     async typesOf(addr: string) {
       return (await reads.eventsOf(addr)).map(({ type }) => type);
@@ -184,7 +196,7 @@ function readsOf(db: Db, clock: ManualClock) {
 let numbers = 0;
 let addresses = 0;
 
-/** An address that no other story has. */
+/** An address that no other test uses. */
 export function freshAddr(): string {
   return `0xF${String(++addresses).padStart(39, '0')}`;
 }

@@ -25,8 +25,8 @@ import { WRITER } from '../../src/db/roles.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/terminal.ts';
 import { closeAll } from '../upstream/rig.ts';
-import { type Figures, verdictOn } from './simulation/figures.ts';
-import { runStory } from './simulation/run.ts';
+import { type Figures, figuresOf } from './simulation/figures.ts';
+import { runSimulation } from './simulation/run.ts';
 import { buildWorld, type Plan } from './simulation/world.ts';
 
 const { values } = parseArgs({
@@ -69,9 +69,9 @@ async function simulate(): Promise<Figures> {
   try {
     const world = await buildWorld(db, plan);
     try {
-      const story = await runStory(world, printLine);
-      printLine(`what happened: ${JSON.stringify(story.events)}`);
-      return await verdictOn(world, story);
+      const simulation = await runSimulation(world, printLine);
+      printLine(`what happened: ${JSON.stringify(simulation.events)}`);
+      return await figuresOf(world, simulation);
     } finally {
       await closeAll();
       await world.close();

@@ -12,12 +12,12 @@ import {
 } from '../../../src/operations/operations.ts';
 import { findWallet, listOpenDrifts } from '../../../src/reconciler/wallets/store.ts';
 import type { Outside } from './outside.ts';
-import type { Story } from './run.ts';
+import type { Simulation } from './run.ts';
 import type { World } from './world.ts';
-import type { Asked } from './writes.ts';
+import type { RequestedWrite } from './writes.ts';
 
 export interface Figures {
-  asked: number;
+  requested: number;
   /** Writes that were recorded; the others were refused before. */
   recorded: number;
   /** Writes whose answer was lost. */
@@ -41,27 +41,33 @@ export interface Figures {
   /** Balances that the books do not explain, in words. */
   books: string[];
   /** Digests of what was asked for, of what the service applied of it, and of how we ended it. */
-  digests: { asked: string; applied: string; ended: string };
+  digests: { requested: string; applied: string; ended: string };
 }
 
 /** A write as it was asked for, as it ended, and what the service did with it. */
 interface Case {
-  entry: Asked;
+  entry: RequestedWrite;
   operation: Operation;
   history: Awaited<ReturnType<typeof listTransitions>>;
   applied: number;
 }
 
 /** What became of the story. */
-export async function verdictOn(world: World, story: Story): Promise<Figures> {
+export async function figuresOf(world: World, simulation: Simulation): Promise<Figures> {
   const figures: Figures = {
-    ...{ asked: story.asked.length, recorded: 0, unknown: 0, executed: 0, notExecuted: 0 },
+    ...{
+      requested: simulation.requested.length,
+      recorded: 0,
+      unknown: 0,
+      executed: 0,
+      notExecuted: 0,
+    },
     ...{ answeredLate: 0, undecided: 0, open: 0, ambiguous: 0, drifts: 0 },
-    ...{ outside: story.outside.length, byKind: {}, reasons: {}, wrong: [], books: [] },
-    digests: { asked: '', applied: '', ended: '' },
+    ...{ outside: simulation.outside.length, byKind: {}, reasons: {}, wrong: [], books: [] },
+    digests: { requested: '', applied: '', ended: '' },
   };
-  const cases = await casesOf(world, story);
-  figures.digests = digestsOf(story, cases);
+  const cases = await casesOf(world, simulation);
+  figures.digests = digestsOf(simulation, cases);
   const failing = failedOnChain(world);
   const madeBy = new Map<string, string>();
   for (const one of cases) {
@@ -69,33 +75,33 @@ export async function verdictOn(world: World, story: Story): Promise<Figures> {
     figures.wrong.push(...contradictions(one, failing), ...doubleClaim(one, madeBy));
   }
   for (const addr of await walletsIn(world)) {
-    figures.books.push(...(await walletWrongs(world, addr, cases, story.outside)));
+    figures.books.push(...(await walletWrongs(world, addr, cases, simulation.outside)));
     figures.drifts += (await listOpenDrifts(world.db, addressKey(addr))).length;
   }
   return figures;
 }
 
 /** Short digests by which two runs of a seed are compared. */
-function digestsOf({ asked }: Story, cases: readonly Case[]): Figures['digests'] {
+function digestsOf({ requested }: Simulation, cases: readonly Case[]): Figures['digests'] {
   const digest = (rows: readonly unknown[]) =>
     createHash('sha256')
       .update(jsonText(rows.map(String)))
       .digest('hex')
       .slice(0, 12);
-  const wish = ({ name, kind, fields }: Asked) => jsonText({ name, kind, ...fields });
+  const draw = ({ name, kind, fields }: RequestedWrite) => jsonText({ name, kind, ...fields });
   return {
-    asked: digest(asked.map(wish)),
+    requested: digest(requested.map(draw)),
     applied: digest(cases.map(({ entry, applied }) => `${entry.name} ${applied}`)),
     ended: digest(cases.map(({ entry, operation }) => `${entry.name} ${operation.state}`)),
   };
 }
 
-async function casesOf({ db }: World, { asked, received }: Story): Promise<Case[]> {
+async function casesOf({ db }: World, { requested, received }: Simulation): Promise<Case[]> {
   const rows = await db.sql<{ id: string; reference: string }[]>`
     select id, reference from tallyhook.operations`;
   const ids = new Map(rows.map(({ id, reference }) => [reference, id]));
   const cases: Case[] = [];
-  for (const entry of asked) {
+  for (const entry of requested) {
     const id = ids.get(entry.name);
     const operation = id && (await findOperation(db, id));
     if (!operation) continue;

@@ -1,7 +1,7 @@
 /** Changes that others make behind the daemons' back, and trouble of the service itself. */
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { CONTRACT, type World } from './world.ts';
-import type { Asked } from './writes.ts';
+import type { RequestedWrite } from './writes.ts';
 
 export interface Outside {
   addr: string;
@@ -12,14 +12,18 @@ export interface Outside {
  * A change of a balance. As a rule one that no sum of writes can be taken for, or one of them taken
  * back; in a story of look-alikes just what a write of ours could have done.
  */
-export function changeWallet(world: World, before: readonly Outside[], asked: readonly Asked[]) {
+export function changeWallet(
+  world: World,
+  before: readonly Outside[],
+  requested: readonly RequestedWrite[],
+) {
   const { random, users, plan, sandbox } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
   let addr = users[below(users.length)] ?? '';
   let amount = 10_000_000n * BigInt(1 + below(9)) * (below(3) === 0 ? -1n : 1n);
   const back = below(3) === 0 ? before[below(before.length)] : undefined;
   if (plan.lookAlike) {
-    const lately = asked.slice(-30).filter(({ fields }) => fields.amount != null);
+    const lately = requested.slice(-30).filter(({ fields }) => fields.amount != null);
     const like = lately[below(lately.length)]?.fields;
     if (like) {
       const pays = like.fromAddr && below(2) === 0;

@@ -14,11 +14,11 @@ import {
   shiftingPages,
   staleReads,
 } from './outside.ts';
-import { DAY_MS, drawsOf, logIn, openDaemon, type SimDaemon, type World } from './world.ts';
-import { type Asked, ask } from './writes.ts';
+import { DAY_MS, drawsOf, logInMembers, openDaemon, type SimDaemon, type World } from './world.ts';
+import { type RequestedWrite, requestWrite } from './writes.ts';
 
-export interface Story {
-  asked: Asked[];
+export interface Simulation {
+  requested: RequestedWrite[];
   outside: Outside[];
   /** What the service received of each write, by its name. */
   received: Map<string, Received[]>;
@@ -41,36 +41,42 @@ const WAIT_MS = 20_000;
  * Runs the story, and then as long as it takes until nothing is open but what people have to
  * decide.
  */
-export async function runStory(world: World, tell: (line: string) => void = () => {}) {
+export async function runSimulation(world: World, print: (line: string) => void = () => {}) {
   const { plan, clock } = world;
-  const story: Story = { asked: [], outside: [], received: new Map(), events: {}, harvested: 0 };
+  const simulation: Simulation = {
+    requested: [],
+    outside: [],
+    received: new Map(),
+    events: {},
+    harvested: 0,
+  };
   await flow(world, 30_000);
   // Wallets that stood still for long are known well enough to be believed alone.
   clock.advance(60 * DAY_MS);
-  await logIn(world);
-  await settleDown(world, story, 4);
+  await logInMembers(world);
+  await settleDown(world, simulation, 4);
   let rested = 0;
-  for (let n = 1; story.asked.length < plan.writes; n++) {
+  for (let n = 1; simulation.requested.length < plan.writes; n++) {
     world.random = drawsOf(plan, 'step', n);
-    await step(world, story);
-    if (world.wishes - rested < SESSION) continue;
-    rested = world.wishes;
-    await settleDown(world, story, 10);
-    await untilNothingIsLost(world, story);
-    await decide(world, story);
+    await step(world, simulation);
+    if (world.draws - rested < SESSION) continue;
+    rested = world.draws;
+    await settleDown(world, simulation, 10);
+    await untilNothingIsLost(world, simulation);
+    await decide(world, simulation);
     await rest(world);
-    if (rested % 1_000 < SESSION) tell(`${rested} writes`);
+    if (rested % 1_000 < SESSION) print(`${rested} writes`);
   }
-  await settleDown(world, story, 20);
-  await untilNothingIsLost(world, story);
+  await settleDown(world, simulation, 20);
+  await untilNothingIsLost(world, simulation);
   // Looks that failed are made again after minutes, so that every wallet was seen at the end.
-  await settleDown(world, story, 40, WAIT_MS);
-  return story;
+  await settleDown(world, simulation, 40, WAIT_MS);
+  return simulation;
 }
 
-async function untilNothingIsLost(world: World, story: Story): Promise<void> {
+async function untilNothingIsLost(world: World, simulation: Simulation): Promise<void> {
   for (let more = WAITS_MAX; more > 0 && (await lost(world)) > 0; more--)
-    await settleDown(world, story, 1, WAIT_MS);
+    await settleDown(world, simulation, 1, WAIT_MS);
 }
 
 /** Writes whose outcome is not known yet. */
@@ -81,16 +87,18 @@ async function lost({ db }: World): Promise<number> {
 }
 
 /** One moment of a busy time. */
-async function step(world: World, story: Story): Promise<void> {
+async function step(world: World, simulation: Simulation): Promise<void> {
   const { random, time, sandbox } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
   const dice = random.unit();
   const happened = (name: string) => {
-    story.events[name] = (story.events[name] ?? 0) + 1;
+    simulation.events[name] = (simulation.events[name] ?? 0) + 1;
   };
   if (dice < 0.88) {
-    for (let n = 1 + (below(4) === 0 ? below(3) : 0); n > 0; n--) ask(world, story.asked);
-  } else if (dice < 0.92) story.outside.push(...changeWallet(world, story.outside, story.asked));
+    for (let n = 1 + (below(4) === 0 ? below(3) : 0); n > 0; n--)
+      requestWrite(world, simulation.requested);
+  } else if (dice < 0.92)
+    simulation.outside.push(...changeWallet(world, simulation.outside, simulation.requested));
   else if (dice < 0.95) changeToken(world);
   else if (dice < 0.965) staleReads(world);
   else if (dice < 0.97) shiftingPages(world);
@@ -101,22 +109,22 @@ async function step(world: World, story: Story): Promise<void> {
     badGateway(world);
     happened('bad gateway');
   } else if (dice < 0.985) {
-    await outage(world, story);
+    await outage(world, simulation);
     happened('outage');
   } else if (dice < 0.99) {
-    await restart(world, story);
+    await restart(world, simulation);
     happened('restart');
   }
   await time.settled();
   await flow(world, 20 + below(3_000));
-  harvest(world, story);
+  harvest(world, simulation);
 }
 
 /** Nobody is reached for a while; apps go on asking. */
-async function outage(world: World, story: Story): Promise<void> {
+async function outage(world: World, simulation: Simulation): Promise<void> {
   await world.relay.down();
   for (let n = 0; n < 3; n++) {
-    ask(world, story.asked);
+    requestWrite(world, simulation.requested);
     await world.time.settled();
     await flow(world, 4_000);
   }
@@ -124,10 +132,10 @@ async function outage(world: World, story: Story): Promise<void> {
 }
 
 /** A daemon is killed with writes under way; another one starts on the same database. */
-async function restart(world: World, story: Story): Promise<void> {
+async function restart(world: World, simulation: Simulation): Promise<void> {
   const { time, daemons, random } = world;
-  ask(world, story.asked, 'before_send');
-  ask(world, story.asked, 'before_conclude');
+  requestWrite(world, simulation.requested, 'before_send');
+  requestWrite(world, simulation.requested, 'before_conclude');
   await time.settled();
   time.forget();
   const at = Math.floor(random.unit() * daemons.length);
@@ -167,19 +175,19 @@ async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<nu
 }
 
 /** Nothing is asked for, so that what is open comes to its end, as far as it can. */
-async function settleDown(world: World, story: Story, rounds: number, stepMs = 3_000) {
+async function settleDown(world: World, simulation: Simulation, rounds: number, stepMs = 3_000) {
   for (let round = 0; round < rounds; round++) {
     await world.time.settled();
     await flow(world, stepMs);
   }
-  harvest(world, story);
+  harvest(world, simulation);
 }
 
 /**
  * People decide what was left to them, as they find it in the service's own log. It counts as left
  * to people all the same.
  */
-async function decide(world: World, { received }: Story): Promise<void> {
+async function decide(world: World, { received }: Simulation): Promise<void> {
   const { db, clock, daemons } = world;
   const undecided = await listOperations(db, { state: 'undecided', limit: 1_000 });
   const moves = undecided.map(({ id, reference, sentAt, recordedAt }): Move => {
@@ -207,16 +215,16 @@ async function rest(world: World): Promise<void> {
     where kind = 'token' and not exists (select from tallyhook.operations o
       where o.state = 'unknown' and o.contract_id = targets.contract_id
         and o.token_id = targets.token_id)`;
-  await logIn(world);
+  await logInMembers(world);
   await flow(world, 30_000);
 }
 
 /** Keeps what the service received of our writes; its own log is bounded. */
-function harvest({ sandbox }: World, story: Story): void {
-  const log = sandbox.control.requests(story.harvested, 100_000);
+function harvest({ sandbox }: World, simulation: Simulation): void {
+  const log = sandbox.control.requests(simulation.harvested, 100_000);
   for (const entry of log) {
     const name = /sim=(\w+)/.exec(entry.query)?.[1];
-    if (name) story.received.set(name, [...(story.received.get(name) ?? []), entry]);
+    if (name) simulation.received.set(name, [...(simulation.received.get(name) ?? []), entry]);
   }
-  story.harvested = log.at(-1)?.n ?? story.harvested;
+  simulation.harvested = log.at(-1)?.n ?? simulation.harvested;
 }

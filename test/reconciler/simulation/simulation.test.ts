@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase } from '../../harness/database.ts';
 import { closeAll } from '../../upstream/rig.ts';
-import { verdictOn } from './figures.ts';
-import { runStory } from './run.ts';
+import { figuresOf } from './figures.ts';
+import { runSimulation } from './run.ts';
 import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 
-const COMMON = { writes: 120, lookAlike: false, wallets: 32, members: 8, unharmed: 4 };
+const COMMON = { writes: 24, lookAlike: false, wallets: 8, members: 3, unharmed: 0.5 };
 const PLANS: (Plan & { title: string })[] = [
   { title: 'With operators that can be read', ...COMMON, seed: 1, mapped: true, daemons: 1 },
   { title: 'With two daemons', ...COMMON, seed: 2, mapped: false, daemons: 2 },
@@ -21,8 +21,8 @@ describe('Whatever the service does with writes and answers', () => {
       const database = await createDatabase();
       const world = await buildWorld(database.db, plan);
       try {
-        const story = await runStory(world);
-        const figures = await verdictOn(world, story);
+        const simulation = await runSimulation(world);
+        const figures = await figuresOf(world, simulation);
         expect(figures.wrong).toEqual([]);
         expect(figures.books).toEqual([]);
         expect(figures.open).toBe(0);

@@ -27,7 +27,7 @@ export function virtualTime(clock: ManualClock): VirtualTime {
   let running = 0;
   let generation = 0;
   let heard: (() => void)[] = [];
-  const tell = () => {
+  const print = () => {
     const waiting = heard;
     heard = [];
     for (const hear of waiting) hear();
@@ -52,7 +52,7 @@ export function virtualTime(clock: ManualClock): VirtualTime {
         const sleeper = { at: clock.now() + ms, wake };
         sleepers.push(sleeper);
         signal?.addEventListener('abort', wake, { once: true });
-        tell();
+        print();
       });
     },
     async advance(ms) {
@@ -72,7 +72,7 @@ export function virtualTime(clock: ManualClock): VirtualTime {
       const done = () => {
         if (mine !== generation) return;
         running -= 1;
-        tell();
+        print();
       };
       work.then(done, done);
     },
@@ -80,7 +80,7 @@ export function virtualTime(clock: ManualClock): VirtualTime {
       generation += 1;
       running = 0;
       sleepers = [];
-      tell();
+      print();
     },
   };
 }

@@ -27,7 +27,7 @@ import { type ManualClock, manualClock } from '../../harness/manual-clock.ts';
 import { userTokenOf } from '../../harness/user-token.ts';
 import { openLedger, START } from '../../ledger/fixture.ts';
 import { upstreamTo } from '../../upstream/rig.ts';
-import { SETTINGS as HOUSE } from '../rig.ts';
+import { SETTINGS as RIG_SETTINGS } from '../builders.ts';
 import { openRelay, type Relay } from './relay.ts';
 import { type VirtualTime, virtualTime } from './virtual-time.ts';
 
@@ -50,7 +50,7 @@ export interface Plan {
 export const DAY_MS = 86_400_000;
 export const CONTRACT = 1n;
 const ALIVE_MS = 15_000;
-const SETTINGS = { ...HOUSE, steadyMs: 120_000 };
+const SETTINGS = { ...RIG_SETTINGS, steadyMs: 120_000 };
 
 /**
  * Draws of its own for each step and for each write: one that draws more often than in another run
@@ -80,7 +80,7 @@ export interface World {
   /** Draws of the daemons' pace, whose number depends on how looks come back. */
   pace: Random;
   /** How many writes were wished for. */
-  wishes: number;
+  draws: number;
   sandbox: Sandbox;
   relay: Relay;
   books: EffectSettings;
@@ -116,7 +116,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   }
   let serials = 0;
   const world: World = {
-    ...{ plan, db, clock, sandbox, users, memberNos, daemons: [], restarts: 0, wishes: 0 },
+    ...{ plan, db, clock, sandbox, users, memberNos, daemons: [], restarts: 0, draws: 0 },
     random: drawsOf(plan, 'step', 0),
     pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
@@ -139,7 +139,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
 }
 
 /** Every member logs in again. */
-export async function logIn({ sandbox, memberNos, tokens }: World): Promise<void> {
+export async function logInMembers({ sandbox, memberNos, tokens }: World): Promise<void> {
   for (const [addr, memberNo] of memberNos) tokens.set(addr, await userTokenOf(sandbox, memberNo));
 }
 

@@ -9,7 +9,7 @@ import type { ForwardRequest } from '../../../src/upstream/upstream.ts';
 import { CONTRACT, drawsOf, type SimDaemon, type World } from './world.ts';
 
 /** One write as it was asked for; `name` is in its query, by which the service's log finds it. */
-export interface Asked {
+export interface RequestedWrite {
   name: string;
   kind: Kind;
   fields: WriteFields;
@@ -37,23 +37,28 @@ const FAULTS: FaultInput[] = [
 ];
 
 /** Asks for one write, which may be under way for some time. Answers nothing: the journal knows. */
-export function ask(world: World, asked: Asked[], crash?: Crash): void {
+export function requestWrite(world: World, requested: RequestedWrite[], crash?: Crash): void {
   const { sandbox, plan, time } = world;
-  const n = world.wishes++;
+  const n = world.draws++;
   const random = drawsOf(plan, 'write', n);
   // What comes first must not depend on how many draws the search for a token takes.
   const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * (1 + plan.unharmed))];
   const daemon = world.daemons[Math.floor(random.unit() * world.daemons.length)];
-  const wish = wishOf({ ...world, random, serial: () => `s${n}` });
-  if (!wish) return;
-  const entry = { name: `r${n}x`, ...wish };
-  asked.push(entry);
+  const draw = drawWrite({ ...world, random, serial: () => `s${n}` });
+  if (!draw) return;
+  const entry = { name: `r${n}x`, ...draw };
+  requested.push(entry);
   if (fault && !crash) sandbox.control.addFault({ ...fault, contains: `sim=${entry.name}` });
   if (daemon) time.run(send(world, daemon, entry, crash));
 }
 
 /** The write path itself; what it refuses before recording is no part of the story. */
-async function send(world: World, daemon: SimDaemon, entry: Asked, crash?: Crash): Promise<void> {
+async function send(
+  world: World,
+  daemon: SimDaemon,
+  entry: RequestedWrite,
+  crash?: Crash,
+): Promise<void> {
   const { clock } = world;
   const blocked = daemon.upstream.blockedUntil('app-write') ?? 0;
   if (blocked > clock.now()) return;
@@ -72,7 +77,7 @@ function dying({ write }: SimDaemon, crash: Crash, { time }: World): SimDaemon['
   return { ...write, upstream: { ...write.upstream, forward } };
 }
 
-function incomingOf(world: World, entry: Asked): WriteInput {
+function incomingOf(world: World, entry: RequestedWrite): WriteInput {
   const request = requestOf(entry);
   const route = routeOf(request.method, request.path);
   if (route.type !== 'write') throw new Error(`no write: ${request.path}`);
@@ -88,17 +93,17 @@ function incomingOf(world: World, entry: Asked): WriteInput {
   };
 }
 
-type Wish = Omit<Asked, 'name'>;
+type DrawnWrite = Omit<RequestedWrite, 'name'>;
 
-function wishOf(world: World): Wish | undefined {
+function drawWrite(world: World): DrawnWrite | undefined {
   const dice = Math.floor(world.random.unit() * 100);
-  if (dice < 64) return paymentWish(world, dice);
-  return dice < 82 ? mintWish(world, dice < 70) : tokenWish(world, dice);
+  if (dice < 64) return drawTokenWrite(world, dice);
+  return dice < 82 ? drawMint(world, dice < 70) : drawNftWrite(world, dice);
 }
 
 const PRICES = [1n, 5n, 10n, 50n, 100n, 500n];
 
-function paymentWish({ random, users, plan }: World, dice: number): Wish {
+function drawTokenWrite({ random, users, plan }: World, dice: number): DrawnWrite {
   const below = (n: number) => Math.floor(random.unit() * n);
   const user = () => users[below(users.length)] ?? '';
   const amount = below(3) === 0 ? (PRICES[below(PRICES.length)] ?? 1n) : BigInt(1 + below(5_000));
@@ -112,7 +117,7 @@ function paymentWish({ random, users, plan }: World, dice: number): Wish {
 }
 
 /** Half of the tokens are of a kind of their own, half of a few kinds that are made again. */
-function mintWish(world: World, chosen: boolean): Wish {
+function drawMint(world: World, chosen: boolean): DrawnWrite {
   const { random, users, plan } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
   const toAddr = users[below(plan.members)] ?? '';
@@ -127,7 +132,7 @@ function mintWish(world: World, chosen: boolean): Wish {
 }
 
 /** A write on a token that the app found in the list: as a rule one that is not being processed. */
-function tokenWish(world: World, dice: number): Wish | undefined {
+function drawNftWrite(world: World, dice: number): DrawnWrite | undefined {
   const { random, sandbox, users, plan, serial } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
   const members = new Set(users.slice(0, plan.members).map(addressKey));
@@ -154,7 +159,7 @@ function tokenWish(world: World, dice: number): Wish | undefined {
 }
 
 /** The request as an app writes it. */
-function requestOf({ name, kind, fields }: Asked): Request {
+function requestOf({ name, kind, fields }: RequestedWrite): Request {
   const { operationNo, fromAddr, toAddr, amount, feeAmount } = fields;
   const common = (contentType: string) => ({
     ...{ query: `?sim=${name}`, contentType },

@@ -3,7 +3,7 @@ import { hashChange, tokenEvidence } from '../../../src/reconciler/tokens/eviden
 import { addr, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('What a token says about a lost write', () => {
-  const image = { token: { lastTxHash: HASH_A, status: 1, owner: addr(2), extraData: '' } };
+  const preImage = { token: { lastTxHash: HASH_A, status: 1, owner: addr(2), extraData: '' } };
   const bareImage = { token: { lastTxHash: HASH_A, status: 1 } };
   const failedImage = { token: { lastTxHash: HASH_A, status: 3 } };
   const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', extraData: '{}' };
@@ -14,7 +14,7 @@ describe('What a token says about a lost write', () => {
     [
       'No token where one was: a burn was executed',
       'burn',
-      image,
+      preImage,
       'absent',
       'new',
       true,
@@ -29,7 +29,7 @@ describe('What a token says about a lost write', () => {
       false,
       undefined,
     ],
-    ['No token: a transfer is open', 'transfer_from', image, 'absent', 'new', true, undefined],
+    ['No token: a transfer is open', 'transfer_from', preImage, 'absent', 'new', true, undefined],
     ['A token as asked: a mint was executed', 'mint', null, there, 'new', false, 'executed'],
     [
       'A token of another URI: a mint is open',
@@ -61,7 +61,7 @@ describe('What a token says about a lost write', () => {
     [
       'A token that was there before: a mint was not executed',
       'mint',
-      image,
+      preImage,
       token(),
       'none',
       true,
@@ -70,7 +70,7 @@ describe('What a token says about a lost write', () => {
     [
       'A token that was there and changed: a mint is open',
       'mint',
-      image,
+      preImage,
       there,
       'new',
       true,
@@ -88,7 +88,7 @@ describe('What a token says about a lost write', () => {
     [
       'The new owner under a new hash: a transfer was executed',
       'transfer_from',
-      image,
+      preImage,
       there,
       'new',
       true,
@@ -97,7 +97,7 @@ describe('What a token says about a lost write', () => {
     [
       'The new owner under our other hash: a transfer was executed',
       'transfer_from',
-      image,
+      preImage,
       there,
       'other',
       true,
@@ -124,18 +124,26 @@ describe('What a token says about a lost write', () => {
     [
       'The old hash: a transfer was not executed',
       'transfer_from',
-      image,
+      preImage,
       token(),
       'none',
       true,
       'not_executed',
     ],
-    ['The old hash: a burn was not executed', 'burn', image, token(), 'none', true, 'not_executed'],
-    ['A new hash: a burn is open', 'burn', image, there, 'new', true, undefined],
+    [
+      'The old hash: a burn was not executed',
+      'burn',
+      preImage,
+      token(),
+      'none',
+      true,
+      'not_executed',
+    ],
+    ['A new hash: a burn is open', 'burn', preImage, there, 'new', true, undefined],
     [
       'The data under a new hash: a data change was executed',
       'set_extra_data',
-      image,
+      preImage,
       changed,
       'new',
       true,
@@ -153,7 +161,7 @@ describe('What a token says about a lost write', () => {
     [
       'Other data under a new hash: a data change is open',
       'set_extra_data',
-      image,
+      preImage,
       there,
       'new',
       true,
@@ -181,7 +189,7 @@ describe('What a token says about a lost write', () => {
     ['The hash of a write of ours from after is of another', HASH_B, [1_500], 'other'],
     ['An empty hash is new', null, [], 'new'],
   ] as const)('%s', (_title, hash, answers, change) => {
-    const lost = write('unknown', { sent: 1_000, preImage: image });
+    const lost = write('unknown', { sent: 1_000, preImage: preImage });
     const others = answers.map((answered) =>
       write('accepted', { sent: 0, answered, txHash: HASH_B }),
     );

@@ -8,7 +8,7 @@ let hashes = 0;
 export const freshHash = () => `0x${String(++hashes).padStart(64, '0')}`;
 
 /** One token of its own, with what is done to it and seen of it. */
-export function storyIn(rig: Rig) {
+export function tokenScenario(rig: Rig) {
   const tokenId = ++tokens;
   const [owner, other] = [freshAddr(), freshAddr()];
   const ref = { kind: 'token', contractId: CONTRACT, tokenId } as const;
@@ -18,22 +18,22 @@ export function storyIn(rig: Rig) {
     ...{ status: 1, locked: false, lastTxHash: first },
     ...{ createdAtText: '2026-01-01 00:00:00', ownedAtText: '2026-01-01 00:00:00' },
   };
-  const image = () => ({ token: { ...record } }) as Json;
+  const preImage = () => ({ token: { ...record } }) as Json;
   const fields = { contractId: CONTRACT, tokenId };
   return {
-    ...{ ref, owner, other, first, image },
+    ...{ ref, owner, other, first, preImage },
     subject: `token:${CONTRACT}:${tokenId}`,
     /** A look that sees it, changed as named from how it was seen last. */
-    async sees(change: Partial<typeof record> = {}, afterMs = 2_000) {
+    async observe(change: Partial<typeof record> = {}, afterMs = 2_000) {
       record = { ...record, ...change };
       rig.clock.advance(afterMs);
       await rig.put(ref, 'seen', { contractId: CONTRACT, tokenId, ...record });
-      await rig.judge();
+      await rig.process();
     },
-    async misses(afterMs = 2_000) {
+    async observeAbsent(afterMs = 2_000) {
       rig.clock.advance(afterMs);
       await rig.put(ref, 'absent', null);
-      await rig.judge();
+      await rig.process();
     },
     mint: (preImage: Json = null) =>
       rig.send('mint', { ...fields, toAddr: owner, tokenUri: 'ipfs://one' }, preImage),

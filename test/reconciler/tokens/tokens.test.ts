@@ -1,30 +1,23 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../../harness/database.ts';
-import { openRig, type Rig } from '../rig.ts';
-import { freshHash, storyIn } from './scenario.ts';
+import { describe, expect, it } from 'vitest';
+import { openRig } from '../rig.ts';
+import { freshHash, tokenScenario } from './scenario.ts';
 
-let database: TestDatabase;
-let rig: Rig;
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await openRig(database.db);
-});
-afterAll(() => database.drop());
+const rig = await openRig();
 
-const story = () => storyIn(rig);
+const scenario = () => tokenScenario(rig);
 const typesOf = async (subject: string) => (await rig.events(subject)).map(({ type }) => type);
 
 describe('A mint', () => {
   it('Is minted at first sight, changes its status, and settles when it is complete', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     const hash = freshHash();
     await rig.acceptHash(id, hash);
-    await token.sees({ status: 0, lastTxHash: hash }, 100);
+    await token.observe({ status: 0, lastTxHash: hash }, 100);
     expect(await rig.stateOf(id)).toBe('accepted');
     expect(await token.dueInMs()).toBeLessThanOrEqual(1_000);
-    await token.sees({ status: 2 });
-    await token.sees({ status: 1 });
+    await token.observe({ status: 2 });
+    await token.observe({ status: 1 });
     expect(await rig.stateOf(id)).toBe('settled');
     const events = await rig.events(token.subject);
     expect(events.map(({ type }) => type)).toEqual([
@@ -35,47 +28,47 @@ describe('A mint', () => {
     expect(events.map(({ data }) => data.cause)).toEqual([id, id, id]);
     expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3]);
     await rig.post();
-    const moves = await database.db.sql`
+    const moves = await rig.database.db.sql`
       select kind from tallyhook.nft_movements where operation_id = ${id}`;
     expect(moves).toMatchObject([{ kind: 'mint' }]);
   });
 
   it('That the chain fails is failed', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.acceptHash(id, freshHash());
-    await token.sees({ status: 3, lastTxHash: (await rig.operation(id))?.txHash ?? '' });
+    await token.observe({ status: 3, lastTxHash: (await rig.operation(id))?.txHash ?? '' });
     expect(await rig.stateOf(id)).toBe('failed');
   });
 
   it('That is not there yet after its answer is not failed, and settles later', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     const hash = freshHash();
     await rig.acceptHash(id, hash);
-    for (let i = 0; i < 3; i++) await token.misses(100);
+    for (let i = 0; i < 3; i++) await token.observeAbsent(100);
     expect(await rig.stateOf(id)).toBe('accepted');
-    await token.sees({ lastTxHash: hash });
+    await token.observe({ lastTxHash: hash });
     expect(await rig.stateOf(id)).toBe('settled');
     expect(await typesOf(token.subject)).toEqual(['token.minted']);
   });
 
   it('That was refused does not make a foreign token ours', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.conclude(id, { class: 'rejected', status: 422, code: '422', message: 'taken' });
-    await token.sees();
+    await token.observe();
     expect(await typesOf(token.subject)).toEqual([]);
   });
 });
 
 describe('A token', () => {
   it('Tells each change made elsewhere, with an outside cause', async () => {
-    const token = story();
-    await token.sees();
-    await token.sees({ owner: token.other, lastTxHash: freshHash() });
-    await token.sees({ locked: true });
-    await token.sees({ locked: false, extraData: '{"a":1}', lastTxHash: freshHash() });
+    const token = scenario();
+    await token.observe();
+    await token.observe({ owner: token.other, lastTxHash: freshHash() });
+    await token.observe({ locked: true });
+    await token.observe({ locked: false, extraData: '{"a":1}', lastTxHash: freshHash() });
     const events = await rig.events(token.subject);
     expect(events.map(({ type, data }) => [type, data.cause])).toEqual([
       ['token.transferred', 'external'],
@@ -86,32 +79,32 @@ describe('A token', () => {
   });
 
   it('Is gone only when two looks in a row say so', async () => {
-    const token = story();
-    await token.sees();
-    await token.misses();
+    const token = scenario();
+    await token.observe();
+    await token.observeAbsent();
     expect(await token.dueInMs()).toBe(1_000);
-    await token.sees();
-    await token.misses();
+    await token.observe();
+    await token.observeAbsent();
     expect(await typesOf(token.subject)).toEqual([]);
-    await token.misses();
-    await token.misses();
+    await token.observeAbsent();
+    await token.observeAbsent();
     expect(await typesOf(token.subject)).toEqual(['token.burned']);
   });
 
   it('That was gone and is there again is minted', async () => {
-    const token = story();
-    await token.sees();
-    await token.misses();
-    await token.misses();
-    await token.sees({ lastTxHash: freshHash() });
+    const token = scenario();
+    await token.observe();
+    await token.observeAbsent();
+    await token.observeAbsent();
+    await token.observe({ lastTxHash: freshHash() });
     expect(await typesOf(token.subject)).toEqual(['token.burned', 'token.minted']);
   });
 
   it('That stays pending by no write of ours is looked at less and less often', async () => {
-    const token = story();
+    const token = scenario();
     const gaps: number[] = [];
     for (let i = 0; i < 24; i++) {
-      await token.sees({ status: 0 }, Math.max(1_000, gaps.at(-1) ?? 0));
+      await token.observe({ status: 0 }, Math.max(1_000, gaps.at(-1) ?? 0));
       gaps.push(await token.dueInMs());
     }
     expect(gaps[0]).toBe(1_000);
@@ -119,32 +112,32 @@ describe('A token', () => {
   });
 
   it('Seen by a look that began earlier than the newest one changes nothing', async () => {
-    const token = story();
-    await token.sees();
-    await token.sees({ owner: token.other });
-    const [row] = await database.db.sql<{ id: string }[]>`
+    const token = scenario();
+    await token.observe();
+    await token.observe({ owner: token.other });
+    const [row] = await rig.database.db.sql<{ id: string }[]>`
       select id from tallyhook.observations where target = ${token.subject} order by started_at limit 1`;
     const before = await typesOf(token.subject);
-    await database.owner
+    await rig.database.owner
       .sql`update tallyhook.observations set processed_at = null where id = ${row?.id ?? ''}`;
-    await rig.judge();
+    await rig.process();
     expect(await typesOf(token.subject)).toEqual(before);
   });
 });
 
 describe('A burn', () => {
   it('Of two that were accepted, the one settles under whose hash the token was seen last', async () => {
-    const [seen, unseen] = [story(), story()];
+    const [seen, unseen] = [scenario(), scenario()];
     const burns: string[][] = [];
     for (const token of [seen, unseen]) {
-      await token.sees();
-      const ids = [await token.burn(token.image()), await token.burn(token.image())];
+      await token.observe();
+      const ids = [await token.burn(token.preImage()), await token.burn(token.preImage())];
       const hashes = [freshHash(), freshHash()];
       for (const [i, id] of ids.entries()) await rig.acceptHash(id, hashes[i] ?? '');
-      if (token === seen) await token.sees({ status: 2, lastTxHash: hashes[1] ?? '' }, 100);
+      if (token === seen) await token.observe({ status: 2, lastTxHash: hashes[1] ?? '' }, 100);
       burns.push(ids);
     }
-    for (const token of [seen, unseen]) for (let i = 0; i < 3; i++) await token.misses();
+    for (const token of [seen, unseen]) for (let i = 0; i < 3; i++) await token.observeAbsent();
     for (const [first, second] of burns) {
       expect(await rig.stateOf(first ?? '')).toBe('failed');
       expect(await rig.stateOf(second ?? '')).toBe('settled');
@@ -152,35 +145,35 @@ describe('A burn', () => {
   });
 
   it('Settles when the token is gone, and tells which burn it was', async () => {
-    const token = story();
-    await token.sees();
-    const id = await token.burn(token.image());
+    const token = scenario();
+    await token.observe();
+    const id = await token.burn(token.preImage());
     await rig.acceptHash(id, freshHash());
-    await token.misses();
+    await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('accepted');
-    await token.misses();
+    await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('settled');
     expect((await rig.events(token.subject)).at(-1)?.data.cause).toBe(id);
   });
 
   it('Of a token that cannot be read yet does not settle within the read lag', async () => {
-    const token = story();
-    await token.misses(100);
+    const token = scenario();
+    await token.observeAbsent(100);
     const id = await token.burn();
     await rig.acceptHash(id, freshHash());
-    await token.misses(100);
-    await token.misses(100);
+    await token.observeAbsent(100);
+    await token.observeAbsent(100);
     expect(await rig.stateOf(id)).toBe('accepted');
-    await token.misses();
+    await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('That the token outlives is failed', async () => {
-    const token = story();
-    await token.sees();
-    const id = await token.burn(token.image());
+    const token = scenario();
+    await token.observe();
+    const id = await token.burn(token.preImage());
     await rig.acceptHash(id, freshHash());
-    await token.sees({ lastTxHash: freshHash(), owner: token.other });
+    await token.observe({ lastTxHash: freshHash(), owner: token.other });
     expect(await rig.stateOf(id)).toBe('failed');
   });
 });

@@ -1,33 +1,26 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/kernel/json.ts';
 import { recordObservation } from '../../../src/observer/store.ts';
-import { createDatabase, type TestDatabase } from '../../harness/database.ts';
-import { freshAddr, openRig, type Rig } from '../rig.ts';
+import { freshAddr, openRig } from '../rig.ts';
 import { freshHash } from '../tokens/scenario.ts';
 
 const CONTRACT = 9n;
-let database: TestDatabase;
-let rig: Rig;
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await openRig(database.db);
-});
-afterAll(() => database.drop());
+const rig = await openRig();
 
 let serial = 0;
 /** A kind of token that no other story mints. */
-function wish() {
+function mintFields() {
   const n = ++serial;
   return {
     ...{ contractId: CONTRACT, toAddr: freshAddr(), tokenUri: `ipfs://kind-${n}` },
     ...{ metaData: `{"kind":${n}}`, extraData: '{}' },
   };
 }
-type Wish = ReturnType<typeof wish>;
+type MintFields = ReturnType<typeof mintFields>;
 
 let numbers = 0n;
 /** The token that such a mint makes, as a list shows it. */
-function made(fields: Wish) {
+function mintedToken(fields: MintFields) {
   return {
     ...{ contractId: CONTRACT, tokenId: ++numbers, owner: fields.toAddr, uri: fields.tokenUri },
     ...{ metaData: fields.metaData, extraData: fields.extraData, creator: freshAddr() },
@@ -36,7 +29,7 @@ function made(fields: Wish) {
   };
 }
 
-async function lose(fields: Wish): Promise<string> {
+async function unknownMint(fields: MintFields): Promise<string> {
   const id = await rig.send('mint_sequential', fields);
   await rig.lose(id);
   return id;
@@ -55,17 +48,17 @@ async function scan(operationIds: string[], tokens: Json[], given: { truncated?:
     ...{ id: rig.ids.next('obs'), target: `scan:${CONTRACT}:*`, kind: 'scan' },
     ...{ startedAt, endedAt: rig.clock.now(), result: 'seen' as const, cause: null, record },
   };
-  await database.db.begin((tx) => recordObservation(tx, observation, rig.clock.now() + 60_000));
-  await rig.judge();
+  await rig.database.db.begin((tx) => recordObservation(tx, observation, rig.clock.now() + 60_000));
+  await rig.process();
 }
-const calm = () => rig.clock.advance(110_000);
+const passQuiescence = () => rig.clock.advance(110_000);
 
 describe('A lost mint whose number the service chose', () => {
   it('Is executed with its number and hash when two sweeps show the one token', async () => {
-    const fields = wish();
-    const id = await lose(fields);
-    calm();
-    const token = made(fields);
+    const fields = mintFields();
+    const id = await unknownMint(fields);
+    passQuiescence();
+    const token = mintedToken(fields);
     await scan([id], [token]);
     expect(await rig.stateOf(id)).toBe('unknown');
     await scan([id], [token]);
@@ -76,38 +69,38 @@ describe('A lost mint whose number the service chose', () => {
   });
 
   it('Is not executed when two sweeps after quiescence show none', async () => {
-    const fields = wish();
-    const id = await lose(fields);
+    const fields = mintFields();
+    const id = await unknownMint(fields);
     for (let i = 0; i < 3; i++) await scan([id], []);
     expect(await rig.stateOf(id)).toBe('unknown');
-    calm();
+    passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], []);
     expect(await rig.operation(id)).toMatchObject({ state: 'not_executed' });
   });
 
   it('Is wanted on the due list once it is quiet, and not before', async () => {
-    const id = await lose(wish());
-    await rig.judge();
-    const rows = await database.db.sql<{ at: number }[]>`
+    const id = await unknownMint(mintFields());
+    await rig.process();
+    const rows = await rig.database.db.sql<{ at: number }[]>`
       select next_poll_at as at from tallyhook.targets where name = ${`scan:${CONTRACT}:*`}`;
     const sent = await rig.operation(id);
     expect(rows[0]?.at).toBeLessThanOrEqual((sent?.sendDeadlineAt ?? 0) + 31_000);
   });
 
   it('Says nothing by a sweep that did not look for it, or kept too little', async () => {
-    const fields = wish();
-    const id = await lose(fields);
-    calm();
+    const fields = mintFields();
+    const id = await unknownMint(fields);
+    passQuiescence();
     for (let i = 0; i < 3; i++) await scan([], []);
     for (let i = 0; i < 3; i++) await scan([id], [], { truncated: true });
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('Two equal ones with one token go to people, who are told of the token', async () => {
-    const fields = wish();
-    const ids = [await lose(fields), await lose(fields)];
-    calm();
-    const token = made(fields);
+    const fields = mintFields();
+    const ids = [await unknownMint(fields), await unknownMint(fields)];
+    passQuiescence();
+    const token = mintedToken(fields);
     for (let i = 0; i < 3; i++) await scan(ids, [token]);
     for (const id of ids) expect(await rig.stateOf(id)).toBe('unknown');
     await rig.wait(700_000);
@@ -119,65 +112,65 @@ describe('A lost mint whose number the service chose', () => {
   });
 
   it('A token that an answered mint made is not its result', async () => {
-    const fields = wish();
+    const fields = mintFields();
     const answered = await rig.send('mint_sequential', fields);
-    const token = made(fields);
+    const token = mintedToken(fields);
     await rig.conclude(answered, {
       ...{ class: 'accepted', txHash: token.lastTxHash, tokenId: token.tokenId },
     });
-    const id = await lose(fields);
-    calm();
+    const id = await unknownMint(fields);
+    passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id, answered], [token]);
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A token that was seen before it was sent is not its result', async () => {
-    const fields = wish();
-    const token = made(fields);
+    const fields = mintFields();
+    const token = mintedToken(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
     await rig.put(ref, 'seen', { ...token });
-    const id = await lose(fields);
-    calm();
+    const id = await unknownMint(fields);
+    passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], [token]);
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A token that was seen and burned since is its result', async () => {
-    const fields = wish();
-    const id = await lose(fields);
-    const token = made(fields);
+    const fields = mintFields();
+    const id = await unknownMint(fields);
+    const token = mintedToken(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
     rig.clock.advance(3_000);
     await rig.put(ref, 'seen', { ...token });
-    await rig.judge();
+    await rig.process();
     for (let i = 0; i < 2; i++) {
       rig.clock.advance(3_000);
       await rig.put(ref, 'absent', null);
     }
-    await rig.judge();
-    calm();
+    await rig.process();
+    passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], []);
     expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
   });
 
   it('A token that a look saw and the sweeps miss is not forgotten', async () => {
-    const fields = wish();
-    const id = await lose(fields);
-    const token = made(fields);
+    const fields = mintFields();
+    const id = await unknownMint(fields);
+    const token = mintedToken(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
     rig.clock.advance(3_000);
     await rig.put(ref, 'seen', { ...token, status: 2 });
-    await rig.judge();
-    calm();
+    await rig.process();
+    passQuiescence();
     for (let i = 0; i < 2; i++) await scan([id], []);
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('A burn of a token that nobody ever saw leaves it to people', async () => {
-    const id = await lose(wish());
+    const id = await unknownMint(mintFields());
     const burn = await rig.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
     await rig.acceptHash(burn, freshHash());
-    calm();
+    passQuiescence();
     for (let i = 0; i < 3; i++) await scan([id], []);
     expect(await rig.stateOf(id)).toBe('unknown');
   });

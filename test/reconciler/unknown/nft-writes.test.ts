@@ -1,246 +1,240 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../../harness/database.ts';
-import { openRig, type Rig } from '../rig.ts';
-import { CONTRACT, freshHash, storyIn } from '../tokens/scenario.ts';
+import { describe, expect, it } from 'vitest';
+import { openRig } from '../rig.ts';
+import { CONTRACT, freshHash, tokenScenario } from '../tokens/scenario.ts';
 
-let database: TestDatabase;
-let rig: Rig;
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await openRig(database.db);
-});
-afterAll(() => database.drop());
+const rig = await openRig();
 
-const story = () => storyIn(rig);
-const calm = () => rig.clock.advance(36_000);
-
+const scenario = () => tokenScenario(rig);
 describe('A lost write on a token', () => {
   it('A mint is executed when two looks see the token as asked, and takes its hash', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
     const hash = freshHash();
-    await token.sees({ status: 0, lastTxHash: hash });
-    await token.sees({ status: 2 });
+    await token.observe({ status: 0, lastTxHash: hash });
+    await token.observe({ status: 2 });
     expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: hash });
-    await token.sees({ status: 1 });
+    await token.observe({ status: 1 });
     expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('A mint is not executed when there is no token after quiescence', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
-    for (let i = 0; i < 4; i++) await token.misses();
+    for (let i = 0; i < 4; i++) await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('unknown');
-    calm();
-    await token.misses();
+    rig.passQuiescence();
+    await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('unknown');
-    await token.misses();
+    await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A mint of a token that was seen meanwhile is not called not executed', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
-    calm();
-    await token.sees({ owner: token.other, lastTxHash: freshHash() });
-    for (let i = 0; i < 3; i++) await token.misses();
+    rig.passQuiescence();
+    await token.observe({ owner: token.other, lastTxHash: freshHash() });
+    for (let i = 0; i < 3; i++) await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A mint of a token that a later burn found is not called not executed', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
-    calm();
+    rig.passQuiescence();
     const burn = await token.burn();
     await rig.acceptHash(burn, freshHash());
-    for (let i = 0; i < 3; i++) await token.misses();
+    for (let i = 0; i < 3; i++) await token.observeAbsent();
     expect(await rig.stateOf(burn)).toBe('settled');
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A mint that was seen as asked and is gone when all is quiet is given to people', async () => {
-    const token = story();
+    const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
-    await token.sees({ status: 2 });
-    calm();
-    for (let i = 0; i < 3; i++) await token.misses();
+    await token.observe({ status: 2 });
+    rig.passQuiescence();
+    for (let i = 0; i < 3; i++) await token.observeAbsent();
     expect(['unknown', 'undecided']).toContain(await rig.stateOf(id));
   });
 
   it('A burn beside one that was answered is not called executed', async () => {
-    const token = story();
-    await token.sees();
-    const answered = await token.burn(token.image());
+    const token = scenario();
+    await token.observe();
+    const answered = await token.burn(token.preImage());
     await rig.acceptHash(answered, freshHash());
-    const lost = await token.burn(token.image());
+    const lost = await token.burn(token.preImage());
     await rig.lose(lost);
-    for (let i = 0; i < 4; i++) await token.misses();
+    for (let i = 0; i < 4; i++) await token.observeAbsent();
     expect(await rig.stateOf(answered)).toBe('settled');
     expect(await rig.stateOf(lost)).toBe('unknown');
   });
 
   it('A mint is executed where a failed mint had left the number', async () => {
-    const token = story();
-    await token.sees({ status: 3 });
-    const id = await token.mint(token.image());
+    const token = scenario();
+    await token.observe({ status: 3 });
+    const id = await token.mint(token.preImage());
     await rig.lose(id);
-    calm();
-    await token.sees({ status: 1, lastTxHash: freshHash() });
-    await token.sees();
+    rig.passQuiescence();
+    await token.observe({ status: 1, lastTxHash: freshHash() });
+    await token.observe();
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
   it('A transfer is executed when the new owner shows under a new hash', async () => {
-    const token = story();
-    await token.sees();
-    const id = await token.transfer(token.image());
+    const token = scenario();
+    await token.observe();
+    const id = await token.transfer(token.preImage());
     await rig.lose(id);
-    await token.sees({ status: 0, lastTxHash: freshHash() });
-    await token.sees({ status: 1, owner: token.other });
-    await token.sees();
+    await token.observe({ status: 0, lastTxHash: freshHash() });
+    await token.observe({ status: 1, owner: token.other });
+    await token.observe();
     expect(['executed', 'settled']).toContain(await rig.stateOf(id));
   });
 
   it('A transfer to its owner, sent before the first look came back, is left open', async () => {
-    const token = story();
+    const token = scenario();
     const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
     await rig.acceptHash(await token.mint(), freshHash());
     const id = await rig.send('transfer_from', { ...fields, toAddr: token.owner });
     await rig.lose(id);
-    await token.sees({ lastTxHash: freshHash() });
-    await token.sees();
+    await token.observe({ lastTxHash: freshHash() });
+    await token.observe();
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
   it('A transfer to its owner is executed when the service says that it came anew', async () => {
-    const [anew, same] = [story(), story()];
+    const [anew, same] = [scenario(), scenario()];
     const ids: string[] = [];
     for (const token of [anew, same]) {
-      await token.sees();
+      await token.observe();
       const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
       const to = { ...fields, toAddr: token.owner };
-      ids.push(await rig.send('transfer_from', to, token.image()));
+      ids.push(await rig.send('transfer_from', to, token.preImage()));
     }
     for (const id of ids) await rig.lose(id);
-    calm();
-    await anew.sees({ lastTxHash: freshHash(), ownedAtText: '2026-01-01 00:10:00' });
-    await same.sees({ lastTxHash: freshHash() });
-    for (const token of [anew, same]) await token.sees();
+    rig.passQuiescence();
+    await anew.observe({ lastTxHash: freshHash(), ownedAtText: '2026-01-01 00:10:00' });
+    await same.observe({ lastTxHash: freshHash() });
+    for (const token of [anew, same]) await token.observe();
     expect(['executed', 'settled']).toContain(await rig.stateOf(ids[0] ?? ''));
     expect(await rig.stateOf(ids[1] ?? '')).toBe('unknown');
   });
 
   it('A transfer that left without an image has the newest look before it', async () => {
-    const [moves, stays] = [story(), story()];
-    for (const token of [moves, stays]) await token.sees();
+    const [moves, stays] = [scenario(), scenario()];
+    for (const token of [moves, stays]) await token.observe();
     const ids = [await moves.transfer(), await stays.transfer()];
     for (const id of ids) await rig.lose(id);
-    calm();
-    await moves.sees({ owner: moves.other, lastTxHash: freshHash() });
-    await stays.sees();
-    for (const token of [moves, stays]) await token.sees();
+    rig.passQuiescence();
+    await moves.observe({ owner: moves.other, lastTxHash: freshHash() });
+    await stays.observe();
+    for (const token of [moves, stays]) await token.observe();
     expect(['executed', 'settled']).toContain(await rig.stateOf(ids[0] ?? ''));
     expect(await rig.stateOf(ids[1] ?? '')).toBe('not_executed');
   });
 
   it('A transfer is not executed when the token did not change', async () => {
-    const token = story();
-    await token.sees();
-    const id = await token.transfer(token.image());
+    const token = scenario();
+    await token.observe();
+    const id = await token.transfer(token.preImage());
     await rig.lose(id);
-    await token.sees();
-    await token.sees();
+    await token.observe();
+    await token.observe();
     expect(await rig.stateOf(id)).toBe('unknown');
-    calm();
-    await token.sees();
-    await token.sees();
+    rig.passQuiescence();
+    await token.observe();
+    await token.observe();
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
   it('A transfer after another write of ours that shows is not executed', async () => {
-    const token = story();
-    await token.sees();
-    const image = token.image();
-    const data = await token.setData('{}', image);
+    const token = scenario();
+    await token.observe();
+    const preImage = token.preImage();
+    const data = await token.setData('{}', preImage);
     const hash = freshHash();
     await rig.acceptHash(data, hash);
-    const id = await token.transfer(image);
+    const id = await token.transfer(preImage);
     await rig.lose(id);
-    calm();
-    await token.sees({ extraData: '{}', lastTxHash: hash });
-    await token.sees();
+    rig.passQuiescence();
+    await token.observe({ extraData: '{}', lastTxHash: hash });
+    await token.observe();
     expect(await rig.stateOf(id)).toBe('not_executed');
     expect(await rig.stateOf(data)).toBe('settled');
   });
 
   it('A look that began before it was sent says nothing of it', async () => {
-    const token = story();
-    await token.sees();
-    const image = token.image();
+    const token = scenario();
+    await token.observe();
+    const preImage = token.preImage();
     rig.clock.advance(1_000);
     await rig.put(token.ref, 'seen', {
       ...{ contractId: CONTRACT, tokenId: token.ref.tokenId, owner: token.other, status: 1 },
       ...{ uri: 'ipfs://one', lastTxHash: freshHash(), locked: false },
     });
-    const id = await token.transfer(image);
+    const id = await token.transfer(preImage);
     await rig.lose(id);
-    await rig.judge();
-    const rows = await database.db.sql`
+    await rig.process();
+    const rows = await rig.database.db.sql`
       select outcome from tallyhook.candidates where operation_id = ${id}`;
     expect(rows).toEqual([]);
   });
 
   it('A burn is executed when the token is gone, and not for a token never seen', async () => {
-    const [there, never] = [story(), story()];
-    await there.sees();
-    const burnt = await there.burn(there.image());
+    const [there, never] = [scenario(), scenario()];
+    await there.observe();
+    const burnt = await there.burn(there.preImage());
     const unseen = await never.burn();
     for (const id of [burnt, unseen]) await rig.lose(id);
-    for (const token of [there, never]) for (let i = 0; i < 3; i++) await token.misses();
+    for (const token of [there, never]) for (let i = 0; i < 3; i++) await token.observeAbsent();
     expect(['executed', 'settled']).toContain(await rig.stateOf(burnt));
     expect(await rig.stateOf(unseen)).toBe('unknown');
   });
 
   it('Two of one kind on one token are given to people', async () => {
-    const token = story();
-    await token.sees();
-    const ids = [await token.transfer(token.image()), await token.transfer(token.image())];
+    const token = scenario();
+    await token.observe();
+    const ids = [await token.transfer(token.preImage()), await token.transfer(token.preImage())];
     for (const id of ids) await rig.lose(id);
-    await token.sees({ owner: token.other, lastTxHash: freshHash() });
-    await token.sees();
+    await token.observe({ owner: token.other, lastTxHash: freshHash() });
+    await token.observe();
     await rig.wait(700_000);
-    await rig.judge();
+    await rig.process();
     for (const id of ids) expect(await rig.stateOf(id)).toBe('undecided');
     // People are waited for at the usual pace.
-    await token.sees();
+    await token.observe();
     expect(await token.dueInMs()).toBeGreaterThan(50_000);
   });
 
   it('A transfer and a data change that both show are executed without a hash', async () => {
-    const token = story();
-    await token.sees();
-    const ids = [await token.setData('{}', token.image()), await token.transfer(token.image())];
+    const token = scenario();
+    await token.observe();
+    const ids = [
+      await token.setData('{}', token.preImage()),
+      await token.transfer(token.preImage()),
+    ];
     for (const id of ids) await rig.lose(id);
-    await token.sees({ owner: token.other, extraData: '{}', lastTxHash: freshHash() });
-    await token.sees();
+    await token.observe({ owner: token.other, extraData: '{}', lastTxHash: freshHash() });
+    await token.observe();
     for (const id of ids)
       expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
-    await token.sees();
+    await token.observe();
     for (const id of ids) expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('One of another kind goes to people after quiescence', async () => {
     const id = await rig.send('other', {});
     await rig.lose(id);
-    await rig.judge();
+    await rig.process();
     expect(await rig.stateOf(id)).toBe('unknown');
-    calm();
-    await rig.judge();
+    rig.passQuiescence();
+    await rig.process();
     expect(await rig.stateOf(id)).toBe('undecided');
   });
 });

@@ -1,21 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../../harness/database.ts';
-import { freshAddr, openRig, type Rig } from '../rig.ts';
+import { describe, expect, it } from 'vitest';
+import { openRig } from '../rig.ts';
 
-let database: TestDatabase;
-let rig: Rig;
-beforeAll(async () => {
-  database = await createDatabase();
-  rig = await openRig(database.db);
-});
-afterAll(() => database.drop());
-
-async function opened(balance: bigint): Promise<string> {
-  const addr = freshAddr();
-  await rig.observation(addr, balance);
-  await rig.post();
-  return addr;
-}
+const rig = await openRig();
 
 /** A lost transfer of 10 that two looks at both wallets deny after quiescence. */
 async function notExecuted(a: string, b: string): Promise<string> {
@@ -23,18 +9,18 @@ async function notExecuted(a: string, b: string): Promise<string> {
   const id = await rig.send('transfer', fields);
   await rig.lose(id);
   rig.clock.advance(36_000);
-  for (let i = 0; i < 2; i++) for (const addr of [a, b]) await rig.observation(addr, 100n);
+  for (let i = 0; i < 2; i++) for (const addr of [a, b]) await rig.observe(addr, 100n);
   expect(await rig.stateOf(id)).toBe('not_executed');
   return id;
 }
 
 describe('A write that was called not executed', () => {
   it('Is executed after all when both wallets change just so, and explains both drifts', async () => {
-    const [a, b] = [await opened(100n), await opened(100n)];
+    const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
-    for (let i = 0; i < 2; i++) await rig.observation(a, 90n);
+    for (let i = 0; i < 2; i++) await rig.observe(a, 90n);
     expect(await rig.stateOf(id)).toBe('not_executed');
-    for (let i = 0; i < 2; i++) await rig.observation(b, 110n);
+    for (let i = 0; i < 2; i++) await rig.observe(b, 110n);
     expect(await rig.operation(id)).toMatchObject({ state: 'executed' });
     const events = await rig.events(`operation:${id}`);
     expect(events.at(-1)).toMatchObject({
@@ -48,37 +34,37 @@ describe('A write that was called not executed', () => {
     ]);
     await rig.post();
     expect([await rig.balance(a), await rig.balance(b)]).toEqual([90n, 110n]);
-    await rig.observation(a, 90n);
-    await rig.observation(b, 110n);
-    await rig.observation(a, 90n);
+    await rig.observe(a, 90n);
+    await rig.observe(b, 110n);
+    await rig.observe(a, 90n);
     expect(await rig.stateOf(id)).toBe('settled');
     expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
   });
 
   it('Is only named to people where one wallet changes just so', async () => {
-    const [a, b] = [await opened(100n), await opened(100n)];
+    const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
     for (let i = 0; i < 2; i++)
       for (const [w, n] of [
         [a, 90n],
         [b, 100n],
       ] as const)
-        await rig.observation(w, n);
+        await rig.observe(w, n);
     expect(await rig.stateOf(id)).toBe('not_executed');
     expect(await rig.drifts(a)).toMatchObject([{ evidence: { equals_not_executed: [id] } }]);
   });
 
   it('Stays so where the change comes when it cannot have been applied any more', async () => {
-    const [a, b] = [await opened(100n), await opened(100n)];
+    const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
     await rig.wait(900_000);
-    for (const addr of [a, b]) await rig.observation(addr, 100n);
+    for (const addr of [a, b]) await rig.observe(addr, 100n);
     for (let i = 0; i < 2; i++)
       for (const [w, n] of [
         [a, 90n],
         [b, 110n],
       ] as const)
-        await rig.observation(w, n);
+        await rig.observe(w, n);
     expect(await rig.stateOf(id)).toBe('not_executed');
     expect(await rig.drifts(b)).toMatchObject([{ evidence: { equals_not_executed: [id] } }]);
   });

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest';
+import type { EffectSettings } from '../../../src/operations/operations.ts';
+import { freshAddr, openRig } from '../rig.ts';
+
+const DAY_MS = 86_400_000;
+const OPERATOR = freshAddr();
+const FEES = freshAddr();
+/** Operator 7 pays from and collects in a readable wallet; fees go to another one. */
+const ACCOUNTS: EffectSettings = {
+  feeMode: 'on_top',
+  operators: new Map([['7', OPERATOR]]),
+  feesAddr: FEES,
+  collectionAddr: OPERATOR,
+};
+/** An operator without a readable wallet. */
+const UNREADABLE = 9n;
+
+const rig = await openRig({ books: ACCOUNTS });
+const deducted = await openRig({ books: { ...ACCOUNTS, feeMode: 'deducted' } });
+/** The service's balance of the operator, as the tests change it. */
+let operator = 1_000_000n;
+await rig.opened(operator, OPERATOR);
+await rig.opened(0n, FEES);
+
+/** A wallet whose balance has not changed for 60 days, observed just now. */
+async function known(balance: bigint): Promise<string> {
+  const addr = await rig.opened(balance);
+  rig.clock.advance(60 * DAY_MS);
+  await rig.observe(addr, balance);
+  return addr;
+}
+
+/** An unknown give by an operator without a readable wallet. */
+async function unknownGive(toAddr: string, amount: bigint): Promise<string> {
+  const id = await rig.give(toAddr, amount, UNREADABLE);
+  await rig.lose(id);
+  return id;
+}
+
+describe('Books that live in wallets', () => {
+  it('Are put under observation without a watch', async () => {
+    expect(await rig.dueInMs({ kind: 'wallet', addr: FEES })).toBeTypeOf('number');
+    const rows = await rig.database.db.sql`
+      select name from tallyhook.targets where name = ${`wallet:${OPERATOR.toLowerCase()}`}`;
+    expect(rows).toHaveLength(1);
+  });
+
+  it('A lost transfer with a fee is told by sender, receiver and fees together', async () => {
+    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(a, b, 10n, 2n);
+    await rig.lose(id);
+    for (let i = 0; i < 2; i++) await rig.observeAll([a, 88n], [b, 10n], [FEES, 2n]);
+    expect(await rig.stateOf(id)).toBe('executed');
+    await rig.post();
+    expect(await rig.balance(FEES)).toBe(2n);
+  });
+
+  it('A lost deduction is told by the user and the collection', async () => {
+    const a = await rig.opened(100n);
+    const id = await rig.send('receive_from', { fromAddr: a, amount: 10n, feeAmount: 0n });
+    await rig.lose(id);
+    operator += 10n;
+    await rig.observeAll([a, 90n], [OPERATOR, operator], [a, 90n], [OPERATOR, operator]);
+    expect(await rig.stateOf(id)).toBe('executed');
+  });
+
+  it('With fee mode deducted the receiver shows the amount without the fee', async () => {
+    const [a, b] = [await deducted.opened(100n), await deducted.opened(0n)];
+    await deducted.opened(0n, FEES);
+    const id = await deducted.transfer(a, b, 10n, 2n);
+    await deducted.lose(id);
+    for (let i = 0; i < 2; i++) await deducted.observeAll([a, 90n], [b, 8n], [FEES, 2n]);
+    expect(await deducted.stateOf(id)).toBe('executed');
+  });
+
+  it('Twelve lost gives of one operator come to their ends by their receivers', async () => {
+    const receivers: string[] = [];
+    for (let i = 0; i < 12; i++) receivers.push(await rig.opened(0n));
+    const ids: string[] = [];
+    for (const addr of receivers) ids.push(await rig.give(addr, 5n));
+    for (const id of ids) await rig.lose(id);
+    rig.passQuiescence();
+    operator -= 5n * 8n;
+    const shown = receivers.map((addr, i): [string, bigint] => [addr, i % 3 === 0 ? 0n : 5n]);
+    for (let i = 0; i < 2; i++) await rig.observeAll(...shown, [OPERATOR, operator]);
+    const states = await Promise.all(ids.map((id) => rig.stateOf(id)));
+    expect(states).toEqual(ids.map((_, i) => (i % 3 === 0 ? 'not_executed' : 'executed')));
+  });
+});
+
+describe('A lost give whose operator cannot be seen', () => {
+  it('Is given to people, with what was seen, while the wallet is not known well', async () => {
+    const a = await rig.opened(0n);
+    const id = await unknownGive(a, 5n);
+    await rig.observeAll([a, 5n], [a, 5n]);
+    expect(await rig.endOf(id)).toEqual({ state: 'undecided', types: ['unknown', 'undecided'] });
+    expect(await rig.operation(id)).toMatchObject({
+      evidence: { basis: 'one_sided', indicated: 'executed' },
+    });
+  });
+
+  it('Is executed on a wallet that stood still for long', async () => {
+    const a = await rig.opened(0n);
+    rig.clock.advance(30 * DAY_MS);
+    await rig.observe(a, 0n);
+    const id = await unknownGive(a, 5n);
+    await rig.observeAll([a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('executed');
+  });
+
+  it('Is given to people when nobody had looked for a day before it was sent', async () => {
+    const a = await rig.opened(0n);
+    rig.clock.advance(30 * DAY_MS);
+    await rig.observe(a, 0n);
+    rig.clock.advance(DAY_MS);
+    const id = await unknownGive(a, 5n);
+    await rig.observeAll([a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('undecided');
+  });
+
+  it('On a wallet that was never opened it waits, and then people are asked', async () => {
+    const a = freshAddr();
+    const id = await unknownGive(a, 5n);
+    await rig.observeAll([a, 5n], [a, 5n], [a, 5n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await rig.wait(700_000);
+    await rig.process();
+    expect(await rig.stateOf(id)).toBe('undecided');
+  });
+});
+
+describe('While the service is down', () => {
+  const setState = (state: string) => rig.database.owner.sql`
+    insert into tallyhook.service_state
+      (name, state, since, next_probe_at, checked_at, failures)
+    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()},
+      ${rig.clock.now()}, 0)
+    on conflict (name) do update set state = excluded.state, since = excluded.since`;
+
+  it('Nothing is called not executed or overdue, and quiescence begins anew after it', async () => {
+    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(a, b, 10n);
+    await rig.lose(id);
+    await setState('maintenance');
+    rig.clock.advance(DAY_MS);
+    await rig.observeAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await setState('active');
+    await rig.observeAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    rig.passQuiescence();
+    await rig.observeAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
+    expect(await rig.stateOf(id)).toBe('not_executed');
+  });
+});
+
+describe('A lost give on a wallet that others change as well', () => {
+  it('Is executed when the wallet moved once by just its amount, after the other change', async () => {
+    const a = await known(100n);
+    const id = await unknownGive(a, 7n);
+    await rig.observeSeries(a, 1_100n, 1_100n, 1_107n, 1_107n, 1_107n);
+    expect(await rig.operation(id)).toMatchObject({
+      state: 'executed',
+      evidence: { basis: 'one_sided', second: { moved_once: true } },
+    });
+    await rig.post();
+    await rig.observeSeries(a, 1_107n, 1_107n);
+    expect(await rig.driftAmounts(a)).toEqual([1_000n]);
+  });
+
+  it('Is executed when the other change came first and was older than the write', async () => {
+    const a = await known(100n);
+    await rig.observeSeries(a, 1_100n);
+    const id = await unknownGive(a, 7n);
+    await rig.observeSeries(a, 1_100n, 1_107n, 1_107n, 1_107n);
+    expect(['executed', 'settled']).toContain(await rig.stateOf(id));
+    await rig.post();
+    await rig.observeSeries(a, 1_107n, 1_107n);
+    expect(await rig.driftAmounts(a)).toEqual([1_000n]);
+  });
+
+  it('Is left open when both may have come between the same two looks', async () => {
+    const a = await known(100n);
+    const id = await unknownGive(a, 7n);
+    await rig.observeSeries(a, 1_107n, 1_107n, 1_107n);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await rig.wait(700_000);
+    await rig.observeSeries(a, 1_107n, 1_107n);
+    expect(await rig.stateOf(id)).toBe('undecided');
+  });
+
+  it('Is left open when the step was taken back, or came twice', async () => {
+    const [back, twice] = [await known(100n), await known(100n)];
+    const ids = [await unknownGive(back, 7n), await unknownGive(twice, 7n)];
+    await rig.observeSeries(back, 1_100n, 1_107n, 1_100n, 1_100n);
+    await rig.observeSeries(twice, 1_100n, 1_107n, 1_114n, 1_114n);
+    for (const id of ids) expect(['unknown', 'undecided']).toContain(await rig.stateOf(id));
+  });
+
+  it('Is left open when another write of ours was under way with the step', async () => {
+    const a = await known(100n);
+    const ids = [await unknownGive(a, 7n), await unknownGive(a, 5n)];
+    await rig.observeSeries(a, 1_100n, 1_107n, 1_107n, 1_107n);
+    for (const id of ids) expect(await rig.stateOf(id)).toBe('unknown');
+  });
+});
