@@ -1,46 +1,33 @@
 /** What people decide about writes: two owners, the books follow, and nothing is a dead end. */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { balancesOf } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
-import { openApi, type TestApi } from './harness.ts';
-import { ADDR_A, ADDR_B, accepted, aWrite, lost } from './writes.ts';
+import { useApi } from './rig.ts';
+import { ADDR_A, ADDR_B, accepted, aWrite } from './writes.ts';
 
-let database: TestDatabase;
-let api: TestApi;
+const api = useApi();
 let ann: string;
 let bob: string;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
   const keyOf = async (owner: string) =>
     (await api.keys.create({ name: owner, owner, scopes: ['manage', 'read'] })).secret;
   ann = await keyOf('ann');
   bob = await keyOf('bob');
 });
 afterEach(async () => {
-  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
+  expect(await faultsOf(api.database.owner)).toEqual(NO_FAULTS);
 });
-afterAll(() => database.drop());
 
 const now = () => api.deps.clock.now();
-const postAll = async () => {
-  while ((await api.ledger.runOnce(now())).posted > 0);
-};
 const balance = async (addr: string) => {
-  await postAll();
+  await api.postAll();
   const account = accountOfWallet(addr);
-  return (await balancesOf(database.db, [account])).get(account)?.balance ?? 0n;
+  return (await balancesOf(api.database.db, [account])).get(account)?.balance ?? 0n;
 };
-async function sent(): Promise<string> {
-  const made = await api.operations.record(aWrite());
-  if (!('id' in made)) throw new Error('it was not taken');
-  return made.id;
-}
 const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settled') =>
-  database.db.begin((tx) =>
+  api.database.db.begin((tx) =>
     api.operations.move(tx, [
       {
         ...{ id, to, at: now(), cause: 'observations', evidence: { observations: ['obs_1'] } },
@@ -50,18 +37,17 @@ const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settl
   );
 /** A transfer of 100 and a fee of 1 whose answer was lost. */
 async function undecided(): Promise<string> {
-  const id = await sent();
-  await api.operations.conclude(lost(id, now()));
+  const id = await api.recordLost();
   await move(id, 'undecided');
   return id;
 }
 const decide = (id: string, outcome: string, key = ann) =>
-  api.ask('POST', `/api/operations/${id}/decide`, {
+  api.call('POST', `/api/operations/${id}/decide`, {
     key,
     body: { outcome, reason: 'the receipt says so' },
   });
 const approve = (id: string, key = bob, body: object = {}) =>
-  api.ask('POST', `/api/operations/${id}/approve`, { key, body });
+  api.call('POST', `/api/operations/${id}/approve`, { key, body });
 const decided = async (id: string, outcome: string) => {
   expect((await decide(id, outcome)).status).toBe(201);
   const { status, body } = await approve(id);
@@ -69,14 +55,14 @@ const decided = async (id: string, outcome: string) => {
   return body;
 };
 const resolutionsOf = async (id: string) => {
-  const rows = await database.owner.sql<{ body: string }[]>`
+  const rows = await api.database.owner.sql<{ body: string }[]>`
     select body from tallyhook.events
     where subject = ${`operation:${id}`} and type = 'operation.resolved' order by subject_seq`;
   return rows.map(({ body }) => JSON.parse(body).data);
 };
 
 describe('A decision', () => {
-  test('Changes nothing until another owner approves it; then the books follow', async () => {
+  it('Changes nothing until another owner approves it; then the books follow', async () => {
     const id = await undecided();
     const before = await balance(ADDR_B);
     const proposed = await decide(id, 'executed');
@@ -85,7 +71,7 @@ describe('A decision', () => {
     const { body } = await approve(id);
     expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
     expect(await balance(ADDR_B)).toBe(before + 100n);
-    const detail = await api.ask('GET', `/api/operations/${id}`);
+    const detail = await api.call('GET', `/api/operations/${id}`);
     expect(detail.body.decisions).toMatchObject([
       { n: 1, proposed_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
     ]);
@@ -97,14 +83,14 @@ describe('A decision', () => {
     ]);
   });
 
-  test('That it was not executed leaves the books as they are', async () => {
+  it('That it was not executed leaves the books as they are', async () => {
     const id = await undecided();
     const before = await balance(ADDR_B);
     expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
     expect(await balance(ADDR_B)).toBe(before);
   });
 
-  test('Can be decided again, back and forth, and the books stay balanced', async () => {
+  it('Can be decided again, back and forth, and the books stay balanced', async () => {
     const id = await undecided();
     const [a, b] = [await balance(ADDR_A), await balance(ADDR_B)];
     for (const outcome of ['executed', 'not_executed', 'executed', 'not_executed', 'executed']) {
@@ -117,11 +103,11 @@ describe('A decision', () => {
     expect((await resolutionsOf(id)).map(({ supersedes }) => supersedes)).toEqual([
       ...[null, 'executed', 'not_executed', 'executed', 'not_executed'],
     ]);
-    const detail = await api.ask('GET', `/api/operations/${id}`);
+    const detail = await api.call('GET', `/api/operations/${id}`);
     expect((detail.body.decisions as unknown[]).length).toBe(5);
   });
 
-  test('Takes back what looks had settled', async () => {
+  it('Takes back what looks had settled', async () => {
     const id = await undecided();
     await decided(id, 'executed');
     await move(id, 'settled');
@@ -132,7 +118,7 @@ describe('A decision', () => {
     expect(await balance(ADDR_B)).toBe(before - 100n);
   });
 
-  test('Of the same owner is refused, whichever key is used', async () => {
+  it('Of the same owner is refused, whichever key is used', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     const { secret } = await api.keys.create({ name: 'second', owner: 'ann', scopes: ['manage'] });
@@ -142,7 +128,7 @@ describe('A decision', () => {
     }
   });
 
-  test('Is approved as it was seen: a newer proposal is another one', async () => {
+  it('Is approved as it was seen: a newer proposal is another one', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     await decide(id, 'not_executed');
@@ -152,7 +138,7 @@ describe('A decision', () => {
     expect(body.state).toBe('not_executed');
   });
 
-  test('Is approved once', async () => {
+  it('Is approved once', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     const answers = await Promise.all([approve(id), approve(id), approve(id)]);
@@ -160,7 +146,7 @@ describe('A decision', () => {
     expect((await resolutionsOf(id)).length).toBe(1);
   });
 
-  test('Yields to an answer of the service that arrives before the approval', async () => {
+  it('Yields to an answer of the service that arrives before the approval', async () => {
     const id = await undecided();
     await decide(id, 'not_executed');
     await api.operations.conclude(accepted(id, 9_999n, now()));
@@ -172,20 +158,13 @@ describe('A decision', () => {
 });
 
 describe('There is nothing to decide', () => {
-  test.each([
-    ['is being sent', sent],
-    [
-      'is still looked into',
-      async () => {
-        const id = await sent();
-        await api.operations.conclude(lost(id, now()));
-        return id;
-      },
-    ],
+  it.each([
+    ['is being sent', () => api.record()],
+    ['is still looked into', () => api.recordLost()],
     [
       'was accepted by the service',
       async () => {
-        const id = await sent();
+        const id = await api.record();
         await api.operations.conclude(accepted(id, 10_000n, now()));
         return id;
       },
@@ -193,7 +172,7 @@ describe('There is nothing to decide', () => {
     [
       'was accepted and has settled',
       async () => {
-        const id = await sent();
+        const id = await api.record();
         await api.operations.conclude(accepted(id, 10_001n, now()));
         await move(id, 'settled');
         return id;
@@ -205,7 +184,7 @@ describe('There is nothing to decide', () => {
     expect(body.detail).toMatch(/: \w+/);
   });
 
-  test('Where it counts as that already, or where there is no such write', async () => {
+  it('Where it counts as that already, or where there is no such write', async () => {
     const id = await undecided();
     await decided(id, 'executed');
     expect((await decide(id, 'executed')).body.code).toBe('conflict');
@@ -215,10 +194,12 @@ describe('There is nothing to decide', () => {
     expect((await approve(id)).body.code).toBe('conflict');
   });
 
-  test.each([{ outcome: 'settled', reason: 'x' }, { outcome: 'executed' }, { reason: 'x' }])(
+  it.each([{ outcome: 'settled', reason: 'x' }, { outcome: 'executed' }, { reason: 'x' }])(
     'Without the outcome and the reason: %j',
     async (body) => {
-      const answer = await api.ask('POST', `/api/operations/${await undecided()}/decide`, { body });
+      const answer = await api.call('POST', `/api/operations/${await undecided()}/decide`, {
+        body,
+      });
       expect(answer.body.code).toBe('invalid_request');
     },
   );
@@ -232,9 +213,9 @@ describe('A queued write', () => {
     if (!('queued' in made)) throw new Error('it was not queued');
     return made.queued.id;
   };
-  const cancel = (id: string, key: string) => api.ask('DELETE', `/api/operations/${id}`, { key });
+  const cancel = (id: string, key: string) => api.call('DELETE', `/api/operations/${id}`, { key });
 
-  test('Is cancelled by its owner or an admin, once, and never sent', async () => {
+  it('Is cancelled by its owner or an admin, once, and never sent', async () => {
     const [first, second] = [await queued(), await queued()];
     expect((await cancel(first, bob)).body.code).toBe('forbidden');
     const { status, body } = await cancel(first, ann);
@@ -244,9 +225,9 @@ describe('A queued write', () => {
     expect(await api.operations.claimQueued(now(), 10)).toEqual([]);
   });
 
-  test('Is listed as such, with its end, and nobody can decide it', async () => {
+  it('Is listed as such, with its end, and nobody can decide it', async () => {
     const id = await queued();
-    const { body } = await api.ask('GET', '/api/operations?state=queued', { key: ann });
+    const { body } = await api.call('GET', '/api/operations?state=queued', { key: ann });
     expect(body.data).toMatchObject([{ id, expires_at: expect.stringMatching(/Z$/) }]);
     expect((await decide(id, 'executed')).body.detail).toContain('DELETE');
   });

@@ -1,16 +1,8 @@
 /** The OpenAPI document, access by key, and what the API says to requests it does not take. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { describe, expect, it } from 'vitest';
+import { openApi, useApi } from './rig.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
+const api = useApi();
 
 interface Described {
   security?: { key: string[] }[];
@@ -18,7 +10,7 @@ interface Described {
 }
 
 async function routes(): Promise<{ method: string; path: string; route: Described }[]> {
-  const { body } = await api.ask('GET', '/api/openapi.json');
+  const { body } = await api.call('GET', '/api/openapi.json');
   const paths = body.paths as Record<string, Record<string, Described>>;
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, route]) => ({
@@ -32,13 +24,13 @@ async function routes(): Promise<{ method: string; path: string; route: Describe
 const OPEN = ['/healthz', '/readyz', '/metrics', '/.well-known/webhook-keys'];
 
 describe('The OpenAPI document', () => {
-  test('is version 3.1 and is served without a key', async () => {
-    const { status, body } = await api.ask('GET', '/api/openapi.json', { key: undefined });
+  it('is version 3.1 and is served without a key', async () => {
+    const { status, body } = await api.call('GET', '/api/openapi.json', { key: undefined });
     expect({ status, openapi: body.openapi }).toEqual({ status: 200, openapi: '3.1.0' });
   });
 
-  test('names every route that the app has, and no other', async () => {
-    const { body } = await api.ask('GET', '/api/openapi.json');
+  it('names every route that the app has, and no other', async () => {
+    const { body } = await api.call('GET', '/api/openapi.json');
     const described = Object.entries(body.paths as Record<string, object>).flatMap(
       ([path, methods]) =>
         Object.keys(methods).map((m) => `${m.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
@@ -51,10 +43,10 @@ describe('The OpenAPI document', () => {
 });
 
 describe('A key', () => {
-  test('is asked for on every path of /api, before the request is judged', async () => {
+  it('is asked for on every path of /api, before the request is judged', async () => {
     for (const { method, path } of await routes()) {
       if (OPEN.includes(path)) continue;
-      const { status, headers, body } = await api.ask(method, `${path}?limit=`, {
+      const { status, headers, body } = await api.call(method, `${path}?limit=`, {
         key: undefined,
         ...(method === 'GET' ? {} : { raw: '{' }),
       });
@@ -67,33 +59,33 @@ describe('A key', () => {
     }
   });
 
-  test.each([['gateway'], ['read'], ['manage']] as const)(
+  it.each([['gateway'], ['read'], ['manage']] as const)(
     'with the scope %s alone opens what the document says, and nothing else',
     async (scope) => {
       const key = await api.keyFor(scope);
       for (const { method, path, route } of await routes()) {
         const wanted = route.security?.[0]?.key[0];
         if (wanted === undefined || wanted === scope) continue;
-        const { status, headers, body } = await api.ask(method, path, { key });
+        const { status, headers, body } = await api.call(method, path, { key });
         expect({ path, status, code: body.code }).toEqual({ path, status: 403, code: 'forbidden' });
         expect(headers.get('www-authenticate')).toContain('insufficient_scope');
       }
-      const { status } = await api.ask('GET', '/api/status', { key });
+      const { status } = await api.call('GET', '/api/status', { key });
       expect(status).toBe(scope === 'read' ? 200 : 403);
     },
   );
 
-  test.each(['thk_short', `thk_${'x'.repeat(43)}`, 'whsec_x', ''])(
+  it.each(['thk_short', `thk_${'x'.repeat(43)}`, 'whsec_x', ''])(
     'that is unknown (%s) is refused with 401',
     async (key) => {
-      const { status } = await api.ask('GET', '/api/status', { key });
+      const { status } = await api.call('GET', '/api/status', { key });
       expect(status).toBe(401);
     },
   );
 });
 
 describe('What the API does not take', () => {
-  test.each([
+  it.each([
     ['GET', '/api', 404, 'not_found'],
     ['GET', '/api/nothing', 404, 'not_found'],
     ['GET', '/api/freeze', 405, 'method_not_allowed'],
@@ -104,16 +96,16 @@ describe('What the API does not take', () => {
     ['OPTIONS', '/api/keys', 405, 'method_not_allowed'],
     ['POST', '/healthz', 405, 'method_not_allowed'],
   ])('%s %s answers %i %s', async (method, path, status, code) => {
-    const answer = await api.ask(method, path);
+    const answer = await api.call(method, path);
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
-  test('a wrong method is told which ones there are', async () => {
-    const { headers } = await api.ask('PUT', '/api/endpoints/1');
+  it('a wrong method is told which ones there are', async () => {
+    const { headers } = await api.call('PUT', '/api/endpoints/1');
     expect(headers.get('allow')).toBe('DELETE, GET, HEAD, PATCH');
   });
 
-  test.each([
+  it.each([
     ['limit=', 'limit'],
     ['limit=0', 'limit'],
     ['limit=-1', 'limit'],
@@ -130,13 +122,13 @@ describe('What the API does not take', () => {
     ['since=0000-01-01T00:00:00Z', 'since'],
     ['reference=%00', 'reference'],
   ])('a query of %s is refused and names %s', async (query, path) => {
-    const { status, body } = await api.ask('GET', `/api/operations?${query}`);
+    const { status, body } = await api.call('GET', `/api/operations?${query}`);
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_request' });
     expect(body.errors.map((error) => error.path)).toEqual([path]);
   });
 
   const json = { 'content-type': 'application/json' };
-  test.each([
+  it.each([
     ['text that is not JSON', { raw: '{"kind":', headers: json }, 400, 'malformed_json'],
     ['nothing', { raw: '', headers: json }, 400, 'malformed_json'],
     [
@@ -150,14 +142,14 @@ describe('What the API does not take', () => {
     ['too much', { raw: `"${'x'.repeat(1_048_576)}"`, headers: json }, 413, 'body_too_large'],
     ['deep nesting', { raw: '['.repeat(200_000), headers: json }, 400, 'malformed_json'],
   ])('a body of %s is refused', async (_what, call, status, code) => {
-    const answer = await api.ask('POST', '/api/watches', call);
+    const answer = await api.call('POST', '/api/watches', call);
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 });
 
 describe('An error inside', () => {
-  test('answers 500 with nothing in it, and is logged without a value', async () => {
-    const broken = await openApi(database.db, (deps) => ({
+  it('answers 500 with nothing in it, and is logged without a value', async () => {
+    const broken = await openApi(api.database.db, (deps) => ({
       ...deps,
       clock: {
         now: () => {
@@ -165,7 +157,7 @@ describe('An error inside', () => {
         },
       },
     }));
-    const { status, text, body } = await broken.ask('GET', '/api/status');
+    const { status, text, body } = await broken.call('GET', '/api/status');
     expect({ status, code: body.code }).toEqual({ status: 500, code: 'internal' });
     expect(text).not.toContain('secret');
     const line = broken.lines.find((l) => l.includes('API request failed'));

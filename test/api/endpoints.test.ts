@@ -1,66 +1,58 @@
 /** Endpoints, deliveries and reports through the API. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { describe, expect, it } from 'vitest';
+import { useApi } from './rig.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
+const api = useApi();
 
 const url = 'http://127.0.0.1:4567/hooks';
 
 describe('An endpoint', () => {
-  test('answers its secret where it is made or rotated, and nowhere else', async () => {
-    const made = await api.ask('POST', '/api/endpoints', {
+  it('answers its secret where it is made or rotated, and nowhere else', async () => {
+    const made = await api.call('POST', '/api/endpoints', {
       body: { url, event_types: ['wallet.*'], headers: { 'x-token': 'very secret' } },
     });
     expect(made.status).toBe(201);
     expect(made.body.secret).toMatch(/^whsec_/);
     expect(made.body.new_public_key).toMatch(/^whpk_/);
     const path = `/api/endpoints/${made.body.id}`;
-    const changed = await api.ask('PATCH', path, { body: { rate_per_s: 2, description: null } });
+    const changed = await api.call('PATCH', path, { body: { rate_per_s: 2, description: null } });
     expect(changed.body).toMatchObject({ rate_per_s: 2, secret: null, header_names: ['x-token'] });
-    const rotated = await api.ask('POST', `${path}/rotate`, { body: { overlap_s: 60 } });
+    const rotated = await api.call('POST', `${path}/rotate`, { body: { overlap_s: 60 } });
     expect(rotated.body.secret).not.toBe(made.body.secret);
-    for (const { text } of [await api.ask('GET', path), await api.ask('GET', '/api/endpoints')])
+    for (const { text } of [await api.call('GET', path), await api.call('GET', '/api/endpoints')])
       expect(text).not.toMatch(/whsec_|whsk_|very secret/);
-    const keys = await api.ask('GET', '/.well-known/webhook-keys', { key: undefined });
+    const keys = await api.call('GET', '/.well-known/webhook-keys', { key: undefined });
     expect(keys.body.keys).toEqual([
       { endpoint_id: made.body.id, public_key: rotated.body.new_public_key },
     ]);
   });
 
-  test('is tested, disabled, enabled and deleted', async () => {
-    const { body } = await api.ask('POST', '/api/endpoints', { body: { url } });
+  it('is tested, disabled, enabled and deleted', async () => {
+    const { body } = await api.call('POST', '/api/endpoints', { body: { url } });
     const path = `/api/endpoints/${body.id}`;
-    const tested = await api.ask('POST', `${path}/test`);
+    const tested = await api.call('POST', `${path}/test`);
     expect({ status: tested.status, id: tested.body.event_id }).toEqual({
       status: 202,
       id: expect.stringMatching(/^evt_/),
     });
-    const listed = await api.ask('GET', `/api/deliveries?endpoint_id=${body.id}`);
+    const listed = await api.call('GET', `/api/deliveries?endpoint_id=${body.id}`);
     expect(listed.body.data).toMatchObject([{ event_id: tested.body.event_id, state: 'pending' }]);
     const delivery = `/api/deliveries/${listed.body.data[0]?.id}`;
-    expect((await api.ask('GET', delivery)).body.event_type).toBe('endpoint.test');
-    expect((await api.ask('GET', `${delivery}/attempts`)).body.data).toEqual([]);
-    expect((await api.ask('POST', `${delivery}/retry`)).status).toBe(202);
-    expect((await api.ask('POST', `${path}/disable`)).body.state).toBe('disabled');
-    const conflict = await api.ask('POST', `${path}/test`);
+    expect((await api.call('GET', delivery)).body.event_type).toBe('endpoint.test');
+    expect((await api.call('GET', `${delivery}/attempts`)).body.data).toEqual([]);
+    expect((await api.call('POST', `${delivery}/retry`)).status).toBe(202);
+    expect((await api.call('POST', `${path}/disable`)).body.state).toBe('disabled');
+    const conflict = await api.call('POST', `${path}/test`);
     expect({ status: conflict.status, code: conflict.body.code }).toEqual({
       status: 409,
       code: 'conflict',
     });
-    expect((await api.ask('POST', `${path}/enable`)).body.state).toBe('enabled');
-    expect((await api.ask('DELETE', path)).status).toBe(204);
-    expect((await api.ask('GET', path)).status).toBe(404);
+    expect((await api.call('POST', `${path}/enable`)).body.state).toBe('enabled');
+    expect((await api.call('DELETE', path)).status).toBe(204);
+    expect((await api.call('GET', path)).status).toBe(404);
   });
 
-  test.each([
+  it.each([
     [{}, 400],
     [{ url: 'not a url' }, 422],
     [{ url: 'http://10.0.0.1/' }, 422],
@@ -71,7 +63,7 @@ describe('An endpoint', () => {
     [{ url, rate_per_s: 0 }, 400],
     [{ url, colour: 'red' }, 400],
   ])('of %j is refused with %i', async (body, status) => {
-    expect((await api.ask('POST', '/api/endpoints', { body })).status).toBe(status);
+    expect((await api.call('POST', '/api/endpoints', { body })).status).toBe(status);
   });
 });
 
@@ -82,14 +74,14 @@ describe('A report', () => {
     to: '2026-02-01T00:00:00Z',
   };
 
-  test('is made once and read in each form', async () => {
-    const made = await api.ask('POST', '/api/reports', { body: wish });
+  it('is made once and read in each form', async () => {
+    const made = await api.call('POST', '/api/reports', { body: wish });
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ requested_by: 'owner of admin', verdict: 'balanced' });
-    const listed = await api.ask('GET', '/api/reports');
+    const listed = await api.call('GET', '/api/reports');
     expect(listed.body.data).toEqual([made.body]);
     const path = `/api/reports/${made.body.id}`;
-    expect((await api.ask('GET', path)).body.content).toMatchObject({ verdict: 'balanced' });
+    expect((await api.call('GET', path)).body.content).toMatchObject({ verdict: 'balanced' });
     for (const [query, accept, type] of [
       ['?format=csv', '', 'text/csv'],
       ['?format=html', 'text/csv', 'text/html'],
@@ -97,19 +89,19 @@ describe('A report', () => {
       ['', 'text/csv', 'text/csv'],
       ['', 'image/png', 'application/json'],
     ]) {
-      const { headers } = await api.ask('GET', `${path}${query}`, {
+      const { headers } = await api.call('GET', `${path}${query}`, {
         headers: { accept: accept ?? '' },
       });
       expect(headers.get('content-type')).toContain(type);
     }
-    expect((await api.ask('GET', `${path}?format=hledger`)).status).toBe(400);
+    expect((await api.call('GET', `${path}?format=hledger`)).status).toBe(400);
   });
 
-  test.each([
+  it.each([
     [{ ...wish, to: wish.from }, 400],
     [{ ...wish, kind: 'horoscope' }, 400],
     [{ ...wish, from: '2026-01-01' }, 400],
   ])('of %j is refused with %i', async (body, status) => {
-    expect((await api.ask('POST', '/api/reports', { body })).status).toBe(status);
+    expect((await api.call('POST', '/api/reports', { body })).status).toBe(status);
   });
 });

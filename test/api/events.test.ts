@@ -1,25 +1,17 @@
 /** The pull feed: the very bytes of the webhooks, in order, waited for; and the list of types. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../src/kernel/json.ts';
 import { EVENTS, type EventType } from '../../src/outbox/events.ts';
 import { sequence } from '../../src/outbox/outbox.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { openApi, useApi } from './rig.ts';
 import { ADDR_A } from './writes.ts';
 
 const HUGE = '9007199254740993000000000001';
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
+const api = useApi();
 
 /** Commits an event and gives it its number; answers its body. */
 async function tell(balance: string): Promise<string> {
-  const [event] = await database.db.begin((tx) =>
+  const [event] = await api.database.db.begin((tx) =>
     api.outbox.emit(tx, [
       {
         type: 'wallet.observed',
@@ -29,48 +21,48 @@ async function tell(balance: string): Promise<string> {
       },
     ]),
   );
-  while ((await sequence(database.db)) > 0);
+  while ((await sequence(api.database.db)) > 0);
   api.notifier.notify();
   return event?.body ?? '';
 }
 
 describe('The feed', () => {
-  test('carries the bytes of the webhooks, in order, and goes on after its cursor', async () => {
+  it('carries the bytes of the webhooks, in order, and goes on after its cursor', async () => {
     const bodies = [await tell(HUGE), await tell('1'), await tell('2')];
-    const first = await api.ask('GET', '/api/events?limit=2');
+    const first = await api.call('GET', '/api/events?limit=2');
     expect(first.text).toContain(`"data":[${bodies[0]},${bodies[1]}]`);
-    const second = await api.ask('GET', `/api/events?cursor=${first.body.next_cursor}`);
+    const second = await api.call('GET', `/api/events?cursor=${first.body.next_cursor}`);
     expect(second.text).toContain(`"data":[${bodies[2]}]`);
-    const third = await api.ask('GET', `/api/events?cursor=${second.body.next_cursor}`);
+    const third = await api.call('GET', `/api/events?cursor=${second.body.next_cursor}`);
     expect(third.body.data).toEqual([]);
     expect(third.body.next_cursor).toBe(second.body.next_cursor);
   });
 
-  test('filters by type and by group, and passes over the others', async () => {
+  it('filters by type and by group, and passes over the others', async () => {
     await tell('3');
-    const none = await api.ask('GET', '/api/events?types=operation.*,token.minted');
+    const none = await api.call('GET', '/api/events?types=operation.*,token.minted');
     expect(none.body.data).toEqual([]);
-    const all = await api.ask('GET', '/api/events?types=wallet.*');
+    const all = await api.call('GET', '/api/events?types=wallet.*');
     expect(all.body.data.length).toBeGreaterThan(0);
     expect(all.body.next_cursor).toBe(none.body.next_cursor);
   });
 
-  test('answers the moment something comes while it waits', async () => {
-    const { body } = await api.ask('GET', '/api/events?limit=500');
-    const pull = api.ask('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
+  it('answers the moment something comes while it waits', async () => {
+    const { body } = await api.call('GET', '/api/events?limit=500');
+    const pull = api.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
     const told = await tell('4');
     expect((await pull).text).toContain(`"data":[${told}]`);
   });
 
-  test('keeps nobody waiting when the daemon stops', async () => {
-    const stopped = await openApi(database.db);
-    const { body } = await stopped.ask('GET', '/api/events?limit=500');
-    const pull = stopped.ask('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
+  it('keeps nobody waiting when the daemon stops', async () => {
+    const stopped = await openApi(api.database.db);
+    const { body } = await stopped.call('GET', '/api/events?limit=500');
+    const pull = stopped.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
     stopped.stopping.abort();
     expect((await pull).body.data).toEqual([]);
   });
 
-  test.each([
+  it.each([
     ['cursor=x', 'invalid_cursor'],
     ['cursor=999999999', 'invalid_cursor'],
     ['wait=31', 'invalid_request'],
@@ -79,20 +71,20 @@ describe('The feed', () => {
     ['types=', 'invalid_request'],
     ['limit=', 'invalid_request'],
   ])('refuses ?%s as %s', async (query, code) => {
-    const { status, body } = await api.ask('GET', `/api/events?${query}`);
+    const { status, body } = await api.call('GET', `/api/events?${query}`);
     expect({ status, code: body.code }).toEqual({ status: 400, code });
   });
 
-  test('says that a cursor older than what is kept has expired', async () => {
+  it('says that a cursor older than what is kept has expired', async () => {
     await tell('5');
-    await database.owner.sql`delete from tallyhook.events where seq <= 3`;
-    const { status, body } = await api.ask('GET', '/api/events?cursor=1');
+    await api.database.owner.sql`delete from tallyhook.events where seq <= 3`;
+    const { status, body } = await api.call('GET', '/api/events?cursor=1');
     expect({ status, code: body.code }).toEqual({ status: 410, code: 'cursor_expired' });
   });
 });
 
-test('Every type of event is listed with a schema and an example that keeps to it', async () => {
-  const { body } = await api.ask('GET', '/api/event-types');
+it('Every type of event is listed with a schema and an example that keeps to it', async () => {
+  const { body } = await api.call('GET', '/api/event-types');
   expect(body.data.map(({ type }) => type)).toEqual(Object.keys(EVENTS));
   for (const { type, schema, example } of body.data) {
     const { data } = parseJson(JSON.stringify(example)) as { data: unknown };

@@ -1,30 +1,22 @@
 /** Alive, ready and measured: without a key, and true. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { openApi, useApi } from './rig.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
+const api = useApi();
 
 const anybody = { key: undefined };
 
 describe('Health', () => {
-  test('A daemon that answers is alive, and ready when its database is whole', async () => {
-    expect((await api.ask('GET', '/healthz', anybody)).status).toBe(200);
-    expect((await api.ask('GET', '/readyz', anybody)).status).toBe(200);
+  it('A daemon that answers is alive, and ready when its database is whole', async () => {
+    expect((await api.call('GET', '/healthz', anybody)).status).toBe(200);
+    expect((await api.call('GET', '/readyz', anybody)).status).toBe(200);
   });
 
-  test('A disabled guard makes it unready, by name', async () => {
-    await database.owner.sql`
+  it('A disabled guard makes it unready, by name', async () => {
+    await api.database.owner.sql`
       alter table tallyhook.entries disable trigger entries_append_only`;
-    const { status, headers, body } = await api.ask('GET', '/readyz', anybody);
+    const { status, headers, body } = await api.call('GET', '/readyz', anybody);
     expect({ status, code: body.code, check: body.check }).toEqual({
       status: 503,
       code: 'not_ready',
@@ -32,44 +24,44 @@ describe('Health', () => {
     });
     expect(body.detail).toContain('entries.entries_append_only');
     expect(headers.get('retry-after')).toMatch(/^\d+$/);
-    await database.owner.sql`
+    await api.database.owner.sql`
       alter table tallyhook.entries enable always trigger entries_append_only`;
-    expect((await api.ask('GET', '/readyz', anybody)).status).toBe(200);
+    expect((await api.call('GET', '/readyz', anybody)).status).toBe(200);
   });
 
-  test('A missing migration makes it unready', async () => {
-    const behind = await openApi(database.db, (deps) => ({
+  it('A missing migration makes it unready', async () => {
+    const behind = await openApi(api.database.db, (deps) => ({
       ...deps,
       migrations: [...deps.migrations, { idx: 99, tag: '0099', statements: [], hash: '' }],
     }));
-    const { status, body } = await behind.ask('GET', '/readyz', anybody);
+    const { status, body } = await behind.call('GET', '/readyz', anybody);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'migrations' });
   });
 
-  test('A database that is away makes it unready, and every other path answers 503', async () => {
+  it('A database that is away makes it unready, and every other path answers 503', async () => {
     const away = connect({ url: 'postgres://nobody@127.0.0.1:9/nothing', max: 1 });
     const key = await api.keyFor('admin');
-    const lost = await openApi(database.db, (deps) => ({ ...deps, db: away }));
-    const ready = await lost.ask('GET', '/readyz', anybody);
+    const lost = await openApi(api.database.db, (deps) => ({ ...deps, db: away }));
+    const ready = await lost.call('GET', '/readyz', anybody);
     expect({ status: ready.status, check: ready.body.check }).toEqual({
       status: 503,
       check: 'database',
     });
-    const { status, headers, body } = await lost.ask('GET', '/api/operations', { key });
+    const { status, headers, body } = await lost.call('GET', '/api/operations', { key });
     expect({ status, code: body.code }).toEqual({ status: 503, code: 'database_unavailable' });
     expect(headers.get('retry-after')).toMatch(/^\d+$/);
     await away.end(0);
   });
 
-  test('Measurements are text of Prometheus and name no key', async () => {
-    const { text, headers } = await api.ask('GET', '/metrics', anybody);
+  it('Measurements are text of Prometheus and name no key', async () => {
+    const { text, headers } = await api.call('GET', '/metrics', anybody);
     expect(headers.get('content-type')).toContain('version=0.0.4');
     expect(text).toMatch(/^tallyhook_backlog|^# HELP tallyhook_/m);
     expect(text).not.toContain('thk_');
   });
 
-  test('HEAD answers as GET does, without a body', async () => {
-    const { status, text } = await api.ask('HEAD', '/healthz', anybody);
+  it('HEAD answers as GET does, without a body', async () => {
+    const { status, text } = await api.call('HEAD', '/healthz', anybody);
     expect({ status, text }).toEqual({ status: 200, text: '' });
   });
 });

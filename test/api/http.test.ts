@@ -2,10 +2,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeConsole } from '../../src/console/console.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { heldAgainst, openApi, requestOf, type TestApi } from './harness.ts';
+import { checkResponse, openApi, requestOf, type TestApi } from './rig.ts';
 
 let database: TestDatabase;
 let api: TestApi;
@@ -40,10 +40,10 @@ afterAll(async () => {
 const ask = async (method: string, path: string, call: Parameters<typeof requestOf>[1] = {}) => {
   const key = await api.keyFor('admin');
   const response = await fetch(`${url}${path}`, requestOf(method, { key, ...call }));
-  return heldAgainst(api.api, method, path, response);
+  return checkResponse(api.api, method, path, response);
 };
 
-test('A watch is made, listed and ended over HTTP', async () => {
+it('A watch is made, listed and ended over HTTP', async () => {
   const body = { kind: 'contract', contract_id: '90071992547409930001' };
   const made = await ask('POST', '/api/watches', { body });
   expect(made.body).toMatchObject({ ...body, addr: null });
@@ -52,7 +52,7 @@ test('A watch is made, listed and ended over HTTP', async () => {
   expect({ status: ended.status, lines: api.lines }).toEqual({ status: 204, lines: [] });
 });
 
-test('A body whose length is not told is read like any other', async () => {
+it('A body whose length is not told is read like any other', async () => {
   const key = await api.keyFor('admin');
   const made = await fetch(`${url}/api/watches`, {
     method: 'POST',
@@ -60,10 +60,10 @@ test('A body whose length is not told is read like any other', async () => {
     body: new Blob(['{"kind":"contract",', '"contract_id":"5"}']).stream(),
     duplex: 'half',
   } as RequestInit);
-  expect((await heldAgainst(api.api, 'POST', '/api/watches', made)).status).toBe(201);
+  expect((await checkResponse(api.api, 'POST', '/api/watches', made)).status).toBe(201);
 });
 
-test('A body beyond the limit is refused, with its length told and without', async () => {
+it('A body beyond the limit is refused, with its length told and without', async () => {
   const body = 'x'.repeat(1_100_000);
   const told = await ask('POST', '/api/watches', { raw: body });
   expect(told.body.code).toBe('body_too_large');
@@ -75,11 +75,11 @@ test('A body beyond the limit is refused, with its length told and without', asy
     body: stream,
     duplex: 'half',
   } as RequestInit);
-  const answer = await heldAgainst(api.api, 'POST', '/api/watches', untold);
+  const answer = await checkResponse(api.api, 'POST', '/api/watches', untold);
   expect(answer.body.code).toBe('body_too_large');
 });
 
-test('A long poll ends when its client disconnects', async () => {
+it('A long poll ends when its client disconnects', async () => {
   const client = new AbortController();
   const key = await api.keyFor('read');
   const started = new Promise<void>((resolve) => {
@@ -95,7 +95,7 @@ test('A long poll ends when its client disconnects', async () => {
   await expect.poll(() => polls.waiting).toBe(0);
 });
 
-test('The pages stand beside the API', async () => {
+it('The pages stand beside the API', async () => {
   const page = await fetch(`${url}/`);
   expect(page.headers.get('content-type')).toContain('text/html');
   const missing = await fetch(`${url}/reports/rep_1`);

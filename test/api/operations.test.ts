@@ -1,51 +1,34 @@
 /** Operations through the API: what a list finds, what one write shows. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
-import { ADDR_A, ADDR_B, accepted, aWrite, HASH, lost } from './writes.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useApi } from './rig.ts';
+import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
 
 const HUGE = 9_007_199_254_740_993_000_000_001n;
-let database: TestDatabase;
-let api: TestApi;
+const api = useApi();
 const ids: string[] = [];
 
-async function recorded(change: Parameters<typeof aWrite>[0]): Promise<string> {
-  const made = await api.operations.record(aWrite(change));
-  if (!('id' in made)) throw new Error('the key is held');
-  return made.id;
-}
-
 beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
   for (let n = 0n; n < 5n; n++)
-    ids.push(await recorded({ reference: `order ${n}`, fields: { amount: HUGE + n } }));
+    ids.push(await api.record({ reference: `order ${n}`, fields: { amount: HUGE + n } }));
   const now = api.deps.clock.now();
   await api.operations.conclude(accepted(ids[0] as string, HUGE, now));
-  await api.operations.conclude(lost(ids[1] as string, now));
+  await api.operations.conclude(answerLost(ids[1] as string, now));
 });
-afterAll(() => database.drop());
 
 const listed = async (query: string) => {
-  const { status, body } = await api.ask('GET', `/api/operations${query}`);
+  const { status, body } = await api.call('GET', `/api/operations${query}`);
   expect(status).toBe(200);
   return body.data.map((operation) => operation.id);
 };
 
 describe('A list of operations', () => {
-  test('gives every write once, the newest first, page by page', async () => {
-    const seen: string[] = [];
-    let cursor = '';
-    do {
-      const { body } = await api.ask('GET', `/api/operations?limit=2${cursor}`);
-      expect(body.data.length).toBeLessThanOrEqual(2);
-      seen.push(...body.data.map((operation) => operation.id));
-      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`;
-    } while (cursor !== '');
-    expect(seen).toEqual(ids.toReversed());
+  it('gives every write once, the newest first, page by page', async () => {
+    const pages = await api.pagesOf('/api/operations?limit=2');
+    expect(pages.map(({ data }) => data.length)).toEqual([2, 2, 1]);
+    expect(pages.flatMap(({ data }) => data.map(({ id }) => id))).toEqual(ids.toReversed());
   });
 
-  test.each([
+  it.each([
     ['?state=accepted', () => [ids[0]]],
     ['?state=unknown', () => [ids[1]]],
     ['?kind=mint', () => []],
@@ -62,15 +45,15 @@ describe('A list of operations', () => {
     expect(await listed(query)).toEqual(expected());
   });
 
-  test('refuses a cursor of another list as invalid_cursor', async () => {
-    const { body } = await api.ask('GET', '/api/operations?cursor=YWJj');
+  it('refuses a cursor of another list as invalid_cursor', async () => {
+    const { body } = await api.call('GET', '/api/operations?cursor=YWJj');
     expect(body.code).toBe('invalid_cursor');
   });
 });
 
 describe('One operation', () => {
-  test('shows numbers beyond 2^53 digit by digit, and its history', async () => {
-    const { body } = await api.ask('GET', `/api/operations/${ids[0]}`);
+  it('shows numbers beyond 2^53 digit by digit, and its history', async () => {
+    const { body } = await api.call('GET', `/api/operations/${ids[0]}`);
     expect(body).toMatchObject({
       id: ids[0],
       operation_id: ids[0],
@@ -85,8 +68,8 @@ describe('One operation', () => {
     );
   });
 
-  test('Shows its sends, what was seen before, and that nobody decided anything', async () => {
-    const { body } = await api.ask('GET', `/api/operations/${ids[0]}`);
+  it('Shows its sends, what was seen before, and that nobody decided anything', async () => {
+    const { body } = await api.call('GET', `/api/operations/${ids[0]}`);
     expect(body).toMatchObject({
       sends: [{ n: 1, after: null }],
       decisions: [],
@@ -95,10 +78,10 @@ describe('One operation', () => {
     });
   });
 
-  test.each(['op_1', 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'evt_x', '%00', '..%2f'])(
+  it.each(['op_1', 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'evt_x', '%00', '..%2f'])(
     'is not found under %s',
     async (id) => {
-      const { status, body } = await api.ask('GET', `/api/operations/${id}`);
+      const { status, body } = await api.call('GET', `/api/operations/${id}`);
       expect({ status, code: body.code }).toEqual({ status: 404, code: 'not_found' });
     },
   );

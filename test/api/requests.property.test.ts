@@ -3,21 +3,16 @@
  * never an error of ours.
  */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { useApi } from './rig.ts';
 import { ADDR_A, HASH } from './writes.ts';
 
-let database: TestDatabase;
-let api: TestApi;
+const api = useApi();
 let admin: string;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
   admin = await api.keyFor('admin');
 });
-afterAll(() => database.drop());
 
 const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
 /** What is nearly right is more dangerous than what is plainly wrong. */
@@ -132,7 +127,7 @@ function routes(): { method: string; path: string }[] {
   return api.api.routes.filter(({ method, path }) => method !== 'ALL' && path.startsWith('/api'));
 }
 
-test('No path and no query makes an error of ours', async () => {
+it('No path and no query makes an error of ours', async () => {
   const path = fc.nat().map((n) => routes()[n % routes().length]?.path ?? '');
   await fc.assert(
     fc.asyncProperty(
@@ -144,7 +139,7 @@ test('No path and no query makes an error of ours', async () => {
         let n = 0;
         const place = route.replace(/:\w+/g, () => encoded(n++ === 0 ? first : second));
         const text = asked.map(([name, text]) => `${name}=${encoded(text)}`).join('&');
-        const { status } = await api.ask('GET', `${place}?${text}`, { key: admin });
+        const { status } = await api.call('GET', `${place}?${text}`, { key: admin });
         expect(status).toBeLessThan(500);
       },
     ),
@@ -153,7 +148,7 @@ test('No path and no query makes an error of ours', async () => {
   expect(api.lines.filter((line) => line.includes('failed'))).toEqual([]);
 });
 
-test('No body makes an error of ours', async () => {
+it('No body makes an error of ours', async () => {
   const writes = routes().filter(({ method }) => method === 'POST' || method === 'PATCH');
   const anywhere = fc
     .tuple(fc.constantFrom(...writes), body)
@@ -161,7 +156,7 @@ test('No body makes an error of ours', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(anywhere, nearlyWhole), async ({ method, path, sent }) => {
       const place = path.replace(/:\w+/g, `ep_${UUID}`);
-      const { status } = await api.ask(method, place, { key: admin, body: sent });
+      const { status } = await api.call(method, place, { key: admin, body: sent });
       expect(status).toBeLessThan(500);
     }),
     { numRuns: 400 },

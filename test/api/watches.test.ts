@@ -2,35 +2,28 @@
  * Watches: they put objects on the due list and take them off again, never from under an
  * operation.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, aWrite } from './writes.ts';
 
-let database: TestDatabase;
-let api: TestApi;
+const api = useApi();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
 beforeEach(async () => {
-  await database.owner.sql`delete from tallyhook.watches`;
-  await database.owner.sql`delete from tallyhook.targets`;
+  await api.database.owner.sql`delete from tallyhook.watches`;
+  await api.database.owner.sql`delete from tallyhook.targets`;
 });
-afterAll(() => database.drop());
 
 async function targets(): Promise<{ name: string }[]> {
-  const rows = await database.db.sql<{ name: string }[]>`
+  const rows = await api.database.db.sql<{ name: string }[]>`
     select name from tallyhook.targets order by name`;
   return [...rows];
 }
 
 const post = (body: unknown, key?: string) =>
-  api.ask('POST', '/api/watches', key === undefined ? { body } : { body, key });
+  api.call('POST', '/api/watches', key === undefined ? { body } : { body, key });
 
 describe('A watch', () => {
-  test('of a wallet puts it on the due list, by its owner and in its first spelling', async () => {
+  it('of a wallet puts it on the due list, by its owner and in its first spelling', async () => {
     const { status, body } = await post(
       { kind: 'wallet', addr: ADDR_A },
       await api.keyFor('manage'),
@@ -46,7 +39,7 @@ describe('A watch', () => {
     expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}` }]);
   });
 
-  test('created again keeps its id', async () => {
+  it('created again keeps its id', async () => {
     const first = await post({ kind: 'token', contract_id: '1', token_id: '90071992547409930001' });
     const again = await post({
       kind: 'token',
@@ -57,7 +50,7 @@ describe('A watch', () => {
     expect(await targets()).toEqual([{ name: 'token:1:90071992547409930001' }]);
   });
 
-  test('of an array answers each object once, in the order asked', async () => {
+  it('of an array answers each object once, in the order asked', async () => {
     const { body } = await post([
       { kind: 'wallet', addr: ADDR_B },
       { kind: 'contract', contract_id: '5' },
@@ -65,21 +58,21 @@ describe('A watch', () => {
       { kind: 'wallet', addr: ADDR_A },
     ]);
     expect(body.data.map((w) => w.addr)).toEqual([ADDR_B, null, ADDR_A]);
-    const { body: list } = await api.ask('GET', '/api/watches?limit=2');
+    const { body: list } = await api.call('GET', '/api/watches?limit=2');
     expect(list.data).toHaveLength(2);
-    const { body: rest } = await api.ask('GET', `/api/watches?cursor=${list.next_cursor}`);
+    const { body: rest } = await api.call('GET', `/api/watches?cursor=${list.next_cursor}`);
     expect({ rows: rest.data.length, next: rest.next_cursor }).toEqual({ rows: 1, next: null });
   });
 
-  test('that ends takes its object off the due list', async () => {
+  it('that ends takes its object off the due list', async () => {
     const { body } = await post({ kind: 'wallet', addr: ADDR_A });
-    const { status } = await api.ask('DELETE', `/api/watches/${body.id}`);
+    const { status } = await api.call('DELETE', `/api/watches/${body.id}`);
     expect(status).toBe(204);
     expect(await targets()).toEqual([]);
-    expect((await api.ask('DELETE', `/api/watches/${body.id}`)).status).toBe(404);
+    expect((await api.call('DELETE', `/api/watches/${body.id}`)).status).toBe(404);
   });
 
-  test('that ends leaves the object if an operation of ours touches it', async () => {
+  it('that ends leaves the object if an operation of ours touches it', async () => {
     await api.operations.record(aWrite({ fields: { fromAddr: ADDR_B, toAddr: ADDR_B } }));
     await api.operations.record(
       aWrite({ kind: 'burn', fields: { contractId: 8n, tokenId: 9n, amount: null } }),
@@ -91,7 +84,7 @@ describe('A watch', () => {
       { kind: 'contract', contract_id: '8' },
     ]) {
       const { body } = await post(wish);
-      await api.ask('DELETE', `/api/watches/${body.id}`);
+      await api.call('DELETE', `/api/watches/${body.id}`);
     }
     expect((await targets()).map(({ name }) => name)).toEqual([
       'token:8:9',
@@ -99,7 +92,7 @@ describe('A watch', () => {
     ]);
   });
 
-  test.each([
+  it.each([
     [{ kind: 'wallet' }, 'addr'],
     [{ kind: 'wallet', addr: '0x' }, 'addr'],
     [{ kind: 'token', contract_id: '1' }, 'token_id'],

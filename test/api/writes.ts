@@ -1,11 +1,12 @@
-/** Writes as the gateway records them, for tests that read them back. */
+/** Operations as the gateway records them, answers of the service, and reports of operations. */
+import { systemClock } from '../../src/kernel/clock.ts';
 import type { Conclusion, NewWrite } from '../../src/operations/operations.ts';
 
 export const ADDR_A = `0x${'aB'.repeat(20)}`;
 export const ADDR_B = `0x${'cD'.repeat(20)}`;
 export const HASH = `0x${'e1'.repeat(32)}`;
 
-/** A transfer from A to B, changed as asked. */
+/** A transfer of 100 and a fee of 1 from A to B. */
 export function aWrite(
   change: Partial<Omit<NewWrite, 'fields'>> & { fields?: NewWrite['fields'] } = {},
 ): NewWrite {
@@ -31,14 +32,45 @@ export function aWrite(
   };
 }
 
-/** The answer of the service that accepts a write. */
 export function accepted(operationId: string, txLogNo: bigint, endedAt: number): Conclusion {
   const outcome = { class: 'accepted', txAppNo: 7n, txLogNo } as Conclusion['outcome'];
   return { operationId, outcome, answer: undefined, endedAt };
 }
 
-/** The loss of the answer. */
-export function lost(operationId: string, endedAt: number): Conclusion {
+export function answerLost(operationId: string, endedAt: number): Conclusion {
   const outcome = { class: 'unknown', cause: 'timeout' } as Conclusion['outcome'];
   return { operationId, outcome, answer: undefined, endedAt };
 }
+
+let next = 9_007_199_254_740_993n;
+
+/** A tx_log_no that is used once. */
+export function nextNumber(): bigint {
+  return next++;
+}
+
+export const iso = (at: number) => new Date(at).toISOString();
+
+/** The report of a give of 10, two hours ago. */
+export const aGive = (change: object = {}) => ({
+  kind: 'give',
+  tx_app_no: '7',
+  tx_log_no: String(nextNumber()),
+  occurred_at: iso(systemClock.now() - 7_200_000),
+  to_addr: ADDR_A,
+  operation_no: '1',
+  amount: '10',
+  ...change,
+});
+/** The report of a transfer of 100, now. */
+export const aTransfer = (change: object = {}) => ({
+  kind: 'transfer',
+  tx_app_no: '7',
+  tx_log_no: String(nextNumber()),
+  occurred_at: iso(systemClock.now()),
+  from_addr: ADDR_A,
+  to_addr: ADDR_B,
+  amount: '100',
+  fee_amount: '1',
+  ...change,
+});

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeProgram } from '../../src/cli/commands.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { openApi, type TestApi } from '../api/harness.ts';
+import { openApi, type TestApi } from '../api/rig.ts';
 import { ADDR_B, accepted, aWrite } from '../api/writes.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -126,9 +126,9 @@ describe('tallyhook freeze and unfreeze', () => {
   it('stop and allow all writes, with a reason that the API and the doctor show', async () => {
     const frozen = await run('freeze', '--reason', 'the key leaked');
     expect(frozen.out).toContain('owner of admin: the key leaked');
-    const { body } = await api.ask('GET', '/api/status');
+    const { body } = await api.call('GET', '/api/status');
     expect(body.freeze).toMatchObject({ reason: 'the key leaked', released_at: null });
-    expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 1');
+    expect((await api.call('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 1');
     await expect(api.operations.record(aWrite())).rejects.toMatchObject({ code: 'frozen' });
     const doctor = await run('doctor', '--json');
     const { checks } = JSON.parse(doctor.out);
@@ -137,7 +137,7 @@ describe('tallyhook freeze and unfreeze', () => {
     });
     const released = await run('unfreeze', '--reason', 'replaced', '--json');
     expect(JSON.parse(released.out)).toMatchObject({ release_reason: 'replaced' });
-    expect((await api.ask('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 0');
+    expect((await api.call('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 0');
     const again = await run('unfreeze', '--reason', 'once more');
     expect(again).toMatchObject({
       code: 1,

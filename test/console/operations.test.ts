@@ -4,31 +4,26 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeConsole } from '../../src/console/console.ts';
-import { openApi, type TestApi } from '../api/harness.ts';
-import { aWrite, lost } from '../api/writes.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useApi } from '../api/rig.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 
 describe('The pages about writes', () => {
   if (!existsSync(CHROMIUM)) {
-    test('Are not tried without a browser: apt-get install chromium', () => {
+    it('Are not tried without a browser: apt-get install chromium', () => {
       expect(existsSync(CHROMIUM)).toBe(false);
     });
     return;
   }
-  let database: TestDatabase;
-  let api: TestApi;
+  const api = useApi();
   let server: Server;
   let url: string;
   let browser: Browser;
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    database = await createDatabase();
-    api = await openApi(database.db);
     api.api.route('/', makeConsole());
     const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
     server = createServer((request, response) => void listener(request, response));
@@ -41,7 +36,6 @@ describe('The pages about writes', () => {
     await browser?.close();
     server?.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await database.drop();
     expect(complaints).toEqual([]);
   });
 
@@ -58,13 +52,10 @@ describe('The pages about writes', () => {
     return page;
   }
 
-  test('Show an undecided write by its reference, and two people decide it there', async () => {
-    const made = await api.operations.record(aWrite({ reference: 'order <b>7</b>' }));
-    if (!('id' in made)) throw new Error('it was not taken');
-    const { id } = made;
+  it('Show an undecided write by its reference, and two people decide it there', async () => {
+    const id = await api.recordLost({ reference: 'order <b>7</b>' });
     const at = api.deps.clock.now();
-    await api.operations.conclude(lost(id, at));
-    await database.db.begin((tx) =>
+    await api.database.db.begin((tx) =>
       api.operations.move(tx, [
         { id, to: 'undecided', at, cause: 'observations', evidence: { observation: 1 } },
       ]),
@@ -81,11 +72,11 @@ describe('The pages about writes', () => {
     const bob = await pageOf('bob', `/operations/${id}`);
     await bob.locator('#approve', { hasText: 'Approve number 1: executed' }).click();
     await bob.locator('#state', { hasText: 'executed' }).waitFor();
-    const { body } = await api.ask('GET', `/api/operations/${id}`);
+    const { body } = await api.call('GET', `/api/operations/${id}`);
     expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
   });
 
-  test('Lead from the start page to what waits for people', async () => {
+  it('Lead from the start page to what waits for people', async () => {
     const page = await pageOf('cleo', '/');
     await page.locator('a.tile').click();
     await page.locator('#advice', { hasText: 'propose its outcome' }).waitFor();

@@ -1,5 +1,5 @@
 /** finance_v1 as promised: names, columns, types, a comment on each, and who may read what. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { FINANCE } from '../../src/db/roles.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -61,7 +61,7 @@ const FUNCTIONS: Record<string, string> = {
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
 };
 
-test('The views are these, with these columns and types', async () => {
+it('The views are these, with these columns and types', async () => {
   const rows = await database.owner.sql<{ name: string; columns: string }[]>`
     select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod),
       ', ' order by a.attnum) as columns
@@ -70,7 +70,7 @@ test('The views are these, with these columns and types', async () => {
   expect(Object.fromEntries(rows.map(({ name, columns }) => [name, columns]))).toEqual(VIEWS);
 });
 
-test('The functions are these, with these columns, as their owner, on a fixed path', async () => {
+it('The functions are these, with these columns, as their owner, on a fixed path', async () => {
   const rows = await database.owner.sql<
     { name: string; result: string; definer: boolean; config: string[] }[]
   >`
@@ -85,7 +85,7 @@ test('The functions are these, with these columns, as their owner, on a fixed pa
   }
 });
 
-test('Every view, every column and every function has a comment', async () => {
+it('Every view, every column and every function has a comment', async () => {
   const rows = await database.owner.sql<{ bare: string }[]>`
     select c.relname || coalesce('.' || a.attname, '') as bare
     from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -97,7 +97,7 @@ test('Every view, every column and every function has a comment', async () => {
   expect(rows).toEqual([]);
 });
 
-test("A function's comment says what each of its columns is", async () => {
+it("A function's comment says what each of its columns is", async () => {
   for (const [name, columns] of Object.entries(FUNCTIONS)) {
     const rows = await database.owner.sql<{ text: string }[]>`
       select obj_description(oid, 'pg_proc') as text from pg_proc
@@ -118,7 +118,7 @@ const CALLS = [
   'movements_daily(null, null)',
 ];
 
-test('The finance role reads every view and calls every function', async () => {
+it('The finance role reads every view and calls every function', async () => {
   for (const name of [...Object.keys(VIEWS), ...CALLS]) {
     await expect(
       finance.sql.unsafe(`select count(*) from finance_v1.${name}`),
@@ -126,7 +126,7 @@ test('The finance role reads every view and calls every function', async () => {
   }
 });
 
-test('The finance role is refused every table and function of the daemon', async () => {
+it('The finance role is refused every table and function of the daemon', async () => {
   const tables = await database.owner.sql<{ name: string }[]>`
     select relname as name from pg_class
     where relnamespace = 'tallyhook'::regnamespace and relkind in ('r', 'p', 'v', 'S')`;
@@ -143,7 +143,7 @@ test('The finance role is refused every table and function of the daemon', async
   expect(held).toEqual([]);
 });
 
-test.each([
+it.each([
   "insert into finance_v1.accounts (account) values ('x')",
   "update finance_v1.operations set state = 'settled'",
   'delete from finance_v1.nft_movements',

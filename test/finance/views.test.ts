@@ -1,5 +1,5 @@
 /** The views of finance_v1 over a small world: they agree with the ledger and with each other. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { FINANCE } from '../../src/db/roles.ts';
 import { isoText } from '../../src/kernel/clock.ts';
@@ -23,7 +23,7 @@ const read = (text: string) =>
   finance.sql.unsafe(`select * from finance_v1.${text}`) as Promise<Row[]>;
 
 describe('Balances', () => {
-  test('The trial balance is the one that the ledger gives, for any two times', async () => {
+  it('The trial balance is the one that the ledger gives, for any two times', async () => {
     const times = [undefined, START - 2 * DAY, START, START + HOUR, START + DAY];
     for (const asOf of times) {
       for (const knownAt of times) {
@@ -38,7 +38,7 @@ describe('Balances', () => {
     }
   });
 
-  test('Positive balances stand under debit, and both sides are equal', async () => {
+  it('Positive balances stand under debit, and both sides are equal', async () => {
     const rows = await read('trial_balance()');
     const own = rows.find(({ account }) => account === `wallet:${addr(1)}`);
     expect(own).toMatchObject({ debit: 150n, credit: 0n });
@@ -47,7 +47,7 @@ describe('Balances', () => {
     expect(sum('debit')).toBe(sum('credit'));
   });
 
-  test('The journal sums to the balances, and the last entry shows them', async () => {
+  it('The journal sums to the balances, and the last entry shows them', async () => {
     const balances = await read('balances');
     const journal = await read('journal');
     expect(balances).toHaveLength(6);
@@ -65,7 +65,7 @@ describe('Balances', () => {
   });
 });
 
-test('A statement runs from opening to closing in the order of effect', async () => {
+it('A statement runs from opening to closing in the order of effect', async () => {
   const rows = await read(
     `wallet_statement('${addr(2).toUpperCase()}', '${isoText(START)}', null)`,
   );
@@ -82,7 +82,7 @@ test('A statement runs from opening to closing in the order of effect', async ()
   ]);
 });
 
-test('Movements are counted on the day of the time zone', async () => {
+it('Movements are counted on the day of the time zone', async () => {
   const late = isoText(START + 23 * HOUR + 1_800_000);
   const times = { recorded_at: late, answered_at: late, effective_at: late };
   const id = await world.operation({ ...times, reason_type: 'late', to_addr: addr(8), amount: 5 });
@@ -101,7 +101,7 @@ test('Movements are counted on the day of the time zone', async () => {
   expect(await daily('UTC')).toMatchObject({ operations: 0n, amount: 0n });
 });
 
-test('A position shows what is unposted, in flight, unknown and adrift', async () => {
+it('A position shows what is unposted, in flight, unknown and adrift', async () => {
   const lost = { answered_at: null, effective_at: null, operation_no: null };
   const pay = { kind: 'transfer', from_addr: addr(1), to_addr: addr(6), ...lost };
   await world.operation({ amount: 10, quarantine_reason: 'kept back' });
@@ -137,7 +137,7 @@ test('A position shows what is unposted, in flight, unknown and adrift', async (
   });
 });
 
-test('Executed writes without a number are listed, others are not', async () => {
+it('Executed writes without a number are listed, others are not', async () => {
   const id = await world.operation({ state: 'executed', to_addr: addr(6) });
   const rows = await read('operations_without_tx_number');
   const mine = rows.map(({ operationId }) => operationId);
@@ -147,7 +147,7 @@ test('Executed writes without a number are listed, others are not', async () => 
   expect(numbered.filter(({ operationId }) => mine.includes(operationId))).toEqual([]);
 });
 
-test.each([
+it.each([
   [1, '<15 min'],
   [16, '<2 h'],
   [121, '<24 h'],
@@ -170,7 +170,7 @@ test.each([
   expect(all.find(({ driftId }) => driftId === gone)).toMatchObject({ bucket: '<15 min' });
 });
 
-test('Coverage counts every wallet in scope once', async () => {
+it('Coverage counts every wallet in scope once', async () => {
   const [row] = await read('coverage');
   // Wallets 1 and 2 were looked at long ago; 8 has entries and was never looked at.
   expect(row).toMatchObject({ inScope: 3n, checked: 0n, stale: 3n });
@@ -182,7 +182,7 @@ test('Coverage counts every wallet in scope once', async () => {
   expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 2n, stale: 1n });
 });
 
-test('Reports are listed with their verdict', async () => {
+it('Reports are listed with their verdict', async () => {
   const { id, breaks } = await world.report();
   const rows = await read('reports');
   expect(rows).toEqual([

@@ -2,7 +2,7 @@
  * The reconciliation over small worlds: what ties is balanced, and each fault makes exactly its
  * break.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { isIntact, type ReconciliationContent } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
@@ -29,13 +29,13 @@ describe('A world in which everything ties', () => {
   });
   afterAll(() => tied.drop());
 
-  test('is balanced, with nothing open', () => {
+  it('is balanced, with nothing open', () => {
     expect(content.headline).toBe('balanced');
     expect(content.breaks).toEqual({ total: 0, by_kind: [], listed: [] });
     expect(content.open_items.total).toBe(0);
   });
 
-  test('shows its movements by kind and reason, with fees', () => {
+  it('shows its movements by kind and reason, with fees', () => {
     expect(content.movements.listed).toEqual([
       { kind: 'give', reason_type: 'welcome', operations: 1, amount: '100', fees: '0' },
       { kind: 'receive_from', reason_type: 'shop', operations: 1, amount: '30', fees: '2' },
@@ -44,7 +44,7 @@ describe('A world in which everything ties', () => {
     expect(content.fees).toBe('5');
   });
 
-  test('rolls forward per kind of account: opening + in − out − fees = closing', () => {
+  it('rolls forward per kind of account: opening + in − out − fees = closing', () => {
     for (const row of [...content.roll_forward, ...content.own_accounts.listed]) {
       const flow = BigInt(row.incoming) - BigInt(row.outgoing) - BigInt(row.fees);
       expect(BigInt(row.opening) + flow).toBe(BigInt(row.closing));
@@ -61,7 +61,7 @@ describe('A world in which everything ties', () => {
     });
   });
 
-  test('ties the ledger to what was observed, in 60 digits', () => {
+  it('ties the ledger to what was observed, in 60 digits', () => {
     expect(content.wallets.statement).toMatchObject({
       wallets: 2,
       ledger: `${HUGE + 65n}`,
@@ -72,7 +72,7 @@ describe('A world in which everything ties', () => {
     expect(content.trial_balance.debit).toBe(content.trial_balance.credit);
   });
 
-  test('counts its coverage', () => {
+  it('counts its coverage', () => {
     expect(content.coverage).toMatchObject({
       in_scope: 2,
       checked: 2,
@@ -81,7 +81,7 @@ describe('A world in which everything ties', () => {
     });
   });
 
-  test('gives the same content for the same cut-off, and the hash proves it', async () => {
+  it('gives the same content for the same cut-off, and the hash proves it', async () => {
     tied.clock.advance(DAY);
     const first = await tied.report();
     tied.clock.advance(DAY);
@@ -222,7 +222,7 @@ const CASES: Case[] = [
 ];
 
 describe('Each fault makes exactly its break or open item', () => {
-  test.each(CASES)('$title', async ({ fault, breaks = [], items = [] }) => {
+  it.each(CASES)('$title', async ({ fault, breaks = [], items = [] }) => {
     world = await balancedWorld();
     await fault(world);
     const report = await world.report();
@@ -234,7 +234,7 @@ describe('Each fault makes exactly its break or open item', () => {
     expect(report.breaks).toBe(report.content.breaks.total);
   });
 
-  test('Damage that the guards were switched off for shows as what it is', async () => {
+  it('Damage that the guards were switched off for shows as what it is', async () => {
     world = await balancedWorld();
     await world.sql(`alter table tallyhook.entries disable trigger user;
       alter table tallyhook.transactions disable trigger user;
@@ -256,7 +256,7 @@ describe('Each fault makes exactly its break or open item', () => {
 });
 
 describe('Drift', () => {
-  test('Up and down are never netted, and keep their sign, age and assignee', async () => {
+  it('Up and down are never netted, and keep their sign, age and assignee', async () => {
     world = await balancedWorld();
     const since = isoText(world.clock.now() - 3 * HOUR);
     await world.drift(addr(1), 5n, { suspected_at: since, assignee: 'ann' });

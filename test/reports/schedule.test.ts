@@ -2,7 +2,7 @@
  * Reports as rows: made once per period by whoever comes first, caught up, announced in the same
  * commit.
  */
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeReports, type Schedule } from '../../src/reports/reports.ts';
 import { DAY, HOUR, makeWorld, START, type World } from './world.ts';
@@ -18,7 +18,7 @@ async function periods() {
   return texts.reverse();
 }
 
-test('Nothing is due before the first fact, nor before its day has ended', async () => {
+it('Nothing is due before the first fact, nor before its day has ended', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   world.clock.advance(5 * DAY);
   expect(await world.reports.runDue(world.clock.now())).toEqual({ made: 0, more: false });
@@ -26,7 +26,7 @@ test('Nothing is due before the first fact, nor before its day has ended', async
   expect((await world.reports.runDue(world.clock.now())).made).toBe(0);
 });
 
-test('Missed days are caught up in order, bounded per pass, each once', async () => {
+it('Missed days are caught up in order, bounded per pass, each once', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   await world.operation();
   world.clock.set(START + 12 * DAY);
@@ -39,7 +39,7 @@ test('Missed days are caught up in order, bounded per pass, each once', async ()
   for (const [i, [from]] of made.entries()) if (i > 0) expect(from).toBe(made[i - 1]?.[1]);
 });
 
-test('A day on which the clocks change is 23 or 25 hours long', async () => {
+it('A day on which the clocks change is 23 or 25 hours long', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   for (const [day, hours] of [
     [Date.UTC(2026, 2, 29), 23],
@@ -58,7 +58,7 @@ test('A day on which the clocks change is 23 or 25 hours long', async () => {
   }
 });
 
-test('Several daemons make each period once', async () => {
+it('Several daemons make each period once', async () => {
   world = await makeWorld({ settings: { schedule: { everyMs: HOUR } } });
   await world.operation();
   const { db, clock, ids, outbox, settings } = world;
@@ -72,7 +72,7 @@ test('Several daemons make each period once', async () => {
   expect(events).toHaveLength(4);
 });
 
-test('A report and its event are one commit', async () => {
+it('A report and its event are one commit', async () => {
   world = await makeWorld();
   const { id, hash } = await world.report();
   const rows = await world.owner.sql<{ subject: string; body: string }[]>`
@@ -94,7 +94,7 @@ test('A report and its event are one commit', async () => {
   });
 });
 
-test('An outbox that fails leaves no report', async () => {
+it('An outbox that fails leaves no report', async () => {
   world = await makeWorld();
   const { db, clock, ids, settings } = world;
   const emit = () => Promise.reject(new Error('no outbox'));
@@ -104,7 +104,7 @@ test('An outbox that fails leaves no report', async () => {
   expect(await world.reports.listReports({ limit: 10 })).toEqual([]);
 });
 
-test('Empty periods, unknown reports and the name of the schedule are refused', async () => {
+it('Empty periods, unknown reports and the name of the schedule are refused', async () => {
   world = await makeWorld();
   const { reports } = world;
   const ask = (from: number, to: number, requestedBy = 'finance') =>
@@ -117,7 +117,7 @@ test('Empty periods, unknown reports and the name of the schedule are refused', 
   await expect(reports.getReport('rep_none')).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('Reports are listed newest first, page by page', async () => {
+it('Reports are listed newest first, page by page', async () => {
   world = await makeWorld();
   const made = [];
   for (let i = 0; i < 5; i++) made.unshift((await world.report()).id);
@@ -126,7 +126,7 @@ test('Reports are listed newest first, page by page', async () => {
   expect([...first, ...rest].map(({ id }) => id)).toEqual(made);
 });
 
-test('Lists are bounded, their counts are not', async () => {
+it('Lists are bounded, their counts are not', async () => {
   world = await makeWorld({ settings: { listMax: 3 } });
   for (let i = 0; i < 5; i++) await world.operation({ state: 'undecided' });
   await world.drift('x', 1n);

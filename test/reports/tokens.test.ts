@@ -1,5 +1,5 @@
 /** The tokens of a reconciliation: every hash accounted for, and the supply of each contract. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
@@ -32,7 +32,7 @@ async function report() {
 }
 
 describe('Supply', () => {
-  test('opening + minted − burned = held', async () => {
+  it('opening + minted − burned = held', async () => {
     await write('mint', 1);
     await write('mint_sequential', 2);
     await write('mint', 3);
@@ -53,7 +53,7 @@ describe('Supply', () => {
     expect(content.tokens.writes).toEqual({ settled: 5, failed: 0, pending: 0 });
   });
 
-  test('A mint that was taken back counts no longer', async () => {
+  it('A mint that was taken back counts no longer', async () => {
     const id = await write('mint', 1);
     await world.post();
     await seen(1, { presence: 'absent' });
@@ -64,7 +64,7 @@ describe('Supply', () => {
     expect(content.tokens.supply.listed).toMatchObject([{ minted: 0, held: 0 }]);
   });
 
-  test('A token booked and gone is missing, one burned and held is surplus', async () => {
+  it('A token booked and gone is missing, one burned and held is surplus', async () => {
     await write('mint', 1);
     await write('mint', 2);
     await write('burn', 2);
@@ -78,7 +78,7 @@ describe('Supply', () => {
     ]);
   });
 
-  test('Tokens that were never booked are one open item per contract', async () => {
+  it('Tokens that were never booked are one open item per contract', async () => {
     await seen(1);
     await seen(2);
     const { content, found } = await report();
@@ -89,7 +89,7 @@ describe('Supply', () => {
 });
 
 describe('Hashes', () => {
-  test('A write that the chain has not ended is open, and a break after the limit', async () => {
+  it('A write that the chain has not ended is open, and a break after the limit', async () => {
     await seen(1, { presence: 'absent' });
     const id = await write('burn', 1, { state: 'accepted' });
     expect((await report()).found).toEqual([`nft_write_pending ${id}`]);
@@ -104,7 +104,7 @@ describe('Hashes', () => {
     ]);
   });
 
-  test('A settled write whose token nobody saw is a break', async () => {
+  it('A settled write whose token nobody saw is a break', async () => {
     const id = await write('set_extra_data', 1);
     await world.post();
     expect((await report()).found).toEqual([`token_never_observed ${id}`]);

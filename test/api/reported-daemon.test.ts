@@ -1,5 +1,5 @@
 /** Reports from elsewhere in a whole daemon: what looks at the wallets make of them. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type App, makeApp } from '../harness/app.ts';
 import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
 import { until } from '../harness/until.ts';
@@ -45,7 +45,7 @@ const kindsOf = async (addr: string) => {
 };
 
 describe('A report', () => {
-  test('Of an old give leaves the wallet and its looks in peace, and both rows in the books', async () => {
+  it('Of an old give leaves the wallet and its looks in peace, and both rows in the books', async () => {
     const before = await judged(world.ada);
     const made = await report({
       ...{ tx_log_no: '1', amount: '30', occurred_at: '2026-01-31T09:00:00Z' },
@@ -61,7 +61,7 @@ describe('A report', () => {
     expect(drifts.json.data).toEqual([]);
   });
 
-  test('Of a give behind our back ends the drift that it made, and settles by a look', async () => {
+  it('Of a give behind our back ends the drift that it made, and settles by a look', async () => {
     world.sandbox.control.setWallet(world.ada, { delta: 25n });
     const occurred = new Date().toISOString();
     await app.until(({ type, data }) => type === 'wallet.drift_opened' && data.amount === '25');
@@ -75,7 +75,7 @@ describe('A report', () => {
     expect(wallet).toMatchObject({ ledger_balance: wallet.observed_balance, drift: '0' });
   });
 
-  test('Of a mint by its hash settles when the chain shows that hash', async () => {
+  it('Of a mint by its hash settles when the chain shows that hash', async () => {
     const token = world.sandbox.control.setToken(1n, 777n, { owner: world.ben });
     const made = await report({
       ...{ kind: 'mint', contract_id: '1', token_id: '777', tx_hash: token.last_tx_hash },
@@ -93,7 +93,7 @@ describe('A report', () => {
     expect(moved).toMatchObject([{ kind: 'mint', operation_id: made.id, to_addr: world.ben }]);
   });
 
-  test('Leaves nothing for the reconciliation report to find', async () => {
+  it('Leaves nothing for the reconciliation report to find', async () => {
     const { now } = (await app.call('GET', '/api/status')).json;
     await Promise.all([judged(world.ada), judged(world.ben)]);
     const period = { from: '2026-01-01T00:00:00Z', to: now };

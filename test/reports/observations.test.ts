@@ -1,5 +1,5 @@
 /** Promise 5 in the report: whatever lies between the ledger and a look has a name. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
 
@@ -32,7 +32,7 @@ describe('What lies between the ledger and a look has a name', () => {
     return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text, amount: 7 };
   };
 
-  test('A write that was posted after the look is taken out again', async () => {
+  it('A write that was posted after the look is taken out again', async () => {
     const { world: w, at } = await polled(100n);
     await w.operation(later(at + 1_000));
     w.clock.advance(2_000);
@@ -45,22 +45,19 @@ describe('What lies between the ledger and a look has a name', () => {
     });
   });
 
-  test.each([100n, 107n])(
-    'A write that overlapped the look may show or not: %s',
-    async (balance) => {
-      const { world: w, at } = await polled(balance);
-      const id = await w.operation(later(at + 100));
-      w.clock.advance(2_000);
-      await w.post();
-      const { content } = await w.report();
-      expect(content.headline).toBe('balanced');
-      expect(content.wallets.in_transit.listed).toEqual(
-        balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
-      );
-    },
-  );
+  it.each([100n, 107n])('A write that overlapped the look may show or not: %s', async (balance) => {
+    const { world: w, at } = await polled(balance);
+    const id = await w.operation(later(at + 100));
+    w.clock.advance(2_000);
+    await w.post();
+    const { content } = await w.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.wallets.in_transit.listed).toEqual(
+      balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
+    );
+  });
 
-  test('A write that is executed and not yet posted is counted', async () => {
+  it('A write that is executed and not yet posted is counted', async () => {
     const { world: w, at } = await polled(107n);
     await w.operation({ ...later(at - HOUR), quarantine_reason: 'kept back' });
     const { content } = await w.report();
@@ -68,7 +65,7 @@ describe('What lies between the ledger and a look has a name', () => {
     expect(content.breaks.by_kind).toEqual([{ kind: 'posting_quarantined', count: 1 }]);
   });
 
-  test('A write made elsewhere and reported after the look may be in it', async () => {
+  it('A write made elsewhere and reported after the look may be in it', async () => {
     const { world: w, at } = await polled(107n);
     const reported = { source: 'report', sent_at: null, recorded_at: isoText(at + HOUR) };
     await w.operation({ ...later(at - 1_000), ...reported });
@@ -76,7 +73,7 @@ describe('What lies between the ledger and a look has a name', () => {
     expect((await w.report()).content.headline).toBe('balanced');
   });
 
-  test('Lost answers explain a balance only as a named subset', async () => {
+  it('Lost answers explain a balance only as a named subset', async () => {
     const { world: w, at } = await polled(111n);
     const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
     const own = await Promise.all(
@@ -95,7 +92,7 @@ describe('What lies between the ledger and a look has a name', () => {
     ]);
   });
 
-  test('A write that was reversed explains nothing and breaks nothing', async () => {
+  it('A write that was reversed explains nothing and breaks nothing', async () => {
     const { world: w, at } = await polled(100n);
     const id = await w.operation(later(at - HOUR));
     await w.post();

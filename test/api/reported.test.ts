@@ -1,41 +1,19 @@
 /** Reports of writes made elsewhere: what is recorded, known, refused, and what the books say. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type Body, openApi, type TestApi } from './harness.ts';
-import { aGive, aTransfer, iso, nextNumber } from './reports.ts';
-import { ADDR_A, ADDR_B, accepted, aWrite, HASH, lost } from './writes.ts';
+import { type Body, useApi } from './rig.ts';
+import { ADDR_A, ADDR_B, accepted, aGive, aTransfer, HASH, iso, nextNumber } from './writes.ts';
 
 const HUGE = 9_007_199_254_740_993n;
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
+const api = useApi();
 
 const now = () => api.deps.clock.now();
-const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
-const postAll = async () => {
-  while ((await api.ledger.runOnce(now())).posted > 0);
-};
-async function recorded(change: Parameters<typeof aWrite>[0] = {}): Promise<string> {
-  const made = await api.operations.record(aWrite(change));
-  if (!('id' in made)) throw new Error('it was not taken');
-  return made.id;
-}
-/** A transfer of that amount whose answer was lost. */
-async function lostTransfer(amount: bigint): Promise<string> {
-  const id = await recorded({ fields: { amount } });
-  await api.operations.conclude(lost(id, now()));
-  return id;
-}
+const report = (body: unknown) => api.call('POST', '/api/operations', { body });
+const lostTransfer = (amount: bigint) => api.recordLost({ fields: { amount } });
 
 describe('One report', () => {
-  test('Becomes an operation that the ledger posts under the time when it occurred', async () => {
+  it('Becomes an operation that the ledger posts under the time when it occurred', async () => {
     const given = aGive({ reference: 'grant 1', reason_type: 'grant', amount: HUGE.toString() });
     const made = await report(given);
     expect(made.status).toBe(201);
@@ -44,12 +22,12 @@ describe('One report', () => {
       ...{ amount: HUGE.toString(), reference: 'grant 1', tx_app_no: '7' },
       ...{ tx_log_no: given.tx_log_no, effective_at: given.occurred_at },
     });
-    await postAll();
-    const { body } = await api.ask('GET', `/api/ledger/transactions?operation_id=${made.body.id}`);
+    await api.postAll();
+    const { body } = await api.call('GET', `/api/ledger/transactions?operation_id=${made.body.id}`);
     expect(body.data).toMatchObject([
       { kind: 'give', effective_at: given.occurred_at, effective_basis: 'reported' },
     ]);
-    const detail = await api.ask('GET', `/api/operations/${made.body.id}`);
+    const detail = await api.call('GET', `/api/operations/${made.body.id}`);
     expect(detail.body.evidence).toMatchObject({ report: { by: 'owner of admin' } });
     expect(detail.body.transitions).toMatchObject([
       { from_state: null, to_state: 'executed', cause: 'report' },
@@ -57,7 +35,7 @@ describe('One report', () => {
     ]);
   });
 
-  test('That is repeated is known under the same id', async () => {
+  it('That is repeated is known under the same id', async () => {
     const given = aGive();
     const first = await report(given);
     const second = await report({ ...given, to_addr: ADDR_A.toLowerCase() });
@@ -65,7 +43,7 @@ describe('One report', () => {
     expect(second.body.id).toBe(first.body.id);
   });
 
-  test.each([
+  it.each([
     [{ amount: '11' }, ['amount']],
     [{ to_addr: ADDR_B }, ['to_addr']],
     [{ operation_no: '2' }, ['operation_no']],
@@ -79,21 +57,21 @@ describe('One report', () => {
     });
   });
 
-  test('Of a write that went through the gateway is known', async () => {
-    const id = await recorded({ fields: { amount: 4_711n } });
+  it('Of a write that went through the gateway is known', async () => {
+    const id = await api.record({ fields: { amount: 4_711n } });
     const number = nextNumber();
     await api.operations.conclude(accepted(id, number, now()));
     const { status, body } = await report(aTransfer({ amount: '4711', tx_log_no: String(number) }));
     expect({ status, id: body.id }).toEqual({ status: 200, id });
   });
 
-  test('Without an app number is of our own app, once an answer has told it', async () => {
+  it('Without an app number is of our own app, once an answer has told it', async () => {
     const { tx_app_no: _, ...rest } = aGive();
     const { status, body } = await report(rest);
     expect({ status, app: body.tx_app_no }).toEqual({ status: 201, app: '7' });
   });
 
-  test('Of a token names its hash, and waits for the chain', async () => {
+  it('Of a token names its hash, and waits for the chain', async () => {
     const minted = {
       ...{ kind: 'mint', tx_hash: HASH, contract_id: '12', token_id: HUGE.toString() },
       ...{ to_addr: ADDR_A, token_uri: 'https://example.com/t', occurred_at: iso(now()) },
@@ -106,7 +84,7 @@ describe('One report', () => {
     expect((await report({ ...minted, token_id: '5' })).body.code).toBe('conflict');
   });
 
-  test.each([
+  it.each([
     [{ kind: 'other' }, 'kind'],
     [{ amount: '0' }, 'amount'],
     [{ amount: 10 }, 'amount'],
@@ -124,7 +102,7 @@ describe('One report', () => {
 });
 
 describe('A report that looks like an operation of ours', () => {
-  test('Is refused with the candidates, until it says that it is another one', async () => {
+  it('Is refused with the candidates, until it says that it is another one', async () => {
     const id = await lostTransfer(201n);
     const given = aTransfer({ amount: '201' });
     const refused = await report(given);
@@ -137,7 +115,7 @@ describe('A report that looks like an operation of ours', () => {
     expect(distinct.body.id).not.toBe(id);
   });
 
-  test.each([
+  it.each([
     ['another amount', { amount: '203' }],
     ['another wallet', { to_addr: ADDR_A }],
     ['another day', { occurred_at: '2026-01-02T00:00:00Z' }],
@@ -146,7 +124,7 @@ describe('A report that looks like an operation of ours', () => {
     expect((await report(aTransfer({ amount: '202', ...change }))).status).toBe(201);
   });
 
-  test('Resolves it when it names it, and the ledger posts it', async () => {
+  it('Resolves it when it names it, and the ledger posts it', async () => {
     const id = await lostTransfer(204n);
     const given = aTransfer({ amount: '204', operation_id: id });
     const { status, body } = await report(given);
@@ -154,10 +132,10 @@ describe('A report that looks like an operation of ours', () => {
       ...{ status: 200, id, state: 'executed' },
     });
     expect(body.tx_log_no).toBe(given.tx_log_no);
-    await postAll();
-    const posted = await api.ask('GET', `/api/ledger/transactions?operation_id=${id}`);
+    await api.postAll();
+    const posted = await api.call('GET', `/api/ledger/transactions?operation_id=${id}`);
     expect(posted.body.data).toMatchObject([{ kind: 'transfer', tx_log_no: given.tx_log_no }]);
-    const events = await database.owner.sql<{ body: string }[]>`
+    const events = await api.database.owner.sql<{ body: string }[]>`
       select body from tallyhook.events where subject = ${`operation:${id}`}
         and type = 'operation.resolved'`;
     expect(events.map((event) => JSON.parse(event.body).data)).toMatchObject([
@@ -166,9 +144,9 @@ describe('A report that looks like an operation of ours', () => {
     expect((await report(given)).body.id).toBe(id);
   });
 
-  test('Brings the number to one that was executed without it', async () => {
+  it('Brings the number to one that was executed without it', async () => {
     const id = await lostTransfer(205n);
-    await database.db.begin((tx) =>
+    await api.database.db.begin((tx) =>
       api.operations.move(tx, [
         { id, to: 'executed', at: now(), cause: 'evidence', evidence: { basis: 'two_sided' } },
       ]),
@@ -177,11 +155,11 @@ describe('A report that looks like an operation of ours', () => {
     expect(refused.body.code).toBe('matches_open_operation');
     const { body } = await report(aTransfer({ amount: '205', operation_id: id }));
     expect(body).toMatchObject({ id, state: 'executed', tx_app_no: '7' });
-    const detail = await api.ask('GET', `/api/operations/${id}`);
+    const detail = await api.call('GET', `/api/operations/${id}`);
     expect(detail.body.evidence).toMatchObject({ basis: 'two_sided', report: {} });
   });
 
-  test.each([
+  it.each([
     ['it differs', { amount: '207' }, 'conflict'],
     ['there is none', { operation_id: 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b' }, 'not_found'],
   ])('Is refused when it names one and %s', async (_, change, code) => {
@@ -192,18 +170,18 @@ describe('A report that looks like an operation of ours', () => {
     expect(body.code).toBe(code);
   });
 
-  test('Is refused while the one that it names is being sent', async () => {
-    const id = await recorded({ fields: { amount: 208n } });
+  it('Is refused while the one that it names is being sent', async () => {
+    const id = await api.record({ fields: { amount: 208n } });
     const { body } = await report(aTransfer({ amount: '208', operation_id: id }));
     expect(body).toMatchObject({ code: 'conflict', operation_id: id });
   });
 });
 
 describe('A report of what happened before its wallet was first seen', () => {
-  test('Shows in the books and leaves the balance of the wallet', async () => {
+  it('Shows in the books and leaves the balance of the wallet', async () => {
     const wallet = `0x${'5e'.repeat(20)}`;
     const seenAt = now();
-    await database.db.begin((tx) =>
+    await api.database.db.begin((tx) =>
       want(
         tx,
         {
@@ -214,24 +192,24 @@ describe('A report of what happened before its wallet was first seen', () => {
         seenAt,
       ),
     );
-    await postAll();
+    await api.postAll();
     const made = await report(aGive({ to_addr: wallet, amount: '30' }));
     expect(made.body.state).toBe('settled');
-    await postAll();
+    await api.postAll();
     const account = accountOfWallet(wallet);
-    expect((await balancesOf(database.db, [account])).get(account)?.balance).toBe(500n);
-    const { body } = await api.ask('GET', `/api/ledger/transactions?account=${account}`);
+    expect((await balancesOf(api.database.db, [account])).get(account)?.balance).toBe(500n);
+    const { body } = await api.call('GET', `/api/ledger/transactions?account=${account}`);
     expect(body.data.map(({ kind }) => kind)).toEqual(['opening', 'give', 'opening']);
   });
 });
 
-test('A report and the answer that bring one number at once leave it in the books once', async () => {
+it('A report and the answer that bring one number at once leave it in the books once', async () => {
   for (let n = 0; n < 12; n++) {
-    const id = await recorded({ fields: { amount: 900n } });
+    const id = await api.record({ fields: { amount: 900n } });
     const number = nextNumber();
     const given = aTransfer({ amount: '900', tx_log_no: String(number), distinct: true });
     await Promise.all([api.operations.conclude(accepted(id, number, now())), report(given)]);
-    const rows = await database.owner.sql<{ posted: boolean }[]>`
+    const rows = await api.database.owner.sql<{ posted: boolean }[]>`
       select in_books and quarantine_reason is null as posted from tallyhook.operations
       where tx_log_no = ${number.toString()}::numeric`;
     expect(rows.filter(({ posted }) => posted).length).toBe(1);

@@ -1,10 +1,10 @@
 /**
- * The API over real doors and a database of its own. Every answer that passes through `ask` is
- * held against the OpenAPI definition of its route: status, content type, and the document member
- * by member.
+ * The API over the real stages and a database of its own; only the service is missing. Every
+ * response to `call` is checked against the OpenAPI definition of its route: status, content type,
+ * and every field.
  */
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { z } from 'zod';
 import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
@@ -32,12 +32,14 @@ import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { answerLost, aWrite } from './writes.ts';
 
 export interface Call {
   key?: string | undefined;
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   raw?: string;
   headers?: Record<string, string>;
 }
@@ -49,7 +51,7 @@ export interface Answer {
   body: Body;
 }
 
-/** A parsed document: the members that tests read by name, and whatever else there is. */
+/** A parsed document. */
 export interface Body {
   [member: string]: unknown;
   id: string;
@@ -61,7 +63,6 @@ export interface Body {
 
 export type TestApi = Awaited<ReturnType<typeof openApi>>;
 
-/** The stages of one daemon, real ones; only the service is not there. */
 async function openStages(db: Db) {
   const clock = systemClock;
   const random = systemRandom;
@@ -103,18 +104,52 @@ async function openStages(db: Db) {
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
   const keys = makeKeys({ db, clock, random, ids });
-  const told = { db, clock, ids, log, lines, metrics, keys };
-  const recorded = { operations, decisions, reportedOperations };
   return {
-    ...told,
-    ...recorded,
-    outbox,
-    webhooks,
-    upstream,
-    observer,
-    ledger,
-    reconciler,
-    reports,
+    ...{ db, clock, ids, log, lines, metrics, keys, outbox, webhooks, upstream },
+    ...{ observer, ledger, reconciler, reports, operations, decisions, reportedOperations },
+  };
+}
+
+/** Opens the API before the first test of a file. Use it inside tests only. */
+export function useApi(change?: (deps: ApiDeps) => ApiDeps) {
+  const rig = {} as TestApi & ReturnType<typeof shortcuts> & { database: TestDatabase };
+  beforeAll(async () => {
+    const database = await createDatabase();
+    const api = await openApi(database.db, change);
+    Object.assign(rig, { database }, api, shortcuts(api));
+  });
+  afterAll(() => rig.database?.drop());
+  return rig;
+}
+
+function shortcuts({ call, operations, ledger, clock }: TestApi) {
+  const record = async (change: Parameters<typeof aWrite>[0] = {}) => {
+    const made = await operations.record(aWrite(change));
+    if (!('id' in made)) throw new Error('the operation was not recorded');
+    return made.id;
+  };
+  return {
+    /** Records an operation that is being sent. */
+    record,
+    /** Records an operation whose answer is lost. */
+    async recordLost(change: Parameters<typeof aWrite>[0] = {}): Promise<string> {
+      const id = await record(change);
+      await operations.conclude(answerLost(id, clock.now()));
+      return id;
+    },
+    async postAll(): Promise<void> {
+      while ((await ledger.runOnce(clock.now())).posted > 0);
+    },
+    /** All pages of a list. @param path with its query */
+    async pagesOf(path: string): Promise<Body[]> {
+      const pages: Body[] = [];
+      for (let cursor = ''; ; ) {
+        const { body } = await call('GET', `${path}${cursor}`);
+        pages.push(body);
+        if (body.next_cursor === null) return pages;
+        cursor = `&cursor=${body.next_cursor}`;
+      }
+    },
   };
 }
 
@@ -144,12 +179,12 @@ export async function openApi(db: Db, change: (deps: ApiDeps) => ApiDeps = (deps
     secrets.set(name, secret);
     return secret;
   };
-  const ask = async (method: string, path: string, call: Call = {}): Promise<Answer> => {
+  const request = async (method: string, path: string, call: Call = {}): Promise<Answer> => {
     const key = 'key' in call ? call.key : await keyFor('admin');
     const response = await api.request(path, requestOf(method, { ...call, key }));
-    return heldAgainst(api, method, path, response);
+    return checkResponse(api, method, path, response);
   };
-  return { ...stages, api, ask, keyFor, deps, notifier, stopping };
+  return { ...stages, api, call: request, keyFor, deps, notifier, stopping };
 }
 
 const UPSTREAM = {
@@ -196,8 +231,8 @@ export function requestOf(method: string, { key, body, raw, headers }: Call): Re
   };
 }
 
-/** The answer, after it was held against the definition of its route. */
-export async function heldAgainst(
+/** Checks a response against the definition of its route. */
+export async function checkResponse(
   api: Api,
   method: string,
   path: string,
@@ -211,21 +246,21 @@ export async function heldAgainst(
   const isDocument = /[/+]json$/.test(type) && text !== '';
   const body = (isDocument ? parseJson(text) : text) as Body;
   if (!route) {
-    const open = path.split('?')[0] === '/api/openapi.json' && status === 200;
-    expect(open || status === 404 || status === 405, where).toBe(true);
+    const isDocumentPath = path.split('?')[0] === '/api/openapi.json' && status === 200;
+    expect(isDocumentPath || status === 404 || status === 405, where).toBe(true);
   } else if (method !== 'HEAD') {
     const described = route.responses[status] as Described | undefined;
-    expect(described, `${where}, which is not in the document`).toBeDefined();
+    expect(described, `${where}, which the document does not describe`).toBeDefined();
     const content = described?.content;
     if (!content) {
       expect(text, where).toBe('');
       return { status, headers, text, body };
     }
     const schema = content[type]?.schema;
-    expect(schema, `${where}, a content type that is not in the document`).toBeDefined();
+    expect(schema, `${where}, a content type that the document does not describe`).toBeDefined();
     const parsed = schema?.safeParse(body);
     expect(parsed?.error?.issues ?? [], where).toEqual([]);
-    // A member that the document does not know is dropped by the schema, and missed here.
+    // The schema drops fields that the document does not describe.
     expect(parsed?.data, where).toEqual(body);
   }
   if (status >= 400) expect(type, where).toBe('application/problem+json');
@@ -236,7 +271,6 @@ interface Described {
   content?: Record<string, { schema: z.ZodType } | undefined>;
 }
 
-/** The definition behind a path, if the document has one. */
 function routeOf(api: OpenAPIHono<never> | Api, method: string, path: string) {
   const bare = path.split('?')[0] as string;
   return api.openAPIRegistry.definitions

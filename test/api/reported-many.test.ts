@@ -1,36 +1,25 @@
 /** Many reports of writes made elsewhere: as an array, and as a stream of lines. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { balancesOf } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { openApi, type TestApi } from './harness.ts';
-import { aGive } from './reports.ts';
+import { useApi } from './rig.ts';
+import { aGive } from './writes.ts';
 
 const NDJSON = { 'content-type': 'application/x-ndjson' };
-let database: TestDatabase;
-let api: TestApi;
+const api = useApi();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db);
-});
-afterAll(() => database.drop());
-
-const report = (body: unknown) => api.ask('POST', '/api/operations', { body });
+const report = (body: unknown) => api.call('POST', '/api/operations', { body });
 const lines = async (raw: string) => {
-  const answer = await api.ask('POST', '/api/operations', { raw, headers: NDJSON });
+  const answer = await api.call('POST', '/api/operations', { raw, headers: NDJSON });
   expect(answer.status).toBe(200);
   return answer.text
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
 };
-const postAll = async () => {
-  while ((await api.ledger.runOnce(api.deps.clock.now())).posted > 0);
-};
 
 describe('Many reports', () => {
-  test('As an array are judged each for itself, and counted', async () => {
+  it('As an array are judged each for itself, and counted', async () => {
     const known = aGive();
     await report(known);
     const twice = aGive();
@@ -58,7 +47,7 @@ describe('Many reports', () => {
     expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
   });
 
-  test('As lines are answered line by line, with a summary at the end', async () => {
+  it('As lines are answered line by line, with a summary at the end', async () => {
     const good = aGive();
     const raw = [
       JSON.stringify(good),
@@ -80,7 +69,7 @@ describe('Many reports', () => {
     expect(answered.at(-1)).toEqual({ summary: { lines: 5, recorded: 1, known: 1, refused: 3 } });
   });
 
-  test('In thousands are recorded once, however often and by however many they are sent', async () => {
+  it('In thousands are recorded once, however often and by however many they are sent', async () => {
     const wallets = Array.from({ length: 40 }, (_, n) => `0x${String(n).padStart(40, '0')}`);
     const rows = Array.from({ length: 2_000 }, (_, n) =>
       JSON.stringify(aGive({ to_addr: wallets[n % 40], amount: String(n + 1) })),
@@ -93,15 +82,15 @@ describe('Many reports', () => {
     });
     const ids = new Set([...a, ...b, ...again].flatMap((row) => row.operation_id ?? []));
     expect(ids.size).toBe(2_000);
-    await postAll();
-    const found = await balancesOf(database.db, wallets.map(accountOfWallet));
+    await api.postAll();
+    const found = await balancesOf(api.database.db, wallets.map(accountOfWallet));
     const sum = [...found.values()].reduce((total, { balance }) => total + balance, 0n);
     expect(sum).toBe((2_000n * 2_001n) / 2n);
   });
 
-  test('Under another content type are refused', async () => {
+  it('Under another content type are refused', async () => {
     const headers = { 'content-type': 'text/csv' };
-    const { status, body } = await api.ask('POST', '/api/operations', { raw: 'a,b', headers });
+    const { status, body } = await api.call('POST', '/api/operations', { raw: 'a,b', headers });
     expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
   });
 });
@@ -127,9 +116,9 @@ describe('Streams of reports', () => {
     return { answer, rest, end: () => controller?.close(), fail: () => controller?.error('gone') };
   }
 
-  test('Are two at once; a third is told to wait, until one has ended', async () => {
+  it('Are two at once; a third is told to wait, until one has ended', async () => {
     const [a, b] = [await opened(), await opened()];
-    const refused = await api.ask('POST', '/api/operations', { raw: '{}', headers: NDJSON });
+    const refused = await api.call('POST', '/api/operations', { raw: '{}', headers: NDJSON });
     expect({ status: refused.status, code: refused.body.code }).toEqual({
       ...{ status: 429, code: 'too_many_requests' },
     });
@@ -142,17 +131,17 @@ describe('Streams of reports', () => {
     expect((await lines('')).at(-1).summary.lines).toBe(0);
   });
 
-  test('Are free again when their caller has left', async () => {
+  it('Are free again when their caller has left', async () => {
     for (let n = 0; n < 3; n++) {
       const { answer, end } = await opened();
       await answer.body?.cancel();
       end();
-      await api.ask('GET', '/healthz');
+      await api.call('GET', '/healthz');
     }
     expect((await lines('')).at(-1).summary.lines).toBe(0);
   });
 
-  test('Stop with the daemon, and say that the rest is to be sent again', async () => {
+  it('Stop with the daemon, and say that the rest is to be sent again', async () => {
     const one = await opened();
     api.stopping.abort();
     one.end();
