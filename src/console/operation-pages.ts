@@ -87,7 +87,7 @@ ${heading}
     </section>
     <section class="card">
       <h2>Sends</h2>
-      <table><thead><tr><th>No</th><th>Started</th><th>Deadline</th><th>Why another send was allowed</th></tr></thead>
+      <table><thead><tr><th>No</th><th>Started</th><th>Deadline</th><th>Reason</th></tr></thead>
       <tbody id="sends"></tbody></table>
     </section>
     <section class="card">

@@ -71,12 +71,12 @@ export const LEDGER_SETTING = 'books';
 /** Installation setting: age in milliseconds at which the view `coverage` counts a wallet stale. */
 export const STALE_AFTER_SETTING = 'stale_after_ms';
 
-export function ledgerSetting(books: EffectSettings): string {
+export function ledgerSetting(settings: EffectSettings): string {
   return jsonText({
-    fee_mode: books.feeMode,
-    operators: Object.fromEntries(books.operators),
-    fees: books.feesAddr,
-    collection: books.collectionAddr,
+    fee_mode: settings.feeMode,
+    operators: Object.fromEntries(settings.operators),
+    fees: settings.feesAddr,
+    collection: settings.collectionAddr,
   });
 }
 

@@ -1,4 +1,4 @@
-/** What people decide about writes: two owners, the books follow, and nothing is a dead end. */
+/** Decisions on outcomes by two owners, their postings, and cancelling queued operations. */
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { balancesOf } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
@@ -62,7 +62,7 @@ const resolutionsOf = async (id: string) => {
 };
 
 describe('A decision', () => {
-  it('Changes nothing until another owner approves it; then the books follow', async () => {
+  it('A proposed outcome takes effect when another owner approves it, and the ledger follows', async () => {
     const id = await undecided();
     const before = await balance(ADDR_B);
     const proposed = await decide(id, 'executed');
@@ -83,14 +83,14 @@ describe('A decision', () => {
     ]);
   });
 
-  it('That it was not executed leaves the books as they are', async () => {
+  it('Deciding not_executed leaves the ledger unchanged', async () => {
     const id = await undecided();
     const before = await balance(ADDR_B);
     expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
     expect(await balance(ADDR_B)).toBe(before);
   });
 
-  it('Can be decided again, back and forth, and the books stay balanced', async () => {
+  it('An operation can be decided again and again, and the ledger stays balanced', async () => {
     const id = await undecided();
     const [a, b] = [await balance(ADDR_A), await balance(ADDR_B)];
     for (const outcome of ['executed', 'not_executed', 'executed', 'not_executed', 'executed']) {
@@ -107,7 +107,7 @@ describe('A decision', () => {
     expect((detail.body.decisions as unknown[]).length).toBe(5);
   });
 
-  it('Takes back what looks had settled', async () => {
+  it('A decision reverses an operation that observations settled', async () => {
     const id = await undecided();
     await decided(id, 'executed');
     await move(id, 'settled');
@@ -118,7 +118,7 @@ describe('A decision', () => {
     expect(await balance(ADDR_B)).toBe(before - 100n);
   });
 
-  it('Of the same owner is refused, whichever key is used', async () => {
+  it('An approval by the same owner is refused with every key of that owner', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     const { secret } = await api.keys.create({ name: 'second', owner: 'ann', scopes: ['manage'] });
@@ -128,7 +128,7 @@ describe('A decision', () => {
     }
   });
 
-  it('Is approved as it was seen: a newer proposal is another one', async () => {
+  it('An approval that names another proposal than the newest is refused', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     await decide(id, 'not_executed');
@@ -138,7 +138,7 @@ describe('A decision', () => {
     expect(body.state).toBe('not_executed');
   });
 
-  it('Is approved once', async () => {
+  it('Of concurrent approvals one succeeds', async () => {
     const id = await undecided();
     await decide(id, 'executed');
     const answers = await Promise.all([approve(id), approve(id), approve(id)]);
@@ -146,7 +146,7 @@ describe('A decision', () => {
     expect((await resolutionsOf(id)).length).toBe(1);
   });
 
-  it('Yields to an answer of the service that arrives before the approval', async () => {
+  it('An answer of the service before the approval overrides the proposal', async () => {
     const id = await undecided();
     await decide(id, 'not_executed');
     await api.operations.conclude(accepted(id, 9_999n, now()));
@@ -157,10 +157,10 @@ describe('A decision', () => {
   });
 });
 
-describe('There is nothing to decide', () => {
+describe('A proposal is refused', () => {
   it.each([
     ['is being sent', () => api.record()],
-    ['is still looked into', () => api.recordLost()],
+    ['is unknown', () => api.recordLost()],
     [
       'was accepted by the service',
       async () => {
@@ -178,13 +178,13 @@ describe('There is nothing to decide', () => {
         return id;
       },
     ],
-  ])('While a write %s', async (_, make) => {
+  ])('A proposal is refused for an operation that %s', async (_, make) => {
     const { status, body } = await decide(await make(), 'not_executed');
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
     expect(body.detail).toMatch(/: \w+/);
   });
 
-  it('Where it counts as that already, or where there is no such write', async () => {
+  it('A proposal is refused for the present outcome or for an unknown id', async () => {
     const id = await undecided();
     await decided(id, 'executed');
     expect((await decide(id, 'executed')).body.code).toBe('conflict');
@@ -195,7 +195,7 @@ describe('There is nothing to decide', () => {
   });
 
   it.each([{ outcome: 'settled', reason: 'x' }, { outcome: 'executed' }, { reason: 'x' }])(
-    'Without the outcome and the reason: %j',
+    'A proposal without a valid outcome and reason is refused: %j',
     async (body) => {
       const answer = await api.call('POST', `/api/operations/${await undecided()}/decide`, {
         body,
@@ -205,7 +205,7 @@ describe('There is nothing to decide', () => {
   );
 });
 
-describe('A queued write', () => {
+describe('A queued operation', () => {
   const queued = async () => {
     const made = await api.operations.record(
       aWrite({ owner: 'ann', expiresAt: now() + 60_000, queue: true }),
@@ -215,7 +215,7 @@ describe('A queued write', () => {
   };
   const cancel = (id: string, key: string) => api.call('DELETE', `/api/operations/${id}`, { key });
 
-  it('Is cancelled by its owner or an admin, once, and never sent', async () => {
+  it('Its owner or an admin can cancel a queued operation, which is never sent', async () => {
     const [first, second] = [await queued(), await queued()];
     expect((await cancel(first, bob)).body.code).toBe('forbidden');
     const { status, body } = await cancel(first, ann);
@@ -225,7 +225,7 @@ describe('A queued write', () => {
     expect(await api.operations.claimQueued(now(), 10)).toEqual([]);
   });
 
-  it('Is listed as such, with its end, and nobody can decide it', async () => {
+  it('A queued operation is listed with its expiry and cannot be decided', async () => {
     const id = await queued();
     const { body } = await api.call('GET', '/api/operations?state=queued', { key: ann });
     expect(body.data).toMatchObject([{ id, expires_at: expect.stringMatching(/Z$/) }]);

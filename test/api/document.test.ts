@@ -1,4 +1,4 @@
-/** The OpenAPI document, access by key, and what the API says to requests it does not take. */
+/** The OpenAPI document, scopes of keys, and invalid requests. */
 import { describe, expect, it } from 'vitest';
 import { openApi, useApi } from './rig.ts';
 
@@ -24,12 +24,12 @@ async function routes(): Promise<{ method: string; path: string; route: Describe
 const OPEN = ['/healthz', '/readyz', '/metrics', '/.well-known/webhook-keys'];
 
 describe('The OpenAPI document', () => {
-  it('is version 3.1 and is served without a key', async () => {
+  it('The OpenAPI document has version 3.1 and needs no key', async () => {
     const { status, body } = await api.call('GET', '/api/openapi.json', { key: undefined });
     expect({ status, openapi: body.openapi }).toEqual({ status: 200, openapi: '3.1.0' });
   });
 
-  it('names every route that the app has, and no other', async () => {
+  it('The OpenAPI document describes exactly the routes that are served', async () => {
     const { body } = await api.call('GET', '/api/openapi.json');
     const described = Object.entries(body.paths as Record<string, object>).flatMap(
       ([path, methods]) =>
@@ -43,7 +43,7 @@ describe('The OpenAPI document', () => {
 });
 
 describe('A key', () => {
-  it('is asked for on every path of /api, before the request is judged', async () => {
+  it('Every path of /api requires a key before the request is validated', async () => {
     for (const { method, path } of await routes()) {
       if (OPEN.includes(path)) continue;
       const { status, headers, body } = await api.call(method, `${path}?limit=`, {
@@ -60,7 +60,7 @@ describe('A key', () => {
   });
 
   it.each([['gateway'], ['read'], ['manage']] as const)(
-    'with the scope %s alone opens what the document says, and nothing else',
+    'A key with the scope %s can call exactly the routes of that scope',
     async (scope) => {
       const key = await api.keyFor(scope);
       for (const { method, path, route } of await routes()) {
@@ -76,7 +76,7 @@ describe('A key', () => {
   );
 
   it.each(['thk_short', `thk_${'x'.repeat(43)}`, 'whsec_x', ''])(
-    'that is unknown (%s) is refused with 401',
+    'An unknown key (%s) is answered with 401',
     async (key) => {
       const { status } = await api.call('GET', '/api/status', { key });
       expect(status).toBe(401);
@@ -84,7 +84,7 @@ describe('A key', () => {
   );
 });
 
-describe('What the API does not take', () => {
+describe('An invalid request', () => {
   it.each([
     ['GET', '/api', 404, 'not_found'],
     ['GET', '/api/nothing', 404, 'not_found'],
@@ -100,7 +100,7 @@ describe('What the API does not take', () => {
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
-  it('a wrong method is told which ones there are', async () => {
+  it('An unknown method is answered with the methods of the path', async () => {
     const { headers } = await api.call('PUT', '/api/endpoints/1');
     expect(headers.get('allow')).toBe('DELETE, GET, HEAD, PATCH');
   });
@@ -121,7 +121,7 @@ describe('What the API does not take', () => {
     ['since=yesterday', 'since'],
     ['since=0000-01-01T00:00:00Z', 'since'],
     ['reference=%00', 'reference'],
-  ])('a query of %s is refused and names %s', async (query, path) => {
+  ])('The query %s is refused with the name of the parameter %s', async (query, path) => {
     const { status, body } = await api.call('GET', `/api/operations?${query}`);
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_request' });
     expect(body.errors.map((error) => error.path)).toEqual([path]);
@@ -141,14 +141,14 @@ describe('What the API does not take', () => {
     ['null', { raw: 'null', headers: json }, 400, 'invalid_request'],
     ['too much', { raw: `"${'x'.repeat(1_048_576)}"`, headers: json }, 413, 'body_too_large'],
     ['deep nesting', { raw: '['.repeat(200_000), headers: json }, 400, 'malformed_json'],
-  ])('a body of %s is refused', async (_what, call, status, code) => {
+  ])('A body of %s is refused', async (_what, call, status, code) => {
     const answer = await api.call('POST', '/api/watches', call);
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 });
 
-describe('An error inside', () => {
-  it('answers 500 with nothing in it, and is logged without a value', async () => {
+describe('An unexpected error', () => {
+  it('An unexpected error is answered as a bare 500 and logged without secrets', async () => {
     const broken = await openApi(api.database.db, (deps) => ({
       ...deps,
       clock: {

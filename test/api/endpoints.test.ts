@@ -7,7 +7,7 @@ const api = useApi();
 const url = 'http://127.0.0.1:4567/hooks';
 
 describe('An endpoint', () => {
-  it('answers its secret where it is made or rotated, and nowhere else', async () => {
+  it('The secret of an endpoint is only in the responses that create or rotate it', async () => {
     const made = await api.call('POST', '/api/endpoints', {
       body: { url, event_types: ['wallet.*'], headers: { 'x-token': 'very secret' } },
     });
@@ -27,7 +27,7 @@ describe('An endpoint', () => {
     ]);
   });
 
-  it('is tested, disabled, enabled and deleted', async () => {
+  it('An endpoint can be tested, disabled, enabled and deleted', async () => {
     const { body } = await api.call('POST', '/api/endpoints', { body: { url } });
     const path = `/api/endpoints/${body.id}`;
     const tested = await api.call('POST', `${path}/test`);
@@ -62,20 +62,20 @@ describe('An endpoint', () => {
     [{ url, headers: { host: 'x' } }, 400],
     [{ url, rate_per_s: 0 }, 400],
     [{ url, colour: 'red' }, 400],
-  ])('of %j is refused with %i', async (body, status) => {
+  ])('The input %j is refused with %i', async (body, status) => {
     expect((await api.call('POST', '/api/endpoints', { body })).status).toBe(status);
   });
 });
 
 describe('A report', () => {
-  const wish = {
+  const input = {
     kind: 'reconciliation',
     from: '2026-01-01T00:00:00Z',
     to: '2026-02-01T00:00:00Z',
   };
 
-  it('is made once and read in each form', async () => {
-    const made = await api.call('POST', '/api/reports', { body: wish });
+  it('A report is made once and read in every format', async () => {
+    const made = await api.call('POST', '/api/reports', { body: input });
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({ requested_by: 'owner of admin', verdict: 'balanced' });
     const listed = await api.call('GET', '/api/reports');
@@ -98,10 +98,10 @@ describe('A report', () => {
   });
 
   it.each([
-    [{ ...wish, to: wish.from }, 400],
-    [{ ...wish, kind: 'horoscope' }, 400],
-    [{ ...wish, from: '2026-01-01' }, 400],
-  ])('of %j is refused with %i', async (body, status) => {
+    [{ ...input, to: input.from }, 400],
+    [{ ...input, kind: 'horoscope' }, 400],
+    [{ ...input, from: '2026-01-01' }, 400],
+  ])('The input %j is refused with %i', async (body, status) => {
     expect((await api.call('POST', '/api/reports', { body })).status).toBe(status);
   });
 });

@@ -1,4 +1,4 @@
-/** The pull feed: the very bytes of the webhooks, in order, waited for; and the list of types. */
+/** The pull feed and the list of event types. */
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../src/kernel/json.ts';
 import { EVENTS, type EventType } from '../../src/outbox/events.ts';
@@ -9,8 +9,8 @@ import { ADDR_A } from './writes.ts';
 const HUGE = '9007199254740993000000000001';
 const api = useApi();
 
-/** Commits an event and gives it its number; answers its body. */
-async function tell(balance: string): Promise<string> {
+/** Commits and numbers an event; returns its body. */
+async function emit(balance: string): Promise<string> {
   const [event] = await api.database.db.begin((tx) =>
     api.outbox.emit(tx, [
       {
@@ -27,8 +27,8 @@ async function tell(balance: string): Promise<string> {
 }
 
 describe('The feed', () => {
-  it('carries the bytes of the webhooks, in order, and goes on after its cursor', async () => {
-    const bodies = [await tell(HUGE), await tell('1'), await tell('2')];
+  it('The feed returns the bytes of the webhooks in order and continues after its cursor', async () => {
+    const bodies = [await emit(HUGE), await emit('1'), await emit('2')];
     const first = await api.call('GET', '/api/events?limit=2');
     expect(first.text).toContain(`"data":[${bodies[0]},${bodies[1]}]`);
     const second = await api.call('GET', `/api/events?cursor=${first.body.next_cursor}`);
@@ -38,8 +38,8 @@ describe('The feed', () => {
     expect(third.body.next_cursor).toBe(second.body.next_cursor);
   });
 
-  it('filters by type and by group, and passes over the others', async () => {
-    await tell('3');
+  it('The feed filters by type and by group, and its cursor skips other events', async () => {
+    await emit('3');
     const none = await api.call('GET', '/api/events?types=operation.*,token.minted');
     expect(none.body.data).toEqual([]);
     const all = await api.call('GET', '/api/events?types=wallet.*');
@@ -47,14 +47,14 @@ describe('The feed', () => {
     expect(all.body.next_cursor).toBe(none.body.next_cursor);
   });
 
-  it('answers the moment something comes while it waits', async () => {
+  it('A long poll is answered when an event arrives', async () => {
     const { body } = await api.call('GET', '/api/events?limit=500');
     const pull = api.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
-    const told = await tell('4');
-    expect((await pull).text).toContain(`"data":[${told}]`);
+    const emitted = await emit('4');
+    expect((await pull).text).toContain(`"data":[${emitted}]`);
   });
 
-  it('keeps nobody waiting when the daemon stops', async () => {
+  it('A long poll ends when the daemon stops', async () => {
     const stopped = await openApi(api.database.db);
     const { body } = await stopped.call('GET', '/api/events?limit=500');
     const pull = stopped.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);
@@ -70,20 +70,20 @@ describe('The feed', () => {
     ['types=nothing.at.all', 'invalid_request'],
     ['types=', 'invalid_request'],
     ['limit=', 'invalid_request'],
-  ])('refuses ?%s as %s', async (query, code) => {
+  ])('The query ?%s is refused as %s', async (query, code) => {
     const { status, body } = await api.call('GET', `/api/events?${query}`);
     expect({ status, code: body.code }).toEqual({ status: 400, code });
   });
 
-  it('says that a cursor older than what is kept has expired', async () => {
-    await tell('5');
+  it('A cursor older than the retention period is refused as expired', async () => {
+    await emit('5');
     await api.database.owner.sql`delete from tallyhook.events where seq <= 3`;
     const { status, body } = await api.call('GET', '/api/events?cursor=1');
     expect({ status, code: body.code }).toEqual({ status: 410, code: 'cursor_expired' });
   });
 });
 
-it('Every type of event is listed with a schema and an example that keeps to it', async () => {
+it('Every event type is listed with a schema and a valid example', async () => {
   const { body } = await api.call('GET', '/api/event-types');
   expect(body.data.map(({ type }) => type)).toEqual(Object.keys(EVENTS));
   for (const { type, schema, example } of body.data) {

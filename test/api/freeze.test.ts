@@ -8,7 +8,7 @@ const order = (path: string, reason: unknown, key?: string) =>
   api.call('POST', `/api/${path}`, { body: { reason }, ...(key === undefined ? {} : { key }) });
 const frozen = async () => (await api.call('GET', '/api/status')).body.freeze;
 
-it('A freeze stands until it is released, and names who and why', async () => {
+it('A freeze lasts until it is released, and names owner and reason', async () => {
   expect(await frozen()).toBeNull();
   const first = await order('freeze', 'a key leaked');
   expect(first.body).toMatchObject({ frozen_by: 'owner of admin', reason: 'a key leaked' });
@@ -23,19 +23,19 @@ it('A freeze stands until it is released, and names who and why', async () => {
   expect(await frozen()).toBeNull();
 });
 
-it('There is nothing to release twice', async () => {
+it('A second release is refused', async () => {
   const { status, body } = await order('unfreeze', 'again');
   expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
 });
 
 it.each([undefined, '', 7, 'a\0b', 'x'.repeat(2_001)])(
-  'A reason is needed: %j is none',
+  'A freeze with the reason %j is refused',
   async (reason) => {
     expect((await order('freeze', reason)).body.code).toBe('invalid_request');
   },
 );
 
-it('Only the scope admin stops writes', async () => {
+it('A freeze requires the scope admin', async () => {
   const { body } = await order('freeze', 'try', await api.keyFor('manage', 'gateway', 'read'));
   expect(body.code).toBe('forbidden');
 });

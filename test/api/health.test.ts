@@ -1,22 +1,22 @@
-/** Alive, ready and measured: without a key, and true. */
+/** Liveness, readiness and metrics, without a key. */
 import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
 import { openApi, useApi } from './rig.ts';
 
 const api = useApi();
 
-const anybody = { key: undefined };
+const withoutKey = { key: undefined };
 
 describe('Health', () => {
-  it('A daemon that answers is alive, and ready when its database is whole', async () => {
-    expect((await api.call('GET', '/healthz', anybody)).status).toBe(200);
-    expect((await api.call('GET', '/readyz', anybody)).status).toBe(200);
+  it('A daemon with an intact database is ready', async () => {
+    expect((await api.call('GET', '/healthz', withoutKey)).status).toBe(200);
+    expect((await api.call('GET', '/readyz', withoutKey)).status).toBe(200);
   });
 
-  it('A disabled guard makes it unready, by name', async () => {
+  it('A daemon with a disabled guard is not ready and names the guard', async () => {
     await api.database.owner.sql`
       alter table tallyhook.entries disable trigger entries_append_only`;
-    const { status, headers, body } = await api.call('GET', '/readyz', anybody);
+    const { status, headers, body } = await api.call('GET', '/readyz', withoutKey);
     expect({ status, code: body.code, check: body.check }).toEqual({
       status: 503,
       code: 'not_ready',
@@ -26,23 +26,23 @@ describe('Health', () => {
     expect(headers.get('retry-after')).toMatch(/^\d+$/);
     await api.database.owner.sql`
       alter table tallyhook.entries enable always trigger entries_append_only`;
-    expect((await api.call('GET', '/readyz', anybody)).status).toBe(200);
+    expect((await api.call('GET', '/readyz', withoutKey)).status).toBe(200);
   });
 
-  it('A missing migration makes it unready', async () => {
+  it('A daemon whose database lacks a migration is not ready', async () => {
     const behind = await openApi(api.database.db, (deps) => ({
       ...deps,
       migrations: [...deps.migrations, { idx: 99, tag: '0099', statements: [], hash: '' }],
     }));
-    const { status, body } = await behind.call('GET', '/readyz', anybody);
+    const { status, body } = await behind.call('GET', '/readyz', withoutKey);
     expect({ status, check: body.check }).toEqual({ status: 503, check: 'migrations' });
   });
 
-  it('A database that is away makes it unready, and every other path answers 503', async () => {
+  it('Without its database a daemon is not ready and answers 503', async () => {
     const away = connect({ url: 'postgres://nobody@127.0.0.1:9/nothing', max: 1 });
     const key = await api.keyFor('admin');
     const lost = await openApi(api.database.db, (deps) => ({ ...deps, db: away }));
-    const ready = await lost.call('GET', '/readyz', anybody);
+    const ready = await lost.call('GET', '/readyz', withoutKey);
     expect({ status: ready.status, check: ready.body.check }).toEqual({
       status: 503,
       check: 'database',
@@ -53,15 +53,15 @@ describe('Health', () => {
     await away.end(0);
   });
 
-  it('Measurements are text of Prometheus and name no key', async () => {
-    const { text, headers } = await api.call('GET', '/metrics', anybody);
+  it('Metrics have the text format of Prometheus and contain no key', async () => {
+    const { text, headers } = await api.call('GET', '/metrics', withoutKey);
     expect(headers.get('content-type')).toContain('version=0.0.4');
     expect(text).toMatch(/^tallyhook_backlog|^# HELP tallyhook_/m);
     expect(text).not.toContain('thk_');
   });
 
-  it('HEAD answers as GET does, without a body', async () => {
-    const { status, text } = await api.call('HEAD', '/healthz', anybody);
+  it('HEAD is answered like GET without a body', async () => {
+    const { status, text } = await api.call('HEAD', '/healthz', withoutKey);
     expect({ status, text }).toEqual({ status: 200, text: '' });
   });
 });

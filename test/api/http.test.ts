@@ -1,4 +1,4 @@
-/** The API as the daemon serves it: over real HTTP, on a port of loopback. */
+/** The API over HTTP on loopback. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
@@ -43,7 +43,7 @@ const ask = async (method: string, path: string, call: Parameters<typeof request
   return checkResponse(api.api, method, path, response);
 };
 
-it('A watch is made, listed and ended over HTTP', async () => {
+it('A watch is created, listed and deleted over HTTP', async () => {
   const body = { kind: 'contract', contract_id: '90071992547409930001' };
   const made = await ask('POST', '/api/watches', { body });
   expect(made.body).toMatchObject({ ...body, addr: null });
@@ -52,7 +52,7 @@ it('A watch is made, listed and ended over HTTP', async () => {
   expect({ status: ended.status, lines: api.lines }).toEqual({ status: 204, lines: [] });
 });
 
-it('A body whose length is not told is read like any other', async () => {
+it('A body without content-length is read', async () => {
   const key = await api.keyFor('admin');
   const made = await fetch(`${url}/api/watches`, {
     method: 'POST',
@@ -63,19 +63,19 @@ it('A body whose length is not told is read like any other', async () => {
   expect((await checkResponse(api.api, 'POST', '/api/watches', made)).status).toBe(201);
 });
 
-it('A body beyond the limit is refused, with its length told and without', async () => {
+it('A body above the limit is refused with and without content-length', async () => {
   const body = 'x'.repeat(1_100_000);
-  const told = await ask('POST', '/api/watches', { raw: body });
-  expect(told.body.code).toBe('body_too_large');
+  const withLength = await ask('POST', '/api/watches', { raw: body });
+  expect(withLength.body.code).toBe('body_too_large');
   const stream = new Blob([body]).stream();
   const key = await api.keyFor('admin');
-  const untold = await fetch(`${url}/api/watches`, {
+  const chunked = await fetch(`${url}/api/watches`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: stream,
     duplex: 'half',
   } as RequestInit);
-  const answer = await checkResponse(api.api, 'POST', '/api/watches', untold);
+  const answer = await checkResponse(api.api, 'POST', '/api/watches', chunked);
   expect(answer.body.code).toBe('body_too_large');
 });
 
@@ -95,7 +95,7 @@ it('A long poll ends when its client disconnects', async () => {
   await expect.poll(() => polls.waiting).toBe(0);
 });
 
-it('The pages stand beside the API', async () => {
+it('The console is served beside the API', async () => {
   const page = await fetch(`${url}/`);
   expect(page.headers.get('content-type')).toContain('text/html');
   const missing = await fetch(`${url}/reports/rep_1`);

@@ -1,33 +1,33 @@
-/** Keys: made once, shown once, revoked for good. */
+/** Creating, listing and revoking API keys. */
 import { expect, it } from 'vitest';
 import { useApi } from './rig.ts';
 
 const api = useApi();
 
-const wish = { name: 'reports', owner: 'finance', scopes: ['read'] };
+const input = { name: 'reports', owner: 'finance', scopes: ['read'] };
 
-it('A key works from the moment it is made until it is revoked', async () => {
-  const { status, body } = await api.call('POST', '/api/keys', { body: wish });
+it('A key is valid from its creation until it is revoked', async () => {
+  const { status, body } = await api.call('POST', '/api/keys', { body: input });
   expect(status).toBe(201);
-  expect(body).toMatchObject({ ...wish, limits: null, revoked_at: null });
+  expect(body).toMatchObject({ ...input, limits: null, revoked_at: null });
   const key = body.key as string;
   expect((await api.call('GET', '/api/status', { key })).status).toBe(200);
   expect((await api.call('DELETE', `/api/keys/${body.id}`)).status).toBe(204);
   expect((await api.call('GET', '/api/status', { key })).status).toBe(401);
 });
 
-it('The limits of a key are shown where it is made and in lists', async () => {
+it('The limits of a key are part of its creation and of lists', async () => {
   const limits = { kinds: ['give'], operators: ['1'], amount_per_call: '9'.repeat(30) };
   const { body } = await api.call('POST', '/api/keys', {
-    body: { ...wish, scopes: ['gateway'], limits },
+    body: { ...input, scopes: ['gateway'], limits },
   });
   expect(body.limits).toEqual(limits);
   const { body: list } = await api.call('GET', '/api/keys?limit=500');
   expect(list.data.find(({ id }) => id === body.id)?.limits).toEqual(limits);
 });
 
-it('A list of keys shows each once and no secret', async () => {
-  const { body } = await api.call('POST', '/api/keys', { body: wish });
+it('A list of keys contains each key once and no secret', async () => {
+  const { body } = await api.call('POST', '/api/keys', { body: input });
   const pages = await api.pagesOf('/api/keys?limit=1');
   expect(JSON.stringify(pages)).not.toContain('thk_');
   const ids = pages.flatMap(({ data }) => data.map(({ id }) => id));
@@ -36,15 +36,15 @@ it('A list of keys shows each once and no secret', async () => {
 });
 
 it.each([
-  [{ ...wish, scopes: [] }, 'scopes'],
-  [{ ...wish, scopes: ['read', 'read'] }, 'scopes'],
-  [{ ...wish, scopes: ['root'] }, 'scopes.0'],
-  [{ ...wish, owner: '' }, 'owner'],
-  [{ ...wish, name: 'a\0b' }, 'name'],
-  [{ ...wish, limits: { kinds: ['gift'] } }, 'limits.kinds.0'],
-  [{ ...wish, limits: { amount_per_day: '1.5' } }, 'limits.amount_per_day'],
-  [{ ...wish, limits: { per_day: '1' } }, 'limits.per_day'],
-])('A key of %j is refused and names %s', async (body, path) => {
+  [{ ...input, scopes: [] }, 'scopes'],
+  [{ ...input, scopes: ['read', 'read'] }, 'scopes'],
+  [{ ...input, scopes: ['root'] }, 'scopes.0'],
+  [{ ...input, owner: '' }, 'owner'],
+  [{ ...input, name: 'a\0b' }, 'name'],
+  [{ ...input, limits: { kinds: ['gift'] } }, 'limits.kinds.0'],
+  [{ ...input, limits: { amount_per_day: '1.5' } }, 'limits.amount_per_day'],
+  [{ ...input, limits: { per_day: '1' } }, 'limits.per_day'],
+])('The key %j is refused with the name of the field %s', async (body, path) => {
   const answer = await api.call('POST', '/api/keys', { body });
   expect(answer.status).toBe(400);
   expect(answer.body.errors.map((error) => error.path)).toEqual([path]);

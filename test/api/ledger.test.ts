@@ -8,7 +8,7 @@ import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
 const HUGE = 9_007_199_254_740_993_000n;
 const api = useApi();
 
-/** A finished look, judged at once by the reconciler, and everything posted that follows. */
+/** Stores an observation, reconciles it, and posts what follows. */
 async function observation(
   kind: 'wallet' | 'token',
   object: string,
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 
 describe('A wallet', () => {
-  it('shows what is posted, unknown, and the best and worst of it, digit by digit', async () => {
+  it('A wallet shows posted, in-flight and unknown amounts with all digits', async () => {
     const paid = await api.record();
     await api.operations.conclude(accepted(paid, HUGE, api.deps.clock.now()));
     const unposted = await api.call('GET', `/api/wallets/${ADDR_A}`);
@@ -60,7 +60,7 @@ describe('A wallet', () => {
     });
   });
 
-  it('is the same in finance_v1', async () => {
+  it('A wallet has the same amounts in finance_v1', async () => {
     const { body } = await api.call('GET', '/api/wallets');
     const rows = await api.database.db.sql<Record<string, bigint>[]>`
       select ledger_balance, unposted, in_flight, unknown, best_case, worst_case, drift
@@ -73,7 +73,7 @@ describe('A wallet', () => {
       }
   });
 
-  it('has a statement of its entries, and the looks at it', async () => {
+  it('A wallet has a statement of its entries and a list of its observations', async () => {
     const statement = await api.call('GET', `/api/wallets/${ADDR_A}/statement`);
     expect(statement.body.data.map((line) => [line.kind, line.amount, line.balance_after])).toEqual(
       [
@@ -93,14 +93,17 @@ describe('A wallet', () => {
     ]);
   });
 
-  it.each(['', '/statement', '/observations'])('that nobody saw is not found%s', async (path) => {
-    for (const addr of [`0x${'00'.repeat(20)}`, '0x1', '%00'])
-      expect((await api.call('GET', `/api/wallets/${addr}${path}`)).status).toBe(404);
-  });
+  it.each(['', '/statement', '/observations'])(
+    'An unobserved wallet is not found%s',
+    async (path) => {
+      for (const addr of [`0x${'00'.repeat(20)}`, '0x1', '%00'])
+        expect((await api.call('GET', `/api/wallets/${addr}${path}`)).status).toBe(404);
+    },
+  );
 });
 
 describe('The ledger', () => {
-  it('lists accounts and transactions whose entries sum to zero', async () => {
+  it('The entries of every listed transaction sum to zero', async () => {
     const { body } = await api.call('GET', '/api/ledger/transactions');
     expect(body.data.length).toBe(3);
     for (const { entries } of body.data) {
@@ -113,7 +116,7 @@ describe('The ledger', () => {
     expect(own.body.data.map(({ kind }) => kind)).toEqual(['transfer', 'opening']);
   });
 
-  it('balances on every page of the trial balance, now and then', async () => {
+  it('The trial balance has equal totals on every page and at every time', async () => {
     const pages = await api.pagesOf('/api/ledger/trial-balance?limit=1');
     for (const { debit, credit } of pages) expect(debit).toBe(credit);
     const seen = pages.flatMap(({ data }) => data.map(({ account }) => account));
@@ -126,7 +129,7 @@ describe('The ledger', () => {
 });
 
 describe('A drift', () => {
-  it('is listed once it is confirmed, with its history', async () => {
+  it('A confirmed drift is listed with its history', async () => {
     const addr = `0x${'77'.repeat(20)}`;
     for (const balance of [500n, 750n, 750n]) await pollWallet(addr, balance);
     const { body } = await api.call('GET', `/api/drifts?state=open&addr=${addr}`);
@@ -139,7 +142,7 @@ describe('A drift', () => {
 });
 
 describe('A token', () => {
-  it('shows its state, and what happened to it', async () => {
+  it('A token shows its state and its movements', async () => {
     const token = { contractId: HUGE, tokenId: 34n };
     const id = await api.record({
       kind: 'set_extra_data',

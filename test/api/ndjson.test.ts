@@ -1,4 +1,4 @@
-/** Lines of a streamed body, however it is cut into chunks. */
+/** Lines of a streamed body in any chunks. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { linesOf } from '../../src/api/http/ndjson.ts';
@@ -11,7 +11,7 @@ async function read(chunks: readonly Uint8Array[]) {
   return found;
 }
 
-it('Any text in any chunks gives its lines, and those that are too long by number only', async () => {
+it('Lines do not depend on chunks, and long lines are reported by number only', async () => {
   const text = fc.array(fc.constantFrom('a', 'é', '\n', '\r\n', ' ', '{"b":1}', '𝄞'), {
     maxLength: 40,
   });
@@ -33,7 +33,7 @@ it('Any text in any chunks gives its lines, and those that are too long by numbe
   );
 });
 
-it('A line without an end holds no more than its bound', async () => {
+it('A line without end is bounded in memory', async () => {
   let left = 2_000;
   const chunk = new Uint8Array(100_000).fill(0x61);
   const endless = new ReadableStream<Uint8Array>({
@@ -47,7 +47,7 @@ it('A line without an end holds no more than its bound', async () => {
   expect(found).toEqual([{ line: 1, tooLong: true }]);
 });
 
-it('A body that breaks off is told as such', async () => {
+it('A body that ends early is malformed', async () => {
   const broken = new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(Buffer.from('{}\n{'));

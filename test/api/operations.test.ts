@@ -1,4 +1,4 @@
-/** Operations through the API: what a list finds, what one write shows. */
+/** Listing and reading operations. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
@@ -22,7 +22,7 @@ const listed = async (query: string) => {
 };
 
 describe('A list of operations', () => {
-  it('gives every write once, the newest first, page by page', async () => {
+  it('The list contains every operation once, newest first', async () => {
     const pages = await api.pagesOf('/api/operations?limit=2');
     expect(pages.map(({ data }) => data.length)).toEqual([2, 2, 1]);
     expect(pages.flatMap(({ data }) => data.map(({ id }) => id))).toEqual(ids.toReversed());
@@ -41,18 +41,18 @@ describe('A list of operations', () => {
     ['?idempotency_key=none', () => []],
     ['?since=2100-01-01T00:00:00Z', () => []],
     ['?until=1971-01-01T00:00:00Z', () => []],
-  ])('filters by %s', async (query, expected) => {
+  ])('The list filters by %s', async (query, expected) => {
     expect(await listed(query)).toEqual(expected());
   });
 
-  it('refuses a cursor of another list as invalid_cursor', async () => {
+  it('A cursor of another list is refused', async () => {
     const { body } = await api.call('GET', '/api/operations?cursor=YWJj');
     expect(body.code).toBe('invalid_cursor');
   });
 });
 
 describe('One operation', () => {
-  it('shows numbers beyond 2^53 digit by digit, and its history', async () => {
+  it('An operation shows numbers beyond 2^53 with all digits, and its transitions', async () => {
     const { body } = await api.call('GET', `/api/operations/${ids[0]}`);
     expect(body).toMatchObject({
       id: ids[0],
@@ -68,7 +68,7 @@ describe('One operation', () => {
     );
   });
 
-  it('Shows its sends, what was seen before, and that nobody decided anything', async () => {
+  it('An operation shows its sends, pre-image and decisions', async () => {
     const { body } = await api.call('GET', `/api/operations/${ids[0]}`);
     expect(body).toMatchObject({
       sends: [{ n: 1, after: null }],
@@ -79,7 +79,7 @@ describe('One operation', () => {
   });
 
   it.each(['op_1', 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'evt_x', '%00', '..%2f'])(
-    'is not found under %s',
+    'No operation is found under %s',
     async (id) => {
       const { status, body } = await api.call('GET', `/api/operations/${id}`);
       expect({ status, code: body.code }).toEqual({ status: 404, code: 'not_found' });

@@ -1,4 +1,4 @@
-/** Many reports of writes made elsewhere: as an array, and as a stream of lines. */
+/** Many reported operations at once: as an array, and as a stream of lines. */
 import { describe, expect, it } from 'vitest';
 import { balancesOf } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
@@ -19,7 +19,7 @@ const lines = async (raw: string) => {
 };
 
 describe('Many reports', () => {
-  it('As an array are judged each for itself, and counted', async () => {
+  it('The reports of an array are checked one by one and counted', async () => {
     const known = aGive();
     await report(known);
     const twice = aGive();
@@ -47,7 +47,7 @@ describe('Many reports', () => {
     expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
   });
 
-  it('As lines are answered line by line, with a summary at the end', async () => {
+  it('Lines are answered line by line, with a summary at the end', async () => {
     const good = aGive();
     const raw = [
       JSON.stringify(good),
@@ -69,7 +69,7 @@ describe('Many reports', () => {
     expect(answered.at(-1)).toEqual({ summary: { lines: 5, recorded: 1, known: 1, refused: 3 } });
   });
 
-  it('In thousands are recorded once, however often and by however many they are sent', async () => {
+  it('Thousands of reports are recorded once, even if sent repeatedly and concurrently', async () => {
     const wallets = Array.from({ length: 40 }, (_, n) => `0x${String(n).padStart(40, '0')}`);
     const rows = Array.from({ length: 2_000 }, (_, n) =>
       JSON.stringify(aGive({ to_addr: wallets[n % 40], amount: String(n + 1) })),
@@ -88,7 +88,7 @@ describe('Many reports', () => {
     expect(sum).toBe((2_000n * 2_001n) / 2n);
   });
 
-  it('Under another content type are refused', async () => {
+  it('Another content type is refused', async () => {
     const headers = { 'content-type': 'text/csv' };
     const { status, body } = await api.call('POST', '/api/operations', { raw: 'a,b', headers });
     expect({ status, code: body.code }).toEqual({ status: 415, code: 'unsupported_media_type' });
@@ -100,9 +100,9 @@ describe('Streams of reports', () => {
   async function opened() {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
     const body = new ReadableStream<Uint8Array>({
-      start(given) {
-        controller = given;
-        given.enqueue(Buffer.from(`${JSON.stringify(aGive())}\n`));
+      start(created) {
+        controller = created;
+        created.enqueue(Buffer.from(`${JSON.stringify(aGive())}\n`));
       },
     });
     const authorization = `Bearer ${await api.keyFor('admin')}`;
@@ -113,10 +113,10 @@ describe('Streams of reports', () => {
         .trimEnd()
         .split('\n')
         .map((l) => JSON.parse(l));
-    return { answer, rest, end: () => controller?.close(), fail: () => controller?.error('gone') };
+    return { answer, rest, end: () => controller?.close(), fail: () => controller?.error('reset') };
   }
 
-  it('Are two at once; a third is told to wait, until one has ended', async () => {
+  it('A third concurrent stream is refused until one ends', async () => {
     const [a, b] = [await opened(), await opened()];
     const refused = await api.call('POST', '/api/operations', { raw: '{}', headers: NDJSON });
     expect({ status: refused.status, code: refused.body.code }).toEqual({
@@ -131,7 +131,7 @@ describe('Streams of reports', () => {
     expect((await lines('')).at(-1).summary.lines).toBe(0);
   });
 
-  it('Are free again when their caller has left', async () => {
+  it('A stream ends when its client disconnects', async () => {
     for (let n = 0; n < 3; n++) {
       const { answer, end } = await opened();
       await answer.body?.cancel();
@@ -141,7 +141,7 @@ describe('Streams of reports', () => {
     expect((await lines('')).at(-1).summary.lines).toBe(0);
   });
 
-  it('Stop with the daemon, and say that the rest is to be sent again', async () => {
+  it('Streams end when the daemon stops, and say so', async () => {
     const one = await opened();
     api.stopping.abort();
     one.end();

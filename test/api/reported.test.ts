@@ -1,4 +1,4 @@
-/** Reports of writes made elsewhere: what is recorded, known, refused, and what the books say. */
+/** Reported operations: recording, repeats, refusals, and their postings. */
 import { describe, expect, it } from 'vitest';
 import { balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
@@ -13,19 +13,19 @@ const report = (body: unknown) => api.call('POST', '/api/operations', { body });
 const lostTransfer = (amount: bigint) => api.recordLost({ fields: { amount } });
 
 describe('One report', () => {
-  it('Becomes an operation that the ledger posts under the time when it occurred', async () => {
-    const given = aGive({ reference: 'grant 1', reason_type: 'grant', amount: HUGE.toString() });
-    const made = await report(given);
+  it('A report becomes an operation that is posted at the time when it occurred', async () => {
+    const input = aGive({ reference: 'grant 1', reason_type: 'grant', amount: HUGE.toString() });
+    const made = await report(input);
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({
       ...{ source: 'report', outcome: 'executed', effective_basis: 'reported' },
       ...{ amount: HUGE.toString(), reference: 'grant 1', tx_app_no: '7' },
-      ...{ tx_log_no: given.tx_log_no, effective_at: given.occurred_at },
+      ...{ tx_log_no: input.tx_log_no, effective_at: input.occurred_at },
     });
     await api.postAll();
     const { body } = await api.call('GET', `/api/ledger/transactions?operation_id=${made.body.id}`);
     expect(body.data).toMatchObject([
-      { kind: 'give', effective_at: given.occurred_at, effective_basis: 'reported' },
+      { kind: 'give', effective_at: input.occurred_at, effective_basis: 'reported' },
     ]);
     const detail = await api.call('GET', `/api/operations/${made.body.id}`);
     expect(detail.body.evidence).toMatchObject({ report: { by: 'owner of admin' } });
@@ -35,10 +35,10 @@ describe('One report', () => {
     ]);
   });
 
-  it('That is repeated is known under the same id', async () => {
-    const given = aGive();
-    const first = await report(given);
-    const second = await report({ ...given, to_addr: ADDR_A.toLowerCase() });
+  it('A repeated report is known under the same id', async () => {
+    const input = aGive();
+    const first = await report(input);
+    const second = await report({ ...input, to_addr: ADDR_A.toLowerCase() });
     expect([first.status, second.status]).toEqual([201, 200]);
     expect(second.body.id).toBe(first.body.id);
   });
@@ -48,16 +48,16 @@ describe('One report', () => {
     [{ to_addr: ADDR_B }, ['to_addr']],
     [{ operation_no: '2' }, ['operation_no']],
     [{ occurred_at: '2026-01-01T00:00:00Z' }, ['occurred_at']],
-  ])('Under a number that is taken is refused when it tells %j', async (change, differs) => {
-    const given = aGive();
-    const first = await report(given);
-    const { status, body } = await report({ ...given, ...change });
+  ])('A report with a used number and other fields %j is refused', async (change, differs) => {
+    const input = aGive();
+    const first = await report(input);
+    const { status, body } = await report({ ...input, ...change });
     expect({ status, code: body.code, differs: body.differs, id: body.operation_id }).toEqual({
       ...{ status: 409, code: 'conflict', differs, id: first.body.id },
     });
   });
 
-  it('Of a write that went through the gateway is known', async () => {
+  it('A report of an operation of the gateway is known', async () => {
     const id = await api.record({ fields: { amount: 4_711n } });
     const number = nextNumber();
     await api.operations.conclude(accepted(id, number, now()));
@@ -65,13 +65,13 @@ describe('One report', () => {
     expect({ status, id: body.id }).toEqual({ status: 200, id });
   });
 
-  it('Without an app number is of our own app, once an answer has told it', async () => {
+  it('A report without an app number belongs to the app of this client', async () => {
     const { tx_app_no: _, ...rest } = aGive();
     const { status, body } = await report(rest);
     expect({ status, app: body.tx_app_no }).toEqual({ status: 201, app: '7' });
   });
 
-  it('Of a token names its hash, and waits for the chain', async () => {
+  it('A report of a token names its hash and waits for the chain', async () => {
     const minted = {
       ...{ kind: 'mint', tx_hash: HASH, contract_id: '12', token_id: HUGE.toString() },
       ...{ to_addr: ADDR_A, token_uri: 'https://example.com/t', occurred_at: iso(now()) },
@@ -94,23 +94,23 @@ describe('One report', () => {
     [{ occurred_at: '2026-01-01' }, 'occurred_at'],
     [{ occurred_at: '2999-01-01T00:00:00Z' }, 'occurred_at'],
     [{ colour: 'red' }, 'colour'],
-  ])('With %j is refused and says what is wrong', async (change, path) => {
+  ])('A report with %j is refused with the name of the field', async (change, path) => {
     const { status, body } = await report(aGive(change));
     expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_request' });
     expect(String((body as Body & { detail: string }).detail)).toContain(path);
   });
 });
 
-describe('A report that looks like an operation of ours', () => {
-  it('Is refused with the candidates, until it says that it is another one', async () => {
+describe('A report that matches an open operation', () => {
+  it('A report that matches an open operation is refused unless it is marked distinct', async () => {
     const id = await lostTransfer(201n);
-    const given = aTransfer({ amount: '201' });
-    const refused = await report(given);
+    const input = aTransfer({ amount: '201' });
+    const refused = await report(input);
     expect({ status: refused.status, code: refused.body.code }).toEqual({
       ...{ status: 409, code: 'matches_open_operation' },
     });
     expect(refused.body.candidates).toMatchObject([{ operation_id: id, state: 'unknown' }]);
-    const distinct = await report({ ...given, distinct: true });
+    const distinct = await report({ ...input, distinct: true });
     expect(distinct.status).toBe(201);
     expect(distinct.body.id).not.toBe(id);
   });
@@ -119,32 +119,32 @@ describe('A report that looks like an operation of ours', () => {
     ['another amount', { amount: '203' }],
     ['another wallet', { to_addr: ADDR_A }],
     ['another day', { occurred_at: '2026-01-02T00:00:00Z' }],
-  ])('In all but %s is recorded', async (_, change) => {
+  ])('A report that matches in all but %s is recorded', async (_, change) => {
     await lostTransfer(202n);
     expect((await report(aTransfer({ amount: '202', ...change }))).status).toBe(201);
   });
 
-  it('Resolves it when it names it, and the ledger posts it', async () => {
+  it('A report that names an unknown operation resolves it, and the ledger posts it', async () => {
     const id = await lostTransfer(204n);
-    const given = aTransfer({ amount: '204', operation_id: id });
-    const { status, body } = await report(given);
+    const input = aTransfer({ amount: '204', operation_id: id });
+    const { status, body } = await report(input);
     expect({ status, id: body.id, state: body.state }).toEqual({
       ...{ status: 200, id, state: 'executed' },
     });
-    expect(body.tx_log_no).toBe(given.tx_log_no);
+    expect(body.tx_log_no).toBe(input.tx_log_no);
     await api.postAll();
     const posted = await api.call('GET', `/api/ledger/transactions?operation_id=${id}`);
-    expect(posted.body.data).toMatchObject([{ kind: 'transfer', tx_log_no: given.tx_log_no }]);
+    expect(posted.body.data).toMatchObject([{ kind: 'transfer', tx_log_no: input.tx_log_no }]);
     const events = await api.database.owner.sql<{ body: string }[]>`
       select body from tallyhook.events where subject = ${`operation:${id}`}
         and type = 'operation.resolved'`;
     expect(events.map((event) => JSON.parse(event.body).data)).toMatchObject([
       { outcome: 'executed', supersedes: null, evidence: { report: { by: 'owner of admin' } } },
     ]);
-    expect((await report(given)).body.id).toBe(id);
+    expect((await report(input)).body.id).toBe(id);
   });
 
-  it('Brings the number to one that was executed without it', async () => {
+  it('A report adds the number to an operation that was executed without it', async () => {
     const id = await lostTransfer(205n);
     await api.database.db.begin((tx) =>
       api.operations.move(tx, [
@@ -162,7 +162,7 @@ describe('A report that looks like an operation of ours', () => {
   it.each([
     ['it differs', { amount: '207' }, 'conflict'],
     ['there is none', { operation_id: 'op_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b' }, 'not_found'],
-  ])('Is refused when it names one and %s', async (_, change, code) => {
+  ])('A report that names an operation is refused if %s', async (_, change, code) => {
     const id = await lostTransfer(206n);
     const { body } = await report(
       aTransfer({ amount: '206', operation_id: id, distinct: true, ...change }),
@@ -170,15 +170,15 @@ describe('A report that looks like an operation of ours', () => {
     expect(body.code).toBe(code);
   });
 
-  it('Is refused while the one that it names is being sent', async () => {
+  it('A report that names an operation being sent is refused', async () => {
     const id = await api.record({ fields: { amount: 208n } });
     const { body } = await report(aTransfer({ amount: '208', operation_id: id }));
     expect(body).toMatchObject({ code: 'conflict', operation_id: id });
   });
 });
 
-describe('A report of what happened before its wallet was first seen', () => {
-  it('Shows in the books and leaves the balance of the wallet', async () => {
+describe('A report from before the opening', () => {
+  it('A report from before the opening is posted and leaves the balance unchanged', async () => {
     const wallet = `0x${'5e'.repeat(20)}`;
     const seenAt = now();
     await api.database.db.begin((tx) =>
@@ -203,12 +203,12 @@ describe('A report of what happened before its wallet was first seen', () => {
   });
 });
 
-it('A report and the answer that bring one number at once leave it in the books once', async () => {
+it('A report and an answer with the same number at once are posted once', async () => {
   for (let n = 0; n < 12; n++) {
     const id = await api.record({ fields: { amount: 900n } });
     const number = nextNumber();
-    const given = aTransfer({ amount: '900', tx_log_no: String(number), distinct: true });
-    await Promise.all([api.operations.conclude(accepted(id, number, now())), report(given)]);
+    const input = aTransfer({ amount: '900', tx_log_no: String(number), distinct: true });
+    await Promise.all([api.operations.conclude(accepted(id, number, now())), report(input)]);
     const rows = await api.database.owner.sql<{ posted: boolean }[]>`
       select in_books and quarantine_reason is null as posted from tallyhook.operations
       where tx_log_no = ${number.toString()}::numeric`;

@@ -1,7 +1,4 @@
-/**
- * Whatever is asked, in path, query, headers or body: the answer is one of the document's, and
- * never an error of ours.
- */
+/** Random paths, queries and bodies are answered as documented and never cause internal errors. */
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
 import { useApi } from './rig.ts';
@@ -15,7 +12,7 @@ beforeAll(async () => {
 });
 
 const UUID = '0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
-/** What is nearly right is more dangerous than what is plainly wrong. */
+/** Mostly values that are nearly valid. */
 const value = fc.oneof(
   fc.constantFrom(
     ...['', '0', '-1', '1', '500', '1e9', '00', '1.5', '\0', 'a\0b', '\ud800', '%', '%zz', '../..'],
@@ -44,7 +41,7 @@ const PARAMETERS = [
   ...['idempotency_key', 'reference', 'since', 'until', 'as_of', 'known_at', 'account', 'types'],
   ...['operation_id', 'endpoint_id', 'event_id', 'event_type', 'format', '__proto__'],
 ];
-/** Parameters that take almost anything, so that what is asked goes on to the database. */
+/** Parameters that accept almost any text, which then reaches the database. */
 const TAKEN = ['reference', 'idempotency_key', 'account', 'kind'];
 const query = fc.oneof(
   fc.array(fc.tuple(fc.constantFrom(...TAKEN), value), { minLength: 1, maxLength: 1 }),
@@ -87,7 +84,7 @@ const { body } = fc.letrec<{ body: unknown }>((tie) => ({
   ),
 }));
 
-/** Bodies that are taken, each with its path: one member is tried in good company. */
+/** Valid bodies by path, in which one field is replaced. */
 const WHOLE: [path: string, body: object][] = [
   ['/api/watches', { kind: 'wallet', addr: ADDR_A }],
   ['/api/watches', { kind: 'token', contract_id: '1', token_id: '2' }],
@@ -127,18 +124,18 @@ function routes(): { method: string; path: string }[] {
   return api.api.routes.filter(({ method, path }) => method !== 'ALL' && path.startsWith('/api'));
 }
 
-it('No path and no query makes an error of ours', async () => {
+it('No path and no query causes an internal error', async () => {
   const path = fc.nat().map((n) => routes()[n % routes().length]?.path ?? '');
   await fc.assert(
     fc.asyncProperty(
       path,
       fc.array(value, { maxLength: 2 }),
       query,
-      async (route, parts, asked) => {
+      async (route, parts, parameters) => {
         const [first = '1', second = first] = parts;
         let n = 0;
         const place = route.replace(/:\w+/g, () => encoded(n++ === 0 ? first : second));
-        const text = asked.map(([name, text]) => `${name}=${encoded(text)}`).join('&');
+        const text = parameters.map(([name, text]) => `${name}=${encoded(text)}`).join('&');
         const { status } = await api.call('GET', `${place}?${text}`, { key: admin });
         expect(status).toBeLessThan(500);
       },
@@ -148,7 +145,7 @@ it('No path and no query makes an error of ours', async () => {
   expect(api.lines.filter((line) => line.includes('failed'))).toEqual([]);
 });
 
-it('No body makes an error of ours', async () => {
+it('No body causes an internal error', async () => {
   const writes = routes().filter(({ method }) => method === 'POST' || method === 'PATCH');
   const anywhere = fc
     .tuple(fc.constantFrom(...writes), body)
@@ -164,7 +161,7 @@ it('No body makes an error of ours', async () => {
   expect(api.lines.filter((line) => line.includes('failed'))).toEqual([]);
 });
 
-/** As it stands in a URL; what has no encoding goes as it is. */
+/** A lone surrogate cannot be encoded. */
 function encoded(text: string): string {
   try {
     return encodeURIComponent(text);

@@ -1,7 +1,4 @@
-/**
- * Watches: they put objects on the due list and take them off again, never from under an
- * operation.
- */
+/** Watches add and remove targets, except those of open operations. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, aWrite } from './writes.ts';
@@ -23,7 +20,7 @@ const post = (body: unknown, key?: string) =>
   api.call('POST', '/api/watches', key === undefined ? { body } : { body, key });
 
 describe('A watch', () => {
-  it('of a wallet puts it on the due list, by its owner and in its first spelling', async () => {
+  it('A watch of a wallet adds a target under its lower-case address', async () => {
     const { status, body } = await post(
       { kind: 'wallet', addr: ADDR_A },
       await api.keyFor('manage'),
@@ -39,7 +36,7 @@ describe('A watch', () => {
     expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}` }]);
   });
 
-  it('created again keeps its id', async () => {
+  it('A repeated watch keeps its id', async () => {
     const first = await post({ kind: 'token', contract_id: '1', token_id: '90071992547409930001' });
     const again = await post({
       kind: 'token',
@@ -50,7 +47,7 @@ describe('A watch', () => {
     expect(await targets()).toEqual([{ name: 'token:1:90071992547409930001' }]);
   });
 
-  it('of an array answers each object once, in the order asked', async () => {
+  it('An array of watches is answered once per target, in the order of the request', async () => {
     const { body } = await post([
       { kind: 'wallet', addr: ADDR_B },
       { kind: 'contract', contract_id: '5' },
@@ -64,7 +61,7 @@ describe('A watch', () => {
     expect({ rows: rest.data.length, next: rest.next_cursor }).toEqual({ rows: 1, next: null });
   });
 
-  it('that ends takes its object off the due list', async () => {
+  it('Deleting a watch removes its target', async () => {
     const { body } = await post({ kind: 'wallet', addr: ADDR_A });
     const { status } = await api.call('DELETE', `/api/watches/${body.id}`);
     expect(status).toBe(204);
@@ -72,18 +69,18 @@ describe('A watch', () => {
     expect((await api.call('DELETE', `/api/watches/${body.id}`)).status).toBe(404);
   });
 
-  it('that ends leaves the object if an operation of ours touches it', async () => {
+  it('Deleting a watch keeps the target of an operation', async () => {
     await api.operations.record(aWrite({ fields: { fromAddr: ADDR_B, toAddr: ADDR_B } }));
     await api.operations.record(
       aWrite({ kind: 'burn', fields: { contractId: 8n, tokenId: 9n, amount: null } }),
     );
-    for (const wish of [
+    for (const input of [
       { kind: 'wallet', addr: ADDR_B.toLowerCase() },
       { kind: 'token', contract_id: '8', token_id: '9' },
       { kind: 'token', contract_id: '8', token_id: '10' },
       { kind: 'contract', contract_id: '8' },
     ]) {
-      const { body } = await post(wish);
+      const { body } = await post(input);
       await api.call('DELETE', `/api/watches/${body.id}`);
     }
     expect((await targets()).map(({ name }) => name)).toEqual([
@@ -101,7 +98,7 @@ describe('A watch', () => {
     [{ kind: 'wallet', addr: ADDR_A, colour: 'red' }, 'colour'],
     [[], ''],
     [[{ kind: 'wallet', addr: ADDR_A }, { kind: 'wallet' }], '1.addr'],
-  ])('of %j is refused and names %j', async (body, path) => {
+  ])('The watch %j is refused with the name of the field %j', async (body, path) => {
     const answer = await post(body);
     expect({ status: answer.status, code: answer.body.code }).toEqual({
       status: 400,

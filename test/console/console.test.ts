@@ -1,4 +1,4 @@
-/** The pages: nothing runs in them but their own script, and nothing is loaded from elsewhere. */
+/** The content security of the console pages. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { makeConsole } from '../../src/console/console.ts';
@@ -16,7 +16,7 @@ describe.each(['/', '/operations', OPERATION, REPORT])('The page %s', (path) => 
     return { page: await answer.text(), policy: policy.split('; ') };
   };
 
-  it('allows its one script by hash, and shuts everything else out', async () => {
+  it('The policy allows only the script of the page, by hash', async () => {
     const { page, policy } = await load();
     const scripts = [...page.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g)];
     expect(scripts).toHaveLength(1);
@@ -31,14 +31,14 @@ describe.each(['/', '/operations', OPERATION, REPORT])('The page %s', (path) => 
       expect(policy).toContain(rule);
   });
 
-  it('loads nothing from elsewhere and has no handler in its markup', async () => {
+  it('The markup loads no other file and has no event handlers', async () => {
     const { page } = await load();
     expect(page).not.toMatch(/https?:\/\//);
     expect(page).not.toMatch(/\son\w+=|javascript:/i);
     expect(page).not.toContain('{{');
   });
 
-  it('has a script that parses and writes no markup', async () => {
+  it('The script parses and writes no markup', async () => {
     const { page } = await load();
     const script = /<script>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '';
     expect(() => new Function(script)).not.toThrow();
@@ -46,18 +46,18 @@ describe.each(['/', '/operations', OPERATION, REPORT])('The page %s', (path) => 
   });
 });
 
-it('The start page allows its style by hash', async () => {
+it('The policy of the start page allows its style by hash', async () => {
   const answer = await makeConsole().request('/');
   const style = /<style>([\s\S]*?)<\/style>/.exec(await answer.text())?.[1] ?? '';
   expect(answer.headers.get('content-security-policy')).toContain(`style-src ${hashOf(style)}`);
 });
 
-it('The report is framed so that it can run nothing', async () => {
+it('The frame of a report is sandboxed', async () => {
   const page = await (await makeConsole().request(REPORT)).text();
   expect(page).toMatch(/<iframe[^>]* sandbox=""/);
 });
 
-it('A report or operation page needs an id of the right shape', async () => {
+it('A page of a report or operation requires a valid id', async () => {
   expect((await makeConsole().request('/operations/op_1')).status).toBe(404);
   expect((await makeConsole().request('/reports/rep_1')).status).toBe(404);
 });

@@ -1,4 +1,4 @@
-/** The pages about writes in a real browser, over the API: found, decided by two, cancelled. */
+/** The operation pages in a browser: search, decision and approval. */
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,9 +10,9 @@ import { useApi } from '../api/rig.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 
-describe('The pages about writes', () => {
+describe('The operation pages', () => {
   if (!existsSync(CHROMIUM)) {
-    it('Are not tried without a browser: apt-get install chromium', () => {
+    it('The operation pages are not tested without a browser: apt-get install chromium', () => {
       expect(existsSync(CHROMIUM)).toBe(false);
     });
     return;
@@ -21,7 +21,7 @@ describe('The pages about writes', () => {
   let server: Server;
   let url: string;
   let browser: Browser;
-  const complaints: string[] = [];
+  const pageErrors: string[] = [];
 
   beforeAll(async () => {
     api.api.route('/', makeConsole());
@@ -36,7 +36,7 @@ describe('The pages about writes', () => {
     await browser?.close();
     server?.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    expect(complaints).toEqual([]);
+    expect(pageErrors).toEqual([]);
   });
 
   /** A page of a person with a key of that owner. */
@@ -44,7 +44,7 @@ describe('The pages about writes', () => {
     const { secret } = await api.keys.create({ name: owner, owner, scopes: ['read', 'manage'] });
     const context = await browser.newContext();
     const page = await context.newPage();
-    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('pageerror', (error) => pageErrors.push(error.message));
     await page.goto(`${url}${path}`);
     await page.fill('#key', secret);
     await page.click('#key-form button');
@@ -52,7 +52,7 @@ describe('The pages about writes', () => {
     return page;
   }
 
-  it('Show an undecided write by its reference, and two people decide it there', async () => {
+  it('Two owners find and decide an undecided operation', async () => {
     const id = await api.recordLost({ reference: 'order <b>7</b>' });
     const at = api.deps.clock.now();
     await api.database.db.begin((tx) =>
@@ -76,7 +76,7 @@ describe('The pages about writes', () => {
     expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
   });
 
-  it('Lead from the start page to what waits for people', async () => {
+  it('The start page links to undecided operations', async () => {
     const page = await pageOf('cleo', '/');
     await page.locator('a.tile').click();
     await page.locator('#advice', { hasText: 'propose its outcome' }).waitFor();

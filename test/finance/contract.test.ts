@@ -1,4 +1,4 @@
-/** finance_v1 as promised: names, columns, types, a comment on each, and who may read what. */
+/** The contract of finance_v1: names, columns, types, comments and grants. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { FINANCE } from '../../src/db/roles.ts';
@@ -61,7 +61,7 @@ const FUNCTIONS: Record<string, string> = {
     'day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric',
 };
 
-it('The views are these, with these columns and types', async () => {
+it('The views have the promised columns and types', async () => {
   const rows = await database.owner.sql<{ name: string; columns: string }[]>`
     select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod),
       ', ' order by a.attnum) as columns
@@ -70,7 +70,7 @@ it('The views are these, with these columns and types', async () => {
   expect(Object.fromEntries(rows.map(({ name, columns }) => [name, columns]))).toEqual(VIEWS);
 });
 
-it('The functions are these, with these columns, as their owner, on a fixed path', async () => {
+it('The functions have the promised columns, run as their owner and have a fixed search path', async () => {
   const rows = await database.owner.sql<
     { name: string; result: string; definer: boolean; config: string[] }[]
   >`
@@ -85,7 +85,7 @@ it('The functions are these, with these columns, as their owner, on a fixed path
   }
 });
 
-it('Every view, every column and every function has a comment', async () => {
+it('Every view, column and function has a comment', async () => {
   const rows = await database.owner.sql<{ bare: string }[]>`
     select c.relname || coalesce('.' || a.attname, '') as bare
     from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -97,16 +97,16 @@ it('Every view, every column and every function has a comment', async () => {
   expect(rows).toEqual([]);
 });
 
-it("A function's comment says what each of its columns is", async () => {
+it('The comment of a function describes each of its columns', async () => {
   for (const [name, columns] of Object.entries(FUNCTIONS)) {
     const rows = await database.owner.sql<{ text: string }[]>`
       select obj_description(oid, 'pg_proc') as text from pg_proc
       where pronamespace = 'finance_v1'::regnamespace and proname = ${name}`;
-    const said = rows[0]?.text ?? '';
+    const comment = rows[0]?.text ?? '';
     const missing = columns
       .split(', ')
       .map((column) => column.split(' ')[0] ?? '')
-      .filter((column) => !said.includes(column));
+      .filter((column) => !comment.includes(column));
     expect({ name, missing }).toEqual({ name, missing: [] });
   }
 });
@@ -126,7 +126,7 @@ it('The finance role reads every view and calls every function', async () => {
   }
 });
 
-it('The finance role is refused every table and function of the daemon', async () => {
+it('The finance role cannot read tables or call functions of the daemon', async () => {
   const tables = await database.owner.sql<{ name: string }[]>`
     select relname as name from pg_class
     where relnamespace = 'tallyhook'::regnamespace and relkind in ('r', 'p', 'v', 'S')`;
@@ -151,6 +151,6 @@ it.each([
   'create view finance_v1.mine as select 1 as one',
   'comment on view finance_v1.accounts is null',
   'drop view finance_v1.coverage',
-])('The finance role cannot change anything: %s', async (text) => {
+])('The finance role cannot run: %s', async (text) => {
   await expect(finance.sql.unsafe(text)).rejects.toMatchObject({ code: '42501' });
 });

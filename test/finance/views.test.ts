@@ -1,4 +1,4 @@
-/** The views of finance_v1 over a small world: they agree with the ledger and with each other. */
+/** The views of finance_v1 agree with the ledger and with each other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { FINANCE } from '../../src/db/roles.ts';
@@ -23,7 +23,7 @@ const read = (text: string) =>
   finance.sql.unsafe(`select * from finance_v1.${text}`) as Promise<Row[]>;
 
 describe('Balances', () => {
-  it('The trial balance is the one that the ledger gives, for any two times', async () => {
+  it('The trial balance equals that of the ledger for any two times', async () => {
     const times = [undefined, START - 2 * DAY, START, START + HOUR, START + DAY];
     for (const asOf of times) {
       for (const knownAt of times) {
@@ -47,7 +47,7 @@ describe('Balances', () => {
     expect(sum('debit')).toBe(sum('credit'));
   });
 
-  it('The journal sums to the balances, and the last entry shows them', async () => {
+  it('The journal sums to the balances, which equal the last balance_after', async () => {
     const balances = await read('balances');
     const journal = await read('journal');
     expect(balances).toHaveLength(6);
@@ -65,7 +65,7 @@ describe('Balances', () => {
   });
 });
 
-it('A statement runs from opening to closing in the order of effect', async () => {
+it('A statement is ordered by effective time', async () => {
   const rows = await read(
     `wallet_statement('${addr(2).toUpperCase()}', '${isoText(START)}', null)`,
   );
@@ -82,7 +82,7 @@ it('A statement runs from opening to closing in the order of effect', async () =
   ]);
 });
 
-it('Movements are counted on the day of the time zone', async () => {
+it('Movements are counted on the local day', async () => {
   const late = isoText(START + 23 * HOUR + 1_800_000);
   const times = { recorded_at: late, answered_at: late, effective_at: late };
   const id = await world.operation({ ...times, reason_type: 'late', to_addr: addr(8), amount: 5 });
@@ -101,7 +101,7 @@ it('Movements are counted on the day of the time zone', async () => {
   expect(await daily('UTC')).toMatchObject({ operations: 0n, amount: 0n });
 });
 
-it('A position shows what is unposted, in flight, unknown and adrift', async () => {
+it('A position shows unposted, in-flight and unknown amounts and drift', async () => {
   const lost = { answered_at: null, effective_at: null, operation_no: null };
   const pay = { kind: 'transfer', from_addr: addr(1), to_addr: addr(6), ...lost };
   await world.operation({ amount: 10, quarantine_reason: 'kept back' });
@@ -137,7 +137,7 @@ it('A position shows what is unposted, in flight, unknown and adrift', async () 
   });
 });
 
-it('Executed writes without a number are listed, others are not', async () => {
+it('Only executed operations without a number are listed', async () => {
   const id = await world.operation({ state: 'executed', to_addr: addr(6) });
   const rows = await read('operations_without_tx_number');
   const mine = rows.map(({ operationId }) => operationId);
@@ -154,25 +154,25 @@ it.each([
   [24 * 60 + 1, '1–3 d'],
   [3 * 24 * 60 + 1, '3–30 d'],
   [31 * 24 * 60, '>30 d'],
-])('A drift of %i minutes stands in bucket %s', async (minutes, bucket) => {
+])('A drift of %i minutes is in bucket %s', async (minutes, bucket) => {
   const now = await world.owner.sql<{ now: number }[]>`select now() as now`;
   const since = isoText((now[0]?.now ?? 0) - minutes * 60_000);
   const id = await world.drift(addr(9), 1n, { suspected_at: since });
-  const gone = await world.drift(addr(9), 1n, {
+  const closed = await world.drift(addr(9), 1n, {
     suspected_at: since,
     state: 'returned',
     closed_at: since,
   });
   const ageing = await read('drifts_ageing');
   expect(ageing.find(({ driftId }) => driftId === id)).toMatchObject({ bucket, closedAt: null });
-  expect(ageing.some(({ driftId }) => driftId === gone)).toBe(false);
+  expect(ageing.some(({ driftId }) => driftId === closed)).toBe(false);
   const all = await read('drifts');
-  expect(all.find(({ driftId }) => driftId === gone)).toMatchObject({ bucket: '<15 min' });
+  expect(all.find(({ driftId }) => driftId === closed)).toMatchObject({ bucket: '<15 min' });
 });
 
 it('Coverage counts every wallet in scope once', async () => {
   const [row] = await read('coverage');
-  // Wallets 1 and 2 were looked at long ago; 8 has entries and was never looked at.
+  // Wallets 1 and 2 were observed long ago; wallet 8 has entries and no observation.
   expect(row).toMatchObject({ inScope: 3n, checked: 0n, stale: 3n });
   const now = 'observed_at = now()';
   await world.sql(`update tallyhook.wallets set ${now} where addr = '${addr(1)}'`);

@@ -1,4 +1,4 @@
-/** Promise 5 in the report: whatever lies between the ledger and a look has a name. */
+/** Promise 5 in the report: every difference between ledger and observation is named. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { addr, DAY, HOUR, makeWorld, START, type World } from './world.ts';
@@ -9,8 +9,8 @@ afterEach(async () => {
   world = undefined;
 });
 
-describe('What lies between the ledger and a look has a name', () => {
-  /** A world with one wallet of 100 that was looked at in an hour of its own. */
+describe('Ledger and observation', () => {
+  /** A wallet with a ledger balance of 100 and an observation that took 500 ms. */
   async function polled(balance: bigint) {
     world = await makeWorld();
     await world.open(addr(1), 100n);
@@ -32,7 +32,7 @@ describe('What lies between the ledger and a look has a name', () => {
     return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text, amount: 7 };
   };
 
-  it('A write that was posted after the look is taken out again', async () => {
+  it('An operation posted after the observation is subtracted', async () => {
     const { world: w, at } = await polled(100n);
     await w.operation(later(at + 1_000));
     w.clock.advance(2_000);
@@ -45,19 +45,22 @@ describe('What lies between the ledger and a look has a name', () => {
     });
   });
 
-  it.each([100n, 107n])('A write that overlapped the look may show or not: %s', async (balance) => {
-    const { world: w, at } = await polled(balance);
-    const id = await w.operation(later(at + 100));
-    w.clock.advance(2_000);
-    await w.post();
-    const { content } = await w.report();
-    expect(content.headline).toBe('balanced');
-    expect(content.wallets.in_transit.listed).toEqual(
-      balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
-    );
-  });
+  it.each([100n, 107n])(
+    'An observation may include an operation that overlaps it: %s',
+    async (balance) => {
+      const { world: w, at } = await polled(balance);
+      const id = await w.operation(later(at + 100));
+      w.clock.advance(2_000);
+      await w.post();
+      const { content } = await w.report();
+      expect(content.headline).toBe('balanced');
+      expect(content.wallets.in_transit.listed).toEqual(
+        balance === 107n ? [{ addr: addr(1), amount: '7', operations: [id] }] : [],
+      );
+    },
+  );
 
-  it('A write that is executed and not yet posted is counted', async () => {
+  it('An executed operation that is not yet posted is counted', async () => {
     const { world: w, at } = await polled(107n);
     await w.operation({ ...later(at - HOUR), quarantine_reason: 'kept back' });
     const { content } = await w.report();
@@ -65,7 +68,7 @@ describe('What lies between the ledger and a look has a name', () => {
     expect(content.breaks.by_kind).toEqual([{ kind: 'posting_quarantined', count: 1 }]);
   });
 
-  it('A write made elsewhere and reported after the look may be in it', async () => {
+  it('An observation may include an operation that was reported after it', async () => {
     const { world: w, at } = await polled(107n);
     const reported = { source: 'report', sent_at: null, recorded_at: isoText(at + HOUR) };
     await w.operation({ ...later(at - 1_000), ...reported });
@@ -73,7 +76,7 @@ describe('What lies between the ledger and a look has a name', () => {
     expect((await w.report()).content.headline).toBe('balanced');
   });
 
-  it('Lost answers explain a balance only as a named subset', async () => {
+  it('Unknown operations explain a balance only as a named subset', async () => {
     const { world: w, at } = await polled(111n);
     const lost = { ...later(at - HOUR), state: 'unknown', answered_at: null, effective_at: null };
     const own = await Promise.all(
@@ -92,7 +95,7 @@ describe('What lies between the ledger and a look has a name', () => {
     ]);
   });
 
-  it('A write that was reversed explains nothing and breaks nothing', async () => {
+  it('A reversed operation explains nothing and is no break', async () => {
     const { world: w, at } = await polled(100n);
     const id = await w.operation(later(at - HOUR));
     await w.post();

@@ -1,7 +1,4 @@
-/**
- * The reconciliation over small worlds: what ties is balanced, and each fault makes exactly its
- * break.
- */
+/** Reconciliation of small databases: each fault causes exactly its break or open item. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { isIntact, type ReconciliationContent } from '../../src/reports/reports.ts';
@@ -20,7 +17,7 @@ function itemsOf({ open_items }: ReconciliationContent) {
   return open_items.by_kind.map(({ kind, count }) => `${kind} ${count}`);
 }
 
-describe('A world in which everything ties', () => {
+describe('A database without differences', () => {
   let tied: World;
   let content: ReconciliationContent;
   beforeAll(async () => {
@@ -29,13 +26,13 @@ describe('A world in which everything ties', () => {
   });
   afterAll(() => tied.drop());
 
-  it('is balanced, with nothing open', () => {
+  it('The report is balanced without open items', () => {
     expect(content.headline).toBe('balanced');
     expect(content.breaks).toEqual({ total: 0, by_kind: [], listed: [] });
     expect(content.open_items.total).toBe(0);
   });
 
-  it('shows its movements by kind and reason, with fees', () => {
+  it('The report lists movements by kind and reason, with fees', () => {
     expect(content.movements.listed).toEqual([
       { kind: 'give', reason_type: 'welcome', operations: 1, amount: '100', fees: '0' },
       { kind: 'receive_from', reason_type: 'shop', operations: 1, amount: '30', fees: '2' },
@@ -44,7 +41,7 @@ describe('A world in which everything ties', () => {
     expect(content.fees).toBe('5');
   });
 
-  it('rolls forward per kind of account: opening + in − out − fees = closing', () => {
+  it('Opening + in − out − fees = closing for every kind of account', () => {
     for (const row of [...content.roll_forward, ...content.own_accounts.listed]) {
       const flow = BigInt(row.incoming) - BigInt(row.outgoing) - BigInt(row.fees);
       expect(BigInt(row.opening) + flow).toBe(BigInt(row.closing));
@@ -61,7 +58,7 @@ describe('A world in which everything ties', () => {
     });
   });
 
-  it('ties the ledger to what was observed, in 60 digits', () => {
+  it('Ledger and observed balances agree in 60 digits', () => {
     expect(content.wallets.statement).toMatchObject({
       wallets: 2,
       ledger: `${HUGE + 65n}`,
@@ -72,7 +69,7 @@ describe('A world in which everything ties', () => {
     expect(content.trial_balance.debit).toBe(content.trial_balance.credit);
   });
 
-  it('counts its coverage', () => {
+  it('The report counts its coverage', () => {
     expect(content.coverage).toMatchObject({
       in_scope: 2,
       checked: 2,
@@ -81,7 +78,7 @@ describe('A world in which everything ties', () => {
     });
   });
 
-  it('gives the same content for the same cut-off, and the hash proves it', async () => {
+  it('The same cut-off gives the same content and hash', async () => {
     tied.clock.advance(DAY);
     const first = await tied.report();
     tied.clock.advance(DAY);
@@ -95,7 +92,7 @@ describe('A world in which everything ties', () => {
   });
 });
 
-/** What is done to a balanced world, and the breaks and open items that must come of it. */
+/** A change of a balanced database, with the breaks and open items that it must cause. */
 interface Case {
   title: string;
   fault: (w: World) => Promise<unknown>;
@@ -119,25 +116,25 @@ const CASES: Case[] = [
     breaks: ['drift_open 2'],
   },
   {
-    title: 'A balance that no drift names is a break',
+    title: 'A difference without a drift is a break',
     fault: (w) =>
       w.sql(`update tallyhook.wallets set observed_balance = 151 where addr = '${addr(1)}'`),
     breaks: ['observed_not_explained 1'],
   },
   {
-    title: 'A difference that was seen once is an open item',
+    title: 'A difference that was observed once is an open item',
     fault: (w) =>
       w.sql(`update tallyhook.wallets set observed_balance = 151, verdict = 'drifting',
       cause = 'suspected' where addr = '${addr(1)}'`),
     items: ['drift_suspected 1'],
   },
   {
-    title: 'A lost answer beyond its quiescence is a break',
+    title: 'An unknown operation after its quiescence is a break',
     fault: (w) => w.operation({ ...owing, send_deadline_at: LONG_AGO }),
     breaks: ['outcome_unknown 1'],
   },
   {
-    title: 'A lost answer within its quiescence is an open item',
+    title: 'An unknown operation within its quiescence is an open item',
     fault: (w) => w.operation({ ...owing, send_deadline_at: isoText(START + 2 * DAY) }),
     items: ['write_in_flight 1'],
   },
@@ -147,12 +144,12 @@ const CASES: Case[] = [
     breaks: ['outcome_undecided 1'],
   },
   {
-    title: 'A posting that was set aside is a break',
+    title: 'A quarantined posting is a break',
     fault: (w) => w.operation({ quarantine_reason: 'repeated_tx_log_no', to_addr: addr(3) }),
     breaks: ['posting_quarantined 1'],
   },
   {
-    title: 'A write that the ledger cannot post is set aside, and a break',
+    title: 'An operation that cannot be posted is quarantined and a break',
     fault: async (w) => {
       await w.operation({ amount: -1, to_addr: addr(3) });
       await w.post();
@@ -160,28 +157,28 @@ const CASES: Case[] = [
     breaks: ['posting_quarantined 1'],
   },
   {
-    title: 'A posting that is due for long is a break',
+    title: 'An overdue posting is a break',
     fault: (w) => w.operation({ to_addr: addr(3) }),
     breaks: ['posting_overdue 1'],
   },
   {
-    title: 'A posting that is due for a moment is an open item',
+    title: 'A posting that is due is an open item',
     fault: (w) => w.operation({ to_addr: addr(3), effective_at: isoText(w.clock.now()) }),
     items: ['posting_due 1'],
   },
   {
-    title: 'A write that was changed after it was posted is a break',
+    title: 'An operation whose amount changed after its posting is a break',
     fault: (w) => w.sql("update tallyhook.operations set amount = 101 where kind = 'give'"),
     breaks: ['posted_differently 1'],
   },
   {
-    title: 'A write that was redirected after it was posted is a break',
+    title: 'An operation whose receiver changed after its posting is a break',
     fault: (w) =>
       w.sql(`update tallyhook.operations set to_addr = '${addr(9)}' where kind = 'give'`),
     breaks: ['posted_differently 1'],
   },
   {
-    title: 'A write that counts a posting too few is a break',
+    title: 'An operation that counts one posting too few is a break',
     fault: (w) =>
       w.sql(
         "update tallyhook.operations set postings = 0, quarantine_reason = 'x' " +
@@ -190,7 +187,7 @@ const CASES: Case[] = [
     breaks: ['posted_too_often 1', 'posting_quarantined 1', 'observed_not_explained 1'],
   },
   {
-    title: 'A write that counts a posting too many is a break',
+    title: 'An operation that counts one posting too many is a break',
     fault: (w) => w.sql("update tallyhook.operations set postings = 3 where kind = 'give'"),
     breaks: ['posting_missing 1'],
   },
@@ -202,26 +199,26 @@ const CASES: Case[] = [
     items: ['wallet_stale 1'],
   },
   {
-    title: 'A wallet that is inconclusive for long is an open item',
+    title: 'A wallet without conclusive observations for long is an open item',
     fault: (w) =>
       w.sql(`update tallyhook.wallets set verdict = 'inconclusive', quiet_at = '2025-12-01',
       cause = 'no_subset_explains' where addr = '${addr(2)}'`),
     items: ['wallet_inconclusive 1'],
   },
   {
-    title: 'A wallet that is not opened yet is an open item',
+    title: 'An unopened wallet is an open item',
     fault: (w) =>
       w.wallet(addr(5), 4n, { opened_at: null, verdict: 'unopened', cause: 'writes are open' }),
     items: ['wallet_unopened 1'],
   },
   {
-    title: 'An executed write of a kind that nobody mapped is an open item',
+    title: 'An executed operation of unknown kind is an open item',
     fault: (w) => w.operation({ kind: 'other', to_addr: null, operation_no: null }),
     items: ['write_not_mapped 1'],
   },
 ];
 
-describe('Each fault makes exactly its break or open item', () => {
+describe('Faults', () => {
   it.each(CASES)('$title', async ({ fault, breaks = [], items = [] }) => {
     world = await balancedWorld();
     await fault(world);
@@ -234,7 +231,7 @@ describe('Each fault makes exactly its break or open item', () => {
     expect(report.breaks).toBe(report.content.breaks.total);
   });
 
-  it('Damage that the guards were switched off for shows as what it is', async () => {
+  it('Damage to the ledger with disabled guards is found', async () => {
     world = await balancedWorld();
     await world.sql(`alter table tallyhook.entries disable trigger user;
       alter table tallyhook.transactions disable trigger user;
@@ -242,7 +239,7 @@ describe('Each fault makes exactly its break or open item', () => {
       update tallyhook.entries set amount = amount + 1 where transaction_id = 2 and line = 1;
       delete from tallyhook.entries where transaction_id = 3;
       update tallyhook.batches set transactions = 99 where id = 1;
-      update tallyhook.transactions set operation_id = 'op_gone' where id = 4`);
+      update tallyhook.transactions set operation_id = 'op_missing' where id = 4`);
     const { content } = await world.report();
     expect(breaksOf(content)).toEqual([
       'trial_balance_off 1',
@@ -256,7 +253,7 @@ describe('Each fault makes exactly its break or open item', () => {
 });
 
 describe('Drift', () => {
-  it('Up and down are never netted, and keep their sign, age and assignee', async () => {
+  it('Drifts up and down are not netted and keep sign, age and assignee', async () => {
     world = await balancedWorld();
     const since = isoText(world.clock.now() - 3 * HOUR);
     await world.drift(addr(1), 5n, { suspected_at: since, assignee: 'ann' });

@@ -1,4 +1,4 @@
-/** What people get: JSON that proves its hash, CSV that opens anywhere, HTML that runs nothing. */
+/** The formats of a report: JSON with its hash, safe CSV, self-contained HTML. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import { type Report, renderCsv, renderHtml, renderJson } from '../../src/reports/reports.ts';
@@ -34,14 +34,14 @@ function readCsv(text: string): string[][] {
   return rows.slice(0, -1);
 }
 
-it('The JSON holds the content whose hash it names', () => {
+it('The hash in the JSON is that of its content', () => {
   const read = parseJson(renderJson(report)) as { hash: string; content: unknown };
   expect(sha256Hex(canonicalJson(read.content))).toBe(read.hash);
   expect(renderJson(report)).toContain(`"${HUGE + 60n}"`);
 });
 
 describe('CSV', () => {
-  it('has one width, every finding, and every figure exactly', () => {
+  it('Every CSV line has the same columns, and every figure is exact', () => {
     const [head = [], ...rows] = readCsv(renderCsv(report));
     expect(new Set(rows.map((row) => row.length))).toEqual(new Set([head.length]));
     const at = (row: string[], column: string) => row[head.indexOf(column)];
@@ -52,7 +52,7 @@ describe('CSV', () => {
     expect(observed && at(observed, 'amount')).toBe(`${HUGE + 60n}`);
   });
 
-  it('runs no formula, quotes what needs it, and leaves negative numbers alone', () => {
+  it('CSV escapes formulas and quotes, and leaves negative numbers unchanged', () => {
     const text = renderCsv(report);
     expect(text).toContain(`"'=cmd|""/c calc""!A1"`);
     expect(text).toContain('"<script>alert(1)</script>, ""x""\n"');
@@ -63,13 +63,13 @@ describe('CSV', () => {
 });
 
 describe('HTML', () => {
-  it('escapes what people wrote, and needs no script and no other file', () => {
+  it('HTML escapes user input and needs no script and no other file', () => {
     const page = renderHtml(report);
     expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(page).not.toMatch(/<script|<link|<img|<iframe|src=|href=|url\(|@import|\son\w+=/i);
   });
 
-  it('says the verdict first, and its hash last', () => {
+  it('HTML begins with the verdict and ends with the hash', () => {
     const page = renderHtml(report);
     const at = ['1 break', 'Breaks', 'Movements', 'Roll-forward', 'Coverage', report.hash];
     const places = at.map((text) => page.indexOf(text));
@@ -77,7 +77,7 @@ describe('HTML', () => {
     expect(places[0]).toBeGreaterThan(0);
   });
 
-  it('shows amounts in groups, without losing a digit', () => {
+  it('HTML groups amounts without losing a digit', () => {
     const digits = `${HUGE + 60n}`;
     expect(renderHtml(report).replaceAll(/\u202f|<wbr>/g, '')).toContain(digits);
   });

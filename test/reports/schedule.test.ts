@@ -1,7 +1,4 @@
-/**
- * Reports as rows: made once per period by whoever comes first, caught up, announced in the same
- * commit.
- */
+/** Scheduled and requested reports: once per period, caught up, announced in the same commit. */
 import { afterEach, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeReports, type Schedule } from '../../src/reports/reports.ts';
@@ -18,7 +15,7 @@ async function periods() {
   return texts.reverse();
 }
 
-it('Nothing is due before the first fact, nor before its day has ended', async () => {
+it('No report is due before the first operation, nor before its day has ended', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   world.clock.advance(5 * DAY);
   expect(await world.reports.runDue(world.clock.now())).toEqual({ made: 0, more: false });
@@ -26,7 +23,7 @@ it('Nothing is due before the first fact, nor before its day has ended', async (
   expect((await world.reports.runDue(world.clock.now())).made).toBe(0);
 });
 
-it('Missed days are caught up in order, bounded per pass, each once', async () => {
+it('Missed days are caught up once, in order, a bounded number per pass', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   await world.operation();
   world.clock.set(START + 12 * DAY);
@@ -39,7 +36,7 @@ it('Missed days are caught up in order, bounded per pass, each once', async () =
   for (const [i, [from]] of made.entries()) if (i > 0) expect(from).toBe(made[i - 1]?.[1]);
 });
 
-it('A day on which the clocks change is 23 or 25 hours long', async () => {
+it('A day on which daylight saving time changes has 23 or 25 hours', async () => {
   world = await makeWorld({ settings: { schedule: DAILY } });
   for (const [day, hours] of [
     [Date.UTC(2026, 2, 29), 23],
@@ -58,7 +55,7 @@ it('A day on which the clocks change is 23 or 25 hours long', async () => {
   }
 });
 
-it('Several daemons make each period once', async () => {
+it('Several daemons make one report per period', async () => {
   world = await makeWorld({ settings: { schedule: { everyMs: HOUR } } });
   await world.operation();
   const { db, clock, ids, outbox, settings } = world;
@@ -72,7 +69,7 @@ it('Several daemons make each period once', async () => {
   expect(events).toHaveLength(4);
 });
 
-it('A report and its event are one commit', async () => {
+it('A report and its event are committed together', async () => {
   world = await makeWorld();
   const { id, hash } = await world.report();
   const rows = await world.owner.sql<{ subject: string; body: string }[]>`
@@ -94,13 +91,13 @@ it('A report and its event are one commit', async () => {
   });
 });
 
-it('An outbox that fails leaves no report', async () => {
+it('A failing outbox leaves no report', async () => {
   world = await makeWorld();
   const { db, clock, ids, settings } = world;
   const emit = () => Promise.reject(new Error('no outbox'));
   const broken = makeReports({ db, clock, ids, outbox: { emit }, settings });
-  const asked = { from: START, to: START + DAY, requestedBy: 'finance' };
-  await expect(broken.makeReconciliation(asked)).rejects.toThrow('no outbox');
+  const input = { from: START, to: START + DAY, requestedBy: 'finance' };
+  await expect(broken.makeReconciliation(input)).rejects.toThrow('no outbox');
   expect(await world.reports.listReports({ limit: 10 })).toEqual([]);
 });
 
@@ -126,7 +123,7 @@ it('Reports are listed newest first, page by page', async () => {
   expect([...first, ...rest].map(({ id }) => id)).toEqual(made);
 });
 
-it('Lists are bounded, their counts are not', async () => {
+it('Lists are bounded while their counts are complete', async () => {
   world = await makeWorld({ settings: { listMax: 3 } });
   for (let i = 0; i < 5; i++) await world.operation({ state: 'undecided' });
   await world.drift('x', 1n);

@@ -1,4 +1,4 @@
-/** The tokens of a reconciliation: every hash accounted for, and the supply of each contract. */
+/** Tokens in the reconciliation: settlement of NFT operations, and the supply per contract. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
 import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from './world.ts';
@@ -11,15 +11,15 @@ afterEach(() => world.drop());
 
 const HASH = `0x${'a'.repeat(64)}`;
 
-/** An NFT write of contract 5, settled unless told otherwise. */
+/** An NFT operation of contract 5, settled by default. */
 function write(kind: string, token: number, columns: Columns = {}) {
   const nothing = { amount: null, operation_no: null, to_addr: addr(1) };
   const token_columns = { contract_id: 5, token_id: token, tx_hash: HASH };
   return world.operation({ kind, state: 'settled', ...nothing, ...token_columns, ...columns });
 }
 
-/** A token of contract 5 as the reconciler saw it last. */
-function seen(token: number, columns: Columns = {}) {
+/** A token of contract 5 as the reconciler stores it. */
+function insertToken(token: number, columns: Columns = {}) {
   const id = { contract_id: 5, token_id: token, owner: addr(1), status: 1, locked: 0 };
   const observation = { observed_at: isoText(world.clock.now()), presence: 'present' };
   return world.insert('tokens', { ...id, ...observation, ...columns });
@@ -32,16 +32,16 @@ async function report() {
 }
 
 describe('Supply', () => {
-  it('opening + minted − burned = held', async () => {
+  it('Opening + minted − burned = held', async () => {
     await write('mint', 1);
     await write('mint_sequential', 2);
     await write('mint', 3);
     await write('transfer_from', 1, { from_addr: addr(1), to_addr: addr(2) });
     await write('burn', 3);
     await world.post();
-    await seen(1);
-    await seen(2);
-    await seen(3, { presence: 'absent', absent_since: isoText(START) });
+    await insertToken(1);
+    await insertToken(2);
+    await insertToken(3, { presence: 'absent', absent_since: isoText(START) });
     const { content, found } = await report();
     expect(found).toEqual([]);
     expect(content.headline).toBe('balanced');
@@ -53,10 +53,10 @@ describe('Supply', () => {
     expect(content.tokens.writes).toEqual({ settled: 5, failed: 0, pending: 0 });
   });
 
-  it('A mint that was taken back counts no longer', async () => {
+  it('A reversed mint is not counted', async () => {
     const id = await write('mint', 1);
     await world.post();
-    await seen(1, { presence: 'absent' });
+    await insertToken(1, { presence: 'absent' });
     await world.sql(`update tallyhook.operations set state = 'failed' where id = '${id}'`);
     await world.post();
     const { content, found } = await report();
@@ -64,13 +64,13 @@ describe('Supply', () => {
     expect(content.tokens.supply.listed).toMatchObject([{ minted: 0, held: 0 }]);
   });
 
-  it('A token booked and gone is missing, one burned and held is surplus', async () => {
+  it('A token in the ledger that is not held is missing, a burned one that is held is surplus', async () => {
     await write('mint', 1);
     await write('mint', 2);
     await write('burn', 2);
     await world.post();
-    await seen(1, { presence: 'absent', absent_since: isoText(START) });
-    await seen(2);
+    await insertToken(1, { presence: 'absent', absent_since: isoText(START) });
+    await insertToken(2);
     const { content, found } = await report();
     expect(found).toEqual(['nft_missing token:5:1', 'nft_surplus token:5:2']);
     expect(content.tokens.supply.listed).toMatchObject([
@@ -78,9 +78,9 @@ describe('Supply', () => {
     ]);
   });
 
-  it('Tokens that were never booked are one open item per contract', async () => {
-    await seen(1);
-    await seen(2);
+  it('Tokens missing in the ledger are one open item per contract', async () => {
+    await insertToken(1);
+    await insertToken(2);
     const { content, found } = await report();
     expect(content.headline).toBe('balanced');
     expect(found).toEqual(['nft_not_booked contract:5']);
@@ -89,8 +89,8 @@ describe('Supply', () => {
 });
 
 describe('Hashes', () => {
-  it('A write that the chain has not ended is open, and a break after the limit', async () => {
-    await seen(1, { presence: 'absent' });
+  it('An unsettled NFT operation is an open item, and a break after the limit', async () => {
+    await insertToken(1, { presence: 'absent' });
     const id = await write('burn', 1, { state: 'accepted' });
     expect((await report()).found).toEqual([`nft_write_pending ${id}`]);
     world.clock.advance(3 * DAY);
@@ -104,7 +104,7 @@ describe('Hashes', () => {
     ]);
   });
 
-  it('A settled write whose token nobody saw is a break', async () => {
+  it('A settled operation without an observed token is a break', async () => {
     const id = await write('set_extra_data', 1);
     await world.post();
     expect((await report()).found).toEqual([`token_never_observed ${id}`]);

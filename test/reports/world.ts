@@ -1,6 +1,4 @@
-/**
- * A small world for reports: writes as rows, posted by the real ledger; wallets and drifts by hand.
- */
+/** A database for report tests: inserted operations, which the ledger posts, wallets and drifts. */
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
@@ -21,16 +19,15 @@ import {
 import { createDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 
-/** 2026-01-01T00:00:00Z, where the world's period begins. */
+/** 2026-01-01T00:00:00Z, the begin of the period of `report`. */
 export const START = Date.UTC(2026, 0, 1);
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
-/** The service's own numbers are larger than any machine integer. */
+/** Larger than any machine integer. */
 export const HUGE = 10n ** 60n + 7n;
 
 export const ON_TOP: EffectSettings = { feeMode: 'on_top', operators: new Map() };
 
-/** A wallet address from a small number. */
 export function addr(n: number): string {
   return `0x${n.toString(16).padStart(40, '0')}`;
 }
@@ -38,7 +35,6 @@ export function addr(n: number): string {
 export type Columns = Record<string, string | number | boolean | bigint | null | object>;
 export type World = Awaited<ReturnType<typeof makeWorld>>;
 
-/** Adds a row with these columns. */
 type Insert = (table: string, columns: Columns) => Promise<void>;
 
 function insertAs(owner: Db): Insert {
@@ -51,7 +47,7 @@ function insertAs(owner: Db): Insert {
   };
 }
 
-/** Rows of the stages before the reports, as those stages leave them. */
+/** Inserts rows of the earlier stages. */
 function makeRows(insert: Insert, ids: Ids, clock: Clock) {
   return {
     /** By default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
@@ -61,23 +57,28 @@ function makeRows(insert: Insert, ids: Ids, clock: Clock) {
       const base = { kind: 'give', state: 'accepted', amount: 100, to_addr: addr(1) };
       const times = { recorded_at: at, sent_at: at, answered_at: at, effective_at: at };
       const rest = { method: 'POST', path: '/', request_body: '', key_held: false, key_id: 'key' };
-      const said = { source: 'gateway', owner: 'app', fingerprint: 'f', effective_basis: 'answer' };
-      const row = { id, ...rest, ...said, ...base, operation_no: 7, ...times, ...columns };
+      const origin = {
+        source: 'gateway',
+        owner: 'app',
+        fingerprint: 'f',
+        effective_basis: 'answer',
+      };
+      const row = { id, ...rest, ...origin, ...base, operation_no: 7, ...times, ...columns };
       await insert('operations', row);
       return id;
     },
-    /** As the reconciler leaves it after a clean look at the present. */
+    /** As the reconciler stores it after a quiet observation now. */
     async wallet(address: string, balance: bigint, columns: Columns = {}): Promise<void> {
       const at = isoText(clock.now());
       const base = { key: address.toLowerCase(), addr: address, status: 1, verdict: 'explained' };
-      const seen = { observed_balance: balance, ledger_at_observation: balance };
+      const balances = { observed_balance: balance, ledger_at_observation: balance };
       const observation = {
         observation_id: 'obs_1',
         observed_at: at,
         quiet_at: at,
         opened_at: at,
       };
-      await insert('wallets', { ...base, ...seen, ...observation, ...columns });
+      await insert('wallets', { ...base, ...balances, ...observation, ...columns });
     },
     async drift(address: string, amount: bigint, columns: Columns = {}): Promise<string> {
       const id = ids.next('drf');
@@ -106,18 +107,18 @@ function opening(wallet: string, amount: bigint) {
 
 /** A database with a ledger and reports, at noon of the first day. */
 export async function makeWorld(
-  given: { books?: EffectSettings; settings?: Partial<ReportSettings> } = {},
+  input: { effects?: EffectSettings; settings?: Partial<ReportSettings> } = {},
 ) {
   const database = await createDatabase();
   const { db, owner } = database;
-  const books = given.books ?? ON_TOP;
+  const books = input.effects ?? ON_TOP;
   const clock = manualClock(START + 12 * HOUR);
   const ids = makeIds(clock, seededRandom(7));
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), DAY);
   const log = makeLog('silent');
   const ledger = makeLedger({ db, daemon, clock, books, log, metrics: makeMetrics() });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const settings = { ...DEFAULT_LIMITS, ...given.settings };
+  const settings = { ...DEFAULT_LIMITS, ...input.settings };
   const reports = makeReports({ db, clock, ids, outbox, settings });
   const insert = insertAs(owner);
   const value = ledgerSetting(books);
@@ -131,23 +132,22 @@ export async function makeWorld(
     reports,
     settings,
     insert,
-    /** Runs what people or faults do behind the daemon's back, as the owner. */
+    /** Runs SQL as the owner of the database. */
     sql: (text: string) => owner.sql.unsafe(text),
-    /** Lets the ledger post everything that is due. */
     async post(): Promise<void> {
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
     open: (wallet: string, amount: bigint) =>
       db.begin((tx) => want(tx, opening(wallet, amount), clock.now())),
-    /** The reconciliation of the first day, asked at the present. */
+    /** The reconciliation of the first day. */
     report: () =>
       reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),
   };
 }
 
-/** A world in which everything ties: openings, a give, a deduction and a transfer with fees. */
-export async function balancedWorld(given: Parameters<typeof makeWorld>[0] = {}) {
-  const world = await makeWorld(given);
+/** A balanced database: openings, a give, a deduction and a transfer with fees. */
+export async function balancedWorld() {
+  const world = await makeWorld();
   await world.open(addr(1), 0n);
   await world.open(addr(2), HUGE);
   await world.operation({ reason_type: 'welcome', tx_app_no: 1, tx_log_no: HUGE });

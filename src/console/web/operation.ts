@@ -13,7 +13,7 @@ const ADVICE = {
     'propose its outcome with a reason. The outcome changes when another owner approves.',
   queued: 'The operation waits for the service and is sent before it expires, unless cancelled.',
 };
-const AGAIN = 'This outcome was inferred, reported or decided. If it is wrong, propose the other one.';
+const AGAIN = 'The outcome was inferred, reported or decided. If it is wrong, propose the other.';
 const textOf = (value) => (value === null ? 'none' : JSON.stringify(value, null, 2));
 let newest;
 const showActions = (operation) => {

@@ -19,5 +19,6 @@ connect(async () => {
   for (const format of ['csv', 'json']) at(format).hidden = false;
 });
 for (const format of ['csv', 'json'])
-  at(format).addEventListener('click', () => save(format).catch((error) => showProblem(error.message)));
+  at(format).addEventListener('click', () =>
+    save(format).catch((error) => showProblem(error.message)));
 `;

@@ -63,7 +63,8 @@ const showReports = ({ data }) => {
   fill('reports', rows, 3, 'None yet.');
 };
 const refresh = connect(async () => {
-  const [status, reports] = await Promise.all([callApi('/api/status'), callApi('/api/reports?limit=5')]);
+  const paths = ['/api/status', '/api/reports?limit=5'];
+  const [status, reports] = await Promise.all(paths.map((path) => callApi(path)));
   showStatus(await status.json());
   showReports(await reports.json());
   at('board').hidden = false;

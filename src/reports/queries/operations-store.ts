@@ -104,7 +104,7 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
     select kind, case when operation_id is null then 'transaction:' || id else operation_id end
         as subject, moved as amount, effective_at as since, null as assignee,
       jsonb_build_object('transaction', id, 'posting', posting, 'moved', moved::text,
-        'asked', paid::text, 'entries', entries, 'sum', total::text) as evidence,
+        'expected', paid::text, 'entries', entries, 'sum', total::text) as evidence,
       (count(*) over (partition by kind))::int as total
     from compared where kind is not null
     order by kind, id limit ${params.limits.listMax}`;

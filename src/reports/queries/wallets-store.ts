@@ -94,7 +94,8 @@ function heldWallets({ tx, limits }: ReportParams) {
     left join lateral (
       select sum(m.amount) as late, jsonb_object_agg(m.id, m.amount::text) filter (
         where m.sent_at < coalesce((select k.ended_at from tallyhook.observations k
-          where k.started_at = w.observed_at and k.id = w.observation_id), w.observed_at)) as optional
+          where k.started_at = w.observed_at and k.id = w.observation_id), w.observed_at))
+        as optional
       from (
         select p.id, sum(e.amount) as amount,
           coalesce(p.sent_at, least(p.effective_at, p.recorded_at)) as sent_at

@@ -50,8 +50,8 @@ export function addReportedOperations(router: Router, deps: Deps): void {
     description:
       `One report, an array of at most ${ARRAY_MAX}, or a stream (${NDJSON}) of at most ` +
       `${LINES_MAX} lines of at most ${LINE_MAX} bytes. A repeated report is answered as known. ` +
-      'The reports of an array or stream are checked one by one. A stream is answered by one line ' +
-      'of ReportResult per report and a last line with a summary.',
+      'The reports of an array or stream are checked one by one. A stream is answered by one ' +
+      'ReportResult per line and a last line with a summary.',
     request: z.object({}),
     content: {
       'application/json': { schema: z.union([reportInput, z.array(reportInput)]) },
