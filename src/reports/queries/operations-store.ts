@@ -1,6 +1,6 @@
 /** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { before, firstOfEachKind, type ReportParams } from '../params.ts';
 
 /** Operations without an outcome: breaks once they are overdue, open items before. */
 export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow[]> {
@@ -10,18 +10,13 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
       select case when state = 'undecided' then 'outcome_undecided'
           when coalesce(send_deadline_at, recorded_at) < ${before(params, limits.quiescenceMs)}
             then 'outcome_unknown' else 'write_in_flight' end as kind,
-        id, amount, coalesce(sent_at, recorded_at) as since,
+        id as subject, amount, coalesce(sent_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,
           'to', to_addr, 'reference', reference, 'ambiguous', ambiguous) as evidence
       from tallyhook.operations
       where settled_at is null and state in ('sending', 'unknown') or state = 'undecided'
-    ), placed as (
-      select kind, id, amount, since, evidence, (count(*) over (partition by kind))::int as total,
-        row_number() over (partition by kind order by since, id) as place
-      from found
     )
-    select kind, id as subject, amount, since, null as assignee, evidence, total
-    from placed where place <= ${limits.listMax} order by kind, place`;
+    ${firstOfEachKind(params)}`;
 }
 
 /** Operations and posting requests that are not posted, or posted and not executed. */
@@ -38,7 +33,7 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
       from tallyhook.posting_requests where posted_at is null and problem is null
     ), found as (
       select case when since < ${before(params, limits.overdueMs)} then 'posting_overdue'
-        else 'posting_due' end as kind, id, amount, since, evidence
+        else 'posting_due' end as kind, id as subject, amount, since, evidence
       from waiting
       union all
       select 'posting_quarantined', id, amount, coalesce(effective_at, answered_at, recorded_at),
@@ -50,13 +45,8 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
       select 'posting_quarantined', id, amount, requested_at,
         jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
       from tallyhook.posting_requests where problem is not null and posted_at is null
-    ), placed as (
-      select kind, id, amount, since, evidence, (count(*) over (partition by kind))::int as total,
-        row_number() over (partition by kind order by since, id) as place
-      from found
     )
-    select kind, id as subject, amount, since, null as assignee, evidence, total
-    from placed where place <= ${limits.listMax} order by kind, place`;
+    ${firstOfEachKind(params)}`;
 }
 
 /** Executed operations of unknown kind in the period. */

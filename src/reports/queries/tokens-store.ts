@@ -1,6 +1,6 @@
 /** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { before, firstOfEachKind, type ReportParams } from '../params.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
 export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {
@@ -9,7 +9,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
       select case when o.state = 'settled' then 'token_never_observed'
           when coalesce(o.answered_at, o.recorded_at) < ${before(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
-        o.id, coalesce(o.answered_at, o.recorded_at) as since,
+        o.id as subject, null::numeric as amount, coalesce(o.answered_at, o.recorded_at) as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
           'token', 'token:' || o.contract_id || ':' || o.token_id,
           'observed_status', t.status) as evidence
@@ -18,13 +18,8 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
       where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         and (o.state in ('accepted', 'executed') and o.settled_at is null
           or o.state = 'settled' and t.token_id is null)
-    ), placed as (
-      select kind, id, since, evidence, (count(*) over (partition by kind))::int as total,
-        row_number() over (partition by kind order by since, id) as place
-      from found
     )
-    select kind, id as subject, null::numeric as amount, since, null as assignee, evidence, total
-    from placed where place <= ${params.limits.listMax} order by kind, place`;
+    ${firstOfEachKind(params)}`;
 }
 
 export interface WriteCounts {
@@ -92,21 +87,16 @@ export async function listTokensThatDiffer(params: ReportParams): Promise<Findin
       full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
     ), found as (
       select case when net > held then 'nft_missing' else 'nft_surplus' end as kind,
-        'token:' || contract_id || ':' || token_id as subject,
+        'token:' || contract_id || ':' || token_id as subject, null::numeric as amount,
         coalesce(absent_since, moved_at) as since,
         jsonb_build_object('owner', owner, 'last_tx_hash', last_tx_hash, 'booked', net) as evidence
       from both_sides where net > held or held > net and is_booked
       union all
-      select 'nft_not_booked', 'contract:' || contract_id, min(observed_at),
+      select 'nft_not_booked', 'contract:' || contract_id, null, min(observed_at),
         jsonb_build_object('tokens', count(*), 'first', min(token_id)::text)
       from both_sides where held = 1 and not is_booked group by contract_id
-    ), placed as (
-      select kind, subject, since, evidence, (count(*) over (partition by kind))::int as total,
-        row_number() over (partition by kind order by since, subject) as place
-      from found
     )
-    select kind, subject, null::numeric as amount, since, null as assignee, evidence, total
-    from placed where place <= ${params.limits.listMax} order by kind, place`;
+    ${firstOfEachKind(params)}`;
 }
 
 /** Movements of each token in the ledger. A reversal subtracts from the kind that it reverses. */

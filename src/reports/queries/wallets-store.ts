@@ -1,7 +1,7 @@
 /** SQL of ledger balances against observed balances, drifts and coverage. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { before, firstOfEachKind, type ReportParams } from '../params.ts';
 
 /** Sums over all opened wallets, repeated on every row. */
 export interface WalletTotals {
@@ -197,18 +197,13 @@ export async function listUncovered(params: ReportParams): Promise<FindingRow[]>
     with found as (
       select case when opened_at is null then 'wallet_unopened'
           when observed_at < ${since} then 'wallet_stale' else 'wallet_inconclusive' end as kind,
-        addr, coalesce(quiet_at, observed_at) as since,
+        'wallet:' || addr as subject, null::numeric as amount,
+        coalesce(quiet_at, observed_at) as since,
         jsonb_build_object('verdict', verdict, 'cause', cause, 'observation', observation_id,
           'unquiet_observations', unquiet_observations) as evidence
       from tallyhook.wallets
       where observed_at is not null and (opened_at is null or observed_at < ${since}
         or verdict = 'inconclusive' and coalesce(quiet_at, opened_at) < ${since})
-    ), placed as (
-      select kind, addr, since, evidence, (count(*) over (partition by kind))::int as total,
-        row_number() over (partition by kind order by since, addr) as place
-      from found
     )
-    select kind, 'wallet:' || addr as subject, null::numeric as amount, since, null as assignee,
-      evidence, total
-    from placed where place <= ${params.limits.listMax} order by kind, place`;
+    ${firstOfEachKind(params)}`;
 }
