@@ -3,8 +3,8 @@ import { freshAddr, openRig } from './rig.ts';
 
 const rig = await openRig();
 
-describe('Reads', () => {
-  it('One that began earlier than the newest processed one changes nothing', async () => {
+describe('The reconciler', () => {
+  it('An observation that began before the newest processed one changes nothing', async () => {
     const addr = await rig.opened(100n);
     const late = await rig.putObservation(addr, 50n);
     rig.clock.advance(1_000);
@@ -16,7 +16,7 @@ describe('Reads', () => {
     expect(await rig.wallet(addr)).toEqual(before);
   });
 
-  it('One of another address says nothing', async () => {
+  it('An answer about another address changes nothing', async () => {
     const addr = await rig.opened(100n);
     const before = await rig.wallet(addr);
     rig.clock.advance(1_000);
@@ -26,16 +26,19 @@ describe('Reads', () => {
     expect(await rig.wallet(addr)).toEqual(before);
   });
 
-  it.each(['inconclusive', 'absent'] as const)('One that is %s changes nothing', async (result) => {
-    const addr = await rig.opened(100n);
-    const before = await rig.wallet(addr);
-    rig.clock.advance(1_000);
-    await rig.put({ kind: 'wallet', addr }, result, null);
-    expect(await rig.process()).toBe(1);
-    expect(await rig.wallet(addr)).toEqual(before);
-  });
+  it.each(['inconclusive', 'absent'] as const)(
+    'An observation with result %s changes nothing',
+    async (result) => {
+      const addr = await rig.opened(100n);
+      const before = await rig.wallet(addr);
+      rig.clock.advance(1_000);
+      await rig.put({ kind: 'wallet', addr }, result, null);
+      expect(await rig.process()).toBe(1);
+      expect(await rig.wallet(addr)).toEqual(before);
+    },
+  );
 
-  it('One that cannot be processed does not hold up the others', async () => {
+  it('An observation that fails to process does not delay the others', async () => {
     const [addr, bad] = [await rig.opened(100n), freshAddr()];
     rig.clock.advance(2_000);
     const stuck = await rig.put({ kind: 'wallet', addr: bad }, 'seen', { addr: bad });
@@ -45,7 +48,7 @@ describe('Reads', () => {
     await rig.database.owner.sql`delete from tallyhook.observations where id = ${stuck.id}`;
   });
 
-  it('Judging again what was processed does nothing', async () => {
+  it('Processing again changes nothing', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
     await rig.observe(addr, 107n);
@@ -55,7 +58,7 @@ describe('Reads', () => {
     expect([await rig.wallet(addr), await rig.eventsOf(addr)]).toEqual(before);
   });
 
-  it('A judgement that breaks before its commit leaves nothing behind', async () => {
+  it('An evaluation that fails before its commit stores nothing', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
     rig.clock.advance(2_000);
@@ -72,7 +75,7 @@ describe('Reads', () => {
     expect(await rig.typesOf(addr)).toHaveLength(3);
   });
 
-  it('Two reconcilers judge each look once, and one of them has nothing to do', async () => {
+  it('Of two reconcilers one processes each observation', async () => {
     const addr = await rig.opened(100n);
     rig.clock.advance(2_000);
     await rig.putObservation(addr, 90n);
@@ -82,7 +85,7 @@ describe('Reads', () => {
     expect(passes.map(({ processed }) => processed).sort()).toEqual([0, 1]);
     const changes = (await rig.typesOf(addr)).filter((type) => type.endsWith('balance_changed'));
     expect(changes).toHaveLength(1);
-    // The lease runs out, and the other one goes on where the first stopped.
+    // The lease expires, and the other reconciler continues.
     rig.clock.advance(20_000);
     await rig.putObservation(addr, 90n);
     expect(await other.runOnce(rig.clock.now())).toMatchObject({ processed: 1 });

@@ -8,7 +8,7 @@ const CONTRACT = 9n;
 const rig = await openRig();
 
 let serial = 0;
-/** A kind of token that no other story mints. */
+/** A token that no other test mints. */
 function mintFields() {
   const n = ++serial;
   return {
@@ -19,7 +19,7 @@ function mintFields() {
 type MintFields = ReturnType<typeof mintFields>;
 
 let numbers = 0n;
-/** The token that such a mint makes, as a list shows it. */
+/** The minted token, as a list shows it. */
 function mintedToken(fields: MintFields) {
   return {
     ...{ contractId: CONTRACT, tokenId: ++numbers, owner: fields.toAddr, uri: fields.tokenUri },
@@ -35,7 +35,7 @@ async function unknownMint(fields: MintFields): Promise<string> {
   return id;
 }
 
-/** A complete sweep that looked for these writes and found these tokens. */
+/** A complete scan for these operations that found these tokens. */
 async function scan(operationIds: string[], tokens: Json[], given: { truncated?: boolean } = {}) {
   rig.clock.advance(2_000);
   const startedAt = rig.clock.now();
@@ -53,8 +53,8 @@ async function scan(operationIds: string[], tokens: Json[], given: { truncated?:
 }
 const passQuiescence = () => rig.clock.advance(110_000);
 
-describe('A lost mint whose number the service chose', () => {
-  it('Is executed with its number and hash when two sweeps show the one token', async () => {
+describe('An unknown sequential mint', () => {
+  it('It is executed with its number and hash when two scans show one matching token', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     passQuiescence();
@@ -68,7 +68,7 @@ describe('A lost mint whose number the service chose', () => {
     });
   });
 
-  it('Is not executed when two sweeps after quiescence show none', async () => {
+  it('It is not executed when two scans after quiescence show no matching token', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     for (let i = 0; i < 3; i++) await scan([id], []);
@@ -78,7 +78,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.operation(id)).toMatchObject({ state: 'not_executed' });
   });
 
-  it('Is wanted on the due list once it is quiet, and not before', async () => {
+  it('Its scan is due after quiescence', async () => {
     const id = await unknownMint(mintFields());
     await rig.process();
     const rows = await rig.database.db.sql<{ at: number }[]>`
@@ -87,7 +87,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(rows[0]?.at).toBeLessThanOrEqual((sent?.sendDeadlineAt ?? 0) + 31_000);
   });
 
-  it('Says nothing by a sweep that did not look for it, or kept too little', async () => {
+  it('A scan for other operations, or a truncated one, is no evidence', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     passQuiescence();
@@ -96,7 +96,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
-  it('Two equal ones with one token go to people, who are told of the token', async () => {
+  it('Two equal mints with one token become undecided, with the token as candidate', async () => {
     const fields = mintFields();
     const ids = [await unknownMint(fields), await unknownMint(fields)];
     passQuiescence();
@@ -111,7 +111,7 @@ describe('A lost mint whose number the service chose', () => {
       });
   });
 
-  it('A token that an answered mint made is not its result', async () => {
+  it('The token of an accepted mint is not its result', async () => {
     const fields = mintFields();
     const answered = await rig.send('mint_sequential', fields);
     const token = mintedToken(fields);
@@ -124,7 +124,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
-  it('A token that was seen before it was sent is not its result', async () => {
+  it('A token observed before the send is not its result', async () => {
     const fields = mintFields();
     const token = mintedToken(fields);
     const ref = { kind: 'token', contractId: CONTRACT, tokenId: token.tokenId } as const;
@@ -135,7 +135,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
-  it('A token that was seen and burned since is its result', async () => {
+  it('A token that was observed and burned since is its result', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     const token = mintedToken(fields);
@@ -153,7 +153,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.operation(id)).toMatchObject({ state: 'executed', txHash: null });
   });
 
-  it('A token that a look saw and the sweeps miss is not forgotten', async () => {
+  it('A token that was observed and is missing in the scans is its result', async () => {
     const fields = mintFields();
     const id = await unknownMint(fields);
     const token = mintedToken(fields);
@@ -166,7 +166,7 @@ describe('A lost mint whose number the service chose', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('A burn of a token that nobody ever saw leaves it to people', async () => {
+  it('A burn of a token that was never observed keeps it unknown', async () => {
     const id = await unknownMint(mintFields());
     const burn = await rig.send('burn', { contractId: CONTRACT, tokenId: 4_000n });
     await rig.acceptHash(burn, freshHash());

@@ -5,8 +5,8 @@ import { CONTRACT, freshHash, tokenScenario } from '../tokens/scenario.ts';
 const rig = await openRig();
 
 const scenario = () => tokenScenario(rig);
-describe('A lost write on a token', () => {
-  it('A mint is executed when two looks see the token as asked, and takes its hash', async () => {
+describe('An unknown write on a token', () => {
+  it('A mint is executed when two observations show the token, and takes its hash', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
@@ -31,7 +31,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
-  it('A mint of a token that was seen meanwhile is not called not executed', async () => {
+  it('A mint is not resolved as not executed when the token was observed meanwhile', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
@@ -41,7 +41,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
-  it('A mint of a token that a later burn found is not called not executed', async () => {
+  it('A mint is not resolved as not executed when a later burn of the token was accepted', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
@@ -53,7 +53,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
-  it('A mint that was seen as asked and is gone when all is quiet is given to people', async () => {
+  it('A mint whose token was observed and is absent after quiescence is not resolved', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.lose(id);
@@ -63,7 +63,7 @@ describe('A lost write on a token', () => {
     expect(['unknown', 'undecided']).toContain(await rig.stateOf(id));
   });
 
-  it('A burn beside one that was answered is not called executed', async () => {
+  it('A burn beside an accepted burn is not resolved as executed', async () => {
     const token = scenario();
     await token.observe();
     const answered = await token.burn(token.preImage());
@@ -97,7 +97,7 @@ describe('A lost write on a token', () => {
     expect(['executed', 'settled']).toContain(await rig.stateOf(id));
   });
 
-  it('A transfer to its owner, sent before the first look came back, is left open', async () => {
+  it('A transfer to the present owner, sent before the first observation, stays unknown', async () => {
     const token = scenario();
     const fields = { contractId: CONTRACT, tokenId: token.ref.tokenId, fromAddr: token.owner };
     await rig.acceptHash(await token.mint(), freshHash());
@@ -108,7 +108,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(id)).toBe('unknown');
   });
 
-  it('A transfer to its owner is executed when the service says that it came anew', async () => {
+  it('A transfer to the present owner is executed when the ownership timestamp changed', async () => {
     const [anew, same] = [scenario(), scenario()];
     const ids: string[] = [];
     for (const token of [anew, same]) {
@@ -126,7 +126,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(ids[1] ?? '')).toBe('unknown');
   });
 
-  it('A transfer that left without an image has the newest look before it', async () => {
+  it('A transfer without a pre-image is compared with the newest observation before it', async () => {
     const [moves, stays] = [scenario(), scenario()];
     for (const token of [moves, stays]) await token.observe();
     const ids = [await moves.transfer(), await stays.transfer()];
@@ -153,7 +153,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(id)).toBe('not_executed');
   });
 
-  it('A transfer after another write of ours that shows is not executed', async () => {
+  it('A transfer is not executed when only another known write shows', async () => {
     const token = scenario();
     await token.observe();
     const preImage = token.preImage();
@@ -169,7 +169,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(data)).toBe('settled');
   });
 
-  it('A look that began before it was sent says nothing of it', async () => {
+  it('An observation that began before the send is no evidence', async () => {
     const token = scenario();
     await token.observe();
     const preImage = token.preImage();
@@ -186,7 +186,7 @@ describe('A lost write on a token', () => {
     expect(rows).toEqual([]);
   });
 
-  it('A burn is executed when the token is gone, and not for a token never seen', async () => {
+  it('A burn is executed when the token is absent, unless it was never observed', async () => {
     const [there, never] = [scenario(), scenario()];
     await there.observe();
     const burnt = await there.burn(there.preImage());
@@ -197,7 +197,7 @@ describe('A lost write on a token', () => {
     expect(await rig.stateOf(unseen)).toBe('unknown');
   });
 
-  it('Two of one kind on one token are given to people', async () => {
+  it('Two unknown writes of one kind on one token become undecided', async () => {
     const token = scenario();
     await token.observe();
     const ids = [await token.transfer(token.preImage()), await token.transfer(token.preImage())];
@@ -207,7 +207,7 @@ describe('A lost write on a token', () => {
     await rig.wait(700_000);
     await rig.process();
     for (const id of ids) expect(await rig.stateOf(id)).toBe('undecided');
-    // People are waited for at the usual pace.
+    // An undecided write does not shorten the polling interval.
     await token.observe();
     expect(await token.dueInMs()).toBeGreaterThan(50_000);
   });
@@ -228,7 +228,7 @@ describe('A lost write on a token', () => {
     for (const id of ids) expect(await rig.stateOf(id)).toBe('settled');
   });
 
-  it('One of another kind goes to people after quiescence', async () => {
+  it('A write of kind other becomes undecided after quiescence', async () => {
     const id = await rig.send('other', {});
     await rig.lose(id);
     await rig.process();

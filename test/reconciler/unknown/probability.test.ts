@@ -12,26 +12,26 @@ const counted = (given: Partial<ResolutionCount>): ResolutionCount => ({
   ...given,
 });
 
-describe('How likely an absent write was executed', () => {
+describe('The probability that a write which does not show was executed', () => {
   const none = estimatesFrom([], HIDDEN);
   it.each([
-    ['As likely as not when nothing was seen yet', none, 0, 0.5],
-    ['Hardly when it had to show by the settings', none, HIDDEN, 1e-8],
-    ['In between halfway', none, HIDDEN / 2, 1e-4],
+    ['It is one half at the send', none, 0, 0.5],
+    ['It is 1e-8 when the write must show by the settings', none, HIDDEN, 1e-8],
+    ['It is 1e-4 halfway', none, HIDDEN / 2, 1e-4],
     [
-      'More likely where most were executed',
+      'It is higher where most were executed',
       estimatesFrom([counted({ executed: 98, resolved: 98 })], HIDDEN),
       HIDDEN,
       9.9e-7,
     ],
     [
-      'Less likely where none was',
+      'It is lower where none was',
       estimatesFrom([counted({ resolved: 98 })], HIDDEN),
       HIDDEN,
       1.01e-10,
     ],
     [
-      'As by the prior for another cause',
+      'It is the prior for another cause',
       estimatesFrom([counted({ cause: 'timeout', executed: 98, resolved: 98 })], HIDDEN),
       HIDDEN,
       1e-8,
@@ -41,7 +41,7 @@ describe('How likely an absent write was executed', () => {
     expect(Math.abs(found / belief - 1)).toBeLessThan(0.02);
   });
 
-  it('Slow writes teach to wait longer', () => {
+  it('Writes that showed late lengthen the wait', () => {
     const slow = estimatesFrom(
       [counted({ executed: 40, resolved: 80, shown: 40, delayMs: 400_000 })],
       HIDDEN,

@@ -3,7 +3,7 @@ import { openRig } from '../rig.ts';
 
 const rig = await openRig();
 
-/** A lost transfer of 10 that two looks at both wallets deny after quiescence. */
+/** An unknown transfer of 10 that two observations of both wallets resolve as not executed. */
 async function notExecuted(a: string, b: string): Promise<string> {
   const fields = { fromAddr: a, toAddr: b, amount: 10n, feeAmount: 0n };
   const id = await rig.send('transfer', fields);
@@ -14,8 +14,8 @@ async function notExecuted(a: string, b: string): Promise<string> {
   return id;
 }
 
-describe('A write that was called not executed', () => {
-  it('Is executed after all when both wallets change just so, and explains both drifts', async () => {
+describe('A write resolved as not executed', () => {
+  it('It becomes executed when both wallets drift by its effect, and explains both drifts', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
     for (let i = 0; i < 2; i++) await rig.observe(a, 90n);
@@ -41,7 +41,7 @@ describe('A write that was called not executed', () => {
     expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
   });
 
-  it('Is only named to people where one wallet changes just so', async () => {
+  it('It is only listed in the evidence when one wallet drifts by its effect', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
     for (let i = 0; i < 2; i++)
@@ -54,7 +54,7 @@ describe('A write that was called not executed', () => {
     expect(await rig.drifts(a)).toMatchObject([{ evidence: { equals_not_executed: [id] } }]);
   });
 
-  it('Stays so where the change comes when it cannot have been applied any more', async () => {
+  it('It stays not executed when the change is too late to be its effect', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
     await rig.wait(900_000);

@@ -37,15 +37,15 @@ async function unknownGive(toAddr: string, amount: bigint): Promise<string> {
   return id;
 }
 
-describe('Books that live in wallets', () => {
-  it('Are put under observation without a watch', async () => {
+describe('Ledger accounts kept in wallets', () => {
+  it('The wallets of operators and fees are observed without a watch', async () => {
     expect(await rig.dueInMs({ kind: 'wallet', addr: FEES })).toBeTypeOf('number');
     const rows = await rig.database.db.sql`
       select name from tallyhook.targets where name = ${`wallet:${OPERATOR.toLowerCase()}`}`;
     expect(rows).toHaveLength(1);
   });
 
-  it('A lost transfer with a fee is told by sender, receiver and fees together', async () => {
+  it('An unknown transfer with a fee is resolved by sender, receiver and fees together', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n, 2n);
     await rig.lose(id);
@@ -55,7 +55,7 @@ describe('Books that live in wallets', () => {
     expect(await rig.balance(FEES)).toBe(2n);
   });
 
-  it('A lost deduction is told by the user and the collection', async () => {
+  it('An unknown deduction is resolved by the user and the collection', async () => {
     const a = await rig.opened(100n);
     const id = await rig.send('receive_from', { fromAddr: a, amount: 10n, feeAmount: 0n });
     await rig.lose(id);
@@ -73,7 +73,7 @@ describe('Books that live in wallets', () => {
     expect(await deducted.stateOf(id)).toBe('executed');
   });
 
-  it('Twelve lost gives of one operator come to their ends by their receivers', async () => {
+  it('Twelve unknown gives of one operator are resolved by their receivers', async () => {
     const receivers: string[] = [];
     for (let i = 0; i < 12; i++) receivers.push(await rig.opened(0n));
     const ids: string[] = [];
@@ -88,8 +88,8 @@ describe('Books that live in wallets', () => {
   });
 });
 
-describe('A lost give whose operator cannot be seen', () => {
-  it('Is given to people, with what was seen, while the wallet is not known well', async () => {
+describe('An unknown give of an operator without a readable wallet', () => {
+  it('It becomes undecided, with the indicated outcome, on a wallet with a short history', async () => {
     const a = await rig.opened(0n);
     const id = await unknownGive(a, 5n);
     await rig.observeAll([a, 5n], [a, 5n]);
@@ -99,7 +99,7 @@ describe('A lost give whose operator cannot be seen', () => {
     });
   });
 
-  it('Is executed on a wallet that stood still for long', async () => {
+  it('It is executed on a wallet that has not changed for a month', async () => {
     const a = await rig.opened(0n);
     rig.clock.advance(30 * DAY_MS);
     await rig.observe(a, 0n);
@@ -108,7 +108,7 @@ describe('A lost give whose operator cannot be seen', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('Is given to people when nobody had looked for a day before it was sent', async () => {
+  it('It becomes undecided when the wallet was not observed for a day before the send', async () => {
     const a = await rig.opened(0n);
     rig.clock.advance(30 * DAY_MS);
     await rig.observe(a, 0n);
@@ -118,7 +118,7 @@ describe('A lost give whose operator cannot be seen', () => {
     expect(await rig.stateOf(id)).toBe('undecided');
   });
 
-  it('On a wallet that was never opened it waits, and then people are asked', async () => {
+  it('On an unopened wallet it becomes undecided after the time set for it', async () => {
     const a = freshAddr();
     const id = await unknownGive(a, 5n);
     await rig.observeAll([a, 5n], [a, 5n], [a, 5n]);
@@ -129,7 +129,7 @@ describe('A lost give whose operator cannot be seen', () => {
   });
 });
 
-describe('While the service is down', () => {
+describe('A service that is down', () => {
   const setState = (state: string) => rig.database.owner.sql`
     insert into tallyhook.service_state
       (name, state, since, next_probe_at, checked_at, failures)
@@ -137,7 +137,7 @@ describe('While the service is down', () => {
       ${rig.clock.now()}, 0)
     on conflict (name) do update set state = excluded.state, since = excluded.since`;
 
-  it('Nothing is called not executed or overdue, and quiescence begins anew after it', async () => {
+  it('Maintenance stops resolutions and deadlines, and quiescence begins anew after it', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -154,8 +154,8 @@ describe('While the service is down', () => {
   });
 });
 
-describe('A lost give on a wallet that others change as well', () => {
-  it('Is executed when the wallet moved once by just its amount, after the other change', async () => {
+describe('An unknown give on a wallet that is also changed elsewhere', () => {
+  it('It is executed if the wallet changed once by exactly its amount, after the other change', async () => {
     const a = await known(100n);
     const id = await unknownGive(a, 7n);
     await rig.observeSeries(a, 1_100n, 1_100n, 1_107n, 1_107n, 1_107n);
@@ -168,7 +168,7 @@ describe('A lost give on a wallet that others change as well', () => {
     expect(await rig.driftAmounts(a)).toEqual([1_000n]);
   });
 
-  it('Is executed when the other change came first and was older than the write', async () => {
+  it('It is executed if the other change happened before the send', async () => {
     const a = await known(100n);
     await rig.observeSeries(a, 1_100n);
     const id = await unknownGive(a, 7n);
@@ -179,7 +179,7 @@ describe('A lost give on a wallet that others change as well', () => {
     expect(await rig.driftAmounts(a)).toEqual([1_000n]);
   });
 
-  it('Is left open when both may have come between the same two looks', async () => {
+  it('It stays unknown if both changes may lie between the same two observations', async () => {
     const a = await known(100n);
     const id = await unknownGive(a, 7n);
     await rig.observeSeries(a, 1_107n, 1_107n, 1_107n);
@@ -189,7 +189,7 @@ describe('A lost give on a wallet that others change as well', () => {
     expect(await rig.stateOf(id)).toBe('undecided');
   });
 
-  it('Is left open when the step was taken back, or came twice', async () => {
+  it('It stays unknown if the step was taken back or happened twice', async () => {
     const [back, twice] = [await known(100n), await known(100n)];
     const ids = [await unknownGive(back, 7n), await unknownGive(twice, 7n)];
     await rig.observeSeries(back, 1_100n, 1_107n, 1_100n, 1_100n);
@@ -197,7 +197,7 @@ describe('A lost give on a wallet that others change as well', () => {
     for (const id of ids) expect(['unknown', 'undecided']).toContain(await rig.stateOf(id));
   });
 
-  it('Is left open when another write of ours was under way with the step', async () => {
+  it('It stays unknown if another operation was possible with the step', async () => {
     const a = await known(100n);
     const ids = [await unknownGive(a, 7n), await unknownGive(a, 5n)];
     await rig.observeSeries(a, 1_100n, 1_107n, 1_107n, 1_107n);

@@ -3,8 +3,8 @@ import { openRig } from '../rig.ts';
 
 const rig = await openRig();
 
-describe('A lost payment between two wallets that can be seen', () => {
-  it('Is executed when two looks at both agree, is posted once, and settles', async () => {
+describe('An unknown transfer between two observed wallets', () => {
+  it('An unknown transfer that two observations of both wallets show is executed, posted once and settled', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -26,7 +26,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
   });
 
-  it('Is not executed only when both looks began after quiescence and read lag', async () => {
+  it('A transfer is not executed only if both observations began after quiescence and read lag', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -43,7 +43,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect(await rig.endOf(id)).toEqual({ state: 'not_executed', types: ['unknown', 'resolved'] });
   });
 
-  it('That is applied late, after looks that did not show it, is executed', async () => {
+  it('A transfer that is applied after observations without it is executed', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -53,21 +53,20 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('That one wallet shows and the other not yet waits', async () => {
+  it('A transfer that only one of two wallets shows stays unknown', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
     await rig.observeAll([a, 90n], [b, 0n], [a, 90n], [b, 0n]);
     expect(await rig.stateOf(id)).toBe('unknown');
-    // The first explanation rests on the older look at one of them, the second on none of its
-    // looks.
+    // The candidate rests on the older observation of one of them; it needs two new ones.
     await rig.observeAll([b, 10n], [a, 90n]);
     expect(await rig.stateOf(id)).toBe('unknown');
     await rig.observeAll([b, 10n]);
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('That was shown once and then no more, when all was quiet, is given to people', async () => {
+  it('A transfer that showed and is gone after quiescence becomes undecided', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -78,7 +77,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect(await rig.operation(id)).toMatchObject({ evidence: { indicated: 'contradictory' } });
   });
 
-  it('That shows only after all was quiet is given to people', async () => {
+  it('A transfer that first shows after quiescence becomes undecided', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -88,7 +87,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect(await rig.stateOf(id)).toBe('undecided');
   });
 
-  it('Two equal ones in a row between the same wallets are given to people', async () => {
+  it('Two equal unknown transfers between the same wallets become undecided', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const ids = [await rig.transfer(a, b, 10n), await rig.transfer(a, b, 10n)];
     for (const id of ids) await rig.lose(id);
@@ -102,7 +101,7 @@ describe('A lost payment between two wallets that can be seen', () => {
     expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
   });
 
-  it('The answer that comes late wins over the waiting, and over what was concluded', async () => {
+  it('A late answer overrides an unknown state and a resolution by evidence', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const [waiting, concluded] = [await rig.transfer(a, b, 10n), await rig.transfer(a, b, 3n)];
     await rig.lose(waiting);
@@ -120,8 +119,8 @@ describe('A lost payment between two wallets that can be seen', () => {
   });
 });
 
-describe('A lost payment beside others', () => {
-  it('Writes under way on the same wallets do not keep it from its end', async () => {
+describe('An unknown token write beside others', () => {
+  it('Operations in flight on the same wallets do not delay its resolution', async () => {
     const [a, b, c] = [await rig.opened(100n), await rig.opened(0n), await rig.opened(0n)];
     const id = await rig.transfer(a, b, 10n);
     await rig.lose(id);
@@ -134,7 +133,7 @@ describe('A lost payment beside others', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('One that people have to decide does not keep others from their end', async () => {
+  it('An undecided operation does not delay the resolution of others', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const stuck = await rig.transfer(a, b, 40n);
     await rig.lose(stuck);
@@ -147,7 +146,7 @@ describe('A lost payment beside others', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
-  it('A fresh one that one wallet shows first is not taken for an older one', async () => {
+  it('A new write that one wallet shows first is not taken for an equal older one', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const older = await rig.give(b, 5n, 9n);
     await rig.lose(older);
@@ -159,19 +158,19 @@ describe('A lost payment beside others', () => {
     expect(await ends()).toEqual(['unknown', 'unknown']);
     rig.passQuiescence();
     for (let i = 0; i < 3; i++) await rig.observeAll([a, 95n], [b, 5n]);
-    // Nobody knows the receiver for long, so that it alone does not prove the absence of the older.
+    // The receiver has too short a history to prove alone that the older one is absent.
     expect(await rig.stateOf(older)).toBe('undecided');
     expect(['executed', 'settled']).toContain(await rig.stateOf(fresh));
   });
 
-  it('A wallet that others changed silences no neighbour, and its drift comes out', async () => {
+  it('A wallet changed elsewhere does not block other wallets, and its drift is confirmed', async () => {
     const [a, b, c] = [await rig.opened(100n), await rig.opened(0n), await rig.opened(0n)];
     const ids = [await rig.transfer(a, b, 10n), await rig.transfer(a, c, 7n)];
     for (const id of ids) await rig.lose(id);
-    // Somebody gave 1,000 to c; nothing on c explains that.
+    // An outside change of 1,000 on c.
     for (let i = 0; i < 3; i++) await rig.observeAll([a, 83n], [b, 10n], [c, 1_007n]);
     expect(['executed', 'settled']).toContain(await rig.stateOf(ids[0] ?? ''));
-    // The other one is told by its sender alone, who is not known for long: it waits.
+    // Only its sender shows the other one, with too short a history.
     expect(await rig.stateOf(ids[1] ?? '')).toBe('unknown');
     await rig.wait(700_000);
     for (let i = 0; i < 3; i++) await rig.observeAll([a, 83n], [b, 10n], [c, 1_007n]);
@@ -179,7 +178,7 @@ describe('A lost payment beside others', () => {
     expect((await rig.drifts(c)).map(({ amount }) => amount)).toEqual([1_007n]);
   });
 
-  it('One that changes nothing goes to people alone', async () => {
+  it('A transfer of a wallet to itself becomes undecided without delaying others', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
     const idle = await rig.send('transfer', { fromAddr: a, toAddr: a, amount: 5n });
     const id = await rig.transfer(a, b, 10n);

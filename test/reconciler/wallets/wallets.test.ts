@@ -5,7 +5,7 @@ import { freshAddr, openRig } from '../rig.ts';
 const rig = await openRig();
 
 describe('The opening of a wallet', () => {
-  it('A first clean look opens it with what it shows, and the next look is explained', async () => {
+  it('The first quiet observation opens a wallet, and the next one is explained', async () => {
     const addr = await rig.opened(100n);
     expect(await rig.balance(addr)).toBe(100n);
     await rig.observe(addr, 100n);
@@ -13,7 +13,7 @@ describe('The opening of a wallet', () => {
     expect(await rig.typesOf(addr)).toEqual(['wallet.observed']);
   });
 
-  it('Before the opening is posted another look is explained by it', async () => {
+  it('An observation before the opening is posted is explained by it', async () => {
     const addr = freshAddr();
     await rig.observe(addr, 100n);
     await rig.observe(addr, 100n);
@@ -25,7 +25,7 @@ describe('The opening of a wallet', () => {
   it.each([
     ['posted', true],
     ['not posted yet', false],
-  ])('A write from before, %s, is not part of the opening', async (_title, isPosted) => {
+  ])('An earlier write, %s, is not part of the opening', async (_title, isPosted) => {
     const addr = freshAddr();
     await rig.accept(await rig.give(addr, 30n));
     if (isPosted) await rig.post();
@@ -37,7 +37,7 @@ describe('The opening of a wallet', () => {
     expect(opening?.amount).toBe(70n);
   });
 
-  it('A write that was posted but came after the look does not change the opening', async () => {
+  it('A posted write from after the observation does not change the opening', async () => {
     const addr = freshAddr();
     await rig.putObservation(addr, 100n);
     await rig.accept(await rig.give(addr, 30n));
@@ -49,7 +49,7 @@ describe('The opening of a wallet', () => {
     expect(await rig.wallet(addr)).toMatchObject({ verdict: 'explained' });
   });
 
-  it('A lost write keeps it unopened, and it is looked at less and less often', async () => {
+  it('An unknown write keeps a wallet unopened, and its polls become rarer', async () => {
     const addr = freshAddr();
     await rig.lose(await rig.give(addr, 30n));
     const gaps: number[] = [];
@@ -63,7 +63,7 @@ describe('The opening of a wallet', () => {
     expect(gaps.at(-1)).toBeGreaterThan(4_000);
   });
 
-  it('Before its opening a changed balance is undetermined, never unexplained', async () => {
+  it('A balance change before the opening is undetermined', async () => {
     const addr = freshAddr();
     const id = await rig.give(addr, 30n);
     await rig.observe(addr, 100n);
@@ -76,7 +76,7 @@ describe('The opening of a wallet', () => {
 });
 
 describe('A drift', () => {
-  it('It is suspected at first sight, opened by the second, and told once', async () => {
+  it('A drift is suspected by one observation, opened by the next, and announced once', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
     expect(await rig.wallet(addr)).toMatchObject({ cause: 'suspected', suspectedAmount: 7n });
@@ -101,7 +101,7 @@ describe('A drift', () => {
     expect(actions.map(({ action }) => action)).toEqual(['opened']);
   });
 
-  it('A change that is gone at the second look is none', async () => {
+  it('A change that the second observation does not show is no drift', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
     await rig.observe(addr, 100n);
@@ -113,7 +113,7 @@ describe('A drift', () => {
     expect(await rig.drifts(addr)).toEqual([]);
   });
 
-  it('Several changes are drifts of their own, and a full return closes them all', async () => {
+  it('Several changes are separate drifts, and a full return closes all of them', async () => {
     const addr = await rig.opened(100n);
     for (const balance of [107n, 107n, 104n, 104n]) await rig.observe(addr, balance);
     expect((await rig.drifts(addr)).map(({ amount }) => amount)).toEqual([7n, -3n]);
@@ -129,7 +129,7 @@ describe('A drift', () => {
     ]);
   });
 
-  it('A balance that never stands still is looked at less and less often', async () => {
+  it('A balance that keeps changing is polled less and less often', async () => {
     const addr = await rig.opened(100n);
     const gaps: number[] = [];
     for (let i = 1n; i < 14n; i++) {
@@ -141,7 +141,7 @@ describe('A drift', () => {
     expect(await rig.drifts(addr)).toEqual([]);
   });
 
-  it('A write that people have to decide neither hides it nor clouds the wallet', async () => {
+  it('An undecided write hides no drift, and other writes on the wallet settle', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.give(addr, 30n);
     await rig.lose(id);
@@ -160,7 +160,7 @@ describe('A drift', () => {
     expect(await rig.dueInMs({ kind: 'wallet', addr })).toBeGreaterThan(50_000);
   });
 
-  it('One that appears beside a lost write comes to light when people are asked', async () => {
+  it('A drift beside an unknown write opens when the write becomes undecided', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.give(addr, 30n);
     await rig.lose(id);
@@ -172,8 +172,8 @@ describe('A drift', () => {
   });
 });
 
-describe('A write settles', () => {
-  it('When a clean look that must show it is explained', async () => {
+describe('Settling', () => {
+  it('A write settles when a quiet observation that requires it is explained', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.give(addr, 5n);
     await rig.accept(id);
@@ -186,7 +186,7 @@ describe('A write settles', () => {
     expect(types).toEqual(['operation.accepted', 'operation.settled']);
   });
 
-  it('Only when each of its wallets shows it', async () => {
+  it('A transfer settles only when each of its wallets shows it', async () => {
     const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
     const fields = { fromAddr: from, toAddr: to, amount: 10n, feeAmount: 1n };
     const id = await rig.send('transfer', fields);
@@ -197,7 +197,7 @@ describe('A write settles', () => {
     expect(await rig.stateOf(id)).toBe('settled');
   });
 
-  it('Not when the balance does not show it: that is a drift', async () => {
+  it('A write that the balance does not show stays accepted, and a drift opens', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.give(addr, 5n);
     await rig.accept(id);
@@ -206,7 +206,7 @@ describe('A write settles', () => {
     expect(await rig.stateOf(id)).toBe('accepted');
   });
 
-  it('Also one to oneself, which changes nothing', async () => {
+  it('A transfer of a wallet to itself settles', async () => {
     const addr = await rig.opened(100n);
     const id = await rig.send('transfer', { fromAddr: addr, toAddr: addr, amount: 5n });
     await rig.accept(id);
@@ -216,7 +216,7 @@ describe('A write settles', () => {
     expect(await rig.wallet(addr)).toMatchObject({ verdict: 'explained' });
   });
 
-  it('A look that began before the answer neither settles it nor calls it a drift', async () => {
+  it('An observation that began before the answer neither settles the write nor opens a drift', async () => {
     const addr = await rig.opened(100n);
     rig.clock.advance(2_000);
     const id = await rig.give(addr, 5n);
@@ -232,15 +232,15 @@ describe('A write settles', () => {
   });
 });
 
-/** Until when new writes on the wallet wait, in milliseconds from now; undefined when none do. */
+/** Remaining time of the write hold on a wallet, in milliseconds. */
 async function heldMs(addr: string): Promise<number | undefined> {
   const rows = await rig.database.db.sql<{ until: number }[]>`
     select until from tallyhook.holds where wallet_key = ${addr.toLowerCase()}`;
   return rows[0] && rows[0].until - rig.clock.now();
 }
 
-describe('A wallet on which every look meets writes under way', () => {
-  it('New writes wait for one look after several, and that look releases them', async () => {
+describe('A wallet whose observations are never quiet', () => {
+  it('After several observations new writes wait for one, and that one releases them', async () => {
     const addr = await rig.opened(100n);
     await rig.give(addr, 5n);
     for (let i = 1; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observe(addr, 100n);
@@ -256,14 +256,14 @@ describe('A wallet on which every look meets writes under way', () => {
     expect(await heldMs(addr)).toBeGreaterThan(0);
   });
 
-  it('Nothing waits for a lost write alone, which no look makes clean', async () => {
+  it('An unknown write alone places no write hold', async () => {
     const addr = await rig.opened(100n);
     await rig.lose(await rig.give(addr, 5n));
     for (let i = 0; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observe(addr, 100n, 200);
     expect(await heldMs(addr)).toBeUndefined();
   });
 
-  it('Nothing waits where looks are judged late', async () => {
+  it('Observations that are processed late place no write hold', async () => {
     const addr = await rig.opened(100n);
     await rig.give(addr, 5n);
     for (let i = 1; i < HOLD_AFTER_OBSERVATIONS; i++) await rig.observe(addr, 100n);
