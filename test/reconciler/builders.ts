@@ -55,7 +55,7 @@ export function baseline(ledger: bigint, effects: OperationEffect[] = [], drift 
   return { ledger, version: 0n, drift, effects, complete: true };
 }
 
-/** A look from and to so many milliseconds after the start. */
+/** An observation; its times are milliseconds after the start. */
 export const observed = (balance: bigint, from: number, to = from + 10) => ({
   balance,
   startedAt: at(from),

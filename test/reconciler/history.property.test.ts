@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { solveJointly, type WalletEvidence } from '../../src/reconciler/unknown/rule.ts';
 import {
   driftStep,
@@ -14,10 +14,10 @@ import {
   type History,
   histories,
   LAG,
+  observedBalance,
   type PollTiming,
   pollTimings,
   QUIESCENCE,
-  sightOf,
 } from './random-history.ts';
 
 const RUNS = { numRuns: 1_500 };
@@ -26,19 +26,19 @@ const inOrder = (observations: readonly PollTiming[]) =>
 /** Posted or not yet, by a number drawn for the history. */
 const poster = (bits: number) => (id: string) => (bits >> Number(id.slice(3))) % 2 === 1;
 
-describe('Whatever happens on a wallet', () => {
-  test('A balance that only our own writes changed is always explained', () => {
-    const given = fc.tuple(
+describe('The rules over random histories of a wallet', () => {
+  it('A balance that only known operations changed is always explained', () => {
+    const input = fc.tuple(
       histories(1, false),
       fc.array(pollTimings(0, CALM), { maxLength: 8 }),
       fc.nat(),
     );
     fc.assert(
-      fc.property(given, ([history, observations, bits]) => {
+      fc.property(input, ([history, observations, bits]) => {
         for (const observation of observations) {
           const processedAt = observation.from + observation.takes + observation.processedAfter;
           const baseline = baselineAt(history, 0, processedAt, 0n, poster(bits));
-          const observed = sightOf(history, 0, observation);
+          const observed = observedBalance(history, 0, observation);
           const { result } = evaluateBalance(
             observed.balance,
             expectationOf(observed, baseline, LAG),
@@ -50,16 +50,16 @@ describe('Whatever happens on a wallet', () => {
     );
   });
 
-  test('Every outside change ends as drift or return, and every difference has a name', () => {
-    const given = fc.tuple(
+  it('Every outside change ends as a drift or a return, and every difference is named', () => {
+    const input = fc.tuple(
       histories(1, true),
       fc.array(pollTimings(0, CALM), { maxLength: 12 }),
-      // Once all is quiet: two looks, of which the second begins after the first ended.
+      // After quiescence: two observations that do not overlap.
       fc.tuple(pollTimings(CALM + 1_000, CALM + 1_000), pollTimings(CALM + 2_000, CALM + 2_000)),
       fc.nat(),
     );
     fc.assert(
-      fc.property(given, ([history, observations, last, bits]) => {
+      fc.property(input, ([history, observations, last, bits]) => {
         const calm = withoutUnknown(history);
         const drifts = follow(calm, [...inOrder(observations), ...last], poster(bits));
         const outside = history.outside.reduce((sum, { amount }) => sum + amount, 0n);
@@ -70,7 +70,7 @@ describe('Whatever happens on a wallet', () => {
   });
 });
 
-/** Lost writes end within the history, as evidence or people would end them. */
+/** Resolves all unknown operations within the history. */
 function withoutUnknown(history: History): History {
   const writes = history.writes.map((truth) =>
     truth.end === 'unknown'
@@ -85,7 +85,7 @@ function withoutUnknown(history: History): History {
 }
 
 /**
- * Takes looks one after the other through the rules; answers the drifts that are open at the end.
+ * Applies the rules to observations in order; answers the drifts that are open at the end.
  */
 function follow(
   history: History,
@@ -95,7 +95,7 @@ function follow(
   let drifts: OpenDrift[] = [];
   let suspicion: Suspicion | undefined;
   for (const [i, observation] of observations.entries()) {
-    const observed = sightOf(history, 0, observation);
+    const observed = observedBalance(history, 0, observation);
     const processedAt = observation.from + observation.takes + observation.processedAfter;
     const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
     const expected = expectationOf(
@@ -122,17 +122,17 @@ function follow(
   return drifts;
 }
 
-describe('Whatever happens to lost answers', () => {
-  test('An explanation is never wrong of what it speaks of, however the looks lie', () => {
+describe('The rules over random unknown operations', () => {
+  it('What all explanations agree on is true, for any times of the observations', () => {
     const wallets = 3;
-    const given = fc.tuple(
+    const input = fc.tuple(
       histories(wallets, false),
       fc.array(pollTimings(0, CALM + 5_000), { minLength: wallets, maxLength: wallets }),
       fc.nat(),
     );
-    let spoken = 0;
+    let findings = 0;
     fc.assert(
-      fc.property(given, ([history, observations, bits]) => {
+      fc.property(input, ([history, observations, bits]) => {
         const processedAt = Math.max(
           ...observations.map((l) => l.from + l.takes + l.processedAfter),
         );
@@ -149,12 +149,12 @@ describe('Whatever happens to lost answers', () => {
           const quiescent = solved.startedAt >= at(truth.sent + 3_000 + QUIESCENCE + LAG);
           if (shown === 'all') expect(truth.applied).toBeDefined();
           if (shown === 'none' && quiescent) expect(truth.applied).toBeUndefined();
-          if (shown === 'all' || (shown === 'none' && quiescent)) spoken++;
+          if (shown === 'all' || (shown === 'none' && quiescent)) findings++;
         }
       }),
       RUNS,
     );
-    expect(spoken).toBeGreaterThan(0);
+    expect(findings).toBeGreaterThan(0);
   });
 });
 
@@ -165,7 +165,7 @@ function evidenceOf(
   processedAt: number,
   posted: (id: string) => boolean,
 ): WalletEvidence {
-  const observed = sightOf(history, wallet, observation);
+  const observed = observedBalance(history, wallet, observation);
   const baseline = baselineAt(history, wallet, processedAt, 0n, posted);
   const { base, possible } = expectationOf(observed, baseline, LAG);
   return {

@@ -1,7 +1,6 @@
 /**
- * Random histories of some wallets, with the truth beside what a journal would know: own writes
- * that are answered, lost and applied, lost and not applied, or refused; changes made elsewhere;
- * looks that see the wallet as it was at some instant, at most the read lag before they began.
+ * Random histories of wallets, with the truth and with what would be recorded: operations that are
+ * accepted, unknown or rejected, changes made elsewhere, and observations that lag by at most L.
  */
 import fc from 'fast-check';
 import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
@@ -15,7 +14,7 @@ import { at, write } from './builders.ts';
 export const LAG = 1_000;
 export const QUIESCENCE = 5_000;
 const DEADLINE = 3_000;
-/** All writes and changes fall before it; looks after `CALM` see everything settled. */
+/** All writes and changes are before `BUSY`; observations after `CALM` include all of them. */
 export const BUSY = 60_000;
 export const CALM = BUSY + DEADLINE + QUIESCENCE + LAG + 1;
 
@@ -26,7 +25,7 @@ export interface TrueWrite {
   sent: number;
   /** When it was applied, if it ever was. */
   applied: number | undefined;
-  /** When the answer came or was known to be lost. */
+  /** When the answer arrived, or the outcome became unknown. */
   answered: number;
   end: 'accepted' | 'unknown' | 'rejected';
 }
@@ -88,7 +87,7 @@ export function balanceAt({ writes, outside }: History, wallet: number, instant:
   return sum;
 }
 
-/** The operation as the journal has it at an instant; undefined before it was sent. */
+/** The operation as recorded at an instant; undefined before the send. */
 export function operationAt(truth: TrueWrite, instant: number): Operation | undefined {
   if (instant < truth.sent) return undefined;
   const state: State = instant < truth.answered ? 'sending' : truth.end;
@@ -122,7 +121,7 @@ export function baselineAt(
   return { ledger, version: 0n, drift, effects, complete: true };
 }
 
-/** A look: when it ran, how stale what it saw was, and how long it waited for its judgement. */
+/** When an observation was made, how stale it was, and when it was processed. */
 export interface PollTiming {
   from: number;
   takes: number;
@@ -138,9 +137,12 @@ export const pollTimings = (from: number, to: number): fc.Arbitrary<PollTiming> 
     processedAfter: fc.nat(2_000),
   });
 
-/** What such a look sees. */
-export function sightOf(history: History, wallet: number, glance: PollTiming): ObservedBalance {
-  const { from, takes, stale } = glance;
+export function observedBalance(
+  history: History,
+  wallet: number,
+  timing: PollTiming,
+): ObservedBalance {
+  const { from, takes, stale } = timing;
   const seenAt = Math.min(from - stale, from + takes);
   return {
     balance: balanceAt(history, wallet, seenAt),

@@ -4,13 +4,12 @@
  *     node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--mapped]
  *       [--daemons 2] [--wallets 80] [--unharmed 5]
  *
- * It prints its seed and figures, and ends with 1 when a resolution was wrong; where changes of
- * others may look like writes (`--look-alike`) the wrong ones are the published error.
+ * It prints its seed and figures, and exits with 1 when a resolution was wrong. With `--look-alike`
+ * outside changes may equal writes; the wrong resolutions are then the published error.
  *
- * The same arguments ask for the same writes, with the same faults, outages and changes of others,
- * in the same order: each step and each write has draws of its own. Requests go over real sockets,
- * so that looks may come back in another order; what then differs is which token a token write
- * picks, what a look catches, and so a few endings. The digests tell how far two runs agree.
+ * The same arguments make the same writes, faults, outages and outside changes in the same order.
+ * Requests go over real sockets, so observations may arrive in another order; then the tokens that
+ * writes pick and a few outcomes differ. The digests show how far two runs agree.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -52,7 +51,7 @@ const plan: Plan = {
   unharmed: Number(values.unharmed),
 };
 
-/** Runs the plan on a fresh server, which is gone afterwards. */
+/** Runs the plan on a new server, which is deleted afterwards. */
 async function simulate(): Promise<Figures> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-simulation-'));
   await chmod(folder, 0o711);
@@ -61,7 +60,7 @@ async function simulate(): Promise<Figures> {
   const admin = postgres(server.url, { max: 1, onnotice: () => {} });
   url.pathname = `/simulation_${randomBytes(4).toString('hex')}`;
   await admin.unsafe(`create database ${url.pathname.slice(1)}`);
-  // The server outlives the story, so nothing is lost by not waiting for the disk.
+  // The simulation never restarts the server, so it need not wait for the disk.
   await admin.unsafe(`alter database ${url.pathname.slice(1)} set synchronous_commit = off`);
   await admin.end();
   await migrate(url.href);
@@ -70,7 +69,7 @@ async function simulate(): Promise<Figures> {
     const world = await buildWorld(db, plan);
     try {
       const simulation = await runSimulation(world, printLine);
-      printLine(`what happened: ${JSON.stringify(simulation.events)}`);
+      printLine(`events: ${JSON.stringify(simulation.events)}`);
       return await figuresOf(world, simulation);
     } finally {
       await closeAll();
@@ -91,14 +90,14 @@ function report(figures: Figures, seconds: number): void {
   printLine(`plan: ${JSON.stringify(plan)}`);
   printLine(`digests: ${JSON.stringify(digests)}`);
   printLine(`counts: ${JSON.stringify(counts)}`);
-  printLine(`lost answers by kind: ${JSON.stringify(byKind)}`);
+  printLine(`unknown by kind: ${JSON.stringify(byKind)}`);
   for (const [why, names] of Object.entries(reasons))
     printLine(`undecided ${names.length} × ${why}: ${names.join(' ')}`);
   for (const line of wrong) printLine(`WRONG ${line}`);
   for (const line of books) printLine(`BOOKS ${line}`);
   const error = concluded === 0 ? 0 : (100 * wrong.length) / concluded;
   printLine(
-    `seed ${plan.seed}: ${figures.recorded} writes, ${unknown} lost answers, ` +
+    `seed ${plan.seed}: ${figures.recorded} writes, ${unknown} unknown, ` +
       `${resolved.toFixed(2)} % resolved, ${wrong.length} wrong ` +
       `(${error.toFixed(2)} % of these), ${undecided} undecided, ` +
       `${open} open, ${seconds.toFixed(0)} s`,

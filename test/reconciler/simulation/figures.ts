@@ -1,7 +1,8 @@
-/** Holds the end of a simulated story against what the service really did. */
+/** Compares the end of a simulation with what the service really did. */
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
+import { subsetSums } from '../../../src/kernel/subset-sums.ts';
 import { balancesOf } from '../../../src/ledger/ledger.ts';
 import {
   effectOn,
@@ -20,21 +21,21 @@ export interface Figures {
   requested: number;
   /** Writes that were recorded; the others were refused before. */
   recorded: number;
-  /** Writes whose answer was lost. */
+  /** Writes that became unknown. */
   unknown: number;
   executed: number;
   notExecuted: number;
-  /** Lost answers that the service itself answered late. */
+  /** Unknown writes that the service answered late. */
   answeredLate: number;
   undecided: number;
-  /** Lost answers that are still waiting at the end. */
+  /** Writes that are still unknown at the end. */
   open: number;
   ambiguous: number;
   outside: number;
   drifts: number;
-  /** By kind of write: lost answers, and those that people have to decide. */
+  /** By kind of write: unknown and undecided ones. */
   byKind: Record<string, { unknown: number; undecided: number }>;
-  /** By reason, with the names of the writes that people have to decide. */
+  /** Names of undecided writes by reason. */
   reasons: Record<string, string[]>;
   /** Resolutions that contradict the truth, in words. */
   wrong: string[];
@@ -52,7 +53,6 @@ interface Case {
   applied: number;
 }
 
-/** What became of the story. */
 export async function figuresOf(world: World, simulation: Simulation): Promise<Figures> {
   const figures: Figures = {
     ...{
@@ -88,9 +88,9 @@ function digestsOf({ requested }: Simulation, cases: readonly Case[]): Figures['
       .update(jsonText(rows.map(String)))
       .digest('hex')
       .slice(0, 12);
-  const draw = ({ name, kind, fields }: RequestedWrite) => jsonText({ name, kind, ...fields });
+  const text = ({ name, kind, fields }: RequestedWrite) => jsonText({ name, kind, ...fields });
   return {
-    requested: digest(requested.map(draw)),
+    requested: digest(requested.map(text)),
     applied: digest(cases.map(({ entry, applied }) => `${entry.name} ${applied}`)),
     ended: digest(cases.map(({ entry, operation }) => `${entry.name} ${operation.state}`)),
   };
@@ -116,7 +116,7 @@ function count(figures: Figures, { entry, operation, history }: Case): void {
   const { state, outcome } = operation;
   figures.recorded++;
   if (operation.ambiguous) figures.ambiguous++;
-  if (!history.some(({ toState: to_state }) => to_state === 'unknown')) return;
+  if (!history.some(({ toState: to }) => to === 'unknown')) return;
   const kind = figures.byKind[entry.kind] ?? { unknown: 0, undecided: 0 };
   figures.byKind[entry.kind] = kind;
   figures.unknown++;
@@ -135,8 +135,8 @@ function count(figures: Figures, { entry, operation, history }: Case): void {
 }
 
 function reasonOf(evidence: unknown): string {
-  const { explanations, belief, basis } = (evidence ?? {}) as Record<string, unknown>;
-  return String(explanations ?? (belief ? `${basis}, ${belief}` : 'no reason'));
+  const { explanations, indicated, basis } = (evidence ?? {}) as Record<string, unknown>;
+  return String(explanations ?? (indicated ? `${basis}, ${indicated}` : 'no reason'));
 }
 
 /** The hashes of the chain's transactions that failed, as the chain itself draws it. */
@@ -158,7 +158,7 @@ function contradictions({ entry, operation, applied }: Case, failing: Set<string
   if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0)
     return [finding];
   if (state === 'rejected' && applied === 1) return [finding];
-  // One that the chain failed had no effect: both words are true of it.
+  // A write that the chain failed had no effect, so both states are true.
   const isNft = NFT_KINDS.includes(operation.kind);
   if (state === 'not_executed' && applied === 1 && !isNft) return [finding];
   if (state === 'not_executed' && applied === 1) return [`${finding}: nft`];
@@ -209,8 +209,7 @@ async function walletWrongs(
   if (wallet?.observedBalance !== truth)
     wrong.push(`${addr}: seen ${wallet?.observedBalance}, holds ${truth}`);
   if (open.length > 12) return wrong;
-  const sums = new Set([0n]);
-  for (const effect of open) for (const sum of [...sums]) sums.add(sum + effect);
+  const sums = new Set(subsetSums(open));
   const changed = outside.filter((change) => change.addr === addr).map(({ amount }) => amount);
   if (!sums.has(truth - ledger - drift))
     wrong.push(

@@ -1,4 +1,4 @@
-/** Changes that others make behind the daemons' back, and trouble of the service itself. */
+/** Outside changes, and faults of the service. */
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { CONTRACT, type World } from './world.ts';
 import type { RequestedWrite } from './writes.ts';
@@ -9,8 +9,8 @@ export interface Outside {
 }
 
 /**
- * A change of a balance. As a rule one that no sum of writes can be taken for, or one of them taken
- * back; in a story of look-alikes just what a write of ours could have done.
+ * A change of a balance that no sum of writes equals, or the return of an earlier one. With
+ * `lookAlike`, a change that equals the effect of a recent write.
  */
 export function changeWallet(
   world: World,
@@ -34,26 +34,26 @@ export function changeWallet(
     addr = back.addr;
     amount = -back.amount;
   }
-  // A wallet that could not pay would refuse our own writes.
+  // The wallet must stay able to pay.
   const balance = sandbox.world.wallets.get(addressKey(addr))?.balance ?? 0n;
   if (balance + amount < 500_000n) return [];
   sandbox.control.setWallet(addr, { delta: amount });
   return [{ addr, amount }];
 }
 
-/** A change of a token that nobody works on: its owner, its data, its lock, or its end. */
+/** Changes owner, extra data or lock of a token that the chain is not processing. */
 export function changeToken({ sandbox, random, users, serial, plan }: World): void {
   const below = (n: number) => Math.floor(random.unit() * n);
   const all = [...sandbox.world.tokens.values()].filter(({ work, exists }) => exists && !work);
   const token = all[below(all.length)];
   if (!token) return;
   const dice = below(4);
-  // An outsider is nobody that our own writes name.
-  const stranger = `0x0ff${String(below(1_000_000)).padStart(37, '0')}`;
+  // An address that no write names.
+  const outsider = `0x0ff${String(below(1_000_000)).padStart(37, '0')}`;
   const change = [
     { locked: !token.locked },
     { locked: false },
-    { owner: plan.lookAlike ? (users[below(plan.members)] ?? stranger) : stranger },
+    { owner: plan.lookAlike ? (users[below(plan.members)] ?? outsider) : outsider },
     { extra: JSON.stringify({ outside: serial() }) },
   ][dice];
   if (change) sandbox.control.setToken(CONTRACT, token.token_id, change);

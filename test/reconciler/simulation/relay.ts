@@ -1,4 +1,4 @@
-/** A plain tunnel before the service, which can be closed: then nobody is reached at its port. */
+/** A TCP relay in front of the service that can refuse connections. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 export interface Relay {

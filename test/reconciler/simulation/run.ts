@@ -1,6 +1,6 @@
 /**
- * A simulated story: apps write, answers are lost, the service comes and goes, daemons die and
- * start again, others change things; at the end everything is held against the truth.
+ * Runs a simulation: apps write, answers are lost, the service and daemons fail and restart, and
+ * wallets and tokens are changed elsewhere.
  */
 import { keepAlive } from '../../../src/db/leases.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
@@ -30,17 +30,11 @@ export interface Simulation {
 const ALIVE_MS = 15_000;
 /** Writes between two quiet times. */
 const SESSION = 120;
-/**
- * A rest stands for hours in which daemons look and judge all the time. So it begins when nothing
- * is lost any more: what waited for evidence in vain was given to people. This bounds the waiting.
- */
+/** Bound of the wait for unknown operations before a rest, in rounds. */
 const WAITS_MAX = 60;
 const WAIT_MS = 20_000;
 
-/**
- * Runs the story, and then as long as it takes until nothing is open but what people have to
- * decide.
- */
+/** Runs until all writes are requested and none is open except undecided ones. */
 export async function runSimulation(world: World, print: (line: string) => void = () => {}) {
   const { plan, clock } = world;
   const simulation: Simulation = {
@@ -51,7 +45,7 @@ export async function runSimulation(world: World, print: (line: string) => void 
     harvested: 0,
   };
   await flow(world, 30_000);
-  // Wallets that stood still for long are known well enough to be believed alone.
+  // A long history without changes makes one-sided evidence sufficient.
   clock.advance(60 * DAY_MS);
   await logInMembers(world);
   await settleDown(world, simulation, 4);
@@ -62,31 +56,29 @@ export async function runSimulation(world: World, print: (line: string) => void 
     if (world.draws - rested < SESSION) continue;
     rested = world.draws;
     await settleDown(world, simulation, 10);
-    await untilNothingIsLost(world, simulation);
+    await untilNoneIsUnknown(world, simulation);
     await decide(world, simulation);
     await rest(world);
     if (rested % 1_000 < SESSION) print(`${rested} writes`);
   }
   await settleDown(world, simulation, 20);
-  await untilNothingIsLost(world, simulation);
-  // Looks that failed are made again after minutes, so that every wallet was seen at the end.
+  await untilNoneIsUnknown(world, simulation);
+  // Failed polls are retried after minutes; every wallet must be observed at the end.
   await settleDown(world, simulation, 40, WAIT_MS);
   return simulation;
 }
 
-async function untilNothingIsLost(world: World, simulation: Simulation): Promise<void> {
-  for (let more = WAITS_MAX; more > 0 && (await lost(world)) > 0; more--)
+async function untilNoneIsUnknown(world: World, simulation: Simulation): Promise<void> {
+  for (let more = WAITS_MAX; more > 0 && (await countUnknown(world)) > 0; more--)
     await settleDown(world, simulation, 1, WAIT_MS);
 }
 
-/** Writes whose outcome is not known yet. */
-async function lost({ db }: World): Promise<number> {
+async function countUnknown({ db }: World): Promise<number> {
   const rows = await db.sql<{ count: number }[]>`
     select count(*)::int as count from tallyhook.operations where state in ('sending', 'unknown')`;
   return rows[0]?.count ?? 0;
 }
 
-/** One moment of a busy time. */
 async function step(world: World, simulation: Simulation): Promise<void> {
   const { random, time, sandbox } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
@@ -120,7 +112,7 @@ async function step(world: World, simulation: Simulation): Promise<void> {
   harvest(world, simulation);
 }
 
-/** Nobody is reached for a while; apps go on asking. */
+/** The service refuses connections for a while; apps continue to write. */
 async function outage(world: World, simulation: Simulation): Promise<void> {
   await world.relay.down();
   for (let n = 0; n < 3; n++) {
@@ -131,7 +123,7 @@ async function outage(world: World, simulation: Simulation): Promise<void> {
   await world.relay.up();
 }
 
-/** A daemon is killed with writes under way; another one starts on the same database. */
+/** Kills a daemon with writes in flight and starts another one on the same database. */
 async function restart(world: World, simulation: Simulation): Promise<void> {
   const { time, daemons, random } = world;
   requestWrite(world, simulation.requested, 'before_send');
@@ -142,7 +134,7 @@ async function restart(world: World, simulation: Simulation): Promise<void> {
   daemons.splice(at, 1, await openDaemon(world));
 }
 
-/** Lets so much time pass, in which the daemons do what falls due, as their budget allows. */
+/** Lets time pass while the daemons work. */
 async function flow(world: World, ms: number): Promise<void> {
   const { clock, time, db, daemons } = world;
   const until = clock.now() + ms;
@@ -157,10 +149,9 @@ async function flow(world: World, ms: number): Promise<void> {
   }
 }
 
-/** Less than what the clock moves in one pass is not waited for. */
 const STEP_MS = 25;
 
-/** One pass of every stage. Answers when the next look is due. */
+/** One pass of every stage. Answers when the next poll is due. */
 async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<number> {
   const { clock, pace } = world;
   const { observer, ledger, reconciler, write } = daemon;
@@ -174,7 +165,7 @@ async function pass(world: World, daemon: SimDaemon, first: boolean): Promise<nu
   return observations > 0 ? clock.now() : nextAt;
 }
 
-/** Nothing is asked for, so that what is open comes to its end, as far as it can. */
+/** Lets open operations end, without new writes. */
 async function settleDown(world: World, simulation: Simulation, rounds: number, stepMs = 3_000) {
   for (let round = 0; round < rounds; round++) {
     await world.time.settled();
@@ -183,10 +174,7 @@ async function settleDown(world: World, simulation: Simulation, rounds: number, 
   harvest(world, simulation);
 }
 
-/**
- * People decide what was left to them, as they find it in the service's own log. It counts as left
- * to people all the same.
- */
+/** Decides undecided operations by the service's own log; they still count as undecided. */
 async function decide(world: World, { received }: Simulation): Promise<void> {
   const { db, clock, daemons } = world;
   const undecided = await listOperations(db, { state: 'undecided', limit: 1_000 });
@@ -203,8 +191,8 @@ async function decide(world: World, { received }: Simulation): Promise<void> {
 }
 
 /**
- * Some hours in which nothing happens. What nothing is open on is looked at as if it had been all
- * the time: the next looks at tokens are spread, wallets are looked at once.
+ * Some hours without events. Polls of tokens without unknown operations are spread over the time
+ * after it; wallets are polled at once.
  */
 async function rest(world: World): Promise<void> {
   const { clock, db } = world;
@@ -219,7 +207,7 @@ async function rest(world: World): Promise<void> {
   await flow(world, 30_000);
 }
 
-/** Keeps what the service received of our writes; its own log is bounded. */
+/** Collects what the service received; its own log is bounded. */
 function harvest({ sandbox }: World, simulation: Simulation): void {
   const log = sandbox.control.requests(simulation.harvested, 100_000);
   for (const entry of log) {

@@ -7,15 +7,21 @@ import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 
-const COMMON = { writes: 24, lookAlike: false, wallets: 8, members: 3, unharmed: 0.5 };
+const COMMON = { writes: 16, lookAlike: false, wallets: 6, members: 3, unharmed: 0.5 };
 const PLANS: (Plan & { title: string })[] = [
-  { title: 'With operators that can be read', ...COMMON, seed: 1, mapped: true, daemons: 1 },
-  { title: 'With two daemons', ...COMMON, seed: 2, mapped: false, daemons: 2 },
+  { title: 'With one daemon and readable operators', ...COMMON, seed: 1, mapped: true, daemons: 1 },
+  {
+    title: 'With two daemons and unreadable operators',
+    ...COMMON,
+    seed: 2,
+    mapped: false,
+    daemons: 2,
+  },
 ];
 
-describe('Whatever the service does with writes and answers', () => {
+describe('A simulation with lost answers, outages, restarts and outside changes', () => {
   it.each(PLANS)(
-    '$title no conclusion is wrong and every change is named (seed $seed)',
+    '$title every resolution is true and every difference is named (seed $seed)',
     { timeout: 300_000 },
     async (plan) => {
       const database = await createDatabase();
@@ -26,7 +32,7 @@ describe('Whatever the service does with writes and answers', () => {
         expect(figures.wrong).toEqual([]);
         expect(figures.books).toEqual([]);
         expect(figures.open).toBe(0);
-        expect(figures.unknown).toBeGreaterThan(10);
+        expect(figures.unknown).toBeGreaterThan(5);
         const resolved = figures.executed + figures.notExecuted + figures.answeredLate;
         expect(resolved).toBeGreaterThan(0.8 * figures.unknown);
       } finally {

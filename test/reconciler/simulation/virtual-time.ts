@@ -1,18 +1,18 @@
 /**
- * Waiting by a clock that moves by hand: whoever pauses sleeps until the clock has passed its time
- * or its signal aborts. A story goes on when everything that runs is done or asleep.
+ * Pauses on a manual clock: a pause ends when the clock has passed its time or its signal aborts.
+ * The simulation continues when all running work is done or paused.
  */
 import type { ManualClock } from '../../harness/manual-clock.ts';
 
 export interface VirtualTime {
   pause(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Moves the clock on and wakes whom it wakes, earliest first. */
+  /** Moves the clock on and ends pauses, earliest first. */
   advance(ms: number): Promise<void>;
-  /** Takes part in the story until it is done. */
+  /** Counts as running until it is done. */
   run(work: Promise<unknown>): void;
-  /** Resolves when everything that runs is done or asleep. */
+  /** Resolves when all running work is done or paused. */
   settled(): Promise<void>;
-  /** Everything that sleeps sleeps for ever, as in a process that was killed. */
+  /** Abandons all pauses, as when a process is killed. */
   forget(): void;
   underWay(): number;
 }
@@ -26,16 +26,16 @@ export function virtualTime(clock: ManualClock): VirtualTime {
   let sleepers: Sleeper[] = [];
   let running = 0;
   let generation = 0;
-  let heard: (() => void)[] = [];
+  let listeners: (() => void)[] = [];
   const print = () => {
-    const waiting = heard;
-    heard = [];
-    for (const hear of waiting) hear();
+    const waiting = listeners;
+    listeners = [];
+    for (const resolve of waiting) resolve();
   };
   async function settled(): Promise<void> {
     while (running > sleepers.length)
       await new Promise<void>((resolve) => {
-        heard.push(resolve);
+        listeners.push(resolve);
       });
   }
   return {

@@ -1,4 +1,4 @@
-/** The world of a simulated story: the real service over HTTP, and daemons before it. */
+/** The world of a simulation: the sandbox over HTTP, and daemons in front of it. */
 
 import { touchedBy } from '../../../src/daemon/config/stage-settings.ts';
 import { makePreImages } from '../../../src/daemon/first-poll.ts';
@@ -33,17 +33,17 @@ import { type VirtualTime, virtualTime } from './virtual-time.ts';
 
 export interface Plan {
   seed: number;
-  /** How many writes are asked for. */
+  /** How many writes are requested. */
   writes: number;
   /** Whether the wallets of operators and fees can be read. */
   mapped: boolean;
-  /** Whether changes made elsewhere may look like our own writes. */
+  /** Whether outside changes may equal writes. */
   lookAlike: boolean;
   daemons: number;
   wallets: number;
   /** How many of them belong to members whose tokens the app has. */
   members: number;
-  /** How many writes fare well for each one that does not. */
+  /** How many writes are without a fault for each one with a fault. */
   unharmed: number;
 }
 
@@ -75,11 +75,11 @@ export interface World {
   db: Db;
   clock: ManualClock;
   time: VirtualTime;
-  /** The draws of the story's present step. */
+  /** The draws of the present step. */
   random: Random;
-  /** Draws of the daemons' pace, whose number depends on how looks come back. */
+  /** Draws of the daemons' pace; their number depends on the order of answers. */
   pace: Random;
-  /** How many writes were wished for. */
+  /** How many writes were drawn. */
   draws: number;
   sandbox: Sandbox;
   relay: Relay;
@@ -91,7 +91,7 @@ export interface World {
   tokens: Map<string, string>;
   daemons: SimDaemon[];
   restarts: number;
-  /** A word that nobody used before. */
+  /** A unique text. */
   serial(): string;
   close(): Promise<void>;
 }
@@ -130,7 +130,7 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
     },
   };
   for (let n = 0; n < plan.daemons; n++) world.daemons.push(await openDaemon(world));
-  // Some are watched from the start; the others are met when a write names them.
+  // Some are watched from the start; the others are observed once a write names them.
   const watched = users.filter((_, i) => i % 8 !== 7);
   const refs = watched.map((addr) => ({ kind: 'wallet', addr }) as const);
   await world.daemons[0]?.observer.add(db, refs);
@@ -138,7 +138,6 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   return world;
 }
 
-/** Every member logs in again. */
 export async function logInMembers({ sandbox, memberNos, tokens }: World): Promise<void> {
   for (const [addr, memberNo] of memberNos) tokens.set(addr, await userTokenOf(sandbox, memberNo));
 }
@@ -147,7 +146,7 @@ export async function logInMembers({ sandbox, memberNos, tokens }: World): Promi
 export async function openDaemon(world: World): Promise<SimDaemon> {
   const { db, clock, relay, books, time, plan } = world;
   const id = `dmn_sim_${plan.seed}_${++world.restarts}`;
-  // The story's own draws must not depend on which of two looks ended first.
+  // A generator of its own: the simulation's draws must not depend on the order of answers.
   const random = seededRandom(plan.seed * 7_919 + world.restarts);
   const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(relay.url, clock, {

@@ -1,4 +1,4 @@
-/** What the apps of a simulated story ask for, and what happens to it on the way. */
+/** The writes of a simulation, and the faults that happen to them. */
 import { fieldsOf, type Request, routeOf } from '../../../src/gateway/routes.ts';
 import { runWrite, type WriteInput } from '../../../src/gateway/writes.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
@@ -8,7 +8,7 @@ import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
 import type { ForwardRequest } from '../../../src/upstream/upstream.ts';
 import { CONTRACT, drawsOf, type SimDaemon, type World } from './world.ts';
 
-/** One write as it was asked for; `name` is in its query, by which the service's log finds it. */
+/** `name` is in the query of the request, by which the service's log finds it. */
 export interface RequestedWrite {
   name: string;
   kind: Kind;
@@ -18,7 +18,6 @@ export interface RequestedWrite {
 /** Where the daemon dies with a write under way. */
 export type Crash = 'before_send' | 'before_conclude';
 
-/** What may happen to a write on the way; the plan says how many fare well for each of them. */
 const FAULTS: FaultInput[] = [
   { kind: 'lost_answer' },
   { kind: 'lost_answer', reset: true },
@@ -36,12 +35,12 @@ const FAULTS: FaultInput[] = [
   { kind: 'throttle', retry_after: 'seconds', retry_after_s: 1 },
 ];
 
-/** Asks for one write, which may be under way for some time. Answers nothing: the journal knows. */
+/** Starts one write; its outcome is read from the operations at the end. */
 export function requestWrite(world: World, requested: RequestedWrite[], crash?: Crash): void {
   const { sandbox, plan, time } = world;
   const n = world.draws++;
   const random = drawsOf(plan, 'write', n);
-  // What comes first must not depend on how many draws the search for a token takes.
+  // Drawn first, since the number of draws of the search for a token varies.
   const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * (1 + plan.unharmed))];
   const daemon = world.daemons[Math.floor(random.unit() * world.daemons.length)];
   const draw = drawWrite({ ...world, random, serial: () => `s${n}` });
@@ -52,7 +51,6 @@ export function requestWrite(world: World, requested: RequestedWrite[], crash?: 
   if (daemon) time.run(send(world, daemon, entry, crash));
 }
 
-/** The write path itself; what it refuses before recording is no part of the story. */
 async function send(
   world: World,
   daemon: SimDaemon,
@@ -63,11 +61,11 @@ async function send(
   const blocked = daemon.upstream.blockedUntil('app-write') ?? 0;
   if (blocked > clock.now()) return;
   const write = incomingOf(world, entry);
-  const parts = crash ? dying(daemon, crash, world) : daemon.write;
-  await runWrite(parts, write).catch(() => {});
+  const deps = crash ? dying(daemon, crash, world) : daemon.write;
+  await runWrite(deps, write).catch(() => {});
 }
 
-/** The same daemon, which hears nothing any more from some point on. */
+/** The same daemon, which stops at some point as if it was killed. */
 function dying({ write }: SimDaemon, crash: Crash, { time }: World): SimDaemon['write'] {
   const forward = async (request: ForwardRequest) => {
     if (crash === 'before_conclude') await write.upstream.forward(request);
@@ -158,19 +156,18 @@ function drawNftWrite(world: World, dice: number): DrawnWrite | undefined {
   return { kind: 'set_extra_data', fields: { ...named, fromAddr, extraData } };
 }
 
-/** The request as an app writes it. */
 function requestOf({ name, kind, fields }: RequestedWrite): Request {
   const { operationNo, fromAddr, toAddr, amount, feeAmount } = fields;
   const common = (contentType: string) => ({
     ...{ query: `?sim=${name}`, contentType },
     headers: [['content-type', contentType] as [string, string]],
   });
-  const payment = {
+  const tokenPath = {
     give: `/v1/app/token/operations/${operationNo}/give`,
     receive_from: '/v1/app/token/operations/receive-from',
     transfer: '/v1/app/token/accounts/transfer',
   }[kind as string];
-  if (payment) {
+  if (tokenPath) {
     const body = jsonText({
       ...(fromAddr ? { fromAddr } : {}),
       ...(toAddr ? { toAddr } : {}),
@@ -179,7 +176,7 @@ function requestOf({ name, kind, fields }: RequestedWrite): Request {
     return {
       ...common('application/json'),
       method: 'POST',
-      path: payment,
+      path: tokenPath,
       body: Buffer.from(body),
     };
   }

@@ -10,30 +10,36 @@ import { addr, at, HASH_A, HASH_B, token, write } from '../builders.ts';
 
 describe('The events of a token', () => {
   it.each([
-    ['One seen first without a mint of ours is taken as it is', undefined, token(), false, []],
-    ['One seen first after a mint is minted', undefined, token(), true, ['token.minted']],
-    ['The same again is nothing', token(), token(), true, []],
-    ['Another hash alone is nothing', token(), token({ lastTxHash: HASH_B }), false, []],
+    ['A first observation without a known mint emits nothing', undefined, token(), false, []],
     [
-      'The case of an owner is nothing',
+      'A first observation after a mint emits token.minted',
+      undefined,
+      token(),
+      true,
+      ['token.minted'],
+    ],
+    ['An equal state emits nothing', token(), token(), true, []],
+    ['Another hash alone emits nothing', token(), token({ lastTxHash: HASH_B }), false, []],
+    [
+      'Another spelling of the owner emits nothing',
       token(),
       token({ owner: addr(1).toUpperCase() }),
       false,
       [],
     ],
-    ['Another status is told', token({ status: 0 }), token(), false, ['token.status_changed']],
-    ['Another owner is told', token(), token({ owner: addr(2) }), false, ['token.transferred']],
-    ['A lock is told', token(), token({ locked: 1 }), false, ['token.locked']],
-    ['An end of a lock is told', token({ locked: 1 }), token(), false, ['token.unlocked']],
+    ['Another status is an event', token({ status: 0 }), token(), false, ['token.status_changed']],
+    ['Another owner is an event', token(), token({ owner: addr(2) }), false, ['token.transferred']],
+    ['A lock is an event', token(), token({ locked: 1 }), false, ['token.locked']],
+    ['The end of a lock is an event', token({ locked: 1 }), token(), false, ['token.unlocked']],
     [
-      'Other data is told',
+      'Other data is an event',
       token(),
       token({ extraData: '{}' }),
       false,
       ['token.extra_data_changed'],
     ],
     [
-      'Several changes are told one by one',
+      'Several changes are separate events',
       token({ status: 2 }),
       token({ owner: addr(2), locked: 1, extraData: '{}' }),
       false,
@@ -48,7 +54,7 @@ describe('The events of a token', () => {
     [2, true],
     [1, false],
     [3, false],
-  ])('Status %i is worth looking again soon: %s', (status, moving) => {
+  ])('Status %i is being processed by the chain: %s', (status, moving) => {
     expect(isMoving(token({ status }))).toBe(moving);
   });
 });
@@ -127,12 +133,12 @@ describe('How a token ends an operation (accepted at 1,000 under hash A, read la
   });
 });
 
-describe('Which of several burns took a token that is gone', () => {
+describe('Which of several burns removed an absent token', () => {
   const older = write('accepted', { kind: 'burn', sent: 0, answered: 100, txHash: HASH_A });
   const newer = write('accepted', { kind: 'burn', sent: 200, answered: 300, txHash: HASH_B });
   it.each([
-    ['The one under whose hash it was seen last', HASH_A, [newer, older], older],
-    ['The newest when it was seen under no hash of theirs', 'other', [older, newer], newer],
+    ['The one with the last observed hash', HASH_A, [newer, older], older],
+    ['The newest if none has the last observed hash', 'other', [older, newer], newer],
     ['The only one', null, [older], older],
     ['None when there is none', null, [], undefined],
   ] as const)('%s', (_title, hash, burns, taker) => {

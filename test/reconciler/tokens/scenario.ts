@@ -1,4 +1,4 @@
-/** The life of one token in a test: what is done to it, and what looks see of it. */
+/** One token of a test: writes on it and observations of it. */
 import type { Json } from '../../../src/kernel/json.ts';
 import { freshAddr, type Rig } from '../rig.ts';
 
@@ -7,7 +7,6 @@ let tokens = 0n;
 let hashes = 0;
 export const freshHash = () => `0x${String(++hashes).padStart(64, '0')}`;
 
-/** One token of its own, with what is done to it and seen of it. */
 export function tokenScenario(rig: Rig) {
   const tokenId = ++tokens;
   const [owner, other] = [freshAddr(), freshAddr()];
@@ -23,7 +22,7 @@ export function tokenScenario(rig: Rig) {
   return {
     ...{ ref, owner, other, first, preImage },
     subject: `token:${CONTRACT}:${tokenId}`,
-    /** A look that sees it, changed as named from how it was seen last. */
+    /** Observes the token with these changes since the last observation. */
     async observe(change: Partial<typeof record> = {}, afterMs = 2_000) {
       record = { ...record, ...change };
       rig.clock.advance(afterMs);

@@ -8,7 +8,7 @@ const scenario = () => tokenScenario(rig);
 const typesOf = async (subject: string) => (await rig.events(subject)).map(({ type }) => type);
 
 describe('A mint', () => {
-  it('Is minted at first sight, changes its status, and settles when it is complete', async () => {
+  it('A mint is announced at its first observation and settles when the token is complete', async () => {
     const token = scenario();
     const id = await token.mint();
     const hash = freshHash();
@@ -33,7 +33,7 @@ describe('A mint', () => {
     expect(moves).toMatchObject([{ kind: 'mint' }]);
   });
 
-  it('That the chain fails is failed', async () => {
+  it('A mint that the chain fails is failed', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.acceptHash(id, freshHash());
@@ -41,7 +41,7 @@ describe('A mint', () => {
     expect(await rig.stateOf(id)).toBe('failed');
   });
 
-  it('That is not there yet after its answer is not failed, and settles later', async () => {
+  it('A mint that does not show yet is not failed and settles later', async () => {
     const token = scenario();
     const id = await token.mint();
     const hash = freshHash();
@@ -53,7 +53,7 @@ describe('A mint', () => {
     expect(await typesOf(token.subject)).toEqual(['token.minted']);
   });
 
-  it('That was refused does not make a foreign token ours', async () => {
+  it('A rejected mint does not claim the token of another', async () => {
     const token = scenario();
     const id = await token.mint();
     await rig.conclude(id, { class: 'rejected', status: 422, code: '422', message: 'taken' });
@@ -63,7 +63,7 @@ describe('A mint', () => {
 });
 
 describe('A token', () => {
-  it('Tells each change made elsewhere, with an outside cause', async () => {
+  it('Each change made elsewhere is an event with an external cause', async () => {
     const token = scenario();
     await token.observe();
     await token.observe({ owner: token.other, lastTxHash: freshHash() });
@@ -78,7 +78,7 @@ describe('A token', () => {
     ]);
   });
 
-  it('Is gone only when two looks in a row say so', async () => {
+  it('A token is burned only after two absences in a row', async () => {
     const token = scenario();
     await token.observe();
     await token.observeAbsent();
@@ -91,7 +91,7 @@ describe('A token', () => {
     expect(await typesOf(token.subject)).toEqual(['token.burned']);
   });
 
-  it('That was gone and is there again is minted', async () => {
+  it('A token that reappears after a burn is minted', async () => {
     const token = scenario();
     await token.observe();
     await token.observeAbsent();
@@ -100,7 +100,7 @@ describe('A token', () => {
     expect(await typesOf(token.subject)).toEqual(['token.burned', 'token.minted']);
   });
 
-  it('That stays pending by no write of ours is looked at less and less often', async () => {
+  it('A token that stays pending is polled less and less often', async () => {
     const token = scenario();
     const gaps: number[] = [];
     for (let i = 0; i < 24; i++) {
@@ -111,7 +111,7 @@ describe('A token', () => {
     expect(gaps.at(-1)).toBeGreaterThan(10_000);
   });
 
-  it('Seen by a look that began earlier than the newest one changes nothing', async () => {
+  it('An observation that began before the newest one changes nothing', async () => {
     const token = scenario();
     await token.observe();
     await token.observe({ owner: token.other });
@@ -126,7 +126,7 @@ describe('A token', () => {
 });
 
 describe('A burn', () => {
-  it('Of two that were accepted, the one settles under whose hash the token was seen last', async () => {
+  it('Of two accepted burns the one with the last observed hash settles', async () => {
     const [seen, unseen] = [scenario(), scenario()];
     const burns: string[][] = [];
     for (const token of [seen, unseen]) {
@@ -144,7 +144,7 @@ describe('A burn', () => {
     }
   });
 
-  it('Settles when the token is gone, and tells which burn it was', async () => {
+  it('A burn settles when the token is absent, and is the cause of the event', async () => {
     const token = scenario();
     await token.observe();
     const id = await token.burn(token.preImage());
@@ -156,7 +156,7 @@ describe('A burn', () => {
     expect((await rig.events(token.subject)).at(-1)?.data.cause).toBe(id);
   });
 
-  it('Of a token that cannot be read yet does not settle within the read lag', async () => {
+  it('A burn of an absent token does not settle within the read lag', async () => {
     const token = scenario();
     await token.observeAbsent(100);
     const id = await token.burn();
@@ -168,7 +168,7 @@ describe('A burn', () => {
     expect(await rig.stateOf(id)).toBe('settled');
   });
 
-  it('That the token outlives is failed', async () => {
+  it('A burn whose token still exists under a later hash is failed', async () => {
     const token = scenario();
     await token.observe();
     const id = await token.burn(token.preImage());

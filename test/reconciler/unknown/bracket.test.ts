@@ -5,163 +5,54 @@ import {
   type WalletObservation,
 } from '../../../src/reconciler/unknown/bracket.ts';
 
-/** A write of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
-const ASKED = { effect: 7n, sentAt: 10_000, quiescentAt: 46_000, readLagMs: 1_000 };
+/** An effect of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
+const UNKNOWN = { effect: 7n, sentAt: 10_000, quiescentAt: 46_000, readLagMs: 1_000 };
 
-/** A look of 10 ms that began so many seconds after zero. */
-const observation = (atS: number, residual: bigint, unambiguous = true): WalletObservation => ({
-  ...{
-    observationId: `obs_${atS}`,
-    startedAt: atS * 1_000,
-    endedAt: atS * 1_000 + 10,
-    residual,
-    unambiguous,
-  },
-});
+/** Observations of 10 ms as `start in seconds:residual`, with `?` if other operations are possible. */
+function observations(text: string): WalletObservation[] {
+  return text.split(' ').map((one) => {
+    const [startS = '', residual = ''] = one.replace('?', '').split(':');
+    const startedAt = Number(startS) * 1_000;
+    return {
+      ...{ observationId: `obs_${startS}`, startedAt, endedAt: startedAt + 10 },
+      ...{ residual: BigInt(residual), unambiguous: !one.endsWith('?') },
+    };
+  });
+}
 
-const SHOWN: { title: string; observations: WalletObservation[]; bracketMs: number | undefined }[] =
-  [
-    {
-      title: 'it lies between the last look without it and the first with it',
-      observations: [
-        observation(1, 0n),
-        observation(12, 0n),
-        observation(14, 7n),
-        observation(30, 7n),
-      ],
-      bracketMs: 3_010,
-    },
-    {
-      title: 'a look from before the write bounds it as well',
-      observations: [observation(8, 0n), observation(14, 7n)],
-      bracketMs: 7_010,
-    },
-    {
-      title: 'a look that may show other writes bounds nothing',
-      observations: [
-        observation(8, 0n),
-        observation(12, 0n, false),
-        observation(14, 7n, false),
-        observation(16, 7n),
-      ],
-      bracketMs: 9_010,
-    },
-    {
-      title: 'no look without it bounds nothing',
-      observations: [observation(14, 7n)],
-      bracketMs: undefined,
-    },
-    {
-      title: 'a balance that was off bounds nothing',
-      observations: [observation(8, 3n), observation(14, 7n)],
-      bracketMs: undefined,
-    },
-    {
-      title: 'what showed before it was sent is something else',
-      observations: [observation(6, 0n), observation(8, 7n), observation(14, 7n)],
-      bracketMs: Number.POSITIVE_INFINITY,
-    },
-    {
-      title: 'what is gone again bounds nothing',
-      observations: [observation(8, 0n), observation(14, 7n), observation(16, 0n)],
-      bracketMs: undefined,
-    },
-  ];
-
-const HIDDEN: typeof SHOWN = [
-  {
-    title: 'it is the longest gap while the write could still be applied',
-    observations: [
-      observation(1, 0n),
-      observation(9, 0n),
-      observation(12, 0n),
-      observation(30, 0n),
-      observation(50, 0n),
-      observation(900, 0n),
-    ],
-    bracketMs: 21_010,
-  },
-  {
-    title: 'a late first look after quiescence makes it long',
-    observations: [observation(9, 0n), observation(40, 0n), observation(900, 0n)],
-    bracketMs: 861_010,
-  },
-  {
-    title: 'without a look from before the write nothing is bounded',
-    observations: [observation(11, 0n), observation(50, 0n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'without a look from after quiescence nothing is bounded',
-    observations: [observation(9, 0n), observation(45, 0n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'a balance that was off meanwhile bounds nothing',
-    observations: [observation(9, 0n), observation(20, 7n), observation(50, 0n)],
-    bracketMs: undefined,
-  },
-];
-
-const STEPS: typeof SHOWN = [
-  {
-    title: 'it is the one gap in which it moved by the effect, whatever else came before',
-    observations: [
-      observation(1, 0n),
-      observation(9, 0n),
-      observation(12, 100n),
-      observation(14, 107n),
-      observation(30, 107n),
-    ],
-    bracketMs: 3_010,
-  },
-  {
-    title: 'a change from before the write does not matter',
-    observations: [observation(9, 100n), observation(14, 107n)],
-    bracketMs: 6_010,
-  },
-  {
-    title: 'a step from before the write is none',
-    observations: [observation(1, 0n), observation(9, 7n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'without a look from before the write there is none',
-    observations: [observation(12, 0n), observation(14, 7n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'two of them tell nothing',
-    observations: [observation(9, 0n), observation(12, 7n), observation(14, 14n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'one that is taken back tells nothing',
-    observations: [observation(9, 0n), observation(12, 7n), observation(14, 0n)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'a newest look that may show other writes tells nothing',
-    observations: [observation(9, 0n), observation(12, 7n), observation(14, 7n, false)],
-    bracketMs: undefined,
-  },
-  {
-    title: 'a step together with another change is none',
-    observations: [observation(9, 0n), observation(12, 107n)],
-    bracketMs: undefined,
-  },
-];
-
-describe('When an outside change must have happened that looks like a lost write', () => {
-  it.each(SHOWN)('Where it shows, $title', ({ observations, bracketMs }) => {
-    expect(bracketMsOf('executed', observations, ASKED)).toBe(bracketMs);
+describe('The bracket of an outside change that equals an unknown write', () => {
+  it.each([
+    ['from the last observation without it', '1:0 12:0 14:7 30:7', 3_010],
+    ['from an observation before the send', '8:0 14:7', 7_010],
+    ['over ambiguous observations', '8:0 12:0? 14:7? 16:7', 9_010],
+    ['undefined without an observation without it', '14:7', undefined],
+    ['undefined after another residual', '8:3 14:7', undefined],
+    ['infinite if it showed before the send', '6:0 8:7 14:7', Number.POSITIVE_INFINITY],
+    ['undefined if it is gone again', '8:0 14:7 16:0', undefined],
+  ])('If the effect shows, it is %s', (_title, text, bracketMs) => {
+    expect(bracketMsOf('executed', observations(text), UNKNOWN)).toBe(bracketMs);
   });
 
-  it.each(HIDDEN)('Where it does not show, $title', ({ observations, bracketMs }) => {
-    expect(bracketMsOf('not_executed', observations, ASKED)).toBe(bracketMs);
+  it.each([
+    ['the longest gap before quiescence', '1:0 9:0 12:0 30:0 50:0 900:0', 21_010],
+    ['long if the first one after quiescence is late', '9:0 40:0 900:0', 861_010],
+    ['undefined without an observation before the send', '11:0 50:0', undefined],
+    ['undefined without an observation after quiescence', '9:0 45:0', undefined],
+    ['undefined after another residual', '9:0 20:7 50:0', undefined],
+  ])('If the effect does not show, it is %s', (_title, text, bracketMs) => {
+    expect(bracketMsOf('not_executed', observations(text), UNKNOWN)).toBe(bracketMs);
   });
 
-  it.each(STEPS)('On a wallet that others changed, $title', ({ observations, bracketMs }) => {
-    expect(stepOf(observations, ASKED)?.bracketMs).toBe(bracketMs);
+  it.each([
+    ['beside an earlier change', '1:0 9:0 12:100 14:107 30:107', 3_010],
+    ['after a change from before the send', '9:100 14:107', 6_010],
+    ['not before the send', '1:0 9:7', undefined],
+    ['not without an observation before the send', '12:0 14:7', undefined],
+    ['not if it happened twice', '9:0 12:7 14:14', undefined],
+    ['not if it was taken back', '9:0 12:7 14:0', undefined],
+    ['not if the newest observation is ambiguous', '9:0 12:7 14:7?', undefined],
+    ['not together with another change', '9:0 12:107', undefined],
+  ])('On a wallet changed elsewhere a step counts %s', (_title, text, bracketMs) => {
+    expect(stepOf(observations(text), UNKNOWN)?.bracketMs).toBe(bracketMs);
   });
 });

@@ -8,10 +8,10 @@ import {
 import { addr, HASH_A, token, write } from '../builders.ts';
 
 const MADE = '2026-01-01 00:00:05';
-const asked = { toAddr: addr(1), tokenUri: 'ipfs://one', metaData: '{"a":1}', extraData: null };
-const lost = write('unknown', { kind: 'mint_sequential', contractId: 5n, ...asked });
+const requested = { toAddr: addr(1), tokenUri: 'ipfs://one', metaData: '{"a":1}', extraData: null };
+const unknown = write('unknown', { kind: 'mint_sequential', contractId: 5n, ...requested });
 
-/** A token as the lost mint would have made it, changed as named. */
+/** The token that the mint would make, with changes. */
 const scanned = (given: Partial<ScannedToken> = {}): ScannedToken => ({
   ...token({ metadata: '{"a":1}' }),
   ...{ tokenId: 7n, createdText: MADE, ownedText: MADE, claimed: false, knownBefore: false },
@@ -20,80 +20,74 @@ const scanned = (given: Partial<ScannedToken> = {}): ScannedToken => ({
 });
 const moved = { owner: addr(2), ownedText: '2026-01-02 00:00:00' };
 
-describe('How a token stands to a lost mint', () => {
+describe('How a token matches an unknown mint', () => {
   it.each([
-    ['As asked', {}, 'equal'],
+    ['Equal fields', {}, 'equal'],
     ['Metadata written otherwise', { metadata: '{ "a": 1 }' }, 'equal'],
     ['Other metadata', { metadata: '{"a":2}' }, 'no'],
     ['Another URI', { uri: 'ipfs://two' }, 'no'],
     ['Another owner from the start', { owner: addr(2) }, 'no'],
     ['Another owner since', moved, 'possible'],
-    ['Another owner by a write of ours', { ...moved, ownerExplained: true }, 'equal'],
+    ['Another owner by a known operation', { ...moved, ownerExplained: true }, 'equal'],
     ['Other data', { extraData: '{}' }, 'possible'],
-    ['Other data by a write of ours', { extraData: '{}', dataExplained: true }, 'equal'],
+    ['Other data by a known operation', { extraData: '{}', dataExplained: true }, 'equal'],
     ['Failed by the chain', { status: 3 }, 'equal'],
   ] as const)('%s', (_title, given, match) => {
-    expect(matchOf(lost, scanned(given))).toBe(match);
+    expect(matchOf(unknown, scanned(given))).toBe(match);
   });
 });
 
-describe('What a complete sweep says of a lost mint', () => {
-  const twin = write('undecided', { kind: 'mint_sequential', contractId: 5n, ...asked });
+describe('The finding of a complete scan about an unknown mint', () => {
+  const twin = write('undecided', { kind: 'mint_sequential', contractId: 5n, ...requested });
   const cousin = write('unknown', { ...twin, toAddr: addr(3) });
   it.each([
     ['No token: not executed', [], [], false, 'not_executed'],
-    ['One as asked: executed', [scanned()], [], false, 'executed'],
-    ['Only tokens of others: not executed', [scanned({ uri: 'x' })], [], false, 'not_executed'],
+    ['One equal token: executed', [scanned()], [], false, 'executed'],
+    ['Only other tokens: not executed', [scanned({ uri: 'x' })], [], false, 'not_executed'],
     [
-      'One that another write made: not executed',
+      'One of another operation: not executed',
       [scanned({ claimed: true })],
       [],
       false,
       'not_executed',
     ],
+    ['One from before: not executed', [scanned({ knownBefore: true })], [], false, 'not_executed'],
     [
-      'One that was there before: not executed',
-      [scanned({ knownBefore: true })],
-      [],
-      false,
-      'not_executed',
-    ],
-    [
-      'One of its own beside a claimed one: executed',
+      'One equal beside a claimed one: executed',
       [scanned(), scanned({ tokenId: 8n, claimed: true })],
       [],
       false,
       'executed',
     ],
-    ['Two as asked: people', [scanned(), scanned({ tokenId: 8n })], [], false, 'unclear'],
+    ['Two equal ones: unclear', [scanned(), scanned({ tokenId: 8n })], [], false, 'unclear'],
     [
-      'One as asked and one that may be: people',
+      'One equal and one possible: unclear',
       [scanned(), scanned({ tokenId: 8n, ...moved })],
       [],
       false,
       'unclear',
     ],
-    ['One that only may be: people', [scanned(moved)], [], false, 'unclear'],
-    ['One as asked beside an equal lost mint: people', [scanned()], [twin], false, 'unclear'],
+    ['One possible: unclear', [scanned(moved)], [], false, 'unclear'],
+    ['One equal beside an equal unknown mint: unclear', [scanned()], [twin], false, 'unclear'],
     [
-      'One as asked beside a lost mint for somebody else: executed',
+      'One equal beside an unknown mint for another receiver: executed',
       [scanned()],
       [cousin],
       false,
       'executed',
     ],
-    ['None beside an equal lost mint: not executed', [], [twin], false, 'not_executed'],
-    ['None, but one of unknown origin was burned: people', [], [], true, 'unclear'],
+    ['None beside an equal unknown mint: not executed', [], [twin], false, 'not_executed'],
+    ['None, but one of unknown origin was burned: unclear', [], [], true, 'unclear'],
   ] as const)('%s', (_title, tokens, rivals, burned, outcome) => {
-    expect(mintEvidence(lost, tokens, rivals, burned).outcome).toBe(outcome);
+    expect(mintEvidence(unknown, tokens, rivals, burned).outcome).toBe(outcome);
   });
 
   it.each([
-    ['The hash of an untouched token is its own', {}, HASH_A],
-    ['One under the hash of another write has none', { hashFree: false }, null],
-    ['One that moved has none', { ...moved, ownerExplained: true }, null],
-    ['One whose data changed has none', { extraData: '{}', dataExplained: true }, null],
+    ["The hash of an unchanged token is the mint's", {}, HASH_A],
+    ['Under the hash of another operation it is not known', { hashFree: false }, null],
+    ['After a transfer it is not known', { ...moved, ownerExplained: true }, null],
+    ['After a data change it is not known', { extraData: '{}', dataExplained: true }, null],
   ] as const)('%s', (_title, given, hash) => {
-    expect(mintHashOf(lost, scanned(given))).toBe(hash);
+    expect(mintHashOf(unknown, scanned(given))).toBe(hash);
   });
 });

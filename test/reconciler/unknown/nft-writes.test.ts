@@ -68,11 +68,11 @@ describe('An unknown write on a token', () => {
     await token.observe();
     const answered = await token.burn(token.preImage());
     await rig.acceptHash(answered, freshHash());
-    const lost = await token.burn(token.preImage());
-    await rig.lose(lost);
+    const unknown = await token.burn(token.preImage());
+    await rig.lose(unknown);
     for (let i = 0; i < 4; i++) await token.observeAbsent();
     expect(await rig.stateOf(answered)).toBe('settled');
-    expect(await rig.stateOf(lost)).toBe('unknown');
+    expect(await rig.stateOf(unknown)).toBe('unknown');
   });
 
   it('A mint is executed where a failed mint had left the number', async () => {

@@ -36,9 +36,9 @@ describe('The probability that a write which does not show was executed', () => 
       HIDDEN,
       1e-8,
     ],
-  ])('%s', (_title, estimates, ageMs, belief) => {
+  ])('%s', (_title, estimates, ageMs, probability) => {
     const found = probabilityExecuted(estimates, 'reset', ageMs);
-    expect(Math.abs(found / belief - 1)).toBeLessThan(0.02);
+    expect(Math.abs(found / probability - 1)).toBeLessThan(0.02);
   });
 
   it('Writes that showed late lengthen the wait', () => {

@@ -8,7 +8,7 @@ import {
 import { at } from '../builders.ts';
 
 /**
- * A wallet that is off by so much, with what the look may show: [id, effect], `*` for settled fate.
+ * A wallet with this residual and its possible operations: [id, effect], `*` for quiescent.
  */
 function wallet(key: string, residual: bigint, ...possible: [string, bigint][]): WalletEvidence {
   return {
@@ -25,7 +25,7 @@ function wallet(key: string, residual: bigint, ...possible: [string, bigint][]):
   };
 }
 
-describe('Lost payments are solved jointly', () => {
+describe('Unknown token writes are solved jointly', () => {
   it.each([
     ['One that shows', [wallet('w1', 5n, ['a*', 5n])], { a: 'all' }],
     ['One that does not show', [wallet('w1', 0n, ['a*', 5n])], { a: 'none' }],
@@ -36,7 +36,7 @@ describe('Lost payments are solved jointly', () => {
       { a: 'open', b: 'open' },
     ],
     [
-      'Two equal ones that the other wallets tell apart',
+      'Two equal ones that other wallets distinguish',
       [
         wallet('w1', -5n, ['a*', -5n], ['b*', -5n]),
         wallet('w2', 5n, ['a*', 5n]),
@@ -45,7 +45,7 @@ describe('Lost payments are solved jointly', () => {
       { a: 'all', b: 'none' },
     ],
     [
-      'A settled one that one wallet shows and the other does not',
+      'A quiescent one that one wallet shows and the other does not',
       [wallet('w1', -5n, ['a*', -5n]), wallet('w2', 0n, ['a*', 5n])],
       'none',
     ],
@@ -55,7 +55,7 @@ describe('Lost payments are solved jointly', () => {
       { a: 'open' },
     ],
     [
-      'A settled one beside a fresh one that may have reached one wallet only',
+      'A quiescent one beside a fresh one that may have reached one wallet only',
       [wallet('w1', 0n, ['d', -5n]), wallet('w2', 5n, ['d', 5n], ['e*', 5n])],
       { d: 'open', e: 'open' },
     ],
@@ -70,7 +70,7 @@ describe('Lost payments are solved jointly', () => {
       'several',
     ],
     [
-      'One beside a write under way that is told apart',
+      'One beside a distinguishable operation in flight',
       [wallet('w1', 5n, ['a*', 5n], ['b', 7n])],
       { a: 'all', b: 'none' },
     ],
@@ -84,7 +84,7 @@ describe('Lost payments are solved jointly', () => {
     expect(typeof solved === 'string' ? solved : Object.fromEntries(solved.shown)).toEqual(found);
   });
 
-  it('An explanation rests on the earliest start and the latest end of its looks', () => {
+  it('An explanation rests on the earliest start and the latest end of its observations', () => {
     const solved = solveJointly([wallet('w2', 5n, ['a*', 5n]), wallet('w1', -5n, ['a*', -5n])]);
     expect(solved).toMatchObject({
       observationIds: ['obs_w2', 'obs_w1'],
@@ -99,18 +99,18 @@ const over = (changes: number, days: number) => ({ changes, observedMs: days * D
 
 describe('The chance of an equal outside change', () => {
   it.each([
-    ['Without observation nothing is known', over(0, 0), over(0, 0), 1_000, 1],
+    ['Without observed time it is one', over(0, 0), over(0, 0), 1_000, 1],
     [
-      'A week without a change makes a window of a minute safe',
+      'Eight days without a change make a bracket of a minute safe',
       over(0, 8),
       over(0, 0),
       60,
       8.68e-5,
     ],
-    ['One change in the week does not', over(1, 8), over(0, 0), 60, 1.736e-4],
-    ['It is never more than certain', over(9, 0.00001), over(0, 0), 60, 1],
-    ['A new wallet is taken for one of the others', over(0, 0), over(1, 40), 60, 3.47e-5],
-    ['The others count for a month at most', over(0, 0), over(0, 4_000), 60, 2.315e-5],
+    ['One change in eight days does not', over(1, 8), over(0, 0), 60, 1.736e-4],
+    ['It is at most one', over(9, 0.00001), over(0, 0), 60, 1],
+    ['A new wallet has the rate of the others', over(0, 0), over(1, 40), 60, 3.47e-5],
+    ['The others count for at most a month', over(0, 0), over(0, 4_000), 60, 2.315e-5],
     ['Its own changes weigh against them', over(3, 10), over(0, 4_000), 60, 6.94e-5],
   ])('%s', (_title, own, pool, windowS, chance) => {
     expect(chanceOfCoincidence(own, pool, windowS * 1_000)).toBeCloseTo(chance, 6);
@@ -127,7 +127,7 @@ describe('The chance of an equal outside change', () => {
       [5n, 8n, 2n],
     ],
     ['One that changes nothing has none', [['b', 3n]], undefined],
-  ] as const)('What looks like it: %s', (_title, parts, amounts) => {
+  ] as const)('Amounts of a coincidence: %s', (_title, parts, amounts) => {
     const possible = parts.map(([id, effect]) => ({ id, effect }));
     expect(likeAmounts('a', possible)).toEqual(amounts);
   });

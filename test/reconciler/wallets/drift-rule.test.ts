@@ -8,9 +8,9 @@ const drift = (id: string, amount: bigint) => ({ id, amount });
 
 describe('A residual that nothing explains', () => {
   it.each([
-    ['Nothing off leads to nothing', 0n, before, [], { step: 'none' }],
+    ['A residual of zero leads to nothing', 0n, before, [], { step: 'none' }],
     [
-      'What is seen first is suspected',
+      'A first residual is suspected',
       5n,
       undefined,
       [],
@@ -24,21 +24,21 @@ describe('A residual that nothing explains', () => {
       { step: 'suspect', suspicion: { amount: 6n, at: at(10_010) } },
     ],
     [
-      'The same amount in a later look is a drift',
+      'The same amount in a later observation is a drift',
       5n,
       before,
       [],
       { step: 'open', amount: 5n, suspectedAt: at(9_000) },
     ],
     [
-      'The same amount in a look that overlaps the first is no second',
+      'The same amount in an overlapping observation confirms nothing',
       5n,
       { amount: 5n, at: at(10_000) },
       [],
       { step: 'suspect', suspicion: { amount: 5n, at: at(10_000) } },
     ],
     [
-      'A further change beside an open drift is a drift of its own',
+      'A further change beside an open drift is a separate drift',
       5n,
       before,
       [drift('a', 7n)],
@@ -59,14 +59,14 @@ describe('A residual that nothing explains', () => {
       { step: 'return', drifts: [drift('a', -5n)], suspectedAt: at(9_000) },
     ],
     [
-      'One drift that fits is preferred to two that fit together',
+      'One equal drift is preferred to two that sum to the residual',
       5n,
       before,
       [drift('a', -3n), drift('b', -2n), drift('c', -5n), drift('d', 1n)],
       { step: 'return', drifts: [drift('c', -5n)], suspectedAt: at(9_000) },
     ],
     [
-      'A part of a drift that comes back is a drift of its own',
+      'A partial return is a separate drift',
       5n,
       before,
       [drift('a', -7n)],
