@@ -19,10 +19,10 @@ import { ownWalletsOf } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Deps, ReconcilerSettings } from './deps.ts';
+import { countResolutions } from './store.ts';
 import { evaluateToken } from './tokens/tokens.ts';
 import { evaluateScan } from './unknown/mints.ts';
 import { type Estimates, estimatesFrom } from './unknown/probability.ts';
-import { countResolutions } from './unknown/probability-store.ts';
 import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 

@@ -11,7 +11,7 @@
  */
 
 /** Below it absence counts as evidence, together with quiescence and two observations. */
-export const UNLIKELY = 1e-6;
+const UNLIKELY = 1e-6;
 
 /** Unknown operations of one cause that were resolved by evidence. */
 export interface ResolutionCount {
