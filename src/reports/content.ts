@@ -44,7 +44,7 @@ export type Supply = {
 };
 
 /** Positive and negative amounts, never netted. */
-export type UpAndDown = {
+type UpAndDown = {
   up: { count: number; amount: string };
   down: { count: number; amount: string };
 };

@@ -46,9 +46,9 @@ export const OPEN_ITEMS = {
   write_not_mapped: 'An operation of unknown kind was executed: map its path in the settings',
 } as const;
 
-export type BreakKind = keyof typeof BREAKS;
-export type ItemKind = keyof typeof OPEN_ITEMS;
-export type FindingKind = BreakKind | ItemKind;
+type BreakKind = keyof typeof BREAKS;
+type ItemKind = keyof typeof OPEN_ITEMS;
+type FindingKind = BreakKind | ItemKind;
 
 /** Amounts are decimal strings, instants RFC 3339 in UTC. */
 export type Finding = {

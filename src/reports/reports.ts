@@ -18,8 +18,6 @@ import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
-export { BREAKS, type Finding, OPEN_ITEMS } from './findings.ts';
-export type { Limits } from './params.ts';
 export { renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
@@ -89,7 +87,7 @@ function hashOf(content: ReconciliationContent): string {
   return sha256Hex(canonicalJson(content));
 }
 
-export interface ReportsDeps {
+interface ReportsDeps {
   db: Db;
   clock: Clock;
   ids: Ids;

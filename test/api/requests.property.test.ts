@@ -26,43 +26,23 @@ const value = fc.oneof(
   ),
   fc.string({ unit: 'binary', maxLength: 60 }),
 );
-const PARAMETERS = [
-  ...[
-    'limit',
-    'cursor',
-    'state',
-    'kind',
-    'addr',
-    'contract_id',
-    'token_id',
-    'tx_log_no',
-    'tx_hash',
-  ],
-  ...['idempotency_key', 'reference', 'since', 'until', 'as_of', 'known_at', 'account', 'types'],
-  ...['operation_id', 'endpoint_id', 'event_id', 'event_type', 'format', '__proto__'],
-];
+const PARAMETERS = (
+  'limit cursor state kind addr contract_id token_id tx_log_no tx_hash idempotency_key ' +
+  'reference since until as_of known_at account types operation_id endpoint_id event_id ' +
+  'event_type format __proto__'
+).split(' ');
 /** Parameters that accept almost any text, which then reaches the database. */
-const TAKEN = ['reference', 'idempotency_key', 'account', 'kind'];
+const FREE_TEXTS = ['reference', 'idempotency_key', 'account', 'kind'];
 const query = fc.oneof(
-  fc.array(fc.tuple(fc.constantFrom(...TAKEN), value), { minLength: 1, maxLength: 1 }),
+  fc.array(fc.tuple(fc.constantFrom(...FREE_TEXTS), value), { minLength: 1, maxLength: 1 }),
   fc.array(fc.tuple(fc.constantFrom(...PARAMETERS), value), { maxLength: 3 }),
 );
 
-const MEMBERS = [
-  ...['kind', 'addr', 'contract_id', 'token_id', 'name', 'owner', 'scopes', 'url', 'from'],
-  ...[
-    'to',
-    'event_types',
-    'ordering',
-    'signing',
-    'rate_per_s',
-    'headers',
-    'description',
-    'overlap_s',
-  ],
-  ...['tx_log_no', 'tx_hash', 'occurred_at', 'to_addr', 'operation_no', 'amount', 'operation_id'],
-  ...['distinct', 'outcome', 'reason', 'limits', 'kinds', 'amount_per_day'],
-];
+const MEMBERS = (
+  'kind addr contract_id token_id name owner scopes url from to event_types ordering ' +
+  'signing rate_per_s headers description overlap_s tx_log_no tx_hash occurred_at to_addr ' +
+  'operation_no amount operation_id distinct outcome reason limits kinds amount_per_day'
+).split(' ');
 const { body } = fc.letrec<{ body: unknown }>((tie) => ({
   body: fc.oneof(
     { depthSize: 'small' },
@@ -85,7 +65,7 @@ const { body } = fc.letrec<{ body: unknown }>((tie) => ({
 }));
 
 /** Valid bodies by path, in which one field is replaced. */
-const WHOLE: [path: string, body: object][] = [
+const VALID_BODIES: [path: string, body: object][] = [
   ['/api/watches', { kind: 'wallet', addr: ADDR_A }],
   ['/api/watches', { kind: 'token', contract_id: '1', token_id: '2' }],
   ['/api/keys', { name: 'n', owner: 'o', scopes: ['read'] }],
@@ -112,8 +92,8 @@ const WHOLE: [path: string, body: object][] = [
     { kind: 'reconciliation', from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
   ],
 ];
-const nearlyWhole = fc
-  .tuple(fc.constantFrom(...WHOLE), fc.constantFrom(...MEMBERS), body)
+const nearlyValid = fc
+  .tuple(fc.constantFrom(...VALID_BODIES), fc.constantFrom(...MEMBERS), body)
   .chain(([[path, whole], member, wrong]) => {
     const members = Object.keys(whole);
     const any = fc.constantFrom(...members, member, 'description');
@@ -151,7 +131,7 @@ it('No body causes an internal error', async () => {
     .tuple(fc.constantFrom(...writes), body)
     .map(([{ method, path }, sent]) => ({ method, path, sent }));
   await fc.assert(
-    fc.asyncProperty(fc.oneof(anywhere, nearlyWhole), async ({ method, path, sent }) => {
+    fc.asyncProperty(fc.oneof(anywhere, nearlyValid), async ({ method, path, sent }) => {
       const place = path.replace(/:\w+/g, `ep_${UUID}`);
       const { status } = await api.call(method, place, { key: admin, body: sent });
       expect(status).toBeLessThan(500);

@@ -6,7 +6,7 @@ import { z } from '@hono/zod-openapi';
 import { Failure } from '../../kernel/errors.ts';
 import { type IdPrefix, isId } from '../../kernel/ids.ts';
 
-export const LIMIT_MAX = 500;
+const LIMIT_MAX = 500;
 const LIMIT_DEFAULT = 50;
 
 /** The query parameters of every list. */

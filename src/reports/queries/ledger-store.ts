@@ -140,7 +140,7 @@ export async function listMovements(params: ReportParams): Promise<MovementRow[]
     limit ${params.limits.listMax}`;
 }
 
-export interface MovementRow {
+interface MovementRow {
   kind: string;
   reasonType: string | null;
   operations: number;

@@ -22,7 +22,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
     ${firstOfEachKind(params)}`;
 }
 
-export interface WriteCounts {
+interface WriteCounts {
   settled: number;
   failed: number;
   pending: number;
@@ -40,7 +40,7 @@ export async function countTokenWrites({ tx }: ReportParams): Promise<WriteCount
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 
-export interface SupplyRow {
+interface SupplyRow {
   contractId: bigint;
   opening: number;
   minted: number;

@@ -4,7 +4,7 @@ import type { FindingRow } from '../findings.ts';
 import { before, firstOfEachKind, type ReportParams } from '../params.ts';
 
 /** Sums over all opened wallets, repeated on every row. */
-export interface WalletTotals {
+interface WalletTotals {
   wallets: number;
   ledger: bigint;
   late: bigint;
