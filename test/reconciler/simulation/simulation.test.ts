@@ -19,7 +19,7 @@ const PLANS: (Plan & { title: string })[] = [
   },
 ];
 
-describe('A simulation with lost answers, outages, restarts and outside changes', () => {
+describe('A simulation with lost answers and outside changes', () => {
   it.each(PLANS)(
     '$title every resolution is true and every difference is named (seed $seed)',
     { timeout: 300_000 },
@@ -32,7 +32,7 @@ describe('A simulation with lost answers, outages, restarts and outside changes'
         expect(figures.wrong).toEqual([]);
         expect(figures.books).toEqual([]);
         expect(figures.open).toBe(0);
-        expect(figures.unknown).toBeGreaterThan(5);
+        expect(figures.unknown).toBeGreaterThan(3);
         const resolved = figures.executed + figures.notExecuted + figures.answeredLate;
         expect(resolved).toBeGreaterThan(0.8 * figures.unknown);
       } finally {
