@@ -1,60 +1,43 @@
 /** The API over HTTP on loopback. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { makeConsole } from '../../src/console/console.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { checkResponse, openApi, requestOf, type TestApi } from './rig.ts';
+import { checkResponse, requestOf, startServer, useApi } from './rig.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-let server: Server;
-let url: string;
 /** Long polls of the feed that wait now. */
 const polls = { waiting: 0, started: () => {} };
+const api = useApi((deps) => ({
+  ...deps,
+  async nextEvent(signal, ms) {
+    polls.waiting += 1;
+    polls.started();
+    await deps.nextEvent(signal, ms);
+    polls.waiting -= 1;
+  },
+}));
+let server: Awaited<ReturnType<typeof startServer>>;
 
 beforeAll(async () => {
-  database = await createDatabase();
-  api = await openApi(database.db, (deps) => ({
-    ...deps,
-    async nextEvent(signal, ms) {
-      polls.waiting += 1;
-      polls.started();
-      await deps.nextEvent(signal, ms);
-      polls.waiting -= 1;
-    },
-  }));
-  api.api.route('/', makeConsole());
-  const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
-  server = createServer((request, response) => void listener(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await startServer(api.api);
 });
-afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-  await database.drop();
-});
+afterAll(() => server.close());
 
-const ask = async (method: string, path: string, call: Parameters<typeof requestOf>[1] = {}) => {
+const call = async (method: string, path: string, options: Parameters<typeof requestOf>[1] = {}) => {
   const key = await api.keyFor('admin');
-  const response = await fetch(`${url}${path}`, requestOf(method, { key, ...call }));
+  const response = await fetch(`${server.url}${path}`, requestOf(method, { key, ...options }));
   return checkResponse(api.api, method, path, response);
 };
 
 it('A watch is created, listed and deleted over HTTP', async () => {
   const body = { kind: 'contract', contract_id: '90071992547409930001' };
-  const made = await ask('POST', '/api/watches', { body });
+  const made = await call('POST', '/api/watches', { body });
   expect(made.body).toMatchObject({ ...body, addr: null });
-  expect((await ask('GET', '/api/watches')).body.data).toMatchObject([{ id: made.body.id }]);
-  const ended = await ask('DELETE', `/api/watches/${made.body.id}`);
+  expect((await call('GET', '/api/watches')).body.data).toMatchObject([{ id: made.body.id }]);
+  const ended = await call('DELETE', `/api/watches/${made.body.id}`);
   expect({ status: ended.status, lines: api.lines }).toEqual({ status: 204, lines: [] });
 });
 
 it('A body without content-length is read', async () => {
   const key = await api.keyFor('admin');
-  const made = await fetch(`${url}/api/watches`, {
+  const made = await fetch(`${server.url}/api/watches`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: new Blob(['{"kind":"contract",', '"contract_id":"5"}']).stream(),
@@ -65,11 +48,11 @@ it('A body without content-length is read', async () => {
 
 it('A body above the limit is refused with and without content-length', async () => {
   const body = 'x'.repeat(1_100_000);
-  const withLength = await ask('POST', '/api/watches', { raw: body });
+  const withLength = await call('POST', '/api/watches', { raw: body });
   expect(withLength.body.code).toBe('body_too_large');
   const stream = new Blob([body]).stream();
   const key = await api.keyFor('admin');
-  const chunked = await fetch(`${url}/api/watches`, {
+  const chunked = await fetch(`${server.url}/api/watches`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: stream,
@@ -85,7 +68,7 @@ it('A long poll ends when its client disconnects', async () => {
   const started = new Promise<void>((resolve) => {
     polls.started = resolve;
   });
-  const poll = fetch(`${url}/api/events?wait=30`, {
+  const poll = fetch(`${server.url}/api/events?wait=30`, {
     headers: { authorization: `Bearer ${key}` },
     signal: client.signal,
   });
@@ -96,11 +79,11 @@ it('A long poll ends when its client disconnects', async () => {
 });
 
 it('The console is served beside the API', async () => {
-  const page = await fetch(`${url}/`);
+  const page = await fetch(`${server.url}/`);
   expect(page.headers.get('content-type')).toContain('text/html');
-  const missing = await fetch(`${url}/reports/rep_1`);
+  const missing = await fetch(`${server.url}/reports/rep_1`);
   expect(missing.headers.get('content-type')).toContain('application/problem+json');
-  const wrong = await fetch(`${url}/`, { method: 'POST' });
+  const wrong = await fetch(`${server.url}/`, { method: 'POST' });
   expect({ status: wrong.status, allow: wrong.headers.get('allow') }).toEqual({
     status: 405,
     allow: 'GET, HEAD',

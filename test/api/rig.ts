@@ -3,10 +3,14 @@
  * response to `call` is checked against the OpenAPI definition of its route: status, content type,
  * and every field.
  */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { z } from 'zod';
 import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
+import { makeConsole } from '../../src/console/console.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
@@ -217,6 +221,21 @@ const OBSERVER = {
   probeDownMs: 10_000,
   pollTimeoutMs: 5_000,
 };
+
+/** Serves the API and the console on a free port of loopback. */
+export async function startServer(api: Api) {
+  api.route('/', makeConsole());
+  const listener = getRequestListener(api.fetch, { overrideGlobalObjects: false });
+  const server = createServer((request, response) => void listener(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
 
 export function requestOf(method: string, { key, body, raw, headers }: Call): RequestInit {
   const text = raw ?? (body === undefined ? undefined : JSON.stringify(body));

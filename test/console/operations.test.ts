@@ -1,12 +1,8 @@
 /** The operation pages in a browser: search, decision and approval. */
 import { existsSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeConsole } from '../../src/console/console.ts';
-import { useApi } from '../api/rig.ts';
+import { startServer, useApi } from '../api/rig.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 
@@ -18,24 +14,18 @@ describe('The operation pages', () => {
     return;
   }
   const api = useApi();
-  let server: Server;
-  let url: string;
+  let server: Awaited<ReturnType<typeof startServer>>;
   let browser: Browser;
   const pageErrors: string[] = [];
 
   beforeAll(async () => {
-    api.api.route('/', makeConsole());
-    const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
-    server = createServer((request, response) => void listener(request, response));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    server = await startServer(api.api);
     const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
     browser = await chromium.launch({ executablePath: CHROMIUM, args });
   });
   afterAll(async () => {
     await browser?.close();
-    server?.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server?.close();
     expect(pageErrors).toEqual([]);
   });
 
@@ -45,7 +35,7 @@ describe('The operation pages', () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     page.on('pageerror', (error) => pageErrors.push(error.message));
-    await page.goto(`${url}${path}`);
+    await page.goto(`${server.url}${path}`);
     await page.fill('#key', secret);
     await page.click('#key-form button');
     await page.locator('#board').waitFor({ state: 'visible' });
