@@ -20,7 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const call = async (method: string, path: string, options: Parameters<typeof requestOf>[1] = {}) => {
+const call = async (
+  method: string,
+  path: string,
+  options: Parameters<typeof requestOf>[1] = {},
+) => {
   const key = await api.keyFor('admin');
   const response = await fetch(`${server.url}${path}`, requestOf(method, { key, ...options }));
   return checkResponse(api.api, method, path, response);

@@ -158,15 +158,14 @@ function shortcuts({ call, operations, ledger, clock }: TestApi) {
 }
 
 /** The API of one daemon. */
-export async function openApi(db: Db, change: (deps: ApiDeps) => ApiDeps = (deps) => deps) {
+export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   const stages = await openStages(db);
-  const { clock, log, metrics, keys, observer, upstream, webhooks, reports } = stages;
-  const { operations, decisions, reportedOperations } = stages;
+  const { keys } = stages;
   const stopping = new AbortController();
   const notifier = makeNotifier();
   const deps = change({
-    ...{ db, clock, log, metrics, keys, observer, upstream, webhooks, reports },
-    ...{ operations, decisions, reportedOperations, wake: () => {} },
+    ...stages,
+    wake: () => {},
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.wait,

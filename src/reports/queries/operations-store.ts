@@ -1,6 +1,7 @@
 /** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
 import type { FindingRow } from '../findings.ts';
-import { before, firstOfEachKind, type ReportParams } from '../params.ts';
+import { before, type ReportParams } from '../params.ts';
+import { firstOfEachKind } from './findings-store.ts';
 
 /** Operations without an outcome: breaks once they are overdue, open items before. */
 export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow[]> {

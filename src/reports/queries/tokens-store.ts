@@ -1,6 +1,7 @@
 /** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
 import type { FindingRow } from '../findings.ts';
-import { before, firstOfEachKind, type ReportParams } from '../params.ts';
+import { before, type ReportParams } from '../params.ts';
+import { firstOfEachKind } from './findings-store.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
 export async function listTokenWrites(params: ReportParams): Promise<FindingRow[]> {

@@ -1,7 +1,8 @@
 /** SQL of ledger balances against observed balances, drifts and coverage. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { FindingRow } from '../findings.ts';
-import { before, firstOfEachKind, type ReportParams } from '../params.ts';
+import { before, type ReportParams } from '../params.ts';
+import { firstOfEachKind } from './findings-store.ts';
 
 /** Sums over all opened wallets, repeated on every row. */
 interface WalletTotals {
