@@ -81,9 +81,8 @@ async function openStages(db: Db) {
     emit: (tx, drafts) => outbox.emit(tx, drafts),
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
-  const nowhere = 'http://127.0.0.1:9';
   const upstream = await openUpstream({
-    ...{ baseUrl: nowhere, authUrl: nowhere, txUrl: nowhere },
+    ...{ baseUrl: CLOSED_PORT, authUrl: CLOSED_PORT, txUrl: CLOSED_PORT },
     ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
     quota: makeQuotaStore(db, clock),
     settings: UPSTREAM,
@@ -173,13 +172,12 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     bodyBytesMax: 1_048_576,
   });
   const api = makeApi(deps);
-  const secrets = new Map<string, string>();
+  const secrets = new Map<string, { secret: string }>();
   const keyFor = async (...scopes: Scope[]) => {
     const name = scopes.join(' ');
-    const known = secrets.get(name);
-    if (known) return known;
-    const { secret } = await keys.create({ name, owner: `owner of ${name}`, scopes });
-    secrets.set(name, secret);
+    const { secret } =
+      secrets.get(name) ?? (await keys.create({ name, owner: `owner of ${name}`, scopes }));
+    secrets.set(name, { secret });
     return secret;
   };
   const request = async (method: string, path: string, call: Call = {}): Promise<Answer> => {
@@ -190,6 +188,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   return { ...stages, api, call: request, keyFor, deps, notifier, stopping };
 }
 
+const CLOSED_PORT = 'http://127.0.0.1:9';
 const UPSTREAM = {
   readTimeoutMs: 1_000,
   writeTimeoutMs: 1_000,
