@@ -51,6 +51,12 @@ CREATE TABLE "tallyhook"."batches" (
 	CONSTRAINT "batches_recorded_at_unique" UNIQUE("recorded_at")
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."due_postings" (
+	"operation_id" text PRIMARY KEY NOT NULL,
+	"due_at" timestamptz(3) NOT NULL,
+	"quarantine_reason" text
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."entries" (
 	"transaction_id" bigint NOT NULL,
 	"line" smallint NOT NULL,
@@ -204,6 +210,23 @@ CREATE TABLE "tallyhook"."holds" (
 	"until" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."key_usage" (
+	"key_id" text NOT NULL,
+	"hour" timestamptz(3) NOT NULL,
+	"moved" numeric NOT NULL,
+	CONSTRAINT "key_usage_key_id_hour_pk" PRIMARY KEY("key_id","hour")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."operation_effects" (
+	"operation_id" text NOT NULL,
+	"line" smallint NOT NULL,
+	"account" text NOT NULL,
+	"account_key" text GENERATED ALWAYS AS (lower(account)) STORED NOT NULL,
+	"amount" numeric NOT NULL,
+	"phase" text NOT NULL,
+	CONSTRAINT "operation_effects_operation_id_line_pk" PRIMARY KEY("operation_id","line")
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."operations" (
 	"id" text PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -256,10 +279,9 @@ CREATE TABLE "tallyhook"."operations" (
 	"effective_basis" text,
 	"settled_at" timestamptz(3),
 	"expires_at" timestamptz(3),
+	"conflict_key" text,
 	"ambiguous" boolean DEFAULT false NOT NULL,
-	"postings" integer DEFAULT 0 NOT NULL,
-	"quarantine_reason" text,
-	"in_books" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
+	"in_ledger" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
         then state in ('accepted', 'executed', 'settled')
         when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         then state = 'settled' else false end) STORED NOT NULL
@@ -473,6 +495,7 @@ ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_opera
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
+CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at") WHERE quarantine_reason is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
 CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
@@ -485,6 +508,7 @@ CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree 
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
 CREATE INDEX "targets_by_contract" ON "tallyhook"."targets" USING btree ("contract_id");--> statement-breakpoint
+CREATE INDEX "operation_effects_open" ON "tallyhook"."operation_effects" USING btree ("account_key","phase") WHERE phase in ('queued', 'open');--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
@@ -495,12 +519,9 @@ CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("con
 CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE tx_hash is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference") WHERE reference is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_key" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_key_late" ON "tallyhook"."operations" USING btree ("key_id","recorded_at") WHERE amount is not null and expires_at is not null;--> statement-breakpoint
-CREATE INDEX "operations_open_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
-CREATE INDEX "operations_open_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","to_key") WHERE contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
+CREATE INDEX "operations_open_conflict" ON "tallyhook"."operations" USING btree ("conflict_key") WHERE conflict_key is not null and state in ('sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
 CREATE INDEX "operations_queue" ON "tallyhook"."operations" USING btree ("recorded_at","id") WHERE state = 'queued';--> statement-breakpoint
@@ -508,7 +529,6 @@ CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("state",
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
-CREATE INDEX "operations_unposted" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE in_books <> (postings % 2 = 1) and quarantine_reason is null;--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint
 CREATE INDEX "events_unsequenced" ON "tallyhook"."events" USING btree ("recorded_at","id") WHERE seq is null;--> statement-breakpoint
 CREATE INDEX "events_by_seq" ON "tallyhook"."events" USING btree ("seq");--> statement-breakpoint

@@ -10,23 +10,26 @@ grant insert, update on
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
-  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.holds
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.holds,
+  tallyhook.key_usage, tallyhook.due_postings
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.attempts, tallyhook.reports,
-  tallyhook.operations, tallyhook.freezes, tallyhook.decisions
+  tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions
   to tallyhook_writer;
 --> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
-  tallyhook.candidates, tallyhook.holds to tallyhook_writer;
+  tallyhook.candidates, tallyhook.holds, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint
 -- What was asked of the service is never changed: an update may touch what a change of state brings, no more.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, daemon_id,
-  answered_at, effective_at, effective_basis, settled_at, postings, quarantine_reason, ambiguous)
+  answered_at, effective_at, effective_basis, settled_at, ambiguous)
   on tallyhook.operations to tallyhook_writer;
+--> statement-breakpoint
+grant update (phase) on tallyhook.operation_effects to tallyhook_writer;
 --> statement-breakpoint
 grant update (released_at, released_by, release_reason) on tallyhook.freezes to tallyhook_writer;
 --> statement-breakpoint

@@ -6,48 +6,33 @@ create schema finance_v1;
 --> statement-breakpoint
 comment on schema finance_v1 is 'The books for finance people: read-only, stable within v1. Amounts are whole service tokens; a positive entry increases its account.';
 --> statement-breakpoint
--- Wallets whose writes people must look at are few; without this they would be searched in all operations.
-create index operations_for_people on tallyhook.operations (recorded_at)
-  where state = 'undecided' or quarantine_reason is not null;
+-- Operations that people have to decide are few; this index finds them.
+create index operations_undecided on tallyhook.operations (recorded_at) where state = 'undecided';
 --> statement-breakpoint
--- What a token write means for the books: who pays what, who receives what, which fee goes where, and
--- whether it can be posted at all. The rule is legsOf in src/ledger/posting.ts; a property test holds the
--- two equal. How fees are read and which wallet stands behind an operator, the fees and the collection is
--- the fact 'books' of tallyhook.installation: {"fee_mode": "on_top" or "deducted",
--- "operators": {"<no>": "<addr>"}, "fees": "<addr>", "collection": "<addr>"}; without it fees are on top
--- and no account has a wallet.
-create view tallyhook.legs as
-select o.id as operation_id, o.kind, o.state, o.outcome, o.in_books, o.postings, o.quarantine_reason,
-  o.recorded_at, o.sent_at, o.answered_at, o.effective_at, o.settled_at,
-  case o.kind when 'give'
-    then coalesce('wallet:' || (b.said -> 'operators' ->> o.operation_no::text),
-      'operator:' || o.operation_no::text)
-    else 'wallet:' || o.from_addr end as payer,
-  p.paid,
-  case o.kind when 'receive_from' then coalesce('wallet:' || (b.said ->> 'collection'), 'collection')
-    else 'wallet:' || o.to_addr end as receiver,
-  p.paid - f.fee as received,
-  coalesce('wallet:' || (b.said ->> 'fees'), 'fees') as fee_account,
-  f.fee,
-  coalesce(o.amount > 0 and f.fee >= 0 and (not f.deducted or f.fee <= o.amount)
-    and (o.kind <> 'give' or f.fee = 0 and o.operation_no >= 0)
-    and (o.kind = 'give' or o.from_addr collate "C" ~ '^[!-~]{42}$')
-    and (o.kind = 'receive_from' or o.to_addr collate "C" ~ '^[!-~]{42}$'), false) as postable
-from tallyhook.operations o
-cross join (select (select value::jsonb from tallyhook.installation where name = 'books') as said) b
-cross join lateral (select coalesce(o.fee_amount, 0) as fee,
-  coalesce(b.said ->> 'fee_mode' = 'deducted', false) as deducted) f
-cross join lateral (select case when f.deducted then o.amount else o.amount + f.fee end as paid) p
-where o.kind in ('give', 'receive_from', 'transfer');
---> statement-breakpoint
--- The same as one row per account that moves, without zeros; none for a write that cannot be posted.
-create view tallyhook.effects as
-select l.operation_id, l.kind, l.state, l.outcome, l.in_books, l.postings, l.quarantine_reason,
-  l.recorded_at, l.sent_at, l.answered_at, l.effective_at, l.settled_at, leg.account, leg.amount
-from tallyhook.legs l
-cross join lateral (values (l.payer, -l.paid), (l.receiver, l.received), (l.fee_account, l.fee))
-  as leg(account, amount)
-where l.postable and leg.amount <> 0;
+-- What the ledger does not hold yet, per account: executed or requested and not posted (or not executed any more and
+-- not reversed), in flight, and unknown; and of what is open, all that would increase and all that would decrease it.
+create view tallyhook.pending_effects as
+select p.account_key, min(p.account) as account, sum(p.unposted) as unposted, sum(p.in_flight) as in_flight,
+  sum(p.unknown) as unknown, sum(p.open_up) as open_up, sum(p.open_down) as open_down
+from (
+  select e.account_key, e.account, 0::numeric as unposted,
+    case o.state when 'sending' then e.amount else 0 end as in_flight,
+    case o.state when 'sending' then 0 else e.amount end as unknown,
+    greatest(e.amount, 0) as open_up, least(e.amount, 0) as open_down
+  from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+  where e.phase = 'open'
+  union all
+  select e.account_key, e.account, case when o.in_ledger then e.amount else -e.amount end, 0, 0, 0, 0
+  from tallyhook.due_postings d
+  join tallyhook.operations o on o.id = d.operation_id
+  join tallyhook.operation_effects e on e.operation_id = d.operation_id
+  where o.in_ledger <> exists (select from tallyhook.transactions t where t.operation_id = d.operation_id
+    having max(t.posting) % 2 = 1)
+  union all
+  select lower(r.account), r.account, r.amount, 0, 0, 0, 0
+  from tallyhook.posting_requests r where r.posted_at is null and r.problem is null
+) p
+group by p.account_key;
 --> statement-breakpoint
 create view finance_v1.accounts as
 select name as account, kind, asset, opened_at::timestamptz as opened_at from tallyhook.accounts;
@@ -151,25 +136,8 @@ comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) 
 --> statement-breakpoint
 create view finance_v1.wallet_positions as
 with pending as (
-  select lower(substr(e.account, 8)) as key, min(substr(e.account, 8)) as addr,
-    sum(case when e.in_books and e.postings % 2 = 0 then e.amount
-      when not e.in_books and e.postings % 2 = 1 then -e.amount else 0 end) as unposted,
-    sum(case when e.state = 'sending' then e.amount else 0 end) as in_flight,
-    sum(case when e.state in ('unknown', 'undecided') then e.amount else 0 end) as unknown,
-    sum(case when e.state in ('sending', 'unknown', 'undecided') then greatest(e.amount, 0) else 0 end)
-      as open_up,
-    sum(case when e.state in ('sending', 'unknown', 'undecided') then least(e.amount, 0) else 0 end)
-      as open_down
-  from tallyhook.effects e
-  where (e.settled_at is null and e.state in ('sending', 'unknown')
-      or e.in_books <> (e.postings % 2 = 1) and e.quarantine_reason is null
-      or e.state = 'undecided' or e.quarantine_reason is not null)
-    and e.account like 'wallet:%'
-  group by 1
-), wanted as (
-  select lower(substr(account, 8)) as key, min(substr(account, 8)) as addr, sum(amount) as amount
-  from tallyhook.posting_requests
-  where posted_at is null and problem is null and account like 'wallet:%' group by 1
+  select substr(account_key, 8) as key, substr(account, 8) as addr, unposted, in_flight, unknown, open_up, open_down
+  from tallyhook.pending_effects where account_key like 'wallet:%'
 ), drifting as (
   select wallet_key as key, sum(amount) as amount
   from tallyhook.drifts where closed_at is null group by 1
@@ -177,16 +145,15 @@ with pending as (
   select lower(substr(name, 8)) as key, substr(name, 8) as addr, balance
   from tallyhook.accounts where kind = 'wallet'
 ), summed as (
-  select coalesce(w.addr, b.addr, p.addr, n.addr) as addr, w.status, w.opened_at is not null as opened,
+  select coalesce(w.addr, b.addr, p.addr) as addr, w.status, w.opened_at is not null as opened,
     coalesce(b.balance, 0) as ledger_balance,
-    coalesce(p.unposted, 0) + coalesce(n.amount, 0) as unposted,
+    coalesce(p.unposted, 0) as unposted,
     coalesce(p.in_flight, 0) as in_flight, coalesce(p.unknown, 0) as unknown,
     coalesce(p.open_up, 0) as open_up, coalesce(p.open_down, 0) as open_down,
     w.observed_balance, w.observed_at, w.ledger_at_observation, coalesce(d.amount, 0) as drift
   from tallyhook.wallets w
   full join booked b on b.key = w.key
   full join pending p on p.key = coalesce(w.key, b.key)
-  full join wanted n on n.key = coalesce(w.key, b.key, p.key)
   left join drifting d on d.key = w.key
 )
 select addr, status, opened, ledger_balance, unposted, in_flight, unknown,
@@ -402,4 +369,4 @@ grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_
 --> statement-breakpoint
 grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
 --> statement-breakpoint
-grant select on tallyhook.legs, tallyhook.effects to tallyhook_writer;
+grant select on tallyhook.pending_effects to tallyhook_writer;

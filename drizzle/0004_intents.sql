@@ -1,19 +1,19 @@
--- How intents become durable: looked at and written in one call, under locks on the wallets, tokens and keys that
--- they name, so that of two writes that could not be told apart the later one sees the earlier. A function,
--- because the look must begin after the locks are held, and each step apart would be a round trip of its own.
+-- How intents become durable: checked and recorded in one call, under locks on the wallets, tokens and keys that they
+-- name, so that of two conflicting writes the later one finds the earlier. A function, because the checks must begin
+-- after the locks are held, and each statement apart would be a round trip of its own.
 --
--- What may go is decided outside: `sees` names the open writes that the decision took into account (null: it goes
--- whatever is open). If another one is open now, nothing is written for that intent, and what is open is answered.
+-- Conflicts are decided by the caller: `known` lists the open writes that it took into account (null: the write is
+-- recorded whatever is open). If another write is open now, nothing is recorded and the open ones are returned.
 --
--- verdict: sending or queued (written); held (its key is), frozen, limit, full (refused); hold (until then, on the
--- wallets in seen); seen (what is open); lease_lost for the whole call.
+-- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused); wallet_held (until then,
+-- on the wallets in open); others_open (the writes in open); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
-returns table (n int, verdict text, until timestamptz, seen jsonb) language plpgsql
+returns table (n int, result text, until timestamptz, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
--- Planning it anew for every call costs more than running it.
+-- A new plan for every call costs more than running it.
 set plan_cache_mode = force_generic_plan as $$
-declare frozen boolean; holding boolean; queued_count int;
+declare frozen boolean; holding boolean; queue_length int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
@@ -25,114 +25,107 @@ begin
   end if;
   frozen := exists (select from tallyhook.freezes f where f.released_at is null);
   holding := exists (select from tallyhook.holds h where h.until > at);
-  queued_count := case when queue_max is null then 0 else (
+  queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
-  with x as materialized (
+  with intent as materialized (
     select * from jsonb_to_recordset(intents) as x(n int, id text, kind text, state text, owner text,
       "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
-      "dayLimit" numeric, "dayBefore" numeric, "dayFrom" timestamptz, "dayUpTo" timestamptz,
-      "dayMoved" numeric)
-  ), spent as materialized (
-    select k."keyId", k."dayMoved" + (
-        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > k."dayUpTo"
-          and o.outcome <> 'not_executed')
-      -- What waits may leave at any time, and what waited for days has just left: both are of this day.
-      + (select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = k."keyId" and o.amount is not null and o.expires_at is not null
-          and o.recorded_at <= k."dayFrom" and o.recorded_at > at - interval '9 days'
-          and (o.state = 'queued' or o.sent_at > at - interval '24 hours')
-          and o.outcome <> 'not_executed') as moved
-    from (select distinct x."keyId", x."dayFrom", x."dayUpTo", x."dayMoved" from x
-      where x."dayLimit" is not null) k
-  ), looked as materialized (
-    select x.n, x.id, x.sees,
-      x."idempotencyKey" is not null and exists (select from tallyhook.operations o
-        where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
-      x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
-        select s.moved from spent s where s."keyId" = x."keyId") as beyond,
-      x.state = 'queued' or x."expiresAt" is not null and (exists (
-          select from tallyhook.operations o where o.from_key = any(x.users)
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[], wallets text[],
+      "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
+  ), checked as materialized (
+    select i.n, i.id, i.known,
+      i."idempotencyKey" is not null and exists (select from tallyhook.operations o
+        where o.owner = i.owner and o.idempotency_key = i."idempotencyKey" and o.key_held) as key_in_use,
+      i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
+        select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
+        where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
+      -- Writes that may wait keep their order: behind another of theirs on the same wallet or token.
+      i.state = 'queued' or i."expiresAt" is not null and (
+        exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+          where e.account_key = any(i.users) and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
-        or exists (select from tallyhook.operations o where o.to_key = any(x.users)
-            and o.state in ('queued', 'sending') and o.expires_at is not null)
-        or x.target and exists (select from tallyhook.operations o where o.contract_id = x."contractId"
-            and (o.token_id = x."tokenId" or x."tokenId" is null and o.token_id is null
-              and o.to_key = lower(x."toAddr"))
-            and o.state in ('queued', 'sending') and o.expires_at is not null)) as waits,
+        or i."conflictKey" is not null and exists (select from tallyhook.operations o
+          where o.contract_id = i."contractId"
+            and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
+              and o.to_key = lower(i."toAddr"))
+            and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       case when holding then (select max(h.until) from tallyhook.holds h
-        where h.wallet_key = any(x.wallets) and h.until > at) end as hold,
-      case when x.sees is not null and x.state = 'sending' and (x.target or cardinality(x.users) > 0) then
-        array(select k.id from (
-          select f.id from unnest(x.users) u cross join lateral (
-            select o.id from tallyhook.operations o
-            where o.from_key = u and o.state in ('sending', 'unknown')
-              and o.kind in ('give', 'receive_from', 'transfer')
-            order by o.recorded_at, o.id limit 13) f
-          union
-          select t.id from unnest(x.users) u cross join lateral (
-            select o.id from tallyhook.operations o
-            where o.to_key = u and o.state in ('sending', 'unknown')
-              and o.kind in ('give', 'receive_from', 'transfer')
-            order by o.recorded_at, o.id limit 13) t
+        where h.wallet_key = any(i.wallets) and h.until > at) end as held_until,
+      case when i.known is null or i.state = 'queued' then '{}' else array(
+        select k.id from (
+          select o.id from unnest(i.users) u cross join lateral (
+            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+            where e.account_key = u and e.phase = 'open' and o.state in ('sending', 'unknown')
+            order by o.recorded_at, o.id limit 13) o
           union
           select o.id from tallyhook.operations o
-          where x.target and x."tokenId" is not null and o.contract_id = x."contractId"
-            and o.token_id = x."tokenId" and o.kind = x.kind and o.state in ('sending', 'unknown')
-          union
-          select o.id from tallyhook.operations o
-          where x.target and x."tokenId" is null and o.contract_id = x."contractId"
-            and o.token_id is null and o.to_key = lower(x."toAddr") and o.kind = x.kind
-            and o.token_uri is not distinct from x."tokenUri"
-            and o.meta_data is not distinct from x."metaData"
-            and o.extra_data is not distinct from x."extraData" and o.state in ('sending', 'unknown')
-        ) k order by k.id collate "C") else '{}' end as open
-    from x
-  ), judged as materialized (
-    select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
-      when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.hold is not null then 'hold'
-      when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
-    from looked l
-  ), o as (
+          where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
+        ) k order by k.id collate "C") end as open
+    from intent i
+  ), decided as materialized (
+    select c.n, c.id, c.held_until, c.open, case
+      when c.key_in_use then 'key_in_use'
+      when frozen then 'frozen'
+      when c.over_day_limit then 'day_limit'
+      when c.must_queue and queue_length >= queue_max then 'queue_full'
+      when c.must_queue then 'queued'
+      when c.held_until is not null then 'wallet_held'
+      when not c.open <@ c.known then 'others_open'
+      else 'sending' end as result
+    from checked c
+  ), recorded as (
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,
       key_held, reference, method, path, content_type, request_body, from_addr, to_addr, operation_no,
       contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data, extra_data, pre_image,
-      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, ambiguous)
-    select x.id, x.kind, j.verdict, 'gateway', x.owner, x."keyId", x."idempotencyKey", x.fingerprint,
-      x."idempotencyKey" is not null, x.reference, x.method, x.path, x."contentType",
-      decode(x.body, 'base64'), x."fromAddr", x."toAddr", x."operationNo", x."contractId", x."tokenId",
-      x.amount, x."feeAmount", x."reasonType", x."tokenUri", x."metaData", x."extraData", x."preImage", at,
-      case j.verdict when 'sending' then at end, case j.verdict when 'sending' then x."sendDeadlineAt" end,
-      case j.verdict when 'sending' then by_daemon end, x."expiresAt",
-      j.verdict = 'sending' and x.ambiguous
-    from x join judged j on j.n = x.n where j.verdict in ('sending', 'queued')
+      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous)
+    select i.id, i.kind, d.result, 'gateway', i.owner, i."keyId", i."idempotencyKey", i.fingerprint,
+      i."idempotencyKey" is not null, i.reference, i.method, i.path, i."contentType",
+      decode(i.body, 'base64'), i."fromAddr", i."toAddr", i."operationNo", i."contractId", i."tokenId",
+      i.amount, i."feeAmount", i."reasonType", i."tokenUri", i."metaData", i."extraData", i."preImage", at,
+      case d.result when 'sending' then at end, case d.result when 'sending' then i."sendDeadlineAt" end,
+      case d.result when 'sending' then by_daemon end, i."expiresAt", i."conflictKey",
+      d.result = 'sending' and i.ambiguous
+    from intent i join decided d on d.n = i.n where d.result in ('sending', 'queued')
     on conflict (owner, idempotency_key) where key_held do nothing
     returning operations.id, operations.state, operations.send_deadline_at
-  ), t as (
+  ), effects as (
+    insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
+    select r.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric,
+      case r.state when 'queued' then 'queued' else 'open' end
+    from recorded r join intent i on i.id = r.id
+    cross join jsonb_array_elements(i.effects) with ordinality as e(effect, line)
+  ), history as (
     insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
-    select o.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else o.state end, at,
-      case when s.n = 1 then 'intent' when o.state = 'queued' then 'queue' else 'send' end, by_daemon
-    from o cross join (values (1), (2)) as s(n)
-    order by o.id, s.n
-  ), s as (
+    select r.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else r.state end, at,
+      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end, by_daemon
+    from recorded r cross join (values (1), (2)) as s(n)
+    order by r.id, s.n
+  ), send as (
     insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch)
-    select o.id, 1, at, o.send_deadline_at, by_daemon, by_epoch from o where o.state = 'sending'
+    select r.id, 1, at, r.send_deadline_at, by_daemon, by_epoch from recorded r where r.state = 'sending'
+  ), usage as (
+    insert into tallyhook.key_usage as k (key_id, hour, moved)
+    select i."keyId", case r.state when 'queued' then 'infinity' else date_trunc('hour', at, 'UTC') end,
+      sum(greatest(i.amount, 0) + greatest(i."feeAmount", 0))
+    from recorded r join intent i on i.id = r.id
+    where i."dayLimit" is not null and i.amount is not null
+    group by 1, 2 order by 1, 2
+    on conflict (key_id, hour) do update set moved = k.moved + excluded.moved
   )
-  select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
-    j.hold, case j.verdict when 'hold' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, x
-        where x.n = j.n and h.wallet_key = any(x.wallets) and h.until > at)
-      when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
-        'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
-        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
-        'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)
-        order by p.recorded_at, p.id) from tallyhook.operations p where p.id = any(j.open)), '[]') end
-  from judged j left join o on o.id = j.id;
+  select d.n, case when d.result in ('sending', 'queued') and r.id is null then 'key_in_use' else d.result end,
+    d.held_until, case d.result
+      when 'wallet_held' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, intent i
+        where i.n = d.n and h.wallet_key = any(i.wallets) and h.until > at)
+      when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
+        'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
+        'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,
+        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data)
+        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(d.open)), '[]') end
+  from decided d left join recorded r on r.id = d.id;
 end $$;
 --> statement-breakpoint
 revoke execute on function tallyhook.record_intents from public;

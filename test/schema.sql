@@ -94,6 +94,11 @@ create table tallyhook.drifts (
   proposal jsonb,
   approved_by text
 );
+create table tallyhook.due_postings (
+  operation_id text not null,
+  due_at timestamp(3) with time zone not null,
+  quarantine_reason text
+);
 create table tallyhook.endpoint_health (
   endpoint_id text not null,
   consecutive_failures integer not null,
@@ -171,6 +176,11 @@ create table tallyhook.installation (
   value text not null,
   set_at timestamp(3) with time zone not null
 );
+create table tallyhook.key_usage (
+  key_id text not null,
+  hour timestamp(3) with time zone not null,
+  moved numeric not null
+);
 create table tallyhook.keys (
   id text not null,
   hash text not null,
@@ -218,6 +228,14 @@ create table tallyhook.observations (
   record jsonb,
   processed_at timestamp(3) with time zone
 ) partition by RANGE (started_at);
+create table tallyhook.operation_effects (
+  operation_id text not null,
+  line smallint not null,
+  account text not null,
+  account_key text not null generated always as (lower(account)) stored,
+  amount numeric not null,
+  phase text not null
+);
 create table tallyhook.operations (
   id text not null,
   kind text not null,
@@ -273,10 +291,9 @@ END) stored,
   effective_basis text,
   settled_at timestamp(3) with time zone,
   expires_at timestamp(3) with time zone,
+  conflict_key text,
   ambiguous boolean not null default false,
-  postings integer not null default 0,
-  quarantine_reason text,
-  in_books boolean not null generated always as (
+  in_ledger boolean not null generated always as (
 CASE
     WHEN (kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text]))
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
@@ -449,6 +466,7 @@ alter table tallyhook.drift_actions add constraint drift_actions_drift_id_drifts
 alter table tallyhook.drift_actions add constraint drift_actions_pkey PRIMARY KEY (id);
 alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
+alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY (operation_id);
 alter table tallyhook.endpoint_health add constraint endpoint_health_endpoint_id_endpoints_id_fk FOREIGN KEY (endpoint_id) REFERENCES tallyhook.endpoints(id);
 alter table tallyhook.endpoint_health add constraint endpoint_health_pkey PRIMARY KEY (endpoint_id);
 alter table tallyhook.endpoints add constraint endpoints_pkey PRIMARY KEY (id);
@@ -464,6 +482,8 @@ alter table tallyhook.findings add constraint findings_pkey PRIMARY KEY (id);
 alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
 alter table tallyhook.holds add constraint holds_pkey PRIMARY KEY (wallet_key);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
+alter table tallyhook.key_usage add constraint key_usage_key_id_hour_pk PRIMARY KEY (key_id, hour);
+alter table tallyhook.key_usage add constraint key_usage_moved_whole CHECK ((scale(moved) = 0));
 alter table tallyhook.keys add constraint keys_hash_unique UNIQUE (hash);
 alter table tallyhook.keys add constraint keys_pkey PRIMARY KEY (id);
 alter table tallyhook.leases add constraint leases_pkey PRIMARY KEY (name);
@@ -473,6 +493,8 @@ alter table tallyhook.nft_movements add constraint nft_movements_contract_id_who
 alter table tallyhook.nft_movements add constraint nft_movements_pkey PRIMARY KEY (id);
 alter table tallyhook.nft_movements add constraint nft_movements_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.observations add constraint observations_started_at_id_pk PRIMARY KEY (started_at, id);
+alter table tallyhook.operation_effects add constraint operation_effects_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.operation_effects add constraint operation_effects_operation_id_line_pk PRIMARY KEY (operation_id, line);
 alter table tallyhook.operations add constraint operations_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operations add constraint operations_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.operations add constraint operations_fee_amount_whole CHECK ((scale(fee_amount) = 0));
@@ -527,6 +549,7 @@ CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_i
 CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
 CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opened_at);
 CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
+CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
 CREATE INDEX entries_by_effective ON tallyhook.entries USING btree (account_id, effective_at);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX events_by_id ON ONLY tallyhook.events USING btree (id);
@@ -537,27 +560,24 @@ CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING 
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
 CREATE INDEX observations_unprocessed ON ONLY tallyhook.observations USING btree (started_at) WHERE (processed_at IS NULL);
+CREATE INDEX operation_effects_open ON tallyhook.operation_effects USING btree (account_key, phase) WHERE (phase = ANY (ARRAY['queued'::text, 'open'::text]));
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
-CREATE INDEX operations_by_key ON tallyhook.operations USING btree (key_id, recorded_at) WHERE (amount IS NOT NULL);
-CREATE INDEX operations_by_key_late ON tallyhook.operations USING btree (key_id, recorded_at) WHERE ((amount IS NOT NULL) AND (expires_at IS NOT NULL));
 CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at) WHERE (operation_no IS NOT NULL);
 CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE (to_key IS NOT NULL);
 CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
-CREATE INDEX operations_for_people ON tallyhook.operations USING btree (recorded_at) WHERE ((state = 'undecided'::text) OR (quarantine_reason IS NOT NULL));
 CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
 CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
 CREATE INDEX operations_open ON tallyhook.operations USING btree (state, recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
-CREATE INDEX operations_open_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE ((from_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
-CREATE INDEX operations_open_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE ((to_key IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
+CREATE INDEX operations_open_conflict ON tallyhook.operations USING btree (conflict_key) WHERE ((conflict_key IS NOT NULL) AND (state = ANY (ARRAY['sending'::text, 'unknown'::text])));
 CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, to_key) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, id) WHERE (state = 'queued'::text);
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
+CREATE INDEX operations_undecided ON tallyhook.operations USING btree (recorded_at) WHERE (state = 'undecided'::text);
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
-CREATE INDEX operations_unposted ON tallyhook.operations USING btree (recorded_at) WHERE ((in_books <> ((postings % 2) = 1)) AND (quarantine_reason IS NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
@@ -752,44 +772,15 @@ create view finance_v1.reports as
    FROM tallyhook.reports;
 create view finance_v1.wallet_positions as
  WITH pending AS (
-         SELECT lower(substr(e.account, 8)) AS key,
-            min(substr(e.account, 8)) AS addr,
-            sum(
-                CASE
-                    WHEN (e.in_books AND ((e.postings % 2) = 0)) THEN e.amount
-                    WHEN ((NOT e.in_books) AND ((e.postings % 2) = 1)) THEN (- e.amount)
-                    ELSE (0)::numeric
-                END) AS unposted,
-            sum(
-                CASE
-                    WHEN (e.state = 'sending'::text) THEN e.amount
-                    ELSE (0)::numeric
-                END) AS in_flight,
-            sum(
-                CASE
-                    WHEN (e.state = ANY (ARRAY['unknown'::text, 'undecided'::text])) THEN e.amount
-                    ELSE (0)::numeric
-                END) AS unknown,
-            sum(
-                CASE
-                    WHEN (e.state = ANY (ARRAY['sending'::text, 'unknown'::text, 'undecided'::text])) THEN GREATEST(e.amount, (0)::numeric)
-                    ELSE (0)::numeric
-                END) AS open_up,
-            sum(
-                CASE
-                    WHEN (e.state = ANY (ARRAY['sending'::text, 'unknown'::text, 'undecided'::text])) THEN LEAST(e.amount, (0)::numeric)
-                    ELSE (0)::numeric
-                END) AS open_down
-           FROM tallyhook.effects e
-          WHERE ((((e.settled_at IS NULL) AND (e.state = ANY (ARRAY['sending'::text, 'unknown'::text]))) OR ((e.in_books <> ((e.postings % 2) = 1)) AND (e.quarantine_reason IS NULL)) OR (e.state = 'undecided'::text) OR (e.quarantine_reason IS NOT NULL)) AND (e.account ~~ 'wallet:%'::text))
-          GROUP BY (lower(substr(e.account, 8)))
-        ), wanted AS (
-         SELECT lower(substr(posting_requests.account, 8)) AS key,
-            min(substr(posting_requests.account, 8)) AS addr,
-            sum(posting_requests.amount) AS amount
-           FROM tallyhook.posting_requests
-          WHERE ((posting_requests.posted_at IS NULL) AND (posting_requests.problem IS NULL) AND (posting_requests.account ~~ 'wallet:%'::text))
-          GROUP BY (lower(substr(posting_requests.account, 8)))
+         SELECT substr(pending_effects.account_key, 8) AS key,
+            substr(pending_effects.account, 8) AS addr,
+            pending_effects.unposted,
+            pending_effects.in_flight,
+            pending_effects.unknown,
+            pending_effects.open_up,
+            pending_effects.open_down
+           FROM tallyhook.pending_effects
+          WHERE (pending_effects.account_key ~~ 'wallet:%'::text)
         ), drifting AS (
          SELECT drifts.wallet_key AS key,
             sum(drifts.amount) AS amount
@@ -803,11 +794,11 @@ create view finance_v1.wallet_positions as
            FROM tallyhook.accounts
           WHERE (accounts.kind = 'wallet'::text)
         ), summed AS (
-         SELECT COALESCE(w.addr, b.addr, p.addr, n.addr) AS addr,
+         SELECT COALESCE(w.addr, b.addr, p.addr) AS addr,
             w.status,
             (w.opened_at IS NOT NULL) AS opened,
             COALESCE(b.balance, (0)::numeric) AS ledger_balance,
-            (COALESCE(p.unposted, (0)::numeric) + COALESCE(n.amount, (0)::numeric)) AS unposted,
+            COALESCE(p.unposted, (0)::numeric) AS unposted,
             COALESCE(p.in_flight, (0)::numeric) AS in_flight,
             COALESCE(p.unknown, (0)::numeric) AS unknown,
             COALESCE(p.open_up, (0)::numeric) AS open_up,
@@ -816,10 +807,9 @@ create view finance_v1.wallet_positions as
             w.observed_at,
             w.ledger_at_observation,
             COALESCE(d.amount, (0)::numeric) AS drift
-           FROM ((((tallyhook.wallets w
+           FROM (((tallyhook.wallets w
              FULL JOIN booked b ON ((b.key = w.key)))
              FULL JOIN pending p ON ((p.key = COALESCE(w.key, b.key))))
-             FULL JOIN wanted n ON ((n.key = COALESCE(w.key, b.key, p.key))))
              LEFT JOIN drifting d ON ((d.key = w.key)))
         )
  SELECT addr,
@@ -836,62 +826,59 @@ create view finance_v1.wallet_positions as
     ledger_at_observation,
     drift
    FROM summed;
-create view tallyhook.effects as
- SELECT l.operation_id,
-    l.kind,
-    l.state,
-    l.outcome,
-    l.in_books,
-    l.postings,
-    l.quarantine_reason,
-    l.recorded_at,
-    l.sent_at,
-    l.answered_at,
-    l.effective_at,
-    l.settled_at,
-    leg.account,
-    leg.amount
-   FROM (tallyhook.legs l
-     CROSS JOIN LATERAL ( VALUES (l.payer,(- l.paid)), (l.receiver,l.received), (l.fee_account,l.fee)) leg(account, amount))
-  WHERE (l.postable AND (leg.amount <> (0)::numeric));
-create view tallyhook.legs as
- SELECT o.id AS operation_id,
-    o.kind,
-    o.state,
-    o.outcome,
-    o.in_books,
-    o.postings,
-    o.quarantine_reason,
-    o.recorded_at,
-    o.sent_at,
-    o.answered_at,
-    o.effective_at,
-    o.settled_at,
-        CASE o.kind
-            WHEN 'give'::text THEN COALESCE(('wallet:'::text || ((b.said -> 'operators'::text) ->> (o.operation_no)::text)), ('operator:'::text || (o.operation_no)::text))
-            ELSE ('wallet:'::text || o.from_addr)
-        END AS payer,
-    p.paid,
-        CASE o.kind
-            WHEN 'receive_from'::text THEN COALESCE(('wallet:'::text || (b.said ->> 'collection'::text)), 'collection'::text)
-            ELSE ('wallet:'::text || o.to_addr)
-        END AS receiver,
-    (p.paid - f.fee) AS received,
-    COALESCE(('wallet:'::text || (b.said ->> 'fees'::text)), 'fees'::text) AS fee_account,
-    f.fee,
-    COALESCE(((o.amount > (0)::numeric) AND (f.fee >= (0)::numeric) AND ((NOT f.deducted) OR (f.fee <= o.amount)) AND ((o.kind <> 'give'::text) OR ((f.fee = (0)::numeric) AND (o.operation_no >= (0)::numeric))) AND ((o.kind = 'give'::text) OR ((o.from_addr COLLATE "C") ~ '^[!-~]{42}$'::text)) AND ((o.kind = 'receive_from'::text) OR ((o.to_addr COLLATE "C") ~ '^[!-~]{42}$'::text))), false) AS postable
-   FROM (((tallyhook.operations o
-     CROSS JOIN ( SELECT ( SELECT (installation.value)::jsonb AS value
-                   FROM tallyhook.installation
-                  WHERE (installation.name = 'books'::text)) AS said) b)
-     CROSS JOIN LATERAL ( SELECT COALESCE(o.fee_amount, (0)::numeric) AS fee,
-            COALESCE(((b.said ->> 'fee_mode'::text) = 'deducted'::text), false) AS deducted) f)
-     CROSS JOIN LATERAL ( SELECT
+create view tallyhook.pending_effects as
+ SELECT account_key,
+    min(account) AS account,
+    sum(unposted) AS unposted,
+    sum(in_flight) AS in_flight,
+    sum(unknown) AS unknown,
+    sum(open_up) AS open_up,
+    sum(open_down) AS open_down
+   FROM ( SELECT e.account_key,
+            e.account,
+            (0)::numeric AS unposted,
+                CASE o.state
+                    WHEN 'sending'::text THEN e.amount
+                    ELSE (0)::numeric
+                END AS in_flight,
+                CASE o.state
+                    WHEN 'sending'::text THEN (0)::numeric
+                    ELSE e.amount
+                END AS unknown,
+            GREATEST(e.amount, (0)::numeric) AS open_up,
+            LEAST(e.amount, (0)::numeric) AS open_down
+           FROM (tallyhook.operation_effects e
+             JOIN tallyhook.operations o ON ((o.id = e.operation_id)))
+          WHERE (e.phase = 'open'::text)
+        UNION ALL
+         SELECT e.account_key,
+            e.account,
                 CASE
-                    WHEN f.deducted THEN o.amount
-                    ELSE (o.amount + f.fee)
-                END AS paid) p)
-  WHERE (o.kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text]));
+                    WHEN o.in_ledger THEN e.amount
+                    ELSE (- e.amount)
+                END AS "case",
+            0,
+            0,
+            0,
+            0
+           FROM ((tallyhook.due_postings d
+             JOIN tallyhook.operations o ON ((o.id = d.operation_id)))
+             JOIN tallyhook.operation_effects e ON ((e.operation_id = d.operation_id)))
+          WHERE (o.in_ledger <> (EXISTS ( SELECT
+                   FROM tallyhook.transactions t
+                  WHERE (t.operation_id = d.operation_id)
+                 HAVING ((max(t.posting) % 2) = 1))))
+        UNION ALL
+         SELECT lower(r.account) AS lower,
+            r.account,
+            r.amount,
+            0,
+            0,
+            0,
+            0
+           FROM tallyhook.posting_requests r
+          WHERE ((r.posted_at IS NULL) AND (r.problem IS NULL))) p
+  GROUP BY account_key;
 
 -- functions
 
@@ -1115,13 +1102,13 @@ begin
   end loop;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
- RETURNS TABLE(n integer, verdict text, until timestamp with time zone, seen jsonb)
+ RETURNS TABLE(n integer, result text, until timestamp with time zone, open jsonb)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare frozen boolean; holding boolean; queued_count int;
+declare frozen boolean; holding boolean; queue_length int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
@@ -1133,114 +1120,107 @@ begin
   end if;
   frozen := exists (select from tallyhook.freezes f where f.released_at is null);
   holding := exists (select from tallyhook.holds h where h.until > at);
-  queued_count := case when queue_max is null then 0 else (
+  queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
-  with x as materialized (
+  with intent as materialized (
     select * from jsonb_to_recordset(intents) as x(n int, id text, kind text, state text, owner text,
       "keyId" text, "idempotencyKey" text, fingerprint text, reference text, method text, path text,
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, users text[], wallets text[], sees text[], target boolean,
-      "dayLimit" numeric, "dayBefore" numeric, "dayFrom" timestamptz, "dayUpTo" timestamptz,
-      "dayMoved" numeric)
-  ), spent as materialized (
-    select k."keyId", k."dayMoved" + (
-        select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = k."keyId" and o.amount is not null and o.recorded_at > k."dayUpTo"
-          and o.outcome <> 'not_executed')
-      -- What waits may leave at any time, and what waited for days has just left: both are of this day.
-      + (select coalesce(sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)), 0) from tallyhook.operations o
-        where o.key_id = k."keyId" and o.amount is not null and o.expires_at is not null
-          and o.recorded_at <= k."dayFrom" and o.recorded_at > at - interval '9 days'
-          and (o.state = 'queued' or o.sent_at > at - interval '24 hours')
-          and o.outcome <> 'not_executed') as moved
-    from (select distinct x."keyId", x."dayFrom", x."dayUpTo", x."dayMoved" from x
-      where x."dayLimit" is not null) k
-  ), looked as materialized (
-    select x.n, x.id, x.sees,
-      x."idempotencyKey" is not null and exists (select from tallyhook.operations o
-        where o.owner = x.owner and o.idempotency_key = x."idempotencyKey" and o.key_held) as held,
-      x."dayLimit" is not null and x."dayLimit" < x."dayBefore" + (
-        select s.moved from spent s where s."keyId" = x."keyId") as beyond,
-      x.state = 'queued' or x."expiresAt" is not null and (exists (
-          select from tallyhook.operations o where o.from_key = any(x.users)
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[], wallets text[],
+      "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
+  ), checked as materialized (
+    select i.n, i.id, i.known,
+      i."idempotencyKey" is not null and exists (select from tallyhook.operations o
+        where o.owner = i.owner and o.idempotency_key = i."idempotencyKey" and o.key_held) as key_in_use,
+      i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
+        select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
+        where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
+      -- Writes that may wait keep their order: behind another of theirs on the same wallet or token.
+      i.state = 'queued' or i."expiresAt" is not null and (
+        exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+          where e.account_key = any(i.users) and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
-        or exists (select from tallyhook.operations o where o.to_key = any(x.users)
-            and o.state in ('queued', 'sending') and o.expires_at is not null)
-        or x.target and exists (select from tallyhook.operations o where o.contract_id = x."contractId"
-            and (o.token_id = x."tokenId" or x."tokenId" is null and o.token_id is null
-              and o.to_key = lower(x."toAddr"))
-            and o.state in ('queued', 'sending') and o.expires_at is not null)) as waits,
+        or i."conflictKey" is not null and exists (select from tallyhook.operations o
+          where o.contract_id = i."contractId"
+            and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
+              and o.to_key = lower(i."toAddr"))
+            and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       case when holding then (select max(h.until) from tallyhook.holds h
-        where h.wallet_key = any(x.wallets) and h.until > at) end as hold,
-      case when x.sees is not null and x.state = 'sending' and (x.target or cardinality(x.users) > 0) then
-        array(select k.id from (
-          select f.id from unnest(x.users) u cross join lateral (
-            select o.id from tallyhook.operations o
-            where o.from_key = u and o.state in ('sending', 'unknown')
-              and o.kind in ('give', 'receive_from', 'transfer')
-            order by o.recorded_at, o.id limit 13) f
-          union
-          select t.id from unnest(x.users) u cross join lateral (
-            select o.id from tallyhook.operations o
-            where o.to_key = u and o.state in ('sending', 'unknown')
-              and o.kind in ('give', 'receive_from', 'transfer')
-            order by o.recorded_at, o.id limit 13) t
+        where h.wallet_key = any(i.wallets) and h.until > at) end as held_until,
+      case when i.known is null or i.state = 'queued' then '{}' else array(
+        select k.id from (
+          select o.id from unnest(i.users) u cross join lateral (
+            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+            where e.account_key = u and e.phase = 'open' and o.state in ('sending', 'unknown')
+            order by o.recorded_at, o.id limit 13) o
           union
           select o.id from tallyhook.operations o
-          where x.target and x."tokenId" is not null and o.contract_id = x."contractId"
-            and o.token_id = x."tokenId" and o.kind = x.kind and o.state in ('sending', 'unknown')
-          union
-          select o.id from tallyhook.operations o
-          where x.target and x."tokenId" is null and o.contract_id = x."contractId"
-            and o.token_id is null and o.to_key = lower(x."toAddr") and o.kind = x.kind
-            and o.token_uri is not distinct from x."tokenUri"
-            and o.meta_data is not distinct from x."metaData"
-            and o.extra_data is not distinct from x."extraData" and o.state in ('sending', 'unknown')
-        ) k order by k.id collate "C") else '{}' end as open
-    from x
-  ), judged as materialized (
-    select l.n, l.id, l.hold, l.open, case when l.held then 'held' when frozen then 'frozen'
-      when l.beyond then 'limit' when l.waits and queued_count >= queue_max then 'full'
-      when l.waits then 'queued' when l.hold is not null then 'hold'
-      when l.sees is not null and not l.open <@ l.sees then 'seen' else 'sending' end as verdict
-    from looked l
-  ), o as (
+          where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
+        ) k order by k.id collate "C") end as open
+    from intent i
+  ), decided as materialized (
+    select c.n, c.id, c.held_until, c.open, case
+      when c.key_in_use then 'key_in_use'
+      when frozen then 'frozen'
+      when c.over_day_limit then 'day_limit'
+      when c.must_queue and queue_length >= queue_max then 'queue_full'
+      when c.must_queue then 'queued'
+      when c.held_until is not null then 'wallet_held'
+      when not c.open <@ c.known then 'others_open'
+      else 'sending' end as result
+    from checked c
+  ), recorded as (
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,
       key_held, reference, method, path, content_type, request_body, from_addr, to_addr, operation_no,
       contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data, extra_data, pre_image,
-      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, ambiguous)
-    select x.id, x.kind, j.verdict, 'gateway', x.owner, x."keyId", x."idempotencyKey", x.fingerprint,
-      x."idempotencyKey" is not null, x.reference, x.method, x.path, x."contentType",
-      decode(x.body, 'base64'), x."fromAddr", x."toAddr", x."operationNo", x."contractId", x."tokenId",
-      x.amount, x."feeAmount", x."reasonType", x."tokenUri", x."metaData", x."extraData", x."preImage", at,
-      case j.verdict when 'sending' then at end, case j.verdict when 'sending' then x."sendDeadlineAt" end,
-      case j.verdict when 'sending' then by_daemon end, x."expiresAt",
-      j.verdict = 'sending' and x.ambiguous
-    from x join judged j on j.n = x.n where j.verdict in ('sending', 'queued')
+      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous)
+    select i.id, i.kind, d.result, 'gateway', i.owner, i."keyId", i."idempotencyKey", i.fingerprint,
+      i."idempotencyKey" is not null, i.reference, i.method, i.path, i."contentType",
+      decode(i.body, 'base64'), i."fromAddr", i."toAddr", i."operationNo", i."contractId", i."tokenId",
+      i.amount, i."feeAmount", i."reasonType", i."tokenUri", i."metaData", i."extraData", i."preImage", at,
+      case d.result when 'sending' then at end, case d.result when 'sending' then i."sendDeadlineAt" end,
+      case d.result when 'sending' then by_daemon end, i."expiresAt", i."conflictKey",
+      d.result = 'sending' and i.ambiguous
+    from intent i join decided d on d.n = i.n where d.result in ('sending', 'queued')
     on conflict (owner, idempotency_key) where key_held do nothing
     returning operations.id, operations.state, operations.send_deadline_at
-  ), t as (
+  ), effects as (
+    insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
+    select r.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric,
+      case r.state when 'queued' then 'queued' else 'open' end
+    from recorded r join intent i on i.id = r.id
+    cross join jsonb_array_elements(i.effects) with ordinality as e(effect, line)
+  ), history as (
     insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
-    select o.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else o.state end, at,
-      case when s.n = 1 then 'intent' when o.state = 'queued' then 'queue' else 'send' end, by_daemon
-    from o cross join (values (1), (2)) as s(n)
-    order by o.id, s.n
-  ), s as (
+    select r.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else r.state end, at,
+      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end, by_daemon
+    from recorded r cross join (values (1), (2)) as s(n)
+    order by r.id, s.n
+  ), send as (
     insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch)
-    select o.id, 1, at, o.send_deadline_at, by_daemon, by_epoch from o where o.state = 'sending'
+    select r.id, 1, at, r.send_deadline_at, by_daemon, by_epoch from recorded r where r.state = 'sending'
+  ), usage as (
+    insert into tallyhook.key_usage as k (key_id, hour, moved)
+    select i."keyId", case r.state when 'queued' then 'infinity' else date_trunc('hour', at, 'UTC') end,
+      sum(greatest(i.amount, 0) + greatest(i."feeAmount", 0))
+    from recorded r join intent i on i.id = r.id
+    where i."dayLimit" is not null and i.amount is not null
+    group by 1, 2 order by 1, 2
+    on conflict (key_id, hour) do update set moved = k.moved + excluded.moved
   )
-  select j.n, case when j.verdict in ('sending', 'queued') and o.id is null then 'held' else j.verdict end,
-    j.hold, case j.verdict when 'hold' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, x
-        where x.n = j.n and h.wallet_key = any(x.wallets) and h.until > at)
-      when 'seen' then coalesce((select jsonb_agg(jsonb_build_object(
-        'id', p.id, 'kind', p.kind, 'fromAddr', p.from_addr, 'toAddr', p.to_addr, 'operationNo', p.operation_no,
-        'contractId', p.contract_id, 'tokenId', p.token_id, 'amount', p.amount, 'feeAmount', p.fee_amount,
-        'tokenUri', p.token_uri, 'metaData', p.meta_data, 'extraData', p.extra_data)
-        order by p.recorded_at, p.id) from tallyhook.operations p where p.id = any(j.open)), '[]') end
-  from judged j left join o on o.id = j.id;
+  select d.n, case when d.result in ('sending', 'queued') and r.id is null then 'key_in_use' else d.result end,
+    d.held_until, case d.result
+      when 'wallet_held' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, intent i
+        where i.n = d.n and h.wallet_key = any(i.wallets) and h.until > at)
+      when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
+        'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
+        'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,
+        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data)
+        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(d.open)), '[]') end
+  from decided d left join recorded r on r.id = d.id;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change()
  RETURNS trigger
@@ -1469,7 +1449,7 @@ grant update on tallyhook.decisions.approved_key to tallyhook_writer;
 grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
-grant select on tallyhook.effects to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writer;
 grant insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
 grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
@@ -1482,12 +1462,14 @@ grant update on tallyhook.freezes.released_at to tallyhook_writer;
 grant update on tallyhook.freezes.released_by to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.holds to tallyhook_writer;
 grant insert, select, update on tallyhook.installation to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.key_usage to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
-grant select on tallyhook.legs to tallyhook_writer;
 grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant insert, select, update on tallyhook.observations to tallyhook_writer;
+grant insert, select on tallyhook.operation_effects to tallyhook_writer;
+grant update on tallyhook.operation_effects.phase to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;
 grant update on tallyhook.operations.ambiguous to tallyhook_writer;
 grant update on tallyhook.operations.answer_body to tallyhook_writer;
@@ -1503,8 +1485,6 @@ grant update on tallyhook.operations.error_message to tallyhook_writer;
 grant update on tallyhook.operations.error_status to tallyhook_writer;
 grant update on tallyhook.operations.evidence to tallyhook_writer;
 grant update on tallyhook.operations.key_held to tallyhook_writer;
-grant update on tallyhook.operations.postings to tallyhook_writer;
-grant update on tallyhook.operations.quarantine_reason to tallyhook_writer;
 grant update on tallyhook.operations.send_deadline_at to tallyhook_writer;
 grant update on tallyhook.operations.sent_at to tallyhook_writer;
 grant update on tallyhook.operations.settled_at to tallyhook_writer;
@@ -1513,6 +1493,7 @@ grant update on tallyhook.operations.token_id to tallyhook_writer;
 grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
+grant select on tallyhook.pending_effects to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;

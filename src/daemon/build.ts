@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
-import { listAbsorbed, makeLedger } from '../ledger/ledger.ts';
+import { listAbsorbed, makeLedger, requestPostings } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
 import {
   findByIdempotencyKey,
@@ -158,14 +158,17 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     ids,
     daemon,
     outbox,
+    requestPostings,
     settings: operationsSettings(config, books),
   });
-  const decisions = makeDecisions({ db, clock, outbox });
+  const decisions = makeDecisions({ db, clock, outbox, requestPostings });
   const reportedOperations = makeReportedOperations({
     db,
     clock,
     ids,
     outbox,
+    effects: books,
+    requestPostings,
     absorbed: (tx, reported, before) => listAbsorbed(tx, reported, books, before),
     observe: addWallets,
   });

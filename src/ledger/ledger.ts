@@ -15,10 +15,7 @@ import type { Metrics } from '../kernel/metrics.ts';
 import {
   accountOfWallet,
   type EffectSettings,
-  listPostingsDue,
-  markPosted,
   type Operation,
-  quarantine,
   walletKeysOf,
 } from '../operations/operations.ts';
 import { makeBatch } from './batch.ts';
@@ -29,6 +26,7 @@ import { accountKind } from './posting.ts';
 import * as store from './posting-store.ts';
 import type { PostingRequest } from './wanted.ts';
 
+export type { EffectSettings } from '../operations/operations.ts';
 export {
   type Account,
   type Balance,
@@ -42,7 +40,7 @@ export {
   type TrialLine,
   trialBalance,
 } from './balance-store.ts';
-export { isHeldByOpening, type Opening, openingId } from './opening-rule.ts';
+export { isHeldByOpening, isPosted, type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export {
   countUnposted,
@@ -51,6 +49,7 @@ export {
   type TrialPage,
   trialBalancePage,
 } from './page-store.ts';
+export { listDueOn, requestPostings, timesPosted } from './posting-store.ts';
 export type { PostingRequest } from './wanted.ts';
 
 export interface Pass {
@@ -100,7 +99,7 @@ export function makeLedger(given: {
       try {
         const { posted, problems } = await db.begin(async (tx) => {
           await lockLease(tx, LEASE, fence);
-          work = await readWork(tx, size, books);
+          work = await readWork(tx, size);
           return postBatch(tx, work, books, clock);
         });
         const more = posted + problems.length >= size;
@@ -170,14 +169,14 @@ export async function want(tx: Tx, wanted: PostingRequest, requestedAt: Instant)
 }
 
 /** Wanted postings come first: they are few, and reconciliation waits for them. */
-async function readWork(tx: Tx, limit: number, books: EffectSettings): Promise<Work> {
+async function readWork(tx: Tx, limit: number): Promise<Work> {
   const wanted = await store.listPostingRequestsDue(tx, limit);
   const rest = limit - wanted.length;
-  const operations = rest > 0 ? await listPostingsDue(tx, rest) : [];
+  const operations = rest > 0 ? await store.listDueOperations(tx, rest) : [];
   const standing = await store.listStanding(tx, operations, wanted);
   // Read last: an opening that is not seen here is posted later, and finds these then.
-  const late = operations.filter(isLate);
-  const accounts = late.flatMap((operation) => walletAccountsOf(operation, books));
+  const late = operations.filter((due) => isLate(due.operation, due.timesPosted));
+  const accounts = late.flatMap((due) => due.effects.map(({ account }) => account));
   const undone = standing.flatMap(({ effects }) => effects.map(({ account }) => account));
   const openings = await openingsOf(tx, [...accounts, ...undone]);
   const overlooked = await listOverlooked(tx, wanted);
@@ -216,7 +215,7 @@ async function postBatch(tx: Tx, work: Work, books: EffectSettings, clock: Clock
   if (batch.accounts.length + batch.movements.length > 0) {
     await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
   }
-  if (plan.operationIds.length > 0) await markPosted(tx, plan.operationIds);
+  await store.removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
   await store.insertPostingRequests(tx, plan.corrections, recordedAt);
   await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
   for (const problem of plan.problems) await takeOut(tx, problem);
@@ -228,15 +227,15 @@ async function postBatch(tx: Tx, work: Work, books: EffectSettings, clock: Clock
 
 function takeOut(tx: Tx, { of, id, problem }: Problem): Promise<void> {
   return of === 'operation'
-    ? quarantine(tx, id, problem)
+    ? store.quarantineDue(tx, id, problem)
     : store.quarantineRequest(tx, id, problem);
 }
 
 function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
   const [wanted] = work?.wanted ?? [];
   if (wanted) return { of: 'wanted', id: wanted.id };
-  const [operation] = work?.operations ?? [];
-  return operation ? { of: 'operation', id: operation.id } : undefined;
+  const [due] = work?.operations ?? [];
+  return due ? { of: 'operation', id: due.operation.id } : undefined;
 }
 
 /** True when the rows are to blame: bad data, a constraint, a limit, a guard that is about them. */

@@ -34,9 +34,9 @@ export const LATE_BASES: readonly string[] = ['reported', 'decision'];
  * True for a posting that an opening may have been computed without: what people reported or
  * decided, and whatever is taken back or posted again.
  */
-export function isLate(operation: Operation): boolean {
-  const { source, postings, effectiveBasis } = operation;
-  if (source === 'report' || postings > 0) return true;
+export function isLate(operation: Operation, timesPosted: number): boolean {
+  const { source, effectiveBasis } = operation;
+  if (source === 'report' || timesPosted > 0) return true;
   return effectiveBasis !== null && LATE_BASES.includes(effectiveBasis);
 }
 
@@ -45,9 +45,18 @@ export function isLate(operation: Operation): boolean {
  * that for a look it changes nothing.
  * @param before the start of the look that the opening rests on, or will rest on
  */
-export function isHeldByOpening(operation: Operation, before: Instant): boolean {
-  const isDue = operation.inBooks !== (operation.postings % 2 === 1);
-  return isDue && isLate(operation) && happenedAt(operation) < before;
+export function isHeldByOpening(
+  operation: Operation,
+  timesPosted: number,
+  before: Instant,
+): boolean {
+  const isDue = operation.inLedger !== isPosted(timesPosted);
+  return isDue && isLate(operation, timesPosted) && happenedAt(operation) < before;
+}
+
+/** Postings alternate: the first puts the operation into the ledger, the second takes it out. */
+export function isPosted(timesPosted: number): boolean {
+  return timesPosted % 2 === 1;
 }
 
 /** When it happened at the latest, as far as known. */
@@ -62,12 +71,13 @@ export function happenedAt(operation: Operation): Instant {
  */
 export function correctionsOf(
   operation: Operation,
+  timesPosted: number,
   effects: readonly Effect[],
   openings: ReadonlyMap<string, Opening>,
 ): PostingRequest[] {
-  if (!isLate(operation)) return [];
+  if (!isLate(operation, timesPosted)) return [];
   const at = happenedAt(operation);
-  const posting = operation.postings + 1;
+  const posting = timesPosted + 1;
   return [...new Set(effects.map(({ account }) => accountKey(account)))].flatMap((key) => {
     const opening = openings.get(key);
     // A wallet that pays itself has two legs, and its balance stays.

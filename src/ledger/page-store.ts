@@ -91,9 +91,8 @@ export async function countUnposted(
 ): Promise<{ waiting: number; since: Instant | null }> {
   const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
     select count(*)::int as waiting, min(at) as since from (
-      (select coalesce(answered_at, recorded_at) as at from tallyhook.operations
-        where in_books <> (postings % 2 = 1) and quarantine_reason is null
-        order by recorded_at limit ${max})
+      (select due_at as at from tallyhook.due_postings where quarantine_reason is null
+        order by due_at limit ${max})
       union all
       (select requested_at from tallyhook.posting_requests where posted_at is null and problem is null
         order by requested_at limit ${max})) x`;

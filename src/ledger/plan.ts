@@ -12,7 +12,13 @@ import {
   type Operation,
   Unpostable,
 } from '../operations/operations.ts';
-import { correctionOf, correctionsOf, type Opening, type Overlooked } from './opening-rule.ts';
+import {
+  correctionOf,
+  correctionsOf,
+  isPosted,
+  type Opening,
+  type Overlooked,
+} from './opening-rule.ts';
 import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
 import type { PostingRequest } from './wanted.ts';
 
@@ -26,10 +32,18 @@ export interface Standing {
   effects: Effect[];
 }
 
+/** An operation whose posting or reversal is due. */
+export interface DueOperation {
+  operation: Operation;
+  effects: readonly Effect[];
+  /** How often it was posted or reversed so far. */
+  timesPosted: number;
+}
+
 /** What is due, and what is needed to post it. */
 export interface Work {
   wanted: readonly PostingRequest[];
-  operations: readonly Operation[];
+  operations: readonly DueOperation[];
   /** What the reversals among it take back. */
   standing: readonly Standing[];
   /** The openings of the accounts that the operations touch, by account key. */
@@ -75,6 +89,8 @@ export interface Plan {
   /** Accounts that are opened without an entry. */
   opened: string[];
   operationIds: string[];
+  /** Due, but posted or reversed already. */
+  unchangedIds: string[];
   postingRequestIds: string[];
   /** Wanted by the ledger itself, and posted in the same batch. */
   corrections: PostingRequest[];
@@ -82,12 +98,13 @@ export interface Plan {
 }
 
 /** Plans everything that is due; what cannot be posted ends in `problems`. */
-export function planWork(work: Work, books: EffectSettings): Plan {
+export function planWork(work: Work, settings: EffectSettings): Plan {
   const plan: Plan = {
     drafts: [],
     movements: [],
     opened: [],
     operationIds: [],
+    unchangedIds: [],
     postingRequestIds: [],
     corrections: [],
     problems: [],
@@ -107,10 +124,15 @@ export function planWork(work: Work, books: EffectSettings): Plan {
       correctOverlooked(wanted, work.overlooked, plan);
     });
   }
-  for (const operation of work.operations) {
-    aside('operation', operation.id, () => {
-      planOperation(operation, work, books, plan);
-      plan.operationIds.push(operation.id);
+  for (const due of work.operations) {
+    const { id, inLedger } = due.operation;
+    if (inLedger === isPosted(due.timesPosted)) {
+      plan.unchangedIds.push(id);
+      continue;
+    }
+    aside('operation', id, () => {
+      planOperation(due, work, settings, plan);
+      plan.operationIds.push(id);
     });
   }
   return plan;
@@ -127,7 +149,7 @@ function planRequest(wanted: PostingRequest, standing: readonly Standing[], plan
   const original = wanted.reverses
     ? standing.find((posted) => posted.postingRequestId === wanted.reverses)
     : undefined;
-  if (wanted.reverses && !original) throw new Unpostable('what it reverses is not in the books');
+  if (wanted.reverses && !original) throw new Unpostable('what it reverses is not in the ledger');
   plan.drafts.push({
     kind,
     operationId: null,
@@ -167,29 +189,28 @@ function correct(correction: PostingRequest, plan: Plan): void {
 }
 
 function planOperation(
-  operation: Operation,
+  { operation, effects, timesPosted }: DueOperation,
   { standing, openings }: Work,
-  books: EffectSettings,
+  settings: EffectSettings,
   plan: Plan,
 ): void {
-  const { id, txHash, inBooks } = operation;
-  const posting = operation.postings + 1;
+  const { id, txHash, inLedger } = operation;
+  const posting = timesPosted + 1;
   const token = tokenMoveOf(operation);
   if (token) {
     const { effectiveAt } = effectOf(operation);
-    const move = inBooks ? token : undone(token);
+    const move = inLedger ? token : undone(token);
     plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
-  } else if (inBooks) {
-    const effects = effectsOf(operation, books);
-    if (effects.length === 0) throw new Unpostable('this kind of write is not posted');
+  } else if (inLedger) {
+    if (effects.length === 0) throw unpostable(operation, settings);
     const { kind } = operation;
     plan.drafts.push({ ...draftOf(operation), kind, posting, effects, ...effectOf(operation) });
-    for (const correction of correctionsOf(operation, effects, openings)) correct(correction, plan);
+    correctOpenings(operation, timesPosted, effects, openings, plan);
   } else {
     const original = standing.find((posted) => posted.operationId === id);
-    if (!original) throw new Unpostable('what it reverses is not in the books');
+    if (!original) throw new Unpostable('what it reverses is not in the ledger');
     const { transactionId, effectiveAt, effectiveBasis } = original;
-    const effects = original.effects.map(({ account, amount }) => ({ account, amount: -amount }));
+    const reversed = original.effects.map(({ account, amount }) => ({ account, amount: -amount }));
     plan.drafts.push({
       ...draftOf(operation),
       kind: 'reversal',
@@ -198,10 +219,32 @@ function planOperation(
       // It never happened, so it is taken back as of when it was thought to have happened.
       effectiveAt,
       effectiveBasis,
-      effects,
+      effects: reversed,
     });
-    for (const correction of correctionsOf(operation, effects, openings)) correct(correction, plan);
+    correctOpenings(operation, timesPosted, reversed, openings, plan);
   }
+}
+
+function correctOpenings(
+  operation: Operation,
+  timesPosted: number,
+  effects: readonly Effect[],
+  openings: ReadonlyMap<string, Opening>,
+  plan: Plan,
+): void {
+  for (const correction of correctionsOf(operation, timesPosted, effects, openings))
+    correct(correction, plan);
+}
+
+/** Why an operation without effects has none. */
+function unpostable(operation: Operation, settings: EffectSettings): Unpostable {
+  try {
+    effectsOf(operation, settings);
+  } catch (error) {
+    if (error instanceof Unpostable) return error;
+    throw error;
+  }
+  return new Unpostable('this kind of write is not posted');
 }
 
 function draftOf(operation: Operation) {

@@ -3,10 +3,16 @@
  * database run at the end of that statement, when accounts, transactions and entries all stand.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import type { Operation } from '../operations/operations.ts';
+import {
+  accountKey,
+  type DuePosting,
+  findOperations,
+  listEffects,
+} from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
-import type { Standing } from './plan.ts';
+import type { DueOperation, Standing } from './plan.ts';
 import type { PostingRequest } from './wanted.ts';
 
 /** The last batch and the last transaction, from which the next ones are counted. */
@@ -19,16 +25,90 @@ export interface Head {
 /** How many rows wait to be posted, counted up to `max`. */
 export async function countDue(db: Queryable, max: number): Promise<number> {
   const rows = await db.sql<{ due: number }[]>`
-    select (select count(*) from (select from tallyhook.operations
-        where in_books <> (postings % 2 = 1) and quarantine_reason is null
-        order by recorded_at limit ${max}) o)::int
+    select (select count(*) from (select from tallyhook.due_postings
+        where quarantine_reason is null order by due_at limit ${max}) d)::int
       + (select count(*) from (select from tallyhook.posting_requests
         where posted_at is null and problem is null
         order by requested_at limit ${max}) w)::int as due`;
   return rows[0]?.due ?? 0;
 }
 
-/** The head of the books; zeros before the first batch. */
+/** See `RequestPostings` of the operations; a reason that stands already is kept. */
+export async function requestPostings(tx: Tx, due: readonly DuePosting[]): Promise<void> {
+  if (due.length === 0) return;
+  const rows = due.map((one) => ({ ...one, dueAt: isoText(one.dueAt) }));
+  await tx.sql`
+    insert into tallyhook.due_postings as d (operation_id, due_at, quarantine_reason)
+    select "operationId", "dueAt", "quarantineReason"
+    from jsonb_to_recordset(${asJson(rows)}::jsonb)
+      as x("operationId" text, "dueAt" timestamptz, "quarantineReason" text)
+    order by "operationId"
+    on conflict (operation_id) do update
+      set quarantine_reason = coalesce(d.quarantine_reason, excluded.quarantine_reason)`;
+}
+
+/**
+ * Operations whose posting or reversal is due, oldest first. Their rows are locked, so a change of
+ * state that makes another posting due waits for this transaction.
+ */
+export async function listDueOperations(tx: Tx, limit: number): Promise<DueOperation[]> {
+  const rows = await tx.sql<{ operationId: string }[]>`
+    select operation_id from tallyhook.due_postings
+    where quarantine_reason is null order by due_at, operation_id limit ${limit} for update`;
+  const ids = rows.map(({ operationId }) => operationId);
+  if (ids.length === 0) return [];
+  const [operations, effects, posted] = await Promise.all([
+    findOperations(tx, ids),
+    listEffects(tx, ids),
+    timesPosted(tx, ids),
+  ]);
+  return ids.map((id) => ({
+    operation: must(operations.get(id), 'operation of a due posting'),
+    effects: effects.get(id) ?? [],
+    timesPosted: posted.get(id) ?? 0,
+  }));
+}
+
+/** How often each of these operations was posted or reversed; those that never were are absent. */
+export async function timesPosted(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.sql<{ operationId: string; n: number }[]>`
+    select operation_id, max(posting)::int as n from (
+      select operation_id, posting from tallyhook.transactions
+      where operation_id = any(${ids as string[]}::text[])
+      union all
+      select operation_id, posting from tallyhook.nft_movements
+      where operation_id = any(${ids as string[]}::text[])) p
+    group by operation_id`;
+  return new Map(rows.map(({ operationId, n }) => [operationId, n]));
+}
+
+/** Operations with a due posting that changes this account, quarantined ones included. */
+export async function listDueOn(db: Queryable, account: string): Promise<string[]> {
+  const rows = await db.sql<{ operationId: string }[]>`
+    select d.operation_id from tallyhook.due_postings d
+    join tallyhook.operation_effects e on e.operation_id = d.operation_id
+    where e.account_key = ${accountKey(account)}`;
+  return rows.map(({ operationId }) => operationId);
+}
+
+/** Removes due postings that were made. */
+export async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.sql`
+    delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
+}
+
+/** Takes a due posting out of the work, with the reason, until a person releases it. */
+export async function quarantineDue(tx: Tx, id: string, reason: string): Promise<void> {
+  await tx.sql`
+    update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
+}
+
+/** The last batch and the last transaction; zeros before the first batch. */
 export async function readHead(tx: Tx): Promise<Head> {
   const rows = await tx.sql<Record<keyof Head, bigint>[]>`
     select coalesce((select max(id) from tallyhook.batches), 0) as "batchId",
@@ -61,12 +141,12 @@ export async function listPostingRequestsDue(tx: Tx, limit: number): Promise<Pos
 /** The transactions that the reversals among this work take back, with their legs. */
 export async function listStanding(
   tx: Tx,
-  operations: readonly Operation[],
+  operations: readonly DueOperation[],
   wanted: readonly PostingRequest[],
 ): Promise<Standing[]> {
   const postings = operations
-    .filter(({ inBooks }) => !inBooks)
-    .map(({ id, postings }) => ({ id, posting: postings }));
+    .filter(({ operation }) => !operation.inLedger)
+    .map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting }));
   const ids = wanted.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
   const rows = await tx.sql<StandingRow[]>`

@@ -93,6 +93,20 @@ export const entries = tallyhook.table(
   ],
 );
 
+/**
+ * Operations whose posting or reversal is due: written in the transaction that changes the
+ * operation's state, removed in the one that posts it. A row with a reason is quarantined.
+ */
+export const duePostings = tallyhook.table(
+  'due_postings',
+  {
+    operationId: text('operation_id').primaryKey(),
+    dueAt: instant('due_at').notNull(),
+    quarantineReason: text('quarantine_reason'),
+  },
+  (t) => [index('due_postings_in_order').on(t.dueAt).where(sql`quarantine_reason is null`)],
+);
+
 /** Postings that a later stage wants (opening, booking, reversal); the one writer posts them. */
 export const postingRequests = tallyhook.table(
   'posting_requests',

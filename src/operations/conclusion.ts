@@ -46,7 +46,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         tokenId: outcome.tokenId ?? null,
         effectiveAt: endedAt,
         effectiveBasis: 'answer',
-        ...(isForeign(conclusion) ? { quarantineReason: 'foreign_tx_app_no' } : {}),
+        ...(isForeign(conclusion) ? FOREIGN : {}),
       };
     case 'rejected':
       return {
@@ -91,6 +91,9 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
       return unreachable(outcome);
   }
 }
+
+/** Kept, but not posted; `errorCode` keeps its app number from being taken for ours. */
+const FOREIGN = { quarantineReason: 'foreign_tx_app_no', errorCode: 'foreign_tx_app_no' };
 
 /** What a replay needs of the service's headers. Cookies are nobody's business later. */
 const KEPT = ['content-type', 'content-encoding', 'location', 'retry-after', 'www-authenticate'];

@@ -3,7 +3,7 @@
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Kind } from '../kernel/kinds.ts';
+import { type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
 
 export { KINDS, type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
 
@@ -61,12 +61,25 @@ export function statesBefore(to: State): State[] {
   return (Object.keys(FOLLOWS) as State[]).filter((from) => FOLLOWS[from].includes(to));
 }
 
-/** What a state means for the books; the same rule is the generated column `operations.outcome`. */
+/** States in which the write was executed, in which it was not, and in which that is open. */
+export const EXECUTED_STATES: readonly State[] = ['accepted', 'executed', 'settled'];
+export const NOT_EXECUTED_STATES: readonly State[] = [
+  'rejected',
+  'failed',
+  'not_executed',
+  'cancelled',
+];
+
+/** What a state means for the ledger; the generated column `operations.outcome` says the same. */
 export function outcomeOf(state: State): Outcome {
-  if (state === 'accepted' || state === 'executed' || state === 'settled') return 'executed';
-  const untouched: readonly State[] = ['rejected', 'failed', 'not_executed', 'cancelled'];
-  if (untouched.includes(state)) return 'not_executed';
-  return 'open';
+  if (EXECUTED_STATES.includes(state)) return 'executed';
+  return NOT_EXECUTED_STATES.includes(state) ? 'not_executed' : 'open';
+}
+
+/** Whether the ledger has to hold the write; the generated column `in_ledger` says the same. */
+export function isInLedger(kind: Kind, state: State): boolean {
+  if (TOKEN_KINDS.includes(kind)) return EXECUTED_STATES.includes(state);
+  return NFT_KINDS.includes(kind) && state === 'settled';
 }
 
 /** What a write asks for, as far as its kind has such a field. */
@@ -113,7 +126,6 @@ export interface Operation extends Required<WriteFields> {
   /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
   expiresAt: Instant | null;
   ambiguous: boolean;
-  /** How often it was posted or reversed; odd while it stands in the books. */
-  postings: number;
-  inBooks: boolean;
+  /** Whether the ledger has to hold it. */
+  inLedger: boolean;
 }

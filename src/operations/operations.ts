@@ -63,12 +63,14 @@ export {
   type ReportedOperations,
 } from './reported/service.ts';
 export { listSends, type Send } from './send-store.ts';
-export { type OperationsSettings, operationsDefaults, type Touched } from './settings.ts';
+export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
   countOpen,
   findByIdempotencyKey,
   findOperation,
+  findOperations,
   type KeyedOperation,
+  listEffects,
   listForToken,
   listOperations,
   listTouching,
@@ -78,7 +80,7 @@ export {
   type StoredAnswer,
   type Touching,
 } from './store.ts';
-export { listPostingsDue, type Move, markPosted, quarantine } from './transition-store.ts';
+export type { DuePosting, Move, RequestPostings } from './transition-store.ts';
 
 export interface Operations {
   /**
@@ -135,11 +137,13 @@ interface Deps {
   ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
+  /** Tells the ledger what became due, inside the transaction that makes it due. */
+  requestPostings: store.RequestPostings;
 }
 
 /** The journal of one daemon. */
 export function makeOperations(parts: Deps): Operations {
-  const { db, clock, daemon, settings = operationsDefaults } = parts;
+  const { db, clock, daemon, requestPostings, settings = operationsDefaults } = parts;
   const unconfirmed = makeUnconfirmedIntents();
   const recording = makeRecording({ ...parts, settings, unconfirmed });
   const outcomes = outcomeCommits(parts);
@@ -160,7 +164,8 @@ export function makeOperations(parts: Deps): Operations {
         recording.left([operation.id]);
       return operation;
     },
-    move: (tx, moves) => (moves.length === 0 ? Promise.resolve([]) : store.moveStates(tx, moves)),
+    move: (tx, moves) =>
+      moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, requestPostings),
     claimQueued: (now, limit) =>
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);
@@ -208,7 +213,7 @@ function resend(
 }
 
 async function cancel(
-  { db, clock, daemon }: Deps,
+  { db, clock, daemon, requestPostings }: Deps,
   id: string,
   by: { owner: string; admin: boolean },
 ): Promise<Operation> {
@@ -218,15 +223,14 @@ async function cancel(
     throw new Failure('forbidden', 'the write belongs to another owner');
   const cause = `cancelled by ${by.owner}`;
   const at = clock.now();
-  const [moved] = await db.begin((tx) =>
-    store.moveStates(tx, [{ id, to: 'cancelled', at, cause, daemonId: daemon.id }]),
-  );
+  const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
+  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], requestPostings));
   if (!moved) throw new Failure('conflict', 'it does not wait in the queue');
   return moved;
 }
 
 /** Outcomes share commits; each with its event. */
-function outcomeCommits({ db, daemon, outbox }: Deps) {
+function outcomeCommits({ db, daemon, outbox, requestPostings }: Deps) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
       // What is said twice is said once.
@@ -238,7 +242,10 @@ function outcomeCommits({ db, daemon, outbox }: Deps) {
       const moved = await db.begin(async (tx) => {
         // Sent together: one round trip. Of two answers with one number the later sees the earlier.
         const locked = lockNames(tx, numbers);
-        const [, operations] = await Promise.all([locked, moveConcluded(tx, moves)]);
+        const [, operations] = await Promise.all([
+          locked,
+          moveConcluded(tx, moves, requestPostings),
+        ]);
         await outbox.emit(tx, operations.flatMap(eventsOf));
         return operations;
       });
@@ -253,12 +260,17 @@ function outcomeCommits({ db, daemon, outbox }: Deps) {
  * Moves by what answers say. What never left may leave again: a repeat of that word must not end,
  * or queue once more, a send that began since.
  */
-async function moveConcluded(tx: Tx, moves: store.Move[]): Promise<Operation[]> {
+async function moveConcluded(
+  tx: Tx,
+  moves: store.Move[],
+  requestPostings: store.RequestPostings,
+): Promise<Operation[]> {
   const neverLeft = moves.filter((move) => move.requeue);
-  if (neverLeft.length === 0) return store.moveStates(tx, moves);
+  if (neverLeft.length === 0) return store.applyTransitions(tx, moves, requestPostings);
   const later = await lockSentLater(tx, neverLeft);
-  return store.moveStates(
+  return store.applyTransitions(
     tx,
     moves.filter((move) => !move.requeue || !later.has(move.id)),
+    requestPostings,
   );
 }

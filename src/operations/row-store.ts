@@ -17,5 +17,5 @@ export function operationColumns(sql: Sql) {
     o.recorded_at, o.sent_at, o.send_deadline_at,
     o.answered_at, o.effective_at,
     o.effective_basis, o.settled_at,
-    o.expires_at, o.ambiguous, o.postings, o.in_books`;
+    o.expires_at, o.ambiguous, o.in_ledger`;
 }

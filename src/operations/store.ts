@@ -4,6 +4,7 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import type { Effect } from './effects.ts';
 import type { Operation } from './operation.ts';
 import { operationColumns } from './row-store.ts';
 
@@ -24,6 +25,28 @@ export async function findOperation(db: Queryable, id: string): Promise<Operatio
   const rows = await db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o where o.id = ${id}`;
   return rows[0];
+}
+
+/** These operations, by id. */
+export async function findOperations(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, Operation>> {
+  const rows = await db.sql<Operation[]>`
+    select ${operationColumns(db.sql)} from tallyhook.operations o
+    where o.id = any(${ids as string[]}::text[])`;
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/** What these operations do to accounts once executed, by id; none for those that cannot be posted. */
+export async function listEffects(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, Effect[]>> {
+  const rows = await db.sql<(Effect & { operationId: string })[]>`
+    select operation_id, account, amount from tallyhook.operation_effects
+    where operation_id = any(${ids as string[]}::text[]) order by operation_id, line`;
+  return Map.groupBy(rows, ({ operationId }) => operationId);
 }
 
 /** The operation that holds this idempotency key of this owner. */
@@ -111,22 +134,22 @@ export interface Touching {
 }
 
 /**
- * Token writes that touch these books and matter for a look: still open, executed and not yet
- * posted or settled, or in effect since `since`. Oldest first, at most `limit`.
+ * Token writes that touch these wallets and matter for an observation: still open, due to be posted
+ * or reversed (`due`), executed and not settled, or in effect since `since`. Oldest first.
  */
 export async function listTouching(
   db: Queryable,
   touching: Touching,
-  since: Instant,
-  limit: number,
+  options: { since: Instant; due: readonly string[]; limit: number },
 ): Promise<Operation[]> {
   const { sql } = db;
+  const { since, due, limit } = options;
   return sql<Operation[]>`
     select ${operationColumns(sql)} from tallyhook.operations o
     where o.kind in ('give', 'receive_from', 'transfer')
       and ${touches(sql, touching)}
-      and (o.outcome = 'open' or o.in_books <> (o.postings % 2 = 1)
-        or (o.in_books and o.settled_at is null)
+      and (o.outcome = 'open' or o.id = any(${due as string[]}::text[])
+        or (o.in_ledger and o.settled_at is null)
         or o.answered_at >= ${isoText(since)} or o.effective_at >= ${isoText(since)})
       and o.state not in ('recorded', 'queued', 'cancelled')
     order by o.recorded_at limit ${limit}`;

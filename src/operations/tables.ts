@@ -86,14 +86,12 @@ export const operations = tallyhook.table(
     settledAt: instant('settled_at'),
     /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
     expiresAt: instant('expires_at'),
-    /** True when it went out beside another open write that it cannot be told apart from. */
+    /** The token, or the equal mints, that the write acts on, with its kind (conflicts.ts). */
+    conflictKey: text('conflict_key'),
+    /** True when it was sent beside a conflicting write. */
     ambiguous: boolean().notNull().default(false),
-    /** How often the ledger posted or reversed it; odd while it stands in the books. */
-    postings: integer().notNull().default(0),
-    /** Why the ledger set it aside. */
-    quarantineReason: text('quarantine_reason'),
-    /** Whether it belongs in the books: a token write once executed, an NFT write once settled. */
-    inBooks: boolean('in_books')
+    /** Whether the ledger has to hold it: a token write once executed, an NFT write once settled. */
+    inLedger: boolean('in_ledger')
       .notNull()
       .generatedAlwaysAs(sql`case when kind in ('give', 'receive_from', 'transfer')
         then state in ('accepted', 'executed', 'settled')
@@ -118,23 +116,14 @@ export const operations = tallyhook.table(
     index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
     index('operations_by_hash').on(t.txHash).where(sql`tx_hash is not null`),
     index('operations_by_reference').on(t.reference).where(sql`reference is not null`),
-    // What a key moved lately, for its limit of a day.
-    index('operations_by_key').on(t.keyId, t.recordedAt).where(sql`amount is not null`),
-    // The same of writes that may leave days after they were recorded.
-    index('operations_by_key_late')
-      .on(t.keyId, t.recordedAt)
-      .where(sql`amount is not null and expires_at is not null`),
-    // What admission looks at: writes whose effect is not known yet, by wallet and by token.
-    index('operations_open_from')
-      .on(t.fromKey, t.recordedAt)
-      .where(sql`from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')`),
-    index('operations_open_to')
-      .on(t.toKey, t.recordedAt)
-      .where(sql`to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    // Open writes of a token; those of a wallet are found by their effects.
     index('operations_open_token')
       .on(t.contractId, t.tokenId, t.toKey)
       .where(sql`contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown')`),
+    index('operations_open_conflict')
+      .on(t.conflictKey)
+      .where(sql`conflict_key is not null and state in ('sending', 'unknown')`),
     // What a report from elsewhere may be about, beside open writes: those without a number.
     index('operations_unnumbered')
       .on(t.recordedAt)
@@ -150,9 +139,6 @@ export const operations = tallyhook.table(
       .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
       .where(sql`settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
-    index('operations_unposted')
-      .on(t.recordedAt)
-      .where(sql`in_books <> (postings % 2 = 1) and quarantine_reason is null`),
   ],
 );
 
@@ -174,6 +160,43 @@ export const transitions = tallyhook.table(
     daemonId: text('daemon_id'),
   },
   (t) => [index('transitions_by_operation').on(t.operationId, t.id)],
+);
+
+/**
+ * What each token write does to accounts, made by effects.ts when the write is recorded. `phase` is
+ * `queued` while the write waits in the request queue, else the operation's outcome. A write that
+ * cannot be posted has no rows.
+ */
+export const operationEffects = tallyhook.table(
+  'operation_effects',
+  {
+    operationId: text('operation_id').notNull(),
+    line: smallint().notNull(),
+    account: text().notNull(),
+    accountKey: text('account_key').notNull().generatedAlwaysAs(sql`lower(account)`),
+    amount: whole().notNull(),
+    phase: text().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.operationId, t.line] }),
+    index('operation_effects_open')
+      .on(t.accountKey, t.phase)
+      .where(sql`phase in ('queued', 'open')`),
+  ],
+);
+
+/**
+ * What each key with a daily limit moved, by the hour in which the write was sent, fees included.
+ * Writes in the request queue are counted under `infinity`.
+ */
+export const keyUsage = tallyhook.table(
+  'key_usage',
+  {
+    keyId: text('key_id').notNull(),
+    hour: instant().notNull(),
+    moved: whole().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.keyId, t.hour] })],
 );
 
 /** Append-only: every time an operation was about to leave. */

@@ -1,9 +1,10 @@
-/** SQL of the journal: the one statement that changes a state, and what the ledger marks. */
+/** SQL of transitions: the one statement that changes the state of operations. */
 import { asJson, type Tx } from '../db/connect.ts';
 import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { type Operation, type State, statesBefore } from './operation.ts';
+import { countUsage, usageColumns } from './intake/usage.ts';
+import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
 import { operationColumns } from './row-store.ts';
 
 /**
@@ -40,12 +41,41 @@ export interface Move {
   settledAt?: Instant;
 }
 
+/** An operation whose posting or reversal became due. */
+export interface DuePosting {
+  operationId: string;
+  dueAt: Instant;
+  /** Why the ledger must not post it; null: it may. */
+  quarantineReason: string | null;
+}
+
+/** Tells the ledger, inside the caller's transaction, what became due. */
+export type RequestPostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
+
 /**
- * The statement that changes states: each row moves only from a state that may precede its new one,
- * and its transition is written in the same statement. Answers the operations that moved. No
- * operation may be named twice.
+ * Changes states: each operation only from a state that may precede its new one, with its
+ * transition, its effects' outcome and its key's usage in the same statement, and tells the ledger
+ * what that makes due. Returns the operations that changed. No operation may be named twice.
  */
-export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operation[]> {
+export async function applyTransitions(
+  tx: Tx,
+  moves: readonly Move[],
+  requestPostings: RequestPostings,
+): Promise<Operation[]> {
+  const moved = await moveStates(tx, moves);
+  const at = new Map(moves.map((move) => [move.id, move.at]));
+  const due = moved.flatMap(({ id, kind, fromState, inLedger, quarantineReason }) =>
+    isInLedger(kind, fromState) !== inLedger
+      ? [{ operationId: id, dueAt: at.get(id) ?? 0, quarantineReason }]
+      : [],
+  );
+  if (due.length > 0) await requestPostings(tx, due);
+  return moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
+}
+
+type Moved = Operation & { fromState: State; quarantineReason: string | null };
+
+async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
   assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
   const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);
   const counts = new Map<string, number>();
@@ -60,7 +90,8 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
     effectiveAt: textOf(move.effectiveAt),
     settledAt: textOf(move.settledAt),
   }));
-  return tx.sql<Operation[]>`
+  const { sql } = tx;
+  return sql<Moved[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
@@ -71,67 +102,64 @@ export async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Operat
         "answeredAt" timestamptz, "effectiveAt" timestamptz,
         "effectiveBasis" text, "settledAt" timestamptz, before text[])
     ), locked as (
-      select o.id, o.state, case when x.requeue and o.state = 'sending' and o.expires_at > x.at
-        then 'queued' else x."to" end as to_state
+      select o.id, o.state, o.outcome, ${usageColumns(sql)},
+        case when x.requeue and o.state = 'sending' and o.expires_at > x.at
+          then 'queued' else x."to" end as to_state
       from tallyhook.operations o join x on x.id = o.id
       where o.state = any(x.before)
         and (o.state <> 'settled' or x.decided and o.effective_basis is distinct from 'answer')
       order by o.id for update of o
-    ), t as (
+    ), history as (
       insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence,
         daemon_id)
       select l.id, l.state, l.to_state, x.at, x.cause, x.evidence, x."daemonId"
       from locked l join x on x.id = l.id order by l.id
+    ), moved as (
+      update tallyhook.operations o set
+        state = l.to_state,
+        key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
+        tx_app_no = coalesce(x."txAppNo", o.tx_app_no),
+        tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
+        tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
+        error_class = x."errorClass", error_status = x."errorStatus", error_code = x."errorCode",
+        error_message = x."errorMessage",
+        answer_status = coalesce(x."answerStatus", o.answer_status),
+        answer_headers = coalesce(x."answerHeaders", o.answer_headers),
+        answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
+        answered_at = case when l.to_state <> 'queued'
+          then coalesce(x."answeredAt", o.answered_at) end,
+        effective_at = coalesce(x."effectiveAt", o.effective_at),
+        effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
+        settled_at = case when l.to_state in ('executed', 'not_executed') then null
+          else coalesce(x."settledAt", o.settled_at) end,
+        evidence = coalesce(x.evidence, o.evidence)
+      from locked l join x on x.id = l.id
+      where o.id = l.id
+      returning ${operationColumns(sql)}, ${usageColumns(sql)}, l.state as from_state,
+        case when x."txLogNo" is not null and (x.repeated or exists (
+            select from tallyhook.operations p
+            where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
+              and p.in_ledger))
+          then 'repeated_tx_log_no' else x."quarantineReason" end as quarantine_reason
+    ), effects as (
+      update tallyhook.operation_effects e
+      set phase = case m.state when 'queued' then 'queued' else m.outcome end
+      from moved m
+      where e.operation_id = m.id
+        and e.phase <> case m.state when 'queued' then 'queued' else m.outcome end
+    ), usage as (
+      ${countUsage(
+        sql,
+        sql`
+          select l.key_id, l.usage_hour, -l.usage as usage from locked l
+          where l.outcome <> 'not_executed'
+          union all
+          select m.key_id, m.usage_hour, m.usage from moved m where m.outcome <> 'not_executed'`,
+      )}
     )
-    update tallyhook.operations o set
-      state = l.to_state,
-      key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
-      tx_app_no = coalesce(x."txAppNo", o.tx_app_no),
-      tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
-      tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
-      error_class = x."errorClass", error_status = x."errorStatus", error_code = x."errorCode",
-      error_message = x."errorMessage",
-      answer_status = coalesce(x."answerStatus", o.answer_status),
-      answer_headers = coalesce(x."answerHeaders", o.answer_headers),
-      answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
-      answered_at = case when l.to_state <> 'queued'
-        then coalesce(x."answeredAt", o.answered_at) end,
-      effective_at = coalesce(x."effectiveAt", o.effective_at),
-      effective_basis = coalesce(x."effectiveBasis", o.effective_basis),
-      settled_at = case when l.to_state in ('executed', 'not_executed') then null
-        else coalesce(x."settledAt", o.settled_at) end,
-      evidence = coalesce(x.evidence, o.evidence),
-      quarantine_reason = case when x."txLogNo" is null
-        then coalesce(x."quarantineReason", o.quarantine_reason)
-        when x.repeated or exists (select from tallyhook.operations p
-          where p.tx_log_no = x."txLogNo" and p.tx_app_no = x."txAppNo" and p.id <> o.id
-            and p.in_books)
-        then 'repeated_tx_log_no' else coalesce(x."quarantineReason", o.quarantine_reason) end
-    from locked l join x on x.id = l.id
-    where o.id = l.id
-    returning ${operationColumns(tx.sql)}`;
+    select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
 }
 
 function textOf(at: Instant | undefined): string | null {
   return at === undefined ? null : isoText(at);
-}
-
-/** Operations that the ledger has to post or to reverse, oldest first. */
-export async function listPostingsDue(tx: Tx, limit: number): Promise<Operation[]> {
-  return tx.sql<Operation[]>`
-    select ${operationColumns(tx.sql)} from tallyhook.operations o
-    where o.in_books <> (o.postings % 2 = 1) and o.quarantine_reason is null
-    order by o.recorded_at limit ${limit} for no key update`;
-}
-
-/** Counts one posting (or reversal) of each. */
-export async function markPosted(tx: Tx, ids: readonly string[]): Promise<void> {
-  await tx.sql`
-    update tallyhook.operations set postings = postings + 1 where id =
-      any(${ids as string[]}::text[])`;
-}
-
-/** Takes a row out of the ledger's work, with its cause; it is a break until a person looks. */
-export async function quarantine(tx: Tx, id: string, problem: string): Promise<void> {
-  await tx.sql`update tallyhook.operations set quarantine_reason = ${problem} where id = ${id}`;
 }

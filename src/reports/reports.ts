@@ -9,7 +9,7 @@ import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
-import type { EffectSettings } from '../operations/operations.ts';
+import type { EffectSettings } from '../ledger/ledger.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
 import type { Limits } from './params.ts';

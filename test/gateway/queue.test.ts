@@ -1,5 +1,4 @@
 import { beforeEach, expect, it } from 'vitest';
-import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
@@ -9,13 +8,7 @@ import { GIVE, idOf, type RigResponse, SUCCESS, setUpGateway } from './rig.ts';
 /** Settings with which writes on one wallet wait for each other. */
 const operations = {
   ...operationsDefaults,
-  admissionWaitMs: 50,
-  touchedBy: touchedBy({
-    feeMode: 'on_top',
-    operators: new Map(),
-    feesAddr: undefined,
-    collectionAddr: undefined,
-  }),
+  conflictWaitMs: 50,
 };
 
 let down = false;

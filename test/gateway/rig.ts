@@ -2,6 +2,7 @@
  * The rig of the gateway's tests: a gateway built as the daemon builds it, over real HTTP and a
  * database of its own, in front of a service that answers what the test says.
  */
+
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -17,6 +18,7 @@ import { tryParseJson } from '../../src/kernel/json.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
+import { requestPostings } from '../../src/ledger/ledger.ts';
 import {
   findByIdempotencyKey,
   makeOperations,

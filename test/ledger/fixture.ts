@@ -7,6 +7,7 @@ import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { balancesOf, type Ledger, makeLedger, type Pass } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 import type { ManualClock } from '../harness/manual-clock.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
 
 export const START = Date.UTC(2026, 0, 1);
 export const PLAIN: EffectSettings = { feeMode: 'on_top', operators: new Map() };
@@ -59,8 +60,7 @@ export function operation(given: Partial<Operation>): Operation {
     owner: 'app',
     recordedAt: START,
     ambiguous: false,
-    postings: 0,
-    inBooks: true,
+    inLedger: true,
     ...given,
   };
 }
@@ -110,7 +110,13 @@ export async function openLedger(given: {
   const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = given;
   const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
-  return makeLedger({ db, clock, daemon, books, batchMax, ...silent });
+  const ledger = makeLedger({ db, clock, daemon, books, batchMax, ...silent });
+  return {
+    async runOnce(now) {
+      await completeRecords(db, books);
+      return ledger.runOnce(now);
+    },
+  };
 }
 
 /** Runs passes until there is nothing to do; answers what they did together. */
@@ -138,7 +144,7 @@ export async function balancesIn(db: Db, ...names: string[]): Promise<Record<str
 /** What was set aside, with its cause. */
 export async function problemsIn(owner: Db): Promise<Record<string, string>> {
   const rows = await owner.sql<{ id: string; problem: string }[]>`
-    select id, quarantine_reason as problem from tallyhook.operations
+    select operation_id as id, quarantine_reason as problem from tallyhook.due_postings
     where quarantine_reason is not null
     union all
     select id, problem from tallyhook.posting_requests where problem is not null`;

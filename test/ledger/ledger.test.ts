@@ -234,7 +234,7 @@ describe('Wanted postings', () => {
       ['booking', 'drift:1', null],
     ]);
     expect(await problemsIn(database.owner)).toEqual({
-      'drift:2:back': 'what it reverses is not in the books',
+      'drift:2:back': 'what it reverses is not in the ledger',
       'drift:1:again': 'database error: 23505 (transactions_reversed_once)',
     });
   });

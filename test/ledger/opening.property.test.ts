@@ -78,7 +78,9 @@ class Story {
   async judge(): Promise<{ amount: bigint; version: bigint }> {
     const held = (await balancesOf(database.db, [this.account])).get(this.account);
     const posted = await database.owner.sql<{ sum: bigint | null }[]>`
-      select sum(amount) from tallyhook.operations where postings % 2 = 1
+      select sum(amount) from tallyhook.operations o where exists (
+          select from tallyhook.transactions t where t.operation_id = o.id
+          having max(t.posting) % 2 = 1)
         and effective_at >= ${new Date(LOOK).toISOString()} and to_addr = ${this.wallet}`;
     const base = (held?.balance ?? 0n) - (posted[0]?.sum ?? 0n);
     return { amount: SHOWN - base, version: held?.version ?? 0n };

@@ -197,8 +197,8 @@ describe('What the opening knows or need not know', () => {
 });
 
 describe('For a look', () => {
-  const due = { inBooks: true, postings: 0 };
-  test.each([
+  const due = { inLedger: true };
+  test.each<[string, Partial<Operation>, boolean, number?]>([
     [
       'A report from before it that waits for the ledger is held by the opening',
       report('o', LOOK - 1, due),
@@ -207,17 +207,19 @@ describe('For a look', () => {
     ['A report from after it is not', report('o', LOOK, due), false],
     [
       'A report that is posted is not held any more',
-      report('o', LOOK - 1, { inBooks: true, postings: 1 }),
+      report('o', LOOK - 1, { inLedger: true }),
       false,
+      1,
     ],
     ['A write of ours that waits counts', give('o', { sentAt: LOOK - 1, ...due }), false],
     [
       'A reversal that waits is held too',
-      give('o', { sentAt: LOOK - 1, inBooks: false, postings: 1 }),
+      give('o', { sentAt: LOOK - 1, inLedger: false }),
       true,
+      1,
     ],
-  ])('%s', (_, given, expected) => {
-    expect(isHeldByOpening(operation(given), LOOK)).toBe(expected);
+  ])('%s', (_, given, expected, timesPosted = 0) => {
+    expect(isHeldByOpening(operation(given), timesPosted, LOOK)).toBe(expected);
   });
 
   test('Writes are absorbed where every wallet of theirs is opened later, or will be', async () => {

@@ -68,7 +68,7 @@ describe('What cannot be posted', () => {
     );
     await putOperations(database.owner, many);
     expect(await runDry(ledger, clock)).toEqual({ posted: 46, quarantine: 4 });
-    const refused = 'database refused: 23514 (no_poison)';
+    const refused = 'database error: 23514 (no_poison)';
     expect(await problemsIn(database.owner)).toEqual({
       op_0: refused,
       op_5: refused,
@@ -78,7 +78,7 @@ describe('What cannot be posted', () => {
     expect(await balancesIn(database.db, 'operator:7')).toEqual({ 'operator:7': '-460' });
   });
 
-  test.each(['insert on tallyhook.entries', 'update on tallyhook.operations'])(
+  test.each(['insert on tallyhook.entries', 'delete on tallyhook.due_postings'])(
     'Is not blamed when the database is at fault (no %s), and nothing is half written',
     async (right) => {
       const ledger = await openLedger({ db: database.db, clock });

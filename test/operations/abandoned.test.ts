@@ -78,8 +78,8 @@ describe('A tx_log_no that came before', () => {
   const numbers = { txAppNo: 8n, txLogNo: 4711n };
   const problem = async (id: string) => {
     const rows = await database.owner.sql<{ quarantineReason: string | null }[]>`
-      select quarantine_reason from tallyhook.operations where id = ${id}`;
-    return rows[0]?.quarantineReason;
+      select quarantine_reason from tallyhook.due_postings where operation_id = ${id}`;
+    return rows[0]?.quarantineReason ?? null;
   };
   const accepted = async (more: object) => {
     const id = await recorded(parts.operations);

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import {
   canTellApart,
+  conflictKeyOf,
   conflictsOf,
   namesOf,
   OPEN_MAX,
   type OpenWrite,
-  targetOf,
 } from '../../src/operations/intake/conflicts.ts';
 
 const big = (amounts: readonly number[]) => amounts.map(BigInt);
@@ -50,9 +50,9 @@ const amount = fc.bigInt({ min: -9n, max: 9n });
 const wallet = fc.constantFrom('a', 'b', 'c');
 const marks = fc.record({
   effects: fc.uniqueArray(fc.tuple(wallet, amount), { maxLength: 2, selector: ([key]) => key }),
-  target: fc.option(fc.constantFrom('t', 'u'), { nil: undefined }),
+  conflictKey: fc.option(fc.constantFrom('t', 'u'), { nil: undefined }),
 });
-const write = marks.map(({ effects, target }) => ({ effects: new Map(effects), target }));
+const write = marks.map(({ effects, conflictKey }) => ({ effects: new Map(effects), conflictKey }));
 
 describe('The rule', () => {
   test('Agrees with every pair of subsets', () => {
@@ -79,7 +79,9 @@ describe('The rule', () => {
             )
           );
         });
-        const mates = open.filter(({ target }) => target !== undefined && target === own.target);
+        const mates = open.filter(
+          ({ conflictKey }) => conflictKey !== undefined && conflictKey === own.conflictKey,
+        );
         const found = conflictsOf(own, open);
         expect(found.length > 0).toBe(alike || mates.length > 0);
         expect(new Set(found).size).toBe(found.length);
@@ -87,7 +89,7 @@ describe('The rule', () => {
         for (const id of found) {
           const other = open.find((one) => one.id === id);
           const shares = [...own.effects.keys()].some((key) => other?.effects.get(key));
-          expect(shares || other?.target === own.target).toBe(true);
+          expect(shares || other?.conflictKey === own.conflictKey).toBe(true);
         }
       }),
       { numRuns: 500 },
@@ -107,31 +109,33 @@ describe('What a write acts on', () => {
     ['give', 'a token by mistake', token, undefined],
     ['other', 'what nobody reads', token, undefined],
     ['mint_sequential', 'no receiver', { contractId: 5n }, undefined],
-  ] as const)('Is for %s of %s its own or none', (kind, _, fields, target) => {
-    expect(targetOf(kind, fields)).toBe(target);
+  ] as const)('Is for %s of %s its own or none', (kind, _, fields, conflictKey) => {
+    expect(conflictKeyOf(kind, fields)).toBe(conflictKey);
   });
 
   test('Is for sequential mints everything that they ask for, the spelling of an address aside', () => {
-    const target = targetOf('mint_sequential', minted);
-    expect(target).toBeDefined();
-    expect(targetOf('mint_sequential', { ...minted, toAddr: '0xab' })).toBe(target);
+    const conflictKey = conflictKeyOf('mint_sequential', minted);
+    expect(conflictKey).toBeDefined();
+    expect(conflictKeyOf('mint_sequential', { ...minted, toAddr: '0xab' })).toBe(conflictKey);
     const others = [
       ...[{ contractId: 6n }, { toAddr: '0xAC' }, { tokenUri: 'v' }],
       ...[{ metaData: null }, { extraData: '' }],
     ];
-    const told = others.map((other) => targetOf('mint_sequential', { ...minted, ...other }));
-    expect(new Set([target, ...told]).size).toBe(others.length + 1);
+    const told = others.map((other) => conflictKeyOf('mint_sequential', { ...minted, ...other }));
+    expect(new Set([conflictKey, ...told]).size).toBe(others.length + 1);
   });
 
   test('Names the wallets of users and the token, whatever is done to it', () => {
     const effects = new Map([['a', 1n]]);
-    expect(namesOf('give', {}, { effects, target: undefined })).toEqual(['wallet:a']);
+    expect(namesOf('give', {}, { effects, conflictKey: undefined })).toEqual(['wallet:a']);
     const none = new Map<string, bigint>();
     const named = (kind: 'burn' | 'transfer_from') =>
-      namesOf(kind, token, { effects: none, target: targetOf(kind, token) });
+      namesOf(kind, token, { effects: none, conflictKey: conflictKeyOf(kind, token) });
     expect(named('burn')).toEqual(['token:5:7']);
     expect(named('transfer_from')).toEqual(named('burn'));
-    const target = targetOf('mint_sequential', minted);
-    expect(namesOf('mint_sequential', minted, { effects: none, target })).toEqual(['token:5:0xab']);
+    const conflictKey = conflictKeyOf('mint_sequential', minted);
+    expect(namesOf('mint_sequential', minted, { effects: none, conflictKey })).toEqual([
+      'token:5:0xab',
+    ]);
   });
 });

@@ -83,7 +83,7 @@ describe('A second equal amount on the wallet of a user', () => {
   });
 
   test('Is refused when the wait is over, where that is set, with what is open', async () => {
-    const strict = await open(database.db, { refuseAmbiguous: true });
+    const strict = await open(database.db, { refuseConflicts: true });
     const first = await recorded(strict.operations, give(10n));
     const second = strict.operations.record(write(give(10n)));
     await park.parked(1, WAIT_MS);

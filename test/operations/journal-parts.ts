@@ -1,12 +1,12 @@
 /** A journal over a clone of the database, with an outbox, on a clock of the test. */
 
-import { touchedBy } from '../../src/daemon/config/stage-settings.ts';
 import type { Db, Tx } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import type { pause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
+import { requestPostings } from '../../src/ledger/ledger.ts';
 import {
   type Conclusion,
   findOperation,
@@ -33,7 +33,7 @@ export interface OperationsDeps {
 /** Operator 1 has a wallet of ours; whatever else is named belongs to users. */
 export const OPERATOR = '0x0E'.padEnd(42, 'f');
 export const withBooks = {
-  touchedBy: touchedBy({ feeMode: 'on_top', operators: new Map([['1', OPERATOR]]) }),
+  effects: { feeMode: 'on_top' as const, operators: new Map([['1', OPERATOR]]) },
 };
 
 let wallets = 0;
@@ -75,7 +75,9 @@ export async function openOperations(
     },
   };
   const outbox = makeOutbox({ clock, ids, fanOut });
-  const settings = { ...operationsDefaults, ...given.settings };
+  // Alice's wallet stands behind an operator unless a case says otherwise: nothing conflicts on it.
+  const own = { feeMode: 'on_top' as const, operators: new Map([['99', ALICE]]) };
+  const settings = { ...operationsDefaults, effects: own, ...given.settings };
   const waits = given.pause ? { pause: given.pause } : {};
   const operations = makeOperations({
     db: counted,
@@ -83,6 +85,7 @@ export async function openOperations(
     ids,
     daemon,
     outbox,
+    requestPostings,
     settings,
     ...waits,
   });

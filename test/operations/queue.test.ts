@@ -215,7 +215,7 @@ describe('The queue', () => {
   });
 
   test('Is not held up by those at its head that have to wait', async () => {
-    const strict = await open(database.db, { refuseAmbiguous: true });
+    const strict = await open(database.db, { refuseConflicts: true });
     for (let i = 0; i < 3; i++) {
       const wallet = freshWallet();
       const fields = { toAddr: wallet, operationNo: 1n, amount: 10n };

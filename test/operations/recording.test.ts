@@ -64,8 +64,7 @@ describe('Recording', () => {
       sentAt: clock.now(),
       sendDeadlineAt: clock.now() + 30_000,
       answeredAt: null,
-      postings: 0,
-      inBooks: false,
+      inLedger: false,
     });
     const [row] = await database.owner.sql`
       select o.request_body, s.n, s.daemon_id, s.deadline_at, s.after

@@ -33,7 +33,7 @@ export function write(
     id: `op_${++count}`,
     state,
     outcome: outcomeOf(state),
-    inBooks: outcomeOf(state) === 'executed',
+    inLedger: outcomeOf(state) === 'executed',
     recordedAt: at(sent),
     sentAt: at(sent),
     ...answer,
@@ -46,9 +46,9 @@ export function write(
 export function part(
   effect: bigint,
   state: State,
-  given: Parameters<typeof write>[1] = {},
+  { posted = false, ...given }: Parameters<typeof write>[1] & { posted?: boolean } = {},
 ): OperationEffect {
-  return { effect, operation: write(state, given) };
+  return { effect, posted, operation: write(state, given) };
 }
 
 export function baseline(ledger: bigint, effects: OperationEffect[] = [], drift = 0n): Baseline {

@@ -116,7 +116,7 @@ export function baselineAt(
     const effect = truth.effects[wallet] ?? 0n;
     const isPosted = outcomeOf(operation.state) === 'executed' && posted(operation.id);
     if (isPosted) ledger += effect;
-    effects.push({ effect, operation: { ...operation, postings: isPosted ? 1 : 0 } });
+    effects.push({ effect, operation, posted: isPosted });
   }
   return { ledger, version: 0n, drift, effects, complete: true };
 }

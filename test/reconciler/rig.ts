@@ -9,7 +9,7 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { balancesOf } from '../../src/ledger/ledger.ts';
+import { balancesOf, requestPostings } from '../../src/ledger/ledger.ts';
 import { addTargets, recordObservation } from '../../src/observer/store.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type Kind,
   makeOperations,
   type Operations,
+  operationsDefaults,
   type WriteFields,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
@@ -50,7 +51,10 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
-  const operations = makeOperations({ db, clock, ids, daemon, outbox });
+  const operations = makeOperations({
+    ...{ db, clock, ids, daemon, outbox, requestPostings },
+    settings: { ...operationsDefaults, effects: books },
+  });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({

@@ -18,6 +18,7 @@ import {
 } from '../../src/reports/reports.ts';
 import { createDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
 
 /** 2026-01-01T00:00:00Z, the begin of the period of `report`. */
 export const START = Date.UTC(2026, 0, 1);
@@ -48,10 +49,16 @@ function insertAs(owner: Db): Insert {
 }
 
 /** Inserts rows of the earlier stages. */
-function makeRows(insert: Insert, ids: Ids, clock: Clock) {
+function makeRows(
+  insert: Insert,
+  ids: Ids,
+  clock: Clock,
+  complete: () => Promise<void>,
+  quarantine: (id: string, reason: string) => Promise<void>,
+) {
   return {
     /** By default a give of 100 by operator 7 to wallet 1, accepted an hour after START. */
-    async operation(columns: Columns = {}): Promise<string> {
+    async operation({ quarantine_reason: reason, ...columns }: Columns = {}): Promise<string> {
       const id = ids.next('op');
       const at = isoText(START + HOUR);
       const base = { kind: 'give', state: 'accepted', amount: 100, to_addr: addr(1) };
@@ -65,6 +72,8 @@ function makeRows(insert: Insert, ids: Ids, clock: Clock) {
       };
       const row = { id, ...rest, ...origin, ...base, operation_no: 7, ...times, ...columns };
       await insert('operations', row);
+      await complete();
+      if (reason) await quarantine(id, String(reason));
       return id;
     },
     /** As the reconciler stores it after a quiet observation now. */
@@ -125,7 +134,16 @@ export async function makeWorld(
   await insert('installation', { name: LEDGER_SETTING, value, set_at: isoText(START) });
   return {
     ...database,
-    ...makeRows(insert, ids, clock),
+    ...makeRows(
+      insert,
+      ids,
+      clock,
+      () => completeRecords(owner, books),
+      async (id, reason) => {
+        await owner.sql`
+        update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
+      },
+    ),
     clock,
     ids,
     outbox,
@@ -133,8 +151,12 @@ export async function makeWorld(
     settings,
     insert,
     /** Runs SQL as the owner of the database. */
-    sql: (text: string) => owner.sql.unsafe(text),
+    async sql(text: string): Promise<void> {
+      await owner.sql.unsafe(text);
+      await completeRecords(owner, books);
+    },
     async post(): Promise<void> {
+      await completeRecords(owner, books);
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
     open: (wallet: string, amount: bigint) =>

@@ -5,7 +5,6 @@ import {
   type EffectSettings,
   type OperationsSettings,
   ownWalletsOf,
-  walletEffectsOf,
 } from '../../operations/operations.ts';
 import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
@@ -27,23 +26,12 @@ export function operationsSettings(
   ledger: EffectSettings,
 ): OperationsSettings {
   return {
-    admissionWaitMs: operations.conflict_wait_ms,
-    refuseAmbiguous: operations.refuse_conflicts,
+    conflictWaitMs: operations.conflict_wait_ms,
+    refuseConflicts: operations.refuse_conflicts,
     waitingMax: operations.wait_queue_max,
     queueMax: operations.request_queue_max,
     queuedSendWithinMs: upstream.write_timeout_ms,
-    touchedBy: touchedBy(ledger),
-  };
-}
-
-/** Only user wallets can conflict: configured operator, fee and collection wallets are left out. */
-export function touchedBy(ledger: EffectSettings): OperationsSettings['touchedBy'] {
-  const own = new Set(ownWalletsOf(ledger).map(addressKey));
-  const empty = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
-  return (kind, fields) => {
-    const effects = walletEffectsOf({ ...empty, ...fields, kind }, ledger);
-    const users = new Map([...effects].filter(([key]) => !own.has(key)));
-    return { users, all: [...effects.keys()] };
+    effects: ledger,
   };
 }
 

@@ -11,7 +11,7 @@ import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Operation } from '../operation.ts';
 import { resolvedEvent } from '../resolved-event.ts';
-import { type Move, moveStates } from '../transition-store.ts';
+import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
 import { type DecidedOutcome, insistOnDecidable } from './rule.ts';
 import {
   approveDecision,
@@ -53,8 +53,13 @@ export interface Decisions {
 }
 
 /** Decisions of people, in one database. */
-export function makeDecisions(given: { db: Db; clock: Clock; outbox: Outbox }): Decisions {
-  const { db, clock, outbox } = given;
+export function makeDecisions(deps: {
+  db: Db;
+  clock: Clock;
+  outbox: Outbox;
+  requestPostings: RequestPostings;
+}): Decisions {
+  const { db, clock, outbox, requestPostings } = deps;
   return {
     propose: (operationId, { outcome, reason }, by) =>
       db.begin(async (tx) => {
@@ -89,7 +94,8 @@ export function makeDecisions(given: { db: Db; clock: Clock; outbox: Outbox }): 
         insistOnDecidable(operation, decision.outcome);
         const now = clock.now();
         await approveDecision(tx, decision, by, now);
-        const [moved] = await moveStates(tx, [moveOf(operation, decision, by.owner, now)]);
+        const move = moveOf(operation, decision, by.owner, now);
+        const [moved] = await applyTransitions(tx, [move], requestPostings);
         const decided = must(moved, 'operation that was locked');
         await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
         return decided;

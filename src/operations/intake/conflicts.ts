@@ -9,6 +9,13 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import { subsetSums } from '../../kernel/subset-sums.ts';
+import {
+  type Effect,
+  type EffectSettings,
+  effectsOrNone,
+  ownWalletsOf,
+  walletEffectsOf,
+} from '../effects.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
 
 /** What admission knows of a write. */
@@ -16,7 +23,7 @@ export interface Marks {
   /** By how much it would change the wallet of each user, by lower-case address. */
   effects: ReadonlyMap<string, bigint>;
   /** The token (or the equal mints) that it acts on, with its kind; undefined when it has none. */
-  target: string | undefined;
+  conflictKey: string | undefined;
 }
 
 /** A write whose outcome is open. */
@@ -34,7 +41,8 @@ export const OPEN_MAX = 12;
 export function conflictsOf(write: Marks, open: readonly OpenWrite[]): string[] {
   const found = new Set<string>();
   for (const other of open)
-    if (write.target !== undefined && other.target === write.target) found.add(other.id);
+    if (write.conflictKey !== undefined && other.conflictKey === write.conflictKey)
+      found.add(other.id);
   for (const [wallet, effect] of write.effects) {
     const beside = open.filter(({ effects }) => (effects.get(wallet) ?? 0n) !== 0n);
     const others = beside.map(({ effects }) => effects.get(wallet) ?? 0n);
@@ -52,8 +60,29 @@ export function canTellApart(own: bigint, others: readonly bigint[]): boolean {
   return !sums.some((sum) => without.has(sum + own));
 }
 
+/** A write's marks, its effects, and the addresses (lower case) of every wallet it changes. */
+export interface WriteMarks {
+  marks: Marks;
+  effects: Effect[];
+  wallets: string[];
+}
+
+/** Own wallets (operators, fees, collection) never conflict: their balances take too many writes. */
+export function marksOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteMarks {
+  const none = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
+  const write = { ...none, ...fields, kind };
+  const own = new Set(ownWalletsOf(settings).map(addressKey));
+  const wallets = walletEffectsOf(write, settings);
+  const users = new Map([...wallets].filter(([key]) => !own.has(key)));
+  return {
+    marks: { effects: users, conflictKey: conflictKeyOf(kind, fields) },
+    effects: effectsOrNone(write, settings),
+    wallets: [...wallets.keys()],
+  };
+}
+
 /** What names the token or the equal mints that a write acts on. */
-export function targetOf(kind: Kind, fields: WriteFields): string | undefined {
+export function conflictKeyOf(kind: Kind, fields: WriteFields): string | undefined {
   const { contractId, tokenId } = fields;
   if (!NFT_KINDS.includes(kind) || contractId == null) return undefined;
   if (kind !== 'mint_sequential')
@@ -72,7 +101,7 @@ export function targetOf(kind: Kind, fields: WriteFields): string | undefined {
 export function namesOf(kind: Kind, fields: WriteFields, marks: Marks): string[] {
   const { contractId, tokenId } = fields;
   const names = [...marks.effects.keys()].map((wallet) => `wallet:${wallet}`);
-  if (marks.target === undefined) return names;
+  if (marks.conflictKey === undefined) return names;
   const token = kind === 'mint_sequential' ? addressOf(fields) : tokenId;
   return [...names, `token:${contractId}:${token}`];
 }

@@ -10,27 +10,25 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
+import { accountOfWallet } from '../effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
-import { conflictsOf, type Marks, type OpenWrite, targetOf } from './conflicts.ts';
+import { conflictsOf, marksOf, type OpenWrite, type WriteMarks } from './conflicts.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
-import { type Attempt, type Intent, recordIntents, type VerdictRow } from './store.ts';
+import { type Attempt, type Intent, type RecordRow, recordIntents } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
-import { makeDaySums } from './usage.ts';
 
 /** What an attempt came to. */
 export type Verdict =
-  | { verdict: 'sending' | 'queued' | 'held' | 'frozen' | 'limit' | 'full' }
-  | { verdict: 'hold'; until: Instant; wallets: string[] }
-  | { verdict: 'seen'; open: OpenWrite[] }
+  | { verdict: 'sending' | 'queued' | 'key_in_use' | 'frozen' | 'day_limit' | 'queue_full' }
+  | { verdict: 'wallet_held'; until: Instant; wallets: string[] }
+  | { verdict: 'others_open'; open: OpenWrite[] }
   /** Something in the same commit stands in its way: the next commit sees it. */
   | { verdict: 'again' };
 
 /** A write on its way to be recorded. */
-export interface Candidate {
+export interface Candidate extends WriteMarks {
   intent: Intent;
-  marks: Marks;
-  wallets: readonly string[];
   names: string[];
   /** What is known to be open where it goes; undefined: it goes whatever is open. */
   known: OpenWrite[] | undefined;
@@ -51,12 +49,6 @@ export interface Candidate {
  */
 const COMMIT_WITHIN_MS = 15_000;
 
-/** What a write changes, as admission needs it, and every wallet that it touches. */
-export function marksOf({ touchedBy }: OperationsSettings, kind: Kind, fields: WriteFields) {
-  const { users, all } = touchedBy(kind, fields);
-  return { marks: { effects: users, target: targetOf(kind, fields) }, all };
-}
-
 /** Intents share commits; a commit is refused once this daemon no longer counts as alive. */
 export function intentCommits(given: {
   db: Db;
@@ -66,20 +58,16 @@ export function intentCommits(given: {
   unconfirmed: UnconfirmedIntents;
 }) {
   const { db, daemon, clock, settings, unconfirmed } = given;
-  const daySumsOf = makeDaySums(db);
   return groupCommit<Candidate, Verdict>(
     async (group) => {
       const at = clock.now();
       const going = attemptsOf(group, at);
       const attempts = [...going.values()];
-      const limited = attempts.filter(({ intent }) => intent.dayLimit !== null);
-      const keyIds = new Set(limited.map(({ intent }) => intent.keyId));
-      const daySums = keyIds.size > 0 ? await daySumsOf([...keyIds], at) : new Map();
       const rows = await db
         .single(
           (q) =>
             recordIntents(q, {
-              ...{ attempts, daySums, at, daemonId: daemon.id, epoch: daemon.epoch },
+              ...{ attempts, at, daemonId: daemon.id, epoch: daemon.epoch },
               queueMax: settings.queueMax,
             }),
           COMMIT_WITHIN_MS,
@@ -89,7 +77,7 @@ export function intentCommits(given: {
           if (isAway(error)) unconfirmed.add(attempts, at);
           throw error;
         });
-      if (rows[0]?.verdict === 'lease_lost')
+      if (rows[0]?.result === 'lease_lost')
         throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
       const byPlace = new Map(rows.map((row) => [row.n, row]));
       const places = new Map([...going.keys()].map((candidate, n) => [candidate, n]));
@@ -106,21 +94,23 @@ export function intentCommits(given: {
   );
 }
 
-function verdictOf(row: VerdictRow, attempt: Attempt, settings: OperationsSettings): Verdict {
-  switch (row.verdict) {
+function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSettings): Verdict {
+  switch (row.result) {
     case 'lease_lost':
       return { verdict: 'again' };
-    case 'limit':
+    case 'day_limit':
       // Those before it in the call were counted, but may not have been written.
-      return { verdict: attempt.dayBefore > movedBy(attempt.intent.fields) ? 'again' : 'limit' };
-    case 'hold': {
-      const wallets = Array.isArray(row.seen) ? row.seen.map(String) : [];
-      return { verdict: 'hold', until: row.until ?? 0, wallets };
+      return attempt.dayMoved > movedBy(attempt.intent.fields)
+        ? { verdict: 'again' }
+        : { verdict: 'day_limit' };
+    case 'wallet_held': {
+      const wallets = Array.isArray(row.open) ? row.open.map(String) : [];
+      return { verdict: 'wallet_held', until: row.until ?? 0, wallets };
     }
-    case 'seen':
-      return { verdict: 'seen', open: openOf(row.seen, settings) };
+    case 'others_open':
+      return { verdict: 'others_open', open: openOf(row.open, settings) };
     default:
-      return { verdict: row.verdict };
+      return { verdict: row.result };
   }
 }
 
@@ -150,11 +140,12 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
       state: candidate.state,
       sendDeadlineAt: candidate.sendDeadlineAt,
       ambiguous: known === undefined,
-      users: [...marks.effects.keys()],
+      effects: candidate.effects,
+      users: [...marks.effects.keys()].map(accountOfWallet),
       wallets: candidate.wallets,
-      sees: known ? known.map(({ id }) => id) : null,
-      target: marks.target !== undefined,
-      dayBefore: moved,
+      conflictKey: marks.conflictKey ?? null,
+      known: known ? known.map(({ id }) => id) : null,
+      dayMoved: moved,
       names:
         intent.dayLimit === null ? candidate.names : [...candidate.names, `key:${intent.keyId}`],
     });
@@ -200,6 +191,6 @@ function openOf(seen: Json, settings: OperationsSettings): OpenWrite[] {
       metaData: text(named.metaData),
       extraData: text(named.extraData),
     };
-    return { id: String(id), ...marksOf(settings, kind as Kind, fields).marks };
+    return { id: String(id), ...marksOf(kind as Kind, fields, settings.effects).marks };
   });
 }

@@ -14,8 +14,8 @@ import type { Operation } from '../operation.ts';
 import { queuedOperation } from '../queue/queued-operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
-import { conflictsOf, namesOf, type OpenWrite } from './conflicts.ts';
-import { type Candidate, intentCommits, marksOf } from './intent-commits.ts';
+import { conflictsOf, marksOf, namesOf, type OpenWrite } from './conflicts.ts';
+import { type Candidate, intentCommits } from './intent-commits.ts';
 import type { Intent } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
 import { makeWaitQueue, type WaitQueue } from './wait-queue.ts';
@@ -70,7 +70,7 @@ export function makeRecording(parts: Deps) {
 
   async function take(candidate: Candidate): Promise<Recorded> {
     const { intent } = candidate;
-    const endAt = clock.now() + settings.admissionWaitMs;
+    const endAt = clock.now() + settings.conflictWaitMs;
     for (;;) {
       const said = await commits.add(candidate).catch((error) => refuseOf(error, intent));
       switch (said.verdict) {
@@ -80,18 +80,18 @@ export function makeRecording(parts: Deps) {
         }
         case 'queued':
           return { queued: queuedOperation(intent, candidate.at) };
-        case 'held':
+        case 'key_in_use':
           return { held: await holderOf(intent) };
         case 'frozen':
           throw new Failure('frozen');
-        case 'limit':
+        case 'day_limit':
           throw new Failure('key_limit', 'amount_per_day: the last 24 hours leave no room for it');
-        case 'full':
+        case 'queue_full':
           throw new Failure('too_many_requests', 'too many writes wait in the queue');
-        case 'hold':
+        case 'wallet_held':
           await waitForHold(waits, candidate, said, endAt);
           break;
-        case 'seen':
+        case 'others_open':
           await waitForOpen(waits, candidate, said.open, endAt);
           break;
         case 'again':
@@ -112,12 +112,12 @@ export function makeRecording(parts: Deps) {
     /** See `Journal.record`. */
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
       const intent = { ...write, id: ids.next('op') };
-      const { marks, all } = marksOf(settings, write.kind, write.fields);
+      const described = marksOf(write.kind, write.fields, settings.effects);
       const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
-      const names = namesOf(write.kind, write.fields, marks);
+      const names = namesOf(write.kind, write.fields, described.marks);
       turn++;
       const untried = { known: [], observations: 0, at: 0, sendDeadlineAt: 0, turn };
-      return take({ intent, marks, wallets: all, names, state, sendWithinMs, ...untried });
+      return take({ ...described, intent, names, state, sendWithinMs, ...untried });
     },
     /** Tells that these are no longer open. */
     left: room.left,
@@ -156,7 +156,7 @@ async function waitForOpen(
   candidate.known = undefined;
   // Its caller chose to wait: it waits on in the queue.
   if (candidate.intent.expiresAt !== null) candidate.state = 'queued';
-  else if (settings.refuseAmbiguous)
+  else if (settings.refuseConflicts)
     throw new Failure('wallet_outcome_pending', undefined, { operation_ids: conflicts });
 }
 

@@ -5,6 +5,7 @@
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import type { Effect } from '../effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 
 /** A write as it is asked for, complete. */
@@ -35,75 +36,62 @@ export interface Attempt {
   state: 'sending' | 'queued';
   sendDeadlineAt: Instant;
   ambiguous: boolean;
-  /** The users' wallets that it changes, and all wallets that a hold on may stop it. */
+  effects: readonly Effect[];
+  /** Accounts of the users' wallets among them (lower case): where conflicts are looked for. */
   users: readonly string[];
+  /** Every wallet that it changes (lower case): a hold on one stops it. */
   wallets: readonly string[];
-  /** Open writes that were taken into account; null: it goes whatever is open. */
-  sees: readonly string[] | null;
-  /** Whether it acts on a token, or on equal mints, of which one goes at a time. */
-  target: boolean;
+  /** See Marks. */
+  conflictKey: string | null;
+  /** Open writes that were taken into account; null: it is recorded whatever is open. */
+  known: readonly string[] | null;
   /** What its key moves with it, and with those before it in the same call. */
-  dayBefore: bigint;
+  dayMoved: bigint;
   /** What is locked meanwhile: wallets, tokens, keys. */
   names: readonly string[];
 }
 
-/** What a limited key moved of late. */
-export interface DaySum {
-  /** Writes recorded after `from`, until `upTo`, are in the sum; the others are not. */
-  from: Instant;
-  upTo: Instant;
-  moved: bigint;
-}
-
-export interface VerdictRow {
+/** What became of an attempt. */
+export interface RecordRow {
   n: number;
-  verdict:
+  result:
     | 'sending'
     | 'queued'
-    | 'held'
+    | 'key_in_use'
     | 'frozen'
-    | 'limit'
-    | 'full'
-    | 'hold'
-    | 'seen'
+    | 'day_limit'
+    | 'queue_full'
+    | 'wallet_held'
+    | 'others_open'
     | 'lease_lost';
-  /** Of a `hold`: when it ends by itself. */
+  /** Of `wallet_held`: when the hold ends. */
   until: Instant | null;
-  /** What is open, when it is more than was taken into account; of a `hold`: the held wallets. */
-  seen: Json;
+  /** Of `others_open`: the open writes; of `wallet_held`: the wallets. */
+  open: Json;
 }
 
-/** Looks at the attempts and writes those that may go. Answers a verdict for each, by its place. */
+/** Records the attempts that conflict with nothing; returns a row for each, by its place. */
 export async function recordIntents(
   db: Queryable,
-  given: {
+  input: {
     attempts: readonly Attempt[];
-    /** Of each limited key among them. */
-    daySums: ReadonlyMap<string, DaySum>;
     at: Instant;
     daemonId: string;
     epoch: bigint;
     queueMax: number;
   },
-): Promise<VerdictRow[]> {
-  const { attempts, daySums, at, daemonId, epoch } = given;
-  const rows = attempts.map((attempt, n) => rowOf(attempt, n, daySums));
+): Promise<RecordRow[]> {
+  const { attempts, at, daemonId, epoch } = input;
   const names = [...new Set(attempts.flatMap((attempt) => attempt.names))];
   const mayQueue = attempts.some(({ intent }) => intent.expiresAt !== null);
-  return db.sql<VerdictRow[]>`
-    select n, verdict, until, seen from tallyhook.record_intents(
-      ${asJson(rows)}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
-      ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? given.queueMax : null}::int)`;
+  return db.sql<RecordRow[]>`
+    select n, result, until, open from tallyhook.record_intents(
+      ${asJson(attempts.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
+      ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? input.queueMax : null}::int)`;
 }
 
-function rowOf(
-  { intent, names: _, ...attempt }: Attempt,
-  n: number,
-  daySums: ReadonlyMap<string, DaySum>,
-) {
+function rowOf({ intent, names: _, ...attempt }: Attempt, n: number) {
   const { fields, body, expiresAt, ...plain } = intent;
-  const sum = plain.dayLimit === null ? undefined : daySums.get(plain.keyId);
   return {
     n,
     ...plain,
@@ -112,23 +100,5 @@ function rowOf(
     body: Buffer.from(body).toString('base64'),
     expiresAt: expiresAt === null ? null : isoText(expiresAt),
     sendDeadlineAt: isoText(attempt.sendDeadlineAt),
-    ...(sum ? { dayFrom: isoText(sum.from), dayUpTo: isoText(sum.upTo), dayMoved: sum.moved } : {}),
   };
-}
-
-/** What these keys moved between two instants, fees included, as far as it was not refused. */
-export async function sumsOfKeys(
-  db: Queryable,
-  keyIds: readonly string[],
-  after: Instant,
-  upTo: Instant,
-): Promise<Map<string, bigint>> {
-  const rows = await db.sql<{ keyId: string; moved: bigint }[]>`
-    select o.key_id, sum(greatest(o.amount, 0) + greatest(o.fee_amount, 0)) as moved
-    from tallyhook.operations o
-    where o.key_id = any(${keyIds as string[]}::text[]) and o.amount is not null
-      and o.recorded_at > ${isoText(after)} and o.recorded_at <= ${isoText(upTo)}
-      and o.outcome <> 'not_executed'
-    group by o.key_id`;
-  return new Map(rows.map(({ keyId, moved }) => [keyId, moved]));
 }

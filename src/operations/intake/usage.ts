@@ -1,40 +1,36 @@
 /**
- * What limited keys moved within the last 24 hours, up to a while ago. Adding up a whole day for
- * every commit took 60 ms at 100,000 writes a day, and all intents waited for it; so a commit adds
- * only the last minutes, under its locks, to a sum that is read once a minute.
- *
- * That sum is an upper bound: what leaves the window or turns out not executed meanwhile leaves
- * more room. Only what people find executed after all is counted up to a minute late. What waits in
- * the queue for longer than a day, or left it of late, the commit itself adds.
+ * SQL of what keys with a daily limit moved: one counter per key and hour. A write counts in the
+ * hour in which it is sent, and under `infinity` while it waits in the request queue. The sum of the
+ * last 25 buckets is never less than what the last 24 hours moved.
  */
-import type { Db } from '../../db/connect.ts';
-import { must } from '../../kernel/assert.ts';
-import type { Instant } from '../../kernel/clock.ts';
-import { type DaySum, sumsOfKeys } from './store.ts';
+import type { Queryable, Sql } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 
-const DAY_MS = 86_400_000;
-const FRESH_MS = 60_000;
-/** No statement runs longer: what is recorded before `upTo` is committed by now. */
-const BEHIND_MS = 120_000;
-/** Keys remembered, beside those of the commit at hand. */
-const KEPT_MAX = 1_000;
+const KEPT_HOURS = 48;
 
-/** The sums of one daemon, by key. */
-export function makeDaySums(db: Db) {
-  const kept = new Map<string, DaySum & { readAt: Instant }>();
-  return async (keyIds: readonly string[], now: Instant): Promise<Map<string, DaySum>> => {
-    const isFresh = (keyId: string) => {
-      const readAt = kept.get(keyId)?.readAt ?? Number.NEGATIVE_INFINITY;
-      return now >= readAt && now < readAt + FRESH_MS;
-    };
-    if (kept.size > KEPT_MAX) kept.clear();
-    const stale = keyIds.filter((keyId) => !isFresh(keyId));
-    if (stale.length > 0) {
-      const [from, upTo] = [now - DAY_MS, now - BEHIND_MS];
-      const sums = await db.single((q) => sumsOfKeys(q, stale, from, upTo));
-      for (const keyId of stale)
-        kept.set(keyId, { from, upTo, moved: sums.get(keyId) ?? 0n, readAt: now });
-    }
-    return new Map(keyIds.map((keyId) => [keyId, must(kept.get(keyId), 'sum of a key')]));
-  };
+/** What the operation `o` counts for its key, and in which bucket. */
+export function usageColumns(sql: Sql) {
+  return sql`o.key_id,
+    case when o.source = 'gateway' then greatest(o.amount, 0) + greatest(o.fee_amount, 0) end
+      as usage,
+    case o.state when 'queued' then 'infinity'
+      else date_trunc('hour', coalesce(o.sent_at, o.recorded_at), 'UTC') end as usage_hour`;
+}
+
+/** Adds changes (`key_id`, `usage_hour`, `usage`) to the counters of keys that have counters. */
+export function countUsage(sql: Sql, changes: ReturnType<Sql>) {
+  return sql`
+    insert into tallyhook.key_usage as k (key_id, hour, moved)
+    select c.key_id, c.usage_hour, sum(c.usage) from (${changes}) c
+    where exists (select from tallyhook.key_usage u where u.key_id = c.key_id)
+    group by c.key_id, c.usage_hour having sum(c.usage) <> 0
+    order by c.key_id, c.usage_hour
+    on conflict (key_id, hour) do update set moved = k.moved + excluded.moved`;
+}
+
+/** Removes counters that no limit reads any more. */
+export async function pruneUsage(db: Queryable, now: Instant): Promise<void> {
+  await db.sql`
+    delete from tallyhook.key_usage
+    where hour < ${isoText(now)}::timestamptz - make_interval(hours => ${KEPT_HOURS})`;
 }

@@ -4,9 +4,9 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { accountOfWallet } from '../effects.ts';
 import { findFreeze } from '../freeze-store.ts';
-import { conflictsOf, type Marks, namesOf, type OpenWrite } from '../intake/conflicts.ts';
-import { marksOf } from '../intake/intent-commits.ts';
+import { conflictsOf, type Marks, marksOf, namesOf, type OpenWrite } from '../intake/conflicts.ts';
 import { lockGo, lockNames, tryLockClaim } from '../lock-store.ts';
 import type { Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
@@ -64,14 +64,16 @@ async function goingNow(
   now: Instant,
 ): Promise<{ head: Head; ambiguous: boolean }[]> {
   if (heads.length === 0) return [];
-  const users = [...new Set(heads.flatMap(({ marks }) => [...marks.effects.keys()]))];
+  const users = [
+    ...new Set(heads.flatMap(({ marks }) => [...marks.effects.keys()].map(accountOfWallet))),
+  ];
   const contracts = heads.flatMap(({ operation, marks }) =>
-    operation.contractId === null || marks.target === undefined ? [] : [operation.contractId],
+    operation.contractId === null || marks.conflictKey === undefined ? [] : [operation.contractId],
   );
   const open = await store.listOpenOn(tx, { users, contracts }, OPEN_LOOKED_AT_MAX);
   const byWallet = new Map<string, Beside[]>();
   for (const operation of open) {
-    const { marks } = marksOf(settings, operation.kind, operation);
+    const { marks } = marksOf(operation.kind, operation, settings.effects);
     const beside = { operation, mark: { id: operation.id, ...marks } };
     for (const name of namesOf(operation.kind, operation, marks))
       byWallet.set(name, [...(byWallet.get(name) ?? []), beside]);
@@ -92,12 +94,12 @@ function headsOf(
   const taken = new Set<string>();
   const heads: Head[] = [];
   for (const operation of queue) {
-    const { marks, all } = marksOf(settings, operation.kind, operation);
+    const { marks, wallets } = marksOf(operation.kind, operation, settings.effects);
     const names = namesOf(operation.kind, operation, marks);
     const behind = names.some((name) => taken.has(name));
     for (const name of names) taken.add(name);
     const waits = operation.state === 'queued' && (operation.expiresAt ?? 0) > now;
-    if (!behind && waits && !all.some((wallet) => held.has(wallet)))
+    if (!behind && waits && !wallets.some((wallet) => held.has(wallet)))
       heads.push({ operation, marks, names });
   }
   return heads;
@@ -116,10 +118,10 @@ function goingBeside(
   const marks = near.map(({ mark }) => mark);
   const conflicts = new Set(conflictsOf(head.marks, marks));
   if (conflicts.size === 0) return [{ head, ambiguous: false }];
-  const patient = now - settings.admissionWaitMs;
+  const patient = now - settings.conflictWaitMs;
   const waitedFor = near.some(
     ({ operation: { id, sentAt, recordedAt } }) =>
       conflicts.has(id) && (sentAt ?? recordedAt) > patient,
   );
-  return waitedFor || settings.refuseAmbiguous ? [] : [{ head, ambiguous: true }];
+  return waitedFor || settings.refuseConflicts ? [] : [{ head, ambiguous: true }];
 }

@@ -9,8 +9,9 @@ import type { Instant } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
+import { pruneUsage } from '../intake/usage.ts';
 import { listAbandoned } from '../store.ts';
-import { type Move, moveStates } from '../transition-store.ts';
+import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
 import { lockOver, lockUnsent } from './store.ts';
 
 /** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
@@ -22,11 +23,13 @@ interface Deps {
   daemon: Daemon;
   outbox: Outbox;
   unconfirmed: UnconfirmedIntents;
+  requestPostings: RequestPostings;
 }
 
 /** One pass. Answers how many moved. */
 export async function endOverdue(parts: Deps, now: Instant): Promise<number> {
-  const { db, daemon, outbox, unconfirmed } = parts;
+  const { db, daemon, unconfirmed } = parts;
+  await pruneUsage(db, now);
   const gone = await abandoned(parts, now);
   const inDoubt = unconfirmed.ids(now);
   const { moved, settled } = await db.begin(async (tx) => {
@@ -36,7 +39,7 @@ export async function endOverdue(parts: Deps, now: Instant): Promise<number> {
     const ended = over.map(({ id, why }) => notSent(id, why, daemon, now));
     const moves = [...gone.filter(({ id }) => !found.includes(id)), ...unsent, ...ended];
     if (moves.length === 0) return { moved: 0, settled: [] };
-    return { moved: await moveAndTell(tx, outbox, moves), settled: found };
+    return { moved: await moveAndEmit(tx, parts, moves), settled: found };
   });
   unconfirmed.settled(settled);
   return moved;
@@ -57,8 +60,12 @@ function notSent(id: string, code: string, daemon: Daemon, at: Instant): Move {
   return { id, to: 'rejected', at, cause: code, daemonId: daemon.id, ...error };
 }
 
-async function moveAndTell(tx: Tx, outbox: Outbox, moves: readonly Move[]): Promise<number> {
-  const moved = await moveStates(tx, moves);
+async function moveAndEmit(
+  tx: Tx,
+  { outbox, requestPostings }: Deps,
+  moves: readonly Move[],
+): Promise<number> {
+  const moved = await applyTransitions(tx, moves, requestPostings);
   await outbox.emit(tx, moved.flatMap(eventsOf));
   return moved.length;
 }

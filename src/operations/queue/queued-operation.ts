@@ -24,6 +24,6 @@ export function queuedOperation(intent: Intent, recordedAt: Instant): Operation 
     ...{ errorClass: null, errorStatus: null, errorCode: null, errorMessage: null },
     ...{ evidence: null, sentAt: null, sendDeadlineAt: null, answeredAt: null },
     ...{ effectiveAt: null, effectiveBasis: null, settledAt: null },
-    ...{ ambiguous: false, postings: 0, inBooks: false },
+    ...{ ambiguous: false, inLedger: false },
   };
 }

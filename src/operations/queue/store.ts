@@ -1,6 +1,7 @@
 /** SQL of writes whose callers chose to wait. */
 import { asJson, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { countUsage, usageColumns } from '../intake/usage.ts';
 import type { Kind, Operation } from '../operation.ts';
 import { operationColumns } from '../row-store.ts';
 
@@ -46,7 +47,7 @@ export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** Open writes on these wallets of users and in these contracts. */
+/** Open writes on these accounts (keys) of users' wallets and in these contracts. */
 export async function listOpenOn(
   tx: Tx,
   { users, contracts }: { users: readonly string[]; contracts: readonly bigint[] },
@@ -55,9 +56,13 @@ export async function listOpenOn(
   const keys = [...users];
   return tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
-    where o.state in ('sending', 'unknown')
-      and (o.from_key = any(${keys}::text[]) or o.to_key = any(${keys}::text[])
-        or o.contract_id = any(${contracts.map(String)}::numeric[]))
+    where o.state in ('sending', 'unknown') and o.id in (
+      select e.operation_id from tallyhook.operation_effects e
+      where e.account_key = any(${keys}::text[]) and e.phase = 'open'
+      union all
+      select c.id from tallyhook.operations c
+      where c.contract_id = any(${contracts.map(String)}::numeric[])
+        and c.state in ('sending', 'unknown'))
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
@@ -84,7 +89,7 @@ export async function sendQueued(
         send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
         daemon_id = ${given.daemonId}, ambiguous = x.ambiguous
       from x where o.id = x.id and o.state = 'queued'
-      returning o.id, o.kind, o.owner, o.key_id, o.idempotency_key, o.reference, o.method, o.path,
+      returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference, o.method, o.path,
         o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
     ), t as (
       insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
@@ -96,6 +101,17 @@ export async function sendQueued(
           where p.operation_id = m.id), ${at}, m.send_deadline_at, ${given.daemonId},
         ${given.epoch.toString()}::bigint, 'queued'
       from moved m
+    ), effects as (
+      update tallyhook.operation_effects e set phase = 'open'
+      from moved m where e.operation_id = m.id
+    ), usage as (
+      ${countUsage(
+        tx.sql,
+        tx.sql`
+          select m.key_id, 'infinity'::timestamptz as usage_hour, -m.usage as usage from moved m
+          union all
+          select m.key_id, m.usage_hour, m.usage from moved m`,
+      )}
     )
     select m.id, m.kind, m.owner, m.key_id, m.idempotency_key,
       m.reference, m.method, m.path, m.content_type, m.request_body as body,

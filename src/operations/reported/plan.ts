@@ -145,7 +145,6 @@ function operationOf(report: Report, by: Reporter, id: string): Operation {
     settledAt: null,
     expiresAt: null,
     ambiguous: false,
-    postings: 0,
-    inBooks: TOKEN_KINDS.includes(report.kind),
+    inLedger: TOKEN_KINDS.includes(report.kind),
   };
 }

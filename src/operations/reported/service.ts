@@ -10,10 +10,11 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
+import { type EffectSettings, effectsOrNone } from '../effects.ts';
 import { lockNames, numberName } from '../lock-store.ts';
 import type { Operation } from '../operation.ts';
 import { resolvedEvent } from '../resolved-event.ts';
-import { moveStates } from '../transition-store.ts';
+import { applyTransitions, type RequestPostings } from '../transition-store.ts';
 import { type Beside, type Line, planReports, type Reporter, type ReportPlan } from './plan.ts';
 import type { Report } from './rule.ts';
 import * as elsewhere from './store.ts';
@@ -55,6 +56,8 @@ interface Deps extends ReportHelp {
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
+  effects: EffectSettings;
+  requestPostings: RequestPostings;
 }
 
 /** Reports from elsewhere, of one daemon. */
@@ -140,13 +143,14 @@ async function readBeside(tx: Tx, lines: readonly Line[]): Promise<Beside> {
 
 /** Resolves and numbers operations of ours, each with its event. */
 async function change(
-  { outbox }: Deps,
+  { outbox, requestPostings }: Deps,
   tx: Tx,
   plan: ReportPlan,
   at: Instant,
 ): Promise<[number, Operation][]> {
   if (plan.changed.length === 0) return [];
-  const moved = plan.moves.length > 0 ? await moveStates(tx, plan.moves) : [];
+  const moved =
+    plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, requestPostings) : [];
   const numbered = await elsewhere.fillNumbers(tx, plan.numberings, at);
   const after = new Map([...moved, ...numbered].map((operation) => [operation.id, operation]));
   const changes = plan.changed.map(({ n, before }) => {
@@ -168,16 +172,24 @@ async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   const operations = plan.fresh.map(({ operation }) => operation);
   const absorbed = await parts.absorbed(tx, operations, by.at - OLD_MS);
   const fresh = plan.fresh.map(({ n, operation, body }) => {
-    const settled = { ...operation, state: 'settled' as const, settledAt: by.at };
+    const settled = { ...operation, state: 'settled' as const, inLedger: true, settledAt: by.at };
     return {
       n,
       body,
       keyId: by.keyId,
+      effects: effectsOrNone(operation, parts.effects),
       operation: absorbed.has(operation.id) ? settled : operation,
     };
   });
   const inserted = await elsewhere.insertReported(tx, fresh);
   const standing = fresh.filter(({ operation }) => inserted.has(operation.id));
+  const due = standing.filter(({ operation }) => operation.inLedger);
+  await parts.requestPostings(
+    tx,
+    due.map(({ operation: { id } }) => {
+      return { operationId: id, dueAt: by.at, quarantineReason: null };
+    }),
+  );
   const wallets = standing.filter(({ operation }) => operation.amount !== null);
   const addrs = wallets.flatMap(({ operation: { fromAddr, toAddr } }) => [fromAddr, toAddr]);
   await parts.observe(tx, [...new Set(addrs.filter((addr) => addr !== null))], by.at);

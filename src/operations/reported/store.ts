@@ -5,6 +5,7 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
+import { accountOfWallet, type Effect } from '../effects.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../row-store.ts';
 import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
@@ -13,7 +14,7 @@ import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
 export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   const rows = await db.sql<{ no: bigint }[]>`
     select tx_app_no as no from tallyhook.operations
-    where tx_app_no is not null and source = 'gateway' and quarantine_reason is null
+    where tx_app_no is not null and source = 'gateway' and error_code is null
     order by id desc limit 1`;
   return rows[0]?.no;
 }
@@ -82,7 +83,7 @@ export async function listAlike(
     earliest: isoText(occurredAt - WINDOW_SLACK_MS),
     latest: isoText(occurredAt + WINDOW_SLACK_MS),
   }));
-  const keys = [...new Set(rows.flatMap(({ from, to }) => [from, to]))];
+  const accounts = [...new Set(rows.flatMap(({ from, to }) => [from, to]))].map(accountOfWallet);
   const contracts = [...new Set(rows.flatMap(({ contract }) => contract?.toString() ?? []))];
   const found = await tx.sql<(Operation & { n: number })[]>`
     with x as materialized (
@@ -90,13 +91,8 @@ export async function listAlike(
         "to" text, no numeric, contract numeric, token numeric, amount numeric,
         earliest timestamptz, latest timestamptz)
     ), open as materialized (
-      select id from tallyhook.operations
-      where from_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')
-        and from_key = any(${keys}::text[])
-      union
-      select id from tallyhook.operations
-      where to_key is not null and state in ('recorded', 'queued', 'sending', 'unknown')
-        and to_key = any(${keys}::text[])
+      select operation_id as id from tallyhook.operation_effects
+      where phase = 'open' and account_key = any(${accounts}::text[])
       union
       select id from tallyhook.operations
       where contract_id is not null and state in ('recorded', 'queued', 'sending', 'unknown')
@@ -130,6 +126,7 @@ export interface Recording {
   operation: Operation;
   keyId: string;
   body: string;
+  effects: readonly Effect[];
 }
 
 /**
@@ -141,9 +138,10 @@ export async function insertReported(
   recordings: readonly Recording[],
 ): Promise<Set<string>> {
   if (recordings.length === 0) return new Set();
-  const rows = recordings.map(({ operation: o, keyId, body }) => ({
+  const rows = recordings.map(({ operation: o, keyId, body, effects }) => ({
     ...o,
     keyId,
+    effects,
     fingerprint: sha256Hex(body),
     body: Buffer.from(body).toString('base64'),
     recordedAt: isoText(o.recordedAt),
@@ -158,7 +156,7 @@ export async function insertReported(
         amount numeric, "feeAmount" numeric, "reasonType" text, "tokenUri" text, "metaData" text,
         "extraData" text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text, evidence jsonb,
         "recordedAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text,
-        "settledAt" timestamptz)
+        "settledAt" timestamptz, effects jsonb)
     ), o as (
       insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
         key_held, reference, method, path, content_type, request_body, from_addr, to_addr,
@@ -182,6 +180,11 @@ export async function insertReported(
         as s(n, from_state, to_state, cause)
       where s.n = 1 or x.state = 'settled'
       order by o.id, s.n
+    ), e as (
+      insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
+      select x.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric, 'executed'
+      from o join x on x.id = o.id
+      cross join jsonb_array_elements(x.effects) with ordinality as e(effect, line)
     )
     select id from o`;
   return new Set(inserted.map((row) => row.id));

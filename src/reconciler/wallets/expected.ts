@@ -6,7 +6,15 @@ import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { balancesOf, isHeldByOpening, openingsOf, postingRequestOf } from '../../ledger/ledger.ts';
+import {
+  balancesOf,
+  isHeldByOpening,
+  isPosted,
+  listDueOn,
+  openingsOf,
+  postingRequestOf,
+  timesPosted,
+} from '../../ledger/ledger.ts';
 import {
   accountOfWallet,
   type EffectSettings,
@@ -34,18 +42,24 @@ export async function readBaseline(
   const { balance, version } = (await balancesOf(tx, [account])).get(account) ?? NO_BALANCE;
   const wanted = await postingRequestOf(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
-  const operations = await listTouching(
+  const operations = await listTouching(tx, touchingOf(addr, books), {
+    since: range.since,
+    due: await listDueOn(tx, account),
+    limit: OPERATIONS_MAX + 1,
+  });
+  const posted = await timesPosted(
     tx,
-    touchingOf(addr, books),
-    range.since,
-    OPERATIONS_MAX + 1,
+    operations.map(({ id }) => id),
   );
   const opening = [...(await openingsOf(tx, [account])).values()][0];
   const before = opening?.seenAt ?? range.opensAt ?? Number.NEGATIVE_INFINITY;
   const effects = operations.map((operation) => ({
     operation,
+    posted: isPosted(posted.get(operation.id) ?? 0),
     // It posts together with an equal correction of the opening.
-    effect: isHeldByOpening(operation, before) ? 0n : effectOn(operation, account, books),
+    effect: isHeldByOpening(operation, posted.get(operation.id) ?? 0, before)
+      ? 0n
+      : effectOn(operation, account, books),
   }));
   const drift = sumOf(drifts.map((open) => open.amount));
   const complete = effects.length <= OPERATIONS_MAX;

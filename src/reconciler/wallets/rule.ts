@@ -15,6 +15,8 @@ import type { Operation } from '../../operations/operations.ts';
 export interface OperationEffect {
   operation: Operation;
   effect: bigint;
+  /** Whether the ledger's balance contains it. */
+  posted: boolean;
 }
 
 export interface ObservedBalance {
@@ -51,12 +53,13 @@ export function expectationOf(
 ): Expectation {
   let base = baseline.ledger + baseline.drift;
   const possible: OperationEffect[] = [];
-  for (const { operation, effect } of baseline.effects) {
+  for (const one of baseline.effects) {
+    const { operation, effect } = one;
     if (effect === 0n) continue;
-    if (operation.postings % 2 === 1) base -= effect;
+    if (one.posted) base -= effect;
     const inclusion = inclusionOf(operation, observed, lagMs);
     if (inclusion === 'required') base += effect;
-    if (inclusion === 'possible') possible.push({ operation, effect });
+    if (inclusion === 'possible') possible.push(one);
   }
   return { base, possible, complete: baseline.complete };
 }

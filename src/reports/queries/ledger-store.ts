@@ -79,11 +79,11 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
         sum(case when t.reverses is null then greatest(e.amount, 0) else least(e.amount, 0) end)
           filter (where (e.amount > 0) = (t.reverses is null)) as incoming,
         sum(-e.amount) filter (where (e.amount > 0) <> (t.reverses is null)) as outgoing,
-        sum(case when t.reverses is null then l.fee else -l.fee end)
-          filter (where (e.amount > 0) <> (t.reverses is null) and l.fee > 0) as fees
+        sum(case when t.reverses is null then o.fee_amount else -o.fee_amount end)
+          filter (where (e.amount > 0) <> (t.reverses is null) and o.fee_amount > 0) as fees
       from tallyhook.transactions t
       join tallyhook.entries e on e.transaction_id = t.id
-      left join tallyhook.legs l on l.operation_id = t.operation_id
+      left join tallyhook.operations o on o.id = t.operation_id
       where t.effective_at >= ${from} and t.effective_at < ${to}
       group by e.account_id
     ), own_wallets as (

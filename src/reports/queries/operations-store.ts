@@ -24,11 +24,19 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
 export async function listUnposted(params: ReportParams): Promise<FindingRow[]> {
   const { limits } = params;
   return params.tx.sql<FindingRow[]>`
-    with waiting as (
-      select id, amount, coalesce(effective_at, answered_at, recorded_at) as since,
+    with due as (
+      select o.id, o.kind, o.state, o.amount, o.tx_app_no, o.tx_log_no, d.quarantine_reason,
+        coalesce(o.effective_at, o.answered_at, o.recorded_at) as since, p.times as postings
+      from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id
+      cross join lateral (select coalesce(max(x.posting), 0) as times from (
+        select t.posting from tallyhook.transactions t where t.operation_id = o.id
+        union all
+        select m.posting from tallyhook.nft_movements m where m.operation_id = o.id) x) p
+      where o.in_ledger <> (p.times % 2 = 1)
+    ), waiting as (
+      select id, amount, since,
         jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
-      from tallyhook.operations
-      where in_books <> (postings % 2 = 1) and quarantine_reason is null
+      from due where quarantine_reason is null
       union all
       select id, amount, requested_at, jsonb_build_object('kind', kind, 'account', account)
       from tallyhook.posting_requests where posted_at is null and problem is null
@@ -37,11 +45,10 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
         else 'posting_due' end as kind, id as subject, amount, since, evidence
       from waiting
       union all
-      select 'posting_quarantined', id, amount, coalesce(effective_at, answered_at, recorded_at),
+      select 'posting_quarantined', id, amount, since,
         jsonb_build_object('kind', kind, 'state', state, 'problem', quarantine_reason,
           'tx_app_no', tx_app_no::text, 'tx_log_no', tx_log_no::text)
-      from tallyhook.operations
-      where quarantine_reason is not null and in_books <> (postings % 2 = 1)
+      from due where quarantine_reason is not null
       union all
       select 'posting_quarantined', id, amount, requested_at,
         jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
@@ -80,17 +87,33 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
       select t.id, t.operation_id, t.posting, t.effective_at, p.moved, p.entries, p.total,
         case when p.transaction_id is null or p.total <> 0 or p.entries <> t.entry_count
             then 'transaction_unbalanced'
-          when t.operation_id is not null and l.operation_id is null
+          when t.operation_id is not null and o.id is null
             then 'posting_without_operation'
-          when t.posting > l.postings then 'posted_too_often'
-          when t.posting = l.postings and t.posting % 2 = 1 and p.sign is distinct from
-            l.received * hashtextextended(lower(l.receiver), 0)
-            + l.fee * hashtextextended(lower(l.fee_account), 0)
-            - l.paid * hashtextextended(lower(l.payer), 0) then 'posted_differently'
-        end as kind, l.paid
+          when o.posted and t.posting = o.last and not o.in_ledger and not o.due
+            then 'posted_too_often'
+          when o.posted and t.posting = o.last and o.in_ledger
+            and (p.sign is distinct from o.sign or not o.fits) then 'posted_differently'
+        end as kind, o.paid
       from tallyhook.transactions t
       left join posted p on p.transaction_id = t.id
-      left join tallyhook.legs l on l.operation_id = t.operation_id
+      left join lateral (
+        select o.id, o.in_ledger, l.last, l.last % 2 = 1 as posted,
+          exists (select from tallyhook.due_postings d where d.operation_id = o.id) as due,
+          e.sign, e.paid, e.fits
+        from tallyhook.operations o
+        cross join lateral (select max(x.posting) as last from tallyhook.transactions x
+          where x.operation_id = o.id) l
+        cross join lateral (
+          -- The write's own fields must still say what its effects say; accounts that share a wallet
+          -- have fewer effects and are left out.
+          select sum(f.amount * hashtextextended(f.account_key, 0)::numeric) as sign,
+            -sum(least(f.amount, 0)) as paid,
+            count(*) <> case when o.fee_amount > 0 then 3 else 2 end
+              or -sum(least(f.amount, 0)) in (o.amount, o.amount + coalesce(o.fee_amount, 0))
+              and (o.kind = 'receive_from' or bool_or(f.account_key = 'wallet:' || o.to_key))
+              and (o.kind = 'give' or bool_or(f.account_key = 'wallet:' || o.from_key)) as fits
+          from tallyhook.operation_effects f where f.operation_id = o.id) e
+        where o.id = t.operation_id) o on true
     )
     select kind, case when operation_id is null then 'transaction:' || id else operation_id end
         as subject, moved as amount, effective_at as since, null as assignee,
@@ -116,29 +139,34 @@ export async function listReversalsThatDiffer(params: ReportParams): Promise<Fin
 }
 
 /**
- * Operations with fewer postings in the ledger than they count. Without surplus postings, equal
- * totals prove that none is missing; otherwise the postings of each operation are counted.
+ * Operations that the ledger has to hold and does not, and for which no posting is due. Without
+ * surplus postings, equal totals prove that there are none; otherwise each operation is compared.
  */
 export async function listMissingPostings(
   params: ReportParams,
   surplus: boolean,
 ): Promise<FindingRow[]> {
   const sums = await params.tx.sql<{ equal: boolean }[]>`
-    select (select coalesce(sum(postings), 0) from tallyhook.operations)
-      = (select count(*) from tallyhook.transactions where operation_id is not null)
-      + (select count(*) from tallyhook.nft_movements where operation_id is not null) as equal`;
+    select (select count(*) from tallyhook.operations where in_ledger)
+      = (select coalesce(sum(2 * (posting % 2) - 1), 0) from tallyhook.transactions
+        where operation_id is not null)
+      + (select coalesce(sum(2 * (posting % 2) - 1), 0) from tallyhook.nft_movements
+        where operation_id is not null)
+      + (select count(*) filter (where o.in_ledger) - count(*) filter (where not o.in_ledger)
+        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id) as equal`;
   if (sums[0]?.equal && !surplus) return [];
   return params.tx.sql<FindingRow[]>`
     select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,
-      null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state, 'postings', o.postings,
-        'found', coalesce(p.found, 0)) as evidence, (count(*) over ())::int as total
+      null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state,
+        'postings', coalesce(p.last, 0)) as evidence, (count(*) over ())::int as total
     from tallyhook.operations o
     left join (
-      select operation_id, count(*) as found from (
-        select operation_id from tallyhook.transactions where operation_id is not null
+      select operation_id, max(posting) as last from (
+        select operation_id, posting from tallyhook.transactions where operation_id is not null
         union all
-        select operation_id from tallyhook.nft_movements where operation_id is not null) b
+        select operation_id, posting from tallyhook.nft_movements where operation_id is not null) b
       group by operation_id) p on p.operation_id = o.id
-    where o.postings > coalesce(p.found, 0)
+    where o.in_ledger and coalesce(p.last, 0) % 2 = 0
+      and not exists (select from tallyhook.due_postings d where d.operation_id = o.id)
     order by o.recorded_at, o.id limit ${params.limits.listMax}`;
 }

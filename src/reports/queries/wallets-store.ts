@@ -65,15 +65,17 @@ export function pagesOfWallets(params: ReportParams): AsyncIterable<WalletRow[]>
 /** Effects on wallets of operations whose posting is due, quarantined or undecided. */
 function pendingWrites({ tx }: ReportParams) {
   return tx.sql`
-    select e.operation_id, lower(e.account) as account, sum(e.amount) as amount, e.in_books,
-      e.postings % 2 = 1 as posted, e.outcome, 
-      coalesce(e.sent_at, least(e.effective_at, e.recorded_at)) as sent_at,
-      coalesce(e.effective_at, e.answered_at, e.recorded_at) as took_effect_at
-    from tallyhook.effects e
-    where (e.settled_at is null and e.state in ('sending', 'unknown')
-        or e.in_books <> (e.postings % 2 = 1) and e.quarantine_reason is null
-        or e.state = 'undecided' or e.quarantine_reason is not null)
-      and not (e.in_books and e.postings % 2 = 1) and e.account like 'wallet:%'
+    select e.operation_id, e.account_key as account, sum(e.amount) as amount, o.in_ledger, p.posted,
+      o.outcome, coalesce(o.sent_at, least(o.effective_at, o.recorded_at)) as sent_at,
+      coalesce(o.effective_at, o.answered_at, o.recorded_at) as took_effect_at
+    from (
+      select operation_id from tallyhook.operation_effects where phase = 'open'
+      union select operation_id from tallyhook.due_postings) w
+    join tallyhook.operations o on o.id = w.operation_id
+    join tallyhook.operation_effects e on e.operation_id = o.id
+    cross join lateral (select coalesce(max(t.posting), 0) % 2 = 1 as posted
+      from tallyhook.transactions t where t.operation_id = o.id) p
+    where not (o.in_ledger and p.posted) and e.account_key like 'wallet:%'
     group by 1, 2, 4, 5, 6, 7, 8`;
 }
 
@@ -103,7 +105,7 @@ function heldWallets({ tx, limits }: ReportParams) {
         from tallyhook.entries e
         join tallyhook.transactions t on t.id = e.transaction_id
         join tallyhook.operations p on p.id = t.operation_id
-        where e.account_id = a.id and p.in_books
+        where e.account_id = a.id and p.in_ledger
           and e.effective_at >= w.observed_at - make_interval(secs => ${limits.readLagMs / 1000})
         group by p.id having sum(e.amount) <> 0) m) l on true
     where w.opened_at is not null and w.observed_balance is not null`;
@@ -113,10 +115,10 @@ function heldWallets({ tx, limits }: ReportParams) {
 function waitingWrites({ tx, limits }: ReportParams) {
   return tx.sql`
     select h.key,
-      sum(case when p.in_books and p.took_effect_at < c.since then p.amount
+      sum(case when p.in_ledger and p.took_effect_at < c.since then p.amount
         when p.posted then -p.amount else 0 end) as due,
       jsonb_object_agg(p.operation_id, p.amount::text) filter (
-        where p.outcome <> 'not_executed' and not (p.in_books and p.took_effect_at < c.since)
+        where p.outcome <> 'not_executed' and not (p.in_ledger and p.took_effect_at < c.since)
           and p.sent_at < c.ended_at and p.amount <> 0) as optional
     from pending p
     join held h on p.account = 'wallet:' || h.key

@@ -1,6 +1,5 @@
 /** The world of a simulation: the sandbox over HTTP, and daemons in front of it. */
 
-import { touchedBy } from '../../../src/daemon/config/stage-settings.ts';
 import { makePreImages } from '../../../src/daemon/first-poll.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
@@ -10,6 +9,7 @@ import { makeIds } from '../../../src/kernel/ids.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { type Random, seededRandom } from '../../../src/kernel/random.ts';
+import { requestPostings } from '../../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
 import {
   type EffectSettings,
@@ -157,11 +157,11 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, pause: time.pause },
+    ...{ db, clock, ids, daemon, outbox, requestPostings, pause: time.pause },
     settings: {
       ...operationsDefaults,
-      ...{ admissionWaitMs: 2_000, refuseAmbiguous: false, waitingMax: 100 },
-      ...{ queuedSendWithinMs: 5_000, touchedBy: touchedBy(books) },
+      ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 },
+      ...{ queuedSendWithinMs: 5_000, effects: books },
     },
   });
   const observer = makeObserver({

@@ -47,23 +47,23 @@ describe('What a balance is compared with (observed from 10,000 to 10,010, read 
   it.each([
     ['Without operations: the ledger and the drifts', [], 107n, 0],
     ['An executed operation that is not posted counts', [part(5n, 'accepted', old)], 112n, 0],
-    ['A posted one does not count twice', [part(5n, 'accepted', { ...old, postings: 1 })], 107n, 0],
+    ['A posted one does not count twice', [part(5n, 'accepted', { ...old, posted: true })], 107n, 0],
     [
       'A posted one from after the observation is subtracted',
-      [part(5n, 'accepted', { ...late, postings: 1 })],
+      [part(5n, 'accepted', { ...late, posted: true })],
       102n,
       0,
     ],
     [
       'A posted one that failed is subtracted before its reversal',
-      [part(5n, 'failed', { ...old, postings: 1 })],
+      [part(5n, 'failed', { ...old, posted: true })],
       102n,
       0,
     ],
-    ['A reversed one does not count', [part(5n, 'not_executed', { ...old, postings: 2 })], 107n, 0],
+    ['A reversed one does not count', [part(5n, 'not_executed', { ...old, posted: false })], 107n, 0],
     [
       'A posted one that may not show yet is possible',
-      [part(5n, 'accepted', { sent: 9_000, answered: 9_900, postings: 1 })],
+      [part(5n, 'accepted', { sent: 9_000, answered: 9_900, posted: true })],
       102n,
       1,
     ],

@@ -1,0 +1,43 @@
+/**
+ * Completes operations that a test inserted or changed by SQL as recording and transitions leave
+ * them: their effects with the right phase, and the due postings that their states make.
+ */
+import { asJson, type Db } from '../../src/db/connect.ts';
+import {
+  type EffectSettings,
+  effectsOrNone,
+  findOperations,
+} from '../../src/operations/operations.ts';
+
+export async function completeRecords(db: Db, settings: EffectSettings): Promise<void> {
+  const bare = await db.sql<{ id: string }[]>`
+    select id from tallyhook.operations o where not exists (
+      select from tallyhook.operation_effects e where e.operation_id = o.id)`;
+  const operations = await findOperations(
+    db,
+    bare.map(({ id }) => id),
+  );
+  const effects = [...operations.values()].flatMap((operation) =>
+    effectsOrNone(operation, settings).map((effect, i) => {
+      return { ...effect, id: operation.id, line: i + 1 };
+    }),
+  );
+  await db.sql`
+    insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
+    select id, line, account, amount, 'open' from jsonb_to_recordset(${asJson(effects)}::jsonb)
+      as x(id text, line smallint, account text, amount numeric)
+    on conflict do nothing`;
+  await db.sql`
+    update tallyhook.operation_effects e
+    set phase = case o.state when 'queued' then 'queued' else o.outcome end
+    from tallyhook.operations o where o.id = e.operation_id
+      and e.phase <> case o.state when 'queued' then 'queued' else o.outcome end`;
+  await db.sql`
+    insert into tallyhook.due_postings (operation_id, due_at)
+    select o.id, o.recorded_at from tallyhook.operations o
+    left join lateral (select max(posting) as last from (
+      select posting from tallyhook.transactions where operation_id = o.id
+      union all select posting from tallyhook.nft_movements where operation_id = o.id) x) p on true
+    where o.in_ledger <> (coalesce(p.last, 0) % 2 = 1)
+    on conflict do nothing`;
+}
