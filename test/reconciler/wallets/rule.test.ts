@@ -47,7 +47,12 @@ describe('What a balance is compared with (observed from 10,000 to 10,010, read 
   it.each([
     ['Without operations: the ledger and the drifts', [], 107n, 0],
     ['An executed operation that is not posted counts', [part(5n, 'accepted', old)], 112n, 0],
-    ['A posted one does not count twice', [part(5n, 'accepted', { ...old, posted: true })], 107n, 0],
+    [
+      'A posted one does not count twice',
+      [part(5n, 'accepted', { ...old, posted: true })],
+      107n,
+      0,
+    ],
     [
       'A posted one from after the observation is subtracted',
       [part(5n, 'accepted', { ...late, posted: true })],
@@ -60,7 +65,12 @@ describe('What a balance is compared with (observed from 10,000 to 10,010, read 
       102n,
       0,
     ],
-    ['A reversed one does not count', [part(5n, 'not_executed', { ...old, posted: false })], 107n, 0],
+    [
+      'A reversed one does not count',
+      [part(5n, 'not_executed', { ...old, posted: false })],
+      107n,
+      0,
+    ],
     [
       'A posted one that may not show yet is possible',
       [part(5n, 'accepted', { sent: 9_000, answered: 9_900, posted: true })],
