@@ -141,7 +141,8 @@ function addKeys(program: Command): void {
   const group = program
     .command('keys')
     .description('manage API keys directly in the database, without a key of your own');
-  const create = `npx tallyhook keys create --owner shop --scope gateway --limits '{"kinds":["give"]}'`;
+  const create =
+    'npx tallyhook keys create --owner shop --scope gateway ' + `--limits '{"kinds":["give"]}'`;
   withExamples(group, create, 'npx tallyhook keys list');
   withExamples(
     group

@@ -37,7 +37,8 @@ export interface Db extends Queryable {
    */
   begin<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /**
-   * Runs work of a single statement without the round trips of a transaction; retries and errors are
+   * Runs work of a single statement without the round trips of a transaction; retries and errors
+   * are
    * those of `begin`. @param deadlineMs after it, the statement may still be committed
    */
   single<T>(work: (q: Queryable) => Promise<T>, deadlineMs?: number): Promise<T>;

@@ -70,7 +70,8 @@ export async function checkGuards(db: Queryable): Promise<void> {
   if (missing.length > 0) {
     throw new Failure(
       'bad_setting',
-      `triggers that guard the database are missing or disabled; restore them: ${missing.join(', ')}`,
+      'triggers that guard the database are missing or disabled; restore them: ' +
+        missing.join(', '),
     );
   }
 }

@@ -94,7 +94,8 @@ export async function countUnposted(
       (select due_at as at from tallyhook.due_postings where quarantine_reason is null
         order by due_at limit ${max})
       union all
-      (select requested_at from tallyhook.posting_requests where posted_at is null and problem is null
+      (select requested_at from tallyhook.posting_requests where posted_at is null
+        and problem is null
         order by requested_at limit ${max})) x`;
   return rows[0] ?? { waiting: 0, since: null };
 }

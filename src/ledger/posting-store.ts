@@ -150,7 +150,8 @@ export async function listStanding(
   const ids = wanted.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
   const rows = await tx.sql<StandingRow[]>`
-    select t.id, t.operation_id, t.posting_request_id, t.effective_at, t.effective_basis, a.name, e.amount
+    select t.id, t.operation_id, t.posting_request_id, t.effective_at, t.effective_basis, a.name,
+      e.amount
     from tallyhook.transactions t
     join tallyhook.entries e on e.transaction_id = t.id
     join tallyhook.accounts a on a.id = e.account_id
@@ -203,7 +204,8 @@ export async function insertBatch(
       insert into tallyhook.batches (id, recorded_at, transactions, entries)
       values (${id}::bigint, ${at}::timestamptz, ${transactions.length}, ${entries.length})
     ), posted as (
-      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, posting_request_id,
+      insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting,
+        posting_request_id,
         reverses, reason_type, reference, tx_app_no, tx_log_no, requested_by, effective_at,
         effective_basis, recorded_at, entry_count)
       select "id", ${id}::bigint, "kind", "operationId", "posting", "postingRequestId", "reverses",

@@ -78,7 +78,8 @@ const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
 /**
  * How often open operations are searched, and how far back before the previous search. Changes are
- * dated before they are committed, normally by less than a second; the wider searches find the rest.
+ * dated before they are committed, normally by less than a second; the wider searches find the
+ * rest.
  */
 const SEARCHES = [
   { everyMs: 60_000, overlapMs: Number.POSITIVE_INFINITY },

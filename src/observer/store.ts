@@ -40,7 +40,8 @@ export async function scheduleOpen(
       from open o cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
       where length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
       union all
-      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id, changed_at
+      select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id,
+        changed_at
       from open
       where contract_id is not null and token_id is not null
         and kind in ('mint', 'mint_sequential', 'burn', 'set_extra_data', 'transfer_from')
@@ -132,7 +133,8 @@ export interface ObservationRow {
 }
 
 /**
- * Inserts an observation and schedules the next poll. The target keeps the record of the observation
+ * Inserts an observation and schedules the next poll. The target keeps the record of the
+ * observation
  * whose request started last.
  */
 export async function recordObservation(
@@ -141,8 +143,10 @@ export async function recordObservation(
   nextPollAt: Instant,
 ): Promise<void> {
   await tx.sql`
-    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, cause, record)
-    values (${observation.id}, ${observation.target}, ${observation.kind}, ${isoText(observation.startedAt)},
+    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, cause,
+      record)
+    values (${observation.id}, ${observation.target}, ${observation.kind},
+      ${isoText(observation.startedAt)},
       ${isoText(observation.endedAt)},
       ${observation.result}, ${observation.cause}, ${asJson(observation.record)}::jsonb)`;
   const conclusive = observation.result !== 'inconclusive';
@@ -208,7 +212,8 @@ export async function markProcessed(
 ): Promise<boolean> {
   const rows = await tx.sql`
     update tallyhook.observations set processed_at = ${isoText(now)}
-    where started_at = ${isoText(observation.startedAt)} and id = ${observation.id} and processed_at is null
+    where started_at = ${isoText(observation.startedAt)} and id = ${observation.id}
+      and processed_at is null
     returning 1 as one`;
   return rows.length === 1;
 }

@@ -1,5 +1,6 @@
 /**
- * `targets` is the schedule of polls, `observations` their results. An observation is changed only to
+ * `targets` is the schedule of polls, `observations` their results. An observation is changed only
+ * to
  * mark it as processed.
  */
 

@@ -1,5 +1,7 @@
 /** An operation as people and programs see it: snake_case, whole numbers as decimal text. Pure. */
 import { decimalText } from '../kernel/amounts.ts';
+import type { Instant } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
 import type { Operation } from './operation.ts';
 
@@ -42,4 +44,31 @@ export function eventsOf(operation: Operation): EventDraft[] {
   const occurredAt = operation.answeredAt ?? operation.sentAt ?? operation.recordedAt;
   const data = operationFields(operation);
   return [{ type: `operation.${state}`, subject: `operation:${id}`, occurredAt, data }];
+}
+
+/**
+ * The event of a resolution. `supersedes` is the state that it replaces, where that was a
+ * resolution already.
+ */
+export function resolvedEvent(
+  operation: Operation,
+  before: Pick<Operation, 'state' | 'outcome'>,
+  occurredAt: Instant,
+): EventDraft {
+  return {
+    type: 'operation.resolved',
+    subject: `operation:${operation.id}`,
+    occurredAt,
+    data: {
+      ...operationFields(operation),
+      evidence: membersOf(operation.evidence),
+      supersedes: before.outcome === 'open' ? null : before.state,
+    },
+  };
+}
+
+function membersOf(evidence: Json): Record<string, unknown> {
+  return evidence !== null && typeof evidence === 'object' && !Array.isArray(evidence)
+    ? evidence
+    : {};
 }

@@ -16,14 +16,14 @@ import { eventsOf } from './events.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
+import { lockGo, lockNames, lockStop, numberName } from './intake/lock-store.ts';
 import { makeRecording, type NewWrite, type Recorded } from './intake/record.ts';
 import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
-import { lockGo, lockNames, lockStop, numberName } from './lock-store.ts';
 import type { Operation } from './operation.ts';
 import { claim } from './queue/claim.ts';
 import { endOverdue } from './queue/expire.ts';
+import { insertSend } from './queue/send-store.ts';
 import { lockSentLater, type QueuedSend } from './queue/store.ts';
-import { insertSend } from './send-store.ts';
 import { type OperationsSettings, operationsDefaults } from './settings.ts';
 import * as reads from './store.ts';
 import * as store from './transition-store.ts';
@@ -54,6 +54,7 @@ export { operationFields } from './events.ts';
 export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export * from './operation.ts';
+export { listSends, type Send } from './queue/send-store.ts';
 export type { QueuedSend } from './queue/store.ts';
 export {
   makeReportedOperations,
@@ -62,7 +63,6 @@ export {
   type Reported,
   type ReportedOperations,
 } from './reported/service.ts';
-export { listSends, type Send } from './send-store.ts';
 export { type OperationsSettings, operationsDefaults } from './settings.ts';
 export {
   countOpen,

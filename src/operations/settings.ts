@@ -1,4 +1,7 @@
-/** What operations are told about this installation: how long writes wait, and whose wallets are whose. */
+/**
+ * What operations are told about this installation: how long writes wait,
+ * and whose wallets are whose.
+ */
 import type { EffectSettings } from './effects.ts';
 
 export interface OperationsSettings {

@@ -6,7 +6,25 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Effect } from './effects.ts';
 import type { Operation } from './operation.ts';
-import { operationColumns } from './row-store.ts';
+
+/**
+ * The columns of an Operation, for `select ${operationColumns(sql)} from tallyhook.operations o`.
+ */
+export function operationColumns(sql: Sql) {
+  return sql`o.id, o.kind, o.state, o.outcome, o.source, o.owner,
+    o.idempotency_key,
+    o.reference, o.from_addr, o.to_addr,
+    o.operation_no, o.contract_id, o.token_id,
+    o.amount, o.fee_amount, o.reason_type,
+    o.token_uri, o.meta_data, o.extra_data,
+    o.tx_app_no, o.tx_log_no, o.tx_hash,
+    o.error_class, o.error_status, o.error_code,
+    o.error_message, o.pre_image, o.evidence,
+    o.recorded_at, o.sent_at, o.send_deadline_at,
+    o.answered_at, o.effective_at,
+    o.effective_basis, o.settled_at,
+    o.expires_at, o.ambiguous, o.in_ledger`;
+}
 
 /** The stored answer of the service, for a replay. */
 export interface StoredAnswer {
@@ -38,7 +56,10 @@ export async function findOperations(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** What these operations do to accounts once executed, by id; none for those that cannot be posted. */
+/**
+ * What these operations do to accounts once executed,
+ * by id; none for those that cannot be posted.
+ */
 export async function listEffects(
   db: Queryable,
   ids: readonly string[],

@@ -90,7 +90,10 @@ export const operations = tallyhook.table(
     conflictKey: text('conflict_key'),
     /** True when it was sent beside a conflicting write. */
     ambiguous: boolean().notNull().default(false),
-    /** Whether the ledger has to hold it: a token write once executed, an NFT write once settled. */
+    /**
+     * Whether the ledger has to hold it: a token write once executed,
+     * an NFT write once settled.
+     */
     inLedger: boolean('in_ledger')
       .notNull()
       .generatedAlwaysAs(sql`case when kind in ('give', 'receive_from', 'transfer')

@@ -3,9 +3,9 @@ import { asJson, type Tx } from '../db/connect.ts';
 import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { countUsage, usageColumns } from './intake/usage.ts';
+import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
-import { operationColumns } from './row-store.ts';
+import { operationColumns } from './store.ts';
 
 /**
  * A change of state with what it brings; members that are absent leave their columns as they are.
@@ -75,12 +75,13 @@ export async function applyTransitions(
 
 type Moved = Operation & { fromState: State; quarantineReason: string | null };
 
-async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
+/** The moves as JSON for the statement below. */
+function rowsOf(moves: readonly Move[]) {
   assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
   const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);
   const counts = new Map<string, number>();
   for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1);
-  const rows = moves.map((move, i) => ({
+  return moves.map((move, i) => ({
     ...move,
     repeated: (counts.get(numbers[i] ?? '') ?? 0) > 1,
     at: isoText(move.at),
@@ -90,10 +91,13 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
     effectiveAt: textOf(move.effectiveAt),
     settledAt: textOf(move.settledAt),
   }));
+}
+
+async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
   const { sql } = tx;
   return sql<Moved[]>`
     with x as (
-      select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, "to" text,
+      select * from jsonb_to_recordset(${asJson(rowsOf(moves))}::jsonb) as x(id text, "to" text,
         at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
         decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
         "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,

@@ -74,6 +74,18 @@ function trackConditions(db: Db, settings: ReconcilerSettings) {
   };
 }
 
+/** Runs one evaluation in one snapshot, fenced, and commits its events with it. */
+function fencedCommits(db: Db, outbox: Outbox) {
+  return (fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> =>
+    db.begin(
+      async (tx) => {
+        await lockLease(tx, LEASE, fence);
+        await outbox.emit(tx, await work(tx));
+      },
+      { snapshot: true },
+    );
+}
+
 /** The reconciler of one daemon. */
 export function makeReconciler(
   deps: Omit<Deps, keyof Conditions> & { db: Db; daemon: Daemon; outbox: Outbox },
@@ -83,16 +95,7 @@ export function makeReconciler(
   const conditionsAt = trackConditions(db, settings);
   let booksObserved = false;
 
-  /** Runs one evaluation in one snapshot, fenced, and commits its events with it. */
-  async function commit(fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> {
-    await db.begin(
-      async (tx) => {
-        await lockLease(tx, LEASE, fence);
-        await outbox.emit(tx, await work(tx));
-      },
-      { snapshot: true },
-    );
-  }
+  const commit = fencedCommits(db, outbox);
 
   const evaluateObservation = (
     fence: bigint,

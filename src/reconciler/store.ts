@@ -51,12 +51,14 @@ export async function saveToken(tx: Tx, token: Token): Promise<void> {
     insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data,
       status, locked, last_tx_hash, created_text, owned_text, observed_at, presence, absent_since)
     values (${token.contractId.toString()}::numeric, ${token.tokenId.toString()}::numeric,
-      ${token.owner}, ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData}, ${token.status},
+      ${token.owner}, ${token.creator}, ${token.uri}, ${token.metadata}, ${token.extraData},
+        ${token.status},
       ${token.locked}, ${token.lastTxHash}, ${token.createdText}, ${token.ownedText},
       ${isoText(token.observedAt)}, ${token.presence},
       ${token.absentSince === null ? null : isoText(token.absentSince)})
     on conflict (contract_id, token_id) do update set owner = excluded.owner,
-      creator = excluded.creator, uri = excluded.uri, metadata = excluded.metadata, extra_data = excluded.extra_data,
+      creator = excluded.creator, uri = excluded.uri, metadata = excluded.metadata,
+        extra_data = excluded.extra_data,
       status = excluded.status, locked = excluded.locked, last_tx_hash = excluded.last_tx_hash,
       created_text = excluded.created_text, owned_text = excluded.owned_text,
       observed_at = excluded.observed_at, presence = excluded.presence,

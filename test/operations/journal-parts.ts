@@ -15,6 +15,7 @@ import {
   type Operations,
   type OperationsSettings,
   operationsDefaults,
+  type Recorded,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -180,3 +181,15 @@ export const readBack = {
     return rows.map(({ type, body }) => ({ type, ...JSON.parse(body).data }));
   },
 };
+
+/** Ends what earlier cases left in the request queue. */
+export async function clearQueue(owner: Db): Promise<void> {
+  await owner.sql`
+    update tallyhook.operations set state = 'cancelled' where state in ('queued', 'sending')`;
+}
+
+/** The id of a write that was recorded in the request queue. */
+export function queuedId(recorded: Recorded): string {
+  if (!('queued' in recorded)) throw new Error('the write was not queued');
+  return recorded.queued.id;
+}

@@ -4,6 +4,7 @@ import { connect, type Db } from '../../src/db/connect.ts';
 import { WRITER } from '../../src/db/roles.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import {
+  clearQueue,
   conclusion,
   freshWallet,
   losing,
@@ -26,8 +27,7 @@ beforeAll(async () => {
   pool = connect({ url: database.url, role: WRITER, max: 6 });
 });
 beforeEach(async () => {
-  await database.owner.sql`
-    update tallyhook.operations set state = 'cancelled' where state in ('queued', 'sending')`;
+  await clearQueue(database.owner);
   park = parking();
   parts = await open(database.db);
   other = await open(pool);

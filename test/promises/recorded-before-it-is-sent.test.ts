@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const rowOf = (reference: string) =>
   world.database.owner.sql<
-    { state: string; tx_log_no: bigint | null; tx_hash: string | null }[]
+    { state: string; txLogNo: bigint | null; txHash: string | null }[]
   >`select state, tx_log_no, tx_hash from tallyhook.operations where reference = ${reference}`;
 
 const write = (kind: string, reference: string) => {
@@ -57,5 +57,5 @@ it.each(['give', 'mint'])('The result of a %s is recorded before the app gets it
   expect(answer.status, answer.text).toBe(200);
   const [row] = await rowOf(`answered ${kind}`);
   const { tx_log_no: number, tx_hash: hash } = answer.json.data;
-  expect(String(row?.tx_log_no ?? row?.tx_hash)).toBe(String(number ?? hash));
+  expect(String(row?.txLogNo ?? row?.txHash)).toBe(String(number ?? hash));
 });

@@ -6,7 +6,7 @@ import { afterAll, expect } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
+import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { balancesOf, requestPostings } from '../../src/ledger/ledger.ts';
@@ -63,18 +63,7 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
     });
   const reconciler = await reconcilerOf(name);
 
-  /** Stores an observation that begins now and ends 10 ms later. */
-  async function put(ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) {
-    await addTargets(db, [toTarget(ref)], clock.now());
-    const startedAt = clock.now();
-    clock.advance(10);
-    const row = {
-      ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },
-      ...{ startedAt, endedAt: clock.now(), cause: null },
-    };
-    await db.begin((tx) => recordObservation(tx, row, clock.now() + SETTINGS.steadyMs));
-    return row;
-  }
+  const put = observationsOf(db, ids, clock);
 
   const rig = {
     ...{ name, database, clock, ids, reconciler, reconcilerOf, put },
@@ -96,7 +85,6 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
         await rig.process();
       }
     },
-    /** Passes send deadline, quiescence and read lag. */
     passQuiescence: () => clock.advance(5_000 + SETTINGS.quiescenceMs + SETTINGS.readLagMs),
     post: () => runDry(ledger, clock),
     /** Observes a wallet and processes the observation. */
@@ -123,6 +111,21 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
     ...readsOf(db, clock),
   };
   return rig;
+}
+
+/** Stores observations that begin now and end 10 ms later. */
+function observationsOf(db: Db, ids: Ids, clock: ManualClock) {
+  return async (ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) => {
+    await addTargets(db, [toTarget(ref)], clock.now());
+    const startedAt = clock.now();
+    clock.advance(10);
+    const row = {
+      ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },
+      ...{ startedAt, endedAt: clock.now(), cause: null },
+    };
+    await db.begin((tx) => recordObservation(tx, row, clock.now() + SETTINGS.steadyMs));
+    return row;
+  };
 }
 
 /** Records writes and their answers as the gateway does. */

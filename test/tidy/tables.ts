@@ -16,11 +16,12 @@ import { isSql, isStore } from './sql.ts';
  */
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
-  ledger: 'operations',
+  ledger: 'operation_effects operations',
   observer: 'operations tokens',
-  reconciler: 'accounts observations operations posting_requests transitions',
+  reconciler: 'accounts observations operations transitions',
   reports:
-    'accounts batches drifts entries installation nft_movements observations operations ' +
+    'accounts batches drifts due_postings entries installation nft_movements observations ' +
+    'operation_effects operations ' +
     'posting_requests targets tokens transactions wallets',
   webhooks: 'events',
 };

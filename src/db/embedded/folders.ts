@@ -127,7 +127,8 @@ export async function reachableHome(
     throw new Failure(
       'bad_setting',
       `Postgres refuses to run as root, and the user ${who} cannot reach ${directory} ` +
-        `(${obstacle}), nor ${sharedFolder} (${otherObstacle}); set DATA_DIR to a folder that it can ` +
+        `(${obstacle}), nor ${sharedFolder} (${otherObstacle}); set DATA_DIR to a folder ` +
+        'that it can ' +
         'reach, or start Tallyhook as an ordinary user',
     );
   }

@@ -1,5 +1,6 @@
 /**
- * Decides whether the pages of a list form one complete scan. Pure. The order of the list is unknown
+ * Decides whether the pages of a list form one complete scan. Pure. The order of the list is
+ * unknown
  * and it may change while it is read. A scan is complete only if the total did not change, every
  * page had its full length, and adjacent pages share no token. Every other scan goes backwards,
  * because a row that moves between two pages is missed in one direction only.

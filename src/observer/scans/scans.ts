@@ -1,6 +1,7 @@
 /**
  * Scans: walk through the pages of a contract's token list to find the tokens of unknown sequential
- * mints. A scan is a target; each of its polls reads a few pages and stores the progress. It ends as
+ * mints. A scan is a target; each of its polls reads a few pages and stores the progress. It ends
+ * as
  * one observation with the matching tokens. If the list changes meanwhile, it restarts, a bounded
  * number of times.
  */

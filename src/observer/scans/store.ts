@@ -30,7 +30,7 @@ export async function listKnownTokens(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The creator of all tokens that answered mints made in a contract; undefined unless exactly one. */
+/** The creator of all tokens that answered mints made in a contract; undefined unless it is one. */
 export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
   const rows = await db.sql<{ creator: string }[]>`
     select distinct creator from (
@@ -67,7 +67,10 @@ export async function findProgress(db: Queryable, name: string): Promise<ScanPro
   return rows[0]?.scanProgress ?? undefined;
 }
 
-/** @param progress null when the scan has ended; @param nextAt keeps schedule and lease if undefined */
+/**
+ * @param progress null when the scan has ended; @param nextAt keeps schedule
+ * and lease if undefined
+ */
 export async function saveProgress(
   db: Queryable,
   name: string,

@@ -1,6 +1,7 @@
 /**
  * The state machine of the service's availability. Pure. Any change of the maintenance status may
- * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so that
+ * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so
+ * that
  * maintenance raises no alarms.
  */
 import type { Instant } from '../../kernel/clock.ts';

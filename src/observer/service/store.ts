@@ -25,7 +25,8 @@ export async function saveQuota(db: Queryable, state: QuotaState, now: Instant):
 }
 
 /**
- * Serializes concurrent probes until the end of the transaction; returns when the next probe is due,
+ * Serializes concurrent probes until the end of the transaction; returns when the next probe is
+ * due,
  * or undefined before the first one.
  */
 export async function lockService(tx: Tx): Promise<Instant | undefined> {

@@ -9,8 +9,8 @@ import { type Clock, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
+import { resolvedEvent } from '../events.ts';
 import type { Operation } from '../operation.ts';
-import { resolvedEvent } from '../resolved-event.ts';
 import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
 import { type DecidedOutcome, insistOnDecidable } from './rule.ts';
 import {

@@ -2,7 +2,7 @@
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Operation } from '../operation.ts';
-import { operationColumns } from '../row-store.ts';
+import { operationColumns } from '../store.ts';
 import type { DecidedOutcome } from './rule.ts';
 
 /** What one person proposed, and who approved it; without approval it changes nothing. */

@@ -67,7 +67,10 @@ export interface WriteMarks {
   wallets: string[];
 }
 
-/** Own wallets (operators, fees, collection) never conflict: their balances take too many writes. */
+/**
+ * Own wallets (operators, fees,
+ * collection) never conflict: their balances take too many writes.
+ */
 export function marksOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteMarks {
   const none = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
   const write = { ...none, ...fields, kind };

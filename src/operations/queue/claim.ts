@@ -7,7 +7,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import { accountOfWallet } from '../effects.ts';
 import { findFreeze } from '../freeze-store.ts';
 import { conflictsOf, type Marks, marksOf, namesOf, type OpenWrite } from '../intake/conflicts.ts';
-import { lockGo, lockNames, tryLockClaim } from '../lock-store.ts';
+import { lockGo, lockNames, tryLockClaim } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as store from './store.ts';

@@ -9,7 +9,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { eventsOf } from '../events.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
-import { pruneUsage } from '../intake/usage.ts';
+import { pruneUsage } from '../intake/usage-store.ts';
 import { listAbandoned } from '../store.ts';
 import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
 import { lockOver, lockUnsent } from './store.ts';

@@ -1,9 +1,9 @@
 /** SQL of writes whose callers chose to wait. */
 import { asJson, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import { countUsage, usageColumns } from '../intake/usage.ts';
+import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
-import { operationColumns } from '../row-store.ts';
+import { operationColumns } from '../store.ts';
 
 /** A queued write that was just moved to `sending`: everything that a sender needs. */
 export interface QueuedSend {
@@ -89,7 +89,8 @@ export async function sendQueued(
         send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
         daemon_id = ${given.daemonId}, ambiguous = x.ambiguous
       from x where o.id = x.id and o.state = 'queued'
-      returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference, o.method, o.path,
+      returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference,
+        o.method, o.path,
         o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
     ), t as (
       insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)

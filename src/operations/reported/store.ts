@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
 import { accountOfWallet, type Effect } from '../effects.ts';
 import type { Operation } from '../operation.ts';
-import { operationColumns } from '../row-store.ts';
+import { operationColumns } from '../store.ts';
 import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
 
 /** The number of our own app, as the newest answer of the service said it; of old reports last. */

@@ -73,7 +73,10 @@ export async function evaluateToken(
   return events;
 }
 
-/** Polls a token soon while the chain processes it, an operation on it is open, or it is absent once. */
+/**
+ * Polls a token soon while the chain processes it, an operation on it is open,
+ * or it is absent once.
+ */
 async function pollAgain(
   tx: Tx,
   { settings }: Deps,

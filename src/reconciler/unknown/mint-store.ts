@@ -84,7 +84,10 @@ export async function listHeld(
     order by t.token_id limit ${HELD_MAX}`;
 }
 
-/** Whether a known burn since then took a token that no known mint made and that was never observed. */
+/**
+ * Whether a known burn since then took a token that no known mint made
+ * and that was never observed.
+ */
 export async function burnedUnseen(
   db: Queryable,
   contractId: bigint,

@@ -1,12 +1,14 @@
 /**
- * The probability that an unknown operation was executed although observations do not show it. Pure.
+ * The probability that an unknown operation was executed although observations do not show it.
+ * Pure.
  *
  *     P(executed | absent) = p0 · (1 − V(t)) / (1 − p0 · V(t))           polling study, section 3.6
  *
  * p0 is the share of unknown operations of this cause that were executed, by Laplace's rule of
  * succession. V(t) = 1 − exp(−t / m) is the probability that an executed write shows within t after
  * its send. The mean delay m is estimated from operations found executed, with a prior that counts
- * as twenty of them and leaves one write in 10⁸ hidden for as long as the settings allow. t excludes
+ * as twenty of them and leaves one write in 10⁸ hidden for as long as the settings allow. t
+ * excludes
  * the time before the service became available again.
  */
 

@@ -48,7 +48,8 @@ export function canBeExplained({ residual, possible }: WalletEvidence): boolean 
 
 /**
  * What all explanations of a component agree on, or why there is no finding. A quiescent operation
- * is one item over all wallets; any other may show on one wallet first, so it is an item per wallet.
+ * is one item over all wallets; any other may show on one wallet first, so it is an item per
+ * wallet.
  */
 export function solveJointly(
   wallets: readonly WalletEvidence[],

@@ -22,7 +22,8 @@ export interface Wallet {
 
 function walletColumns(sql: Sql) {
   return sql`key, addr, status, observed_balance, observed_at, opened_at, quiet_at,
-    ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount, suspected_at`;
+    ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount,
+      suspected_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {

@@ -104,8 +104,8 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
         cross join lateral (select max(x.posting) as last from tallyhook.transactions x
           where x.operation_id = o.id) l
         cross join lateral (
-          -- The write's own fields must still say what its effects say; accounts that share a wallet
-          -- have fewer effects and are left out.
+          -- The write's own fields must still match its effects; if its accounts share a wallet, it
+          -- has fewer effects and is left out.
           select sum(f.amount * hashtextextended(f.account_key, 0)::numeric) as sign,
             -sum(least(f.amount, 0)) as paid,
             count(*) <> case when o.fee_amount > 0 then 3 else 2 end
@@ -153,7 +153,8 @@ export async function listMissingPostings(
       + (select coalesce(sum(2 * (posting % 2) - 1), 0) from tallyhook.nft_movements
         where operation_id is not null)
       + (select count(*) filter (where o.in_ledger) - count(*) filter (where not o.in_ledger)
-        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id) as equal`;
+        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id) 
+        as equal`;
   if (sums[0]?.equal && !surplus) return [];
   return params.tx.sql<FindingRow[]>`
     select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,

@@ -153,7 +153,8 @@ function failedOnChain({ sandbox }: World): Set<string> {
 /** What we say of a write against what the service did. */
 function contradictions({ entry, operation, applied }: Case, failing: Set<string>): string[] {
   const { state, txHash } = operation;
-  const finding = `${entry.name} ${operation.id}: ${entry.kind} is ${state}, applied ${applied} times`;
+  const write = `${entry.name} ${operation.id}: ${entry.kind}`;
+  const finding = `${write} is ${state}, applied ${applied} times`;
   if (applied > 1) return [finding];
   if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0)
     return [finding];

@@ -8,7 +8,7 @@ import {
 /** An effect of 7, sent at 10 s, applied by 46 s if at all; reads lag by 1 s. */
 const UNKNOWN = { effect: 7n, sentAt: 10_000, quiescentAt: 46_000, readLagMs: 1_000 };
 
-/** Observations of 10 ms as `start in seconds:residual`, with `?` if other operations are possible. */
+/** Observations of 10 ms as `seconds:residual`, with `?` if other operations are possible. */
 function observations(text: string): WalletObservation[] {
   return text.split(' ').map((one) => {
     const [startS = '', residual = ''] = one.replace('?', '').split(':');

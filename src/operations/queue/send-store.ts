@@ -1,6 +1,6 @@
 /** SQL of sends: every time that an operation was about to leave. */
-import type { Queryable, Tx } from '../db/connect.ts';
-import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Queryable, Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /** One time that an operation was about to leave. */
 export interface Send {

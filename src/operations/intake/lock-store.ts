@@ -2,7 +2,7 @@
  * SQL of the journal's advisory locks. All are held to the end of a transaction, and several are
  * taken in one order, so that two transactions never wait for each other.
  */
-import type { Tx } from '../db/connect.ts';
+import type { Tx } from '../../db/connect.ts';
 
 /** First halves of the keys: what may stop everything, and what tells single writes apart. */
 const STOP = 7_240_201;
