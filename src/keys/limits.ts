@@ -22,7 +22,7 @@ export const keyLimitsSchema = z.strictObject({
   operators: z.array(decimal).min(1).max(1_000).optional(),
   /** The maximum amount of one write, including its fee. */
   amount_per_call: decimal.optional(),
-  /** The maximum amount of all writes within any 24 hours. */
+  /** The maximum amount of all writes within any 24 hours; counted by the hour (usage-store.ts). */
   amount_per_day: decimal.optional(),
 });
 export type KeyLimits = z.output<typeof keyLimitsSchema>;
