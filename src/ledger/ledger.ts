@@ -1,7 +1,7 @@
 /**
  * What we hold to be true: double entry. One elected writer posts executed operations and wanted
  * postings in set-based batches, each once. What is unposted is found by its absence; a row that
- * cannot be posted is set aside with its cause and never stops its neighbours. Nothing is ever
+ * cannot be posted is quarantined with its cause and never stops its neighbours. Nothing is ever
  * changed: corrections are reversals. Postgres itself refuses whatever would not balance.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
@@ -104,7 +104,7 @@ export function makeLedger(given: {
         });
         const more = posted + problems.length >= size;
         size = Math.min(batchMax, size * 2);
-        for (const problem of problems) log.error(problem, 'a posting was set aside');
+        for (const problem of problems) log.error(problem, 'a posting was quarantined');
         return { posted, quarantine: problems.length, more };
       } catch (error) {
         const first = firstOf(work);
@@ -118,7 +118,7 @@ export function makeLedger(given: {
           await lockLease(tx, LEASE, fence);
           await takeOut(tx, problem);
         });
-        log.error(problem, 'a posting was set aside');
+        log.error(problem, 'a posting was quarantined');
         return { posted: 0, quarantine: 1, more: true };
       }
     }
@@ -189,7 +189,8 @@ function walletAccountsOf(operation: Operation, books: EffectSettings): string[]
 }
 
 /**
- * Of these writes, the ids of those that no look has to confirm: all their wallets were opened
+ * Of these writes, the ids of those that no observation has to confirm: all their wallets were
+ * opened
  * after they happened, or are not opened yet and will be.
  * @param before what happened before this instant is older than any opening to come
  */

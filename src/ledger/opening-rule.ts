@@ -1,9 +1,12 @@
 /**
  * Openings and what was learned after them. Pure.
  *
- * An opening is what a look showed beyond our own executed writes. A write that happened before
- * that look and comes to the books only later (a report from elsewhere, a decision of people, a
- * reversal) is in the balance that the look showed: it posts together with the equal correction of
+ * An opening is what an observation showed beyond our own executed writes. A write that happened
+ * before
+ * that observation and comes to the ledger only later (a report from elsewhere, a decision of
+ * people, a
+ * reversal) is in the balance that the observation showed: it posts together with the equal
+ * correction of
  * the opening, so that the wallet's balance does not move. Whether it was in the opening's sum
  * already is told by the account's version in the snapshot that judged it, never by clocks.
  */
@@ -17,12 +20,12 @@ import type { PostingRequest } from './wanted.ts';
 /** An opening that was wanted, as far as later facts need it. */
 export interface Opening {
   account: string;
-  /** The start of the look that it rests on. */
+  /** The start of the observation that it rests on. */
   seenAt: Instant;
   effectiveAt: Instant;
 }
 
-/** The name under which the opening of a wallet is wanted: once, whoever asks. */
+/** The name under which the opening of a wallet is wanted: once, whichever stage asks. */
 export function openingId(addr: string): string {
   return `opening:${addressKey(addr)}`;
 }
@@ -42,8 +45,8 @@ export function isLate(operation: Operation, timesPosted: number): boolean {
 
 /**
  * True while an operation waits to be posted together with the equal correction of the opening, so
- * that for a look it changes nothing.
- * @param before the start of the look that the opening rests on, or will rest on
+ * that for an observation it changes nothing.
+ * @param before the start of the observation that the opening rests on, or will rest on
  */
 export function isHeldByOpening(
   operation: Operation,

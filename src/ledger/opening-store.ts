@@ -26,7 +26,7 @@ export async function openingsOf(
 
 /**
  * What was posted behind the back of openings that are due now: recorded after the snapshot that
- * judged them, and before their look in effect.
+ * judged them, and before their observation in effect.
  */
 export async function listOverlooked(
   tx: Tx,

@@ -69,7 +69,7 @@ export interface Draft {
   effects: readonly Effect[];
 }
 
-/** A row of the journal of tokens. */
+/** An NFT movement to be recorded. */
 export interface Movement extends TokenMove {
   operationId: string;
   posting: number;

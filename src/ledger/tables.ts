@@ -1,6 +1,6 @@
 /**
  * Double entry. Entries, transactions and batches are append-only and must balance; triggers in the
- * database refuse everything else, whoever asks. Only `ledger/` writes here.
+ * database refuse everything else, whichever stage asks. Only `ledger/` writes here.
  */
 
 import {
@@ -124,7 +124,8 @@ export const postingRequests = tallyhook.table(
     /** For a reversal: the wanted posting that it takes back. */
     reverses: text(),
     /**
-     * For an opening: the start of the look that it rests on, and the version of the account in the
+     * For an opening: the start of the observation that it rests on, and the version of the account
+     * in the
      * snapshot that judged it. What is posted later and happened before needs a correction.
      */
     seenAt: instant('seen_at'),

@@ -19,7 +19,8 @@ export interface PostingRequest {
   /** The id of the wanted posting that a reversal takes back. */
   reverses?: string | null;
   /**
-   * For an opening: the start of the look that it rests on, and the version of the account in the
+   * For an opening: the start of the observation that it rests on, and the version of the account
+   * in the
    * snapshot that judged it (0 for an account that was not there).
    */
   seen?: { at: Instant; version: bigint } | null;

@@ -41,7 +41,7 @@ export async function insertFreeze(tx: Tx, order: FreezeOrder, at: Instant): Pro
   return must(rows[0], 'freeze row');
 }
 
-/** Ends the freeze that stands; undefined when there is none. */
+/** Ends the freeze that stands; undefined if writes are not frozen. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,

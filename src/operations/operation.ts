@@ -1,5 +1,5 @@
 /**
- * The words of the journal: kinds of write, states, and what each state means for the books. Pure.
+ * Kinds of write, states, and what each state means for the ledger. Pure.
  */
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -36,7 +36,7 @@ export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
 ]);
 
 /**
- * Which state may follow which (design, section 4, journal). The service's own answer may arrive
+ * Which state may follow which. The service's own answer may arrive
  * late: `accepted` and `rejected` follow anything that is not final by the service or the chain.
  * `queued` follows `sending` only by proof that nothing was applied, and `not_executed` follows
  * `settled` only by people, where the service's own answer does not say otherwise.

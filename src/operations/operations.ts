@@ -129,7 +129,7 @@ export interface Operations {
 }
 
 interface Deps {
-  /** How this journal waits; a test may keep its own time. */
+  /** How writes wait; tests pass their own. */
   pause?: typeof pause;
   settings?: OperationsSettings;
   db: Db;
@@ -141,7 +141,7 @@ interface Deps {
   requestPostings: store.RequestPostings;
 }
 
-/** The journal of one daemon. */
+/** The operations of one daemon. */
 export function makeOperations(parts: Deps): Operations {
   const { db, clock, daemon, requestPostings, settings = operationsDefaults } = parts;
   const unconfirmed = makeUnconfirmedIntents();

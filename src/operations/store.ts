@@ -1,5 +1,5 @@
 /**
- * SQL of the journal that only reads: by id, by key, by wallet, what is open, and lists for people.
+ * SQL that reads operations: by id, by key, by wallet, open ones, and lists for people.
  */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';

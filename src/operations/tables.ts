@@ -230,7 +230,7 @@ export const freezes = tallyhook.table('freezes', {
   releaseReason: text('release_reason'),
 });
 
-/** Wallets whose new writes wait for one look; a hold that has run out means nothing. */
+/** Wallets whose new writes wait for one observation; a hold that has run out means nothing. */
 export const holds = tallyhook.table('holds', {
   walletKey: text('wallet_key').primaryKey(),
   until: instant().notNull(),

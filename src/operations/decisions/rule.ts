@@ -15,7 +15,7 @@ const INSTEAD: Record<
   recorded: 'it is about to be sent; wait for its answer',
   sending: 'it is being sent; wait for its answer',
   queued: 'it was not sent; DELETE it',
-  unknown: 'looks are still gathering evidence; it becomes undecided when they cannot tell',
+  unknown: 'polls still gather evidence; the operation becomes undecided if they do not decide it',
   accepted: 'the service accepted it',
   rejected: 'the service refused it, or it was proved not to have left',
   failed: 'the chain failed it',

@@ -122,7 +122,7 @@ function insistOnApprovable(
   const { n = decision.n, outcome = decision.outcome } = expected;
   if (n !== decision.n || outcome !== decision.outcome) {
     const newest = `the newest proposal is number ${decision.n}: ${decision.outcome}`;
-    throw new Failure('conflict', `${newest}; look at it first`, members);
+    throw new Failure('conflict', `${newest}; read it first`, members);
   }
 }
 

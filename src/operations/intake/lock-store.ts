@@ -1,5 +1,5 @@
 /**
- * SQL of the journal's advisory locks. All are held to the end of a transaction, and several are
+ * Advisory locks of operations. All are held to the end of a transaction, and several are
  * taken in one order, so that two transactions never wait for each other.
  */
 import type { Tx } from '../../db/connect.ts';

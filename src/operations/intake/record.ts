@@ -109,7 +109,7 @@ export function makeRecording(parts: Deps) {
   }
 
   return {
-    /** See `Journal.record`. */
+    /** See `Operations.record`. */
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
       const intent = { ...write, id: ids.next('op') };
       const described = marksOf(write.kind, write.fields, settings.effects);

@@ -1,5 +1,5 @@
 /**
- * What nobody ends by itself: sends that lost their sender, queued writes that expired or whose key
+ * Ends abandoned sends, queued writes that expired or whose key
  * was revoked, and intents whose commit was never confirmed. Each ends in one transaction with its
  * event.
  */

@@ -115,7 +115,7 @@ function moveOf(
   };
 }
 
-/** The operation that a report becomes; a later stage may find that no look has to confirm it. */
+/** The operation that a report becomes; whether an observation must confirm it is decided later. */
 function operationOf(report: Report, by: Reporter, id: string): Operation {
   return {
     ...report.fields,

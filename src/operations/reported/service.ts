@@ -46,7 +46,7 @@ export interface ReportHelp {
 }
 
 export const REPORTS_MAX = 500;
-/** What is older will be in the first look at a wallet that was never looked at. */
+/** What is older will be in the first observation at a wallet that was never polled. */
 const OLD_MS = 3_600_000;
 /** Times that a batch is tried beside somebody who reports the same. */
 const PASSES_MAX = 4;
@@ -164,7 +164,8 @@ async function change(
 }
 
 /**
- * Records new operations. What the openings of its wallets hold needs no look to confirm it and is
+ * Records new operations. What the openings of its wallets hold needs no observation to confirm it
+ * and is
  * settled at once; everything else settles as our own writes do.
  */
 async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
