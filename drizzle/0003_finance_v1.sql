@@ -171,9 +171,9 @@ comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on
 comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost, in service tokens: applied or not, nobody knows yet.';
 comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
-comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest judged look.';
-comment on column finance_v1.wallet_positions.observed_at is 'When that look began.';
-comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the books held when that look was judged, wanted postings included.';
+comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest processed observation.';
+comment on column finance_v1.wallet_positions.observed_at is 'When that observation began.';
+comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the ledger held when that observation was processed, posting requests included.';
 comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
 --> statement-breakpoint
 create view finance_v1.operations as
@@ -265,11 +265,11 @@ comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.addr is 'Wallet that holds another balance than everything known explains.';
 comment on column finance_v1.drifts.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
-comment on column finance_v1.drifts.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts.age is 'From first sight until it closed, or until now.';
 comment on column finance_v1.drifts.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
-comment on column finance_v1.drifts.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts.proposal is 'The proposal to end it; JSON.';
 comment on column finance_v1.drifts.approved_by is 'The other person who approved.';
 comment on column finance_v1.drifts.closed_at is 'When it ended; empty while it is open.';
 --> statement-breakpoint
@@ -289,11 +289,11 @@ comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet that holds another balance than everything known explains.';
 comment on column finance_v1.drifts_ageing.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
-comment on column finance_v1.drifts_ageing.opened_at is 'When a second look confirmed it.';
+comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts_ageing.age is 'From first sight until it closed, or until now.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
-comment on column finance_v1.drifts_ageing.proposal is 'How somebody proposed to end it; JSON.';
+comment on column finance_v1.drifts_ageing.proposal is 'The proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.approved_by is 'The other person who approved.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it ended; empty while it is open.';
 --> statement-breakpoint
@@ -356,9 +356,9 @@ left join tallyhook.wallets w on w.key = s.key;
 --> statement-breakpoint
 comment on view finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. A check counts when it ended with a conclusion; it is stale after the time that the fact ''stale_after_ms'' sets (24 h without it).';
 comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the books.';
-comment on column finance_v1.coverage.checked is 'Wallets whose newest look was conclusive and recent enough.';
-comment on column finance_v1.coverage.stale is 'Wallets whose newest judged look is too old, or that were never looked at.';
-comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest judged looks.';
+comment on column finance_v1.coverage.checked is 'Wallets whose newest observation was conclusive and recent enough.';
+comment on column finance_v1.coverage.stale is 'Wallets whose newest processed observation is too old, or that were never observed.';
+comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest processed observations.';
 --> statement-breakpoint
 -- Finance reads here and nowhere else; the daemon reads here too.
 revoke all on all functions in schema finance_v1 from public;

@@ -92,8 +92,9 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   }
 }
 
-/** Kept, but not posted; `errorCode` keeps its app number from being taken for ours. */
-const FOREIGN = { quarantineReason: 'foreign_tx_app_no', errorCode: 'foreign_tx_app_no' };
+/** The cause of accepting an answer that names another app: kept, but not posted. */
+export const FOREIGN_ANSWER = 'answer with a foreign tx_app_no';
+const FOREIGN = { quarantineReason: 'foreign_tx_app_no', cause: FOREIGN_ANSWER };
 
 /** What a replay needs of the service's headers. Cookies are nobody's business later. */
 const KEPT = ['content-type', 'content-encoding', 'location', 'retry-after', 'www-authenticate'];

@@ -71,6 +71,19 @@ describe('One report', () => {
     expect({ status, app: body.tx_app_no }).toEqual({ status: 201, app: '7' });
   });
 
+  it('An answer that names another app does not change which app is ours', async () => {
+    const id = await api.record({ fields: { amount: 4n } });
+    const foreign = accepted(id, nextNumber(), now());
+    const outcome = { ...foreign.outcome, txAppNo: 8n } as typeof foreign.outcome;
+    await api.operations.conclude({ ...foreign, outcome, expectedAppNo: 7n });
+    const at = now();
+    await api.database.db.begin((tx) =>
+      api.operations.move(tx, [{ id, to: 'settled', at, cause: 'test', settledAt: at }]),
+    );
+    const { tx_app_no: _, ...rest } = aGive();
+    expect((await report(rest)).body.tx_app_no).toBe('7');
+  });
+
   it('A report of a token names its hash and waits for the chain', async () => {
     const minted = {
       ...{ kind: 'mint', tx_hash: HASH, contract_id: '12', token_id: HUGE.toString() },

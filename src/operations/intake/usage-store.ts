@@ -1,8 +1,7 @@
 /**
  * SQL of what keys with a daily limit moved: one counter per key and hour. A write counts in the
- * hour in which it is sent, and under `infinity` while it waits in the request queue. The sum of
- * the
- * last 25 buckets is never less than what the last 24 hours moved.
+ * hour in which it is sent, and under `infinity` while it waits in the request queue. The last 25
+ * buckets together are never less than what the last 24 hours moved.
  */
 import type { Queryable, Sql } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';

@@ -1,7 +1,6 @@
 /**
- * Ends abandoned sends, queued writes that expired or whose key
- * was revoked, and intents whose commit was never confirmed. Each ends in one transaction with its
- * event.
+ * Ends abandoned sends, queued writes that expired or whose key was revoked, and intents whose
+ * commit was never confirmed. Each ends in one transaction with its event.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';

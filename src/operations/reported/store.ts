@@ -5,6 +5,7 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
+import { FOREIGN_ANSWER } from '../conclusion.ts';
 import { accountOfWallet, type Effect } from '../effects.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
@@ -13,9 +14,11 @@ import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
 /** The number of our own app, as the newest answer of the service said it; of old reports last. */
 export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   const rows = await db.sql<{ no: bigint }[]>`
-    select tx_app_no as no from tallyhook.operations
-    where tx_app_no is not null and source = 'gateway' and error_code is null
-    order by id desc limit 1`;
+    select o.tx_app_no as no from tallyhook.operations o
+    where o.tx_app_no is not null and o.source = 'gateway' and not exists (
+      select from tallyhook.transitions t
+      where t.operation_id = o.id and t.cause = ${FOREIGN_ANSWER})
+    order by o.id desc limit 1`;
   return rows[0]?.no;
 }
 
