@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
-import { listAbsorbed, makeLedger, requestPostings } from '../ledger/ledger.ts';
+import { addDuePostings, listAbsorbed, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
 import {
   findByIdempotencyKey,
@@ -137,7 +137,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   const { db, clock, random, ids, metrics, encryption, log, daemon, upstream, heartbeat } = base;
-  const books = ledgerSettings(config);
+  const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
     db,
     clock,
@@ -158,21 +158,21 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     ids,
     daemon,
     outbox,
-    requestPostings,
-    settings: operationsSettings(config, books),
+    addDuePostings,
+    settings: operationsSettings(config, effectSettings),
   });
-  const decisions = makeDecisions({ db, clock, outbox, requestPostings });
+  const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
   const reportedOperations = makeReportedOperations({
     db,
     clock,
     ids,
     outbox,
-    effects: books,
-    requestPostings,
-    absorbed: (tx, reported, before) => listAbsorbed(tx, reported, books, before),
+    effectSettings,
+    addDuePostings,
+    absorbed: (tx, reported, before) => listAbsorbed(tx, reported, effectSettings, before),
     observe: addWallets,
   });
-  const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
+  const ledger = makeLedger({ db, daemon, clock, effectSettings, log, metrics });
   const observer = makeObserver({
     db,
     clock,
@@ -189,7 +189,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     outbox,
     ids,
     operations,
-    books,
+    effectSettings,
     settings: reconcilerSettings(config),
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: reportSettings(config) });

@@ -153,7 +153,7 @@ export async function trialBalance(
 }
 
 /** The sum of the postings that are wanted for an account and not yet posted. */
-export async function postingRequestOf(db: Queryable, account: string): Promise<bigint> {
+export async function sumPostingRequests(db: Queryable, account: string): Promise<bigint> {
   const rows = await db.sql<{ amount: bigint | null }[]>`
     select sum(amount) as amount from tallyhook.posting_requests
     where posted_at is null and problem is null and lower(account) = lower(${account})`;

@@ -23,8 +23,8 @@ import { isAbsorbed, isLate } from './opening-rule.ts';
 import { listOverlooked, openingsOf } from './opening-store.ts';
 import { type Problem, planWork, type Work } from './plan.ts';
 import { accountKind } from './posting.ts';
+import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
-import type { PostingRequest } from './wanted.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
 export {
@@ -34,7 +34,7 @@ export {
   type Entry,
   listAccounts,
   listTransactions,
-  postingRequestOf,
+  sumPostingRequests as postingRequestOf,
   type Transaction,
   type TransactionFilter,
   type TrialLine,
@@ -49,14 +49,14 @@ export {
   type TrialPage,
   trialBalancePage,
 } from './page-store.ts';
-export { listDueOn, requestPostings, timesPosted } from './posting-store.ts';
-export type { PostingRequest } from './wanted.ts';
+export type { PostingRequest } from './posting-request.ts';
+export { addDuePostings, listDueOn, timesPosted } from './posting-store.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
   posted: number;
   /** Rows that were taken out of the work with their cause. */
-  quarantine: number;
+  quarantined: number;
   /** Whether another pass has something to do at once. */
   more: boolean;
 }
@@ -74,20 +74,20 @@ const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
 /** The backlog is counted up to here. */
 const BACKLOG_MAX = 1_000;
-const NOTHING: Pass = { posted: 0, quarantine: 0, more: false };
+const NOTHING: Pass = { posted: 0, quarantined: 0, more: false };
 
 /** The ledger of one daemon. */
 export function makeLedger(given: {
   db: Db;
   daemon: Daemon;
   clock: Clock;
-  books: EffectSettings;
+  effectSettings: EffectSettings;
   log: Log;
   metrics: Metrics;
   /** Rows of one batch at most. */
   batchMax?: number;
 }): Ledger {
-  const { db, daemon, clock, books, log, metrics, batchMax = BATCH_MAX } = given;
+  const { db, daemon, clock, effectSettings, log, metrics, batchMax = BATCH_MAX } = given;
   const lease = heldLease(db, daemon);
   // Halved when a batch is refused, doubled when one is posted: so a bad row is found alone.
   let size = batchMax;
@@ -100,12 +100,12 @@ export function makeLedger(given: {
         const { posted, problems } = await db.begin(async (tx) => {
           await lockLease(tx, LEASE, fence);
           work = await readWork(tx, size);
-          return postBatch(tx, work, books, clock);
+          return postBatch(tx, work, effectSettings, clock);
         });
         const more = posted + problems.length >= size;
         size = Math.min(batchMax, size * 2);
         for (const problem of problems) log.error(problem, 'a posting was quarantined');
-        return { posted, quarantine: problems.length, more };
+        return { posted, quarantined: problems.length, more };
       } catch (error) {
         const first = firstOf(work);
         if (!first || !isOfTheRows(error)) throw error;
@@ -119,7 +119,7 @@ export function makeLedger(given: {
           await takeOut(tx, problem);
         });
         log.error(problem, 'a posting was quarantined');
-        return { posted: 0, quarantine: 1, more: true };
+        return { posted: 0, quarantined: 1, more: true };
       }
     }
   }
@@ -162,7 +162,11 @@ function heldLease(db: Db, daemon: Daemon) {
  * Wanting the same id twice is harmless.
  * @param wantedAt the present; postings are made in this order
  */
-export async function want(tx: Tx, wanted: PostingRequest, requestedAt: Instant): Promise<void> {
+export async function requestPosting(
+  tx: Tx,
+  wanted: PostingRequest,
+  requestedAt: Instant,
+): Promise<void> {
   for (const name of [wanted.account, wanted.counter]) accountKind(name);
   assert(wanted.reverses == null || wanted.kind === 'reversal', 'only a reversal reverses');
   await store.insertPostingRequests(tx, [wanted], requestedAt);
@@ -184,8 +188,8 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
 }
 
 /** The accounts of the wallets that a write changes once executed. */
-function walletAccountsOf(operation: Operation, books: EffectSettings): string[] {
-  return walletKeysOf(operation, books).map(accountOfWallet);
+function walletAccountsOf(operation: Operation, effectSettings: EffectSettings): string[] {
+  return walletKeysOf(operation, effectSettings).map(accountOfWallet);
 }
 
 /**
@@ -197,19 +201,19 @@ function walletAccountsOf(operation: Operation, books: EffectSettings): string[]
 export async function listAbsorbed(
   db: Queryable,
   operations: readonly Operation[],
-  books: EffectSettings,
+  effectSettings: EffectSettings,
   before: Instant,
 ): Promise<Set<string>> {
-  const accounts = operations.flatMap((operation) => walletAccountsOf(operation, books));
+  const accounts = operations.flatMap((operation) => walletAccountsOf(operation, effectSettings));
   const openings = await openingsOf(db, accounts);
   const absorbed = operations.filter((operation) =>
-    isAbsorbed(operation, walletAccountsOf(operation, books), openings, before),
+    isAbsorbed(operation, walletAccountsOf(operation, effectSettings), openings, before),
   );
   return new Set(absorbed.map(({ id }) => id));
 }
 
-async function postBatch(tx: Tx, work: Work, books: EffectSettings, clock: Clock) {
-  const plan = planWork(work, books);
+async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clock: Clock) {
+  const plan = planWork(work, effectSettings);
   const head = await store.readHead(tx);
   const recordedAt = Math.max(clock.now(), head.recordedAt + 1);
   const batch = makeBatch(plan, head.transactionId);

@@ -15,7 +15,7 @@ import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { accountKey, type Effect, type Operation } from '../operations/operations.ts';
-import type { PostingRequest } from './wanted.ts';
+import type { PostingRequest } from './posting-request.ts';
 
 /** An opening that was wanted, as far as later facts need it. */
 export interface Opening {

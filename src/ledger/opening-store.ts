@@ -6,7 +6,7 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { isoText } from '../kernel/clock.ts';
 import { accountKey } from '../operations/operations.ts';
 import { LATE_BASES, type Opening, type Overlooked } from './opening-rule.ts';
-import type { PostingRequest } from './wanted.ts';
+import type { PostingRequest } from './posting-request.ts';
 
 /** The openings of these accounts by account key, posted or not; other accounts are absent. */
 export async function openingsOf(

@@ -20,7 +20,7 @@ import {
   type Overlooked,
 } from './opening-rule.ts';
 import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
-import type { PostingRequest } from './wanted.ts';
+import type { PostingRequest } from './posting-request.ts';
 
 /** A transaction that stands in the books and may be taken back. */
 export interface Standing {

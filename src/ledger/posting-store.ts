@@ -13,7 +13,7 @@ import {
 } from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
 import type { DueOperation, Standing } from './plan.ts';
-import type { PostingRequest } from './wanted.ts';
+import type { PostingRequest } from './posting-request.ts';
 
 /** The last batch and the last transaction, from which the next ones are counted. */
 export interface Head {
@@ -33,8 +33,8 @@ export async function countDue(db: Queryable, max: number): Promise<number> {
   return rows[0]?.due ?? 0;
 }
 
-/** See `RequestPostings` of the operations; a reason that stands already is kept. */
-export async function requestPostings(tx: Tx, due: readonly DuePosting[]): Promise<void> {
+/** See `AddDuePostings` of the operations; a reason that stands already is kept. */
+export async function addDuePostings(tx: Tx, due: readonly DuePosting[]): Promise<void> {
   if (due.length === 0) return;
   const rows = due.map((one) => ({ ...one, dueAt: isoText(one.dueAt) }));
   await tx.sql`

@@ -16,7 +16,7 @@ import { eventsOf } from './events.ts';
 import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
-import { lockGo, lockNames, lockStop, numberName } from './intake/lock-store.ts';
+import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
 import { makeRecording, type NewWrite, type Recorded } from './intake/record.ts';
 import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
 import type { Operation } from './operation.ts';
@@ -80,7 +80,7 @@ export {
   type StoredAnswer,
   type Touching,
 } from './store.ts';
-export type { DuePosting, Move, RequestPostings } from './transition-store.ts';
+export type { AddDuePostings, DuePosting, Move } from './transition-store.ts';
 
 export interface Operations {
   /**
@@ -138,18 +138,18 @@ interface Deps {
   daemon: Daemon;
   outbox: Outbox;
   /** Tells the ledger what became due, inside the transaction that makes it due. */
-  requestPostings: store.RequestPostings;
+  addDuePostings: store.AddDuePostings;
 }
 
 /** The operations of one daemon. */
 export function makeOperations(parts: Deps): Operations {
-  const { db, clock, daemon, requestPostings, settings = operationsDefaults } = parts;
+  const { db, clock, daemon, addDuePostings, settings = operationsDefaults } = parts;
   const unconfirmed = makeUnconfirmedIntents();
   const recording = makeRecording({ ...parts, settings, unconfirmed });
   const outcomes = outcomeCommits(parts);
   const stopped = <T>(work: (tx: Tx) => Promise<T>) =>
     db.begin(async (tx) => {
-      await lockStop(tx);
+      await lockWrites(tx);
       return work(tx);
     });
   return {
@@ -165,7 +165,7 @@ export function makeOperations(parts: Deps): Operations {
       return operation;
     },
     move: (tx, moves) =>
-      moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, requestPostings),
+      moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, addDuePostings),
     claimQueued: (now, limit) =>
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);
@@ -203,7 +203,7 @@ function resend(
   const startedAt = clock.now();
   const by = { daemonId: daemon.id, epoch: daemon.epoch };
   return db.begin(async (tx) => {
-    await lockGo(tx);
+    await lockWritesShared(tx);
     if (await freezes.findFreeze(tx)) throw new Failure('frozen');
     await assertDaemonAlive(tx, daemon, startedAt);
     const send = { operationId, after, deadlineAt, startedAt, ...by };
@@ -213,7 +213,7 @@ function resend(
 }
 
 async function cancel(
-  { db, clock, daemon, requestPostings }: Deps,
+  { db, clock, daemon, addDuePostings }: Deps,
   id: string,
   by: { owner: string; admin: boolean },
 ): Promise<Operation> {
@@ -224,27 +224,27 @@ async function cancel(
   const cause = `cancelled by ${by.owner}`;
   const at = clock.now();
   const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
-  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], requestPostings));
+  const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], addDuePostings));
   if (!moved) throw new Failure('conflict', 'it does not wait in the queue');
   return moved;
 }
 
 /** Outcomes share commits; each with its event. */
-function outcomeCommits({ db, daemon, outbox, requestPostings }: Deps) {
+function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
       // What is said twice is said once.
       const first = new Map(group.toReversed().map((said) => [said.operationId, said]));
       const moves = [...first.values()].map((said) => conclusionMove(said, daemon.id));
       const numbers = moves.flatMap(({ txAppNo, txLogNo }) =>
-        txAppNo == null || txLogNo == null ? [] : [numberName(txAppNo, txLogNo)],
+        txAppNo == null || txLogNo == null ? [] : [txNumberLock(txAppNo, txLogNo)],
       );
       const moved = await db.begin(async (tx) => {
         // Sent together: one round trip. Of two answers with one number the later sees the earlier.
         const locked = lockNames(tx, numbers);
         const [, operations] = await Promise.all([
           locked,
-          moveConcluded(tx, moves, requestPostings),
+          moveConcluded(tx, moves, addDuePostings),
         ]);
         await outbox.emit(tx, operations.flatMap(eventsOf));
         return operations;
@@ -263,14 +263,14 @@ function outcomeCommits({ db, daemon, outbox, requestPostings }: Deps) {
 async function moveConcluded(
   tx: Tx,
   moves: store.Move[],
-  requestPostings: store.RequestPostings,
+  addDuePostings: store.AddDuePostings,
 ): Promise<Operation[]> {
   const neverLeft = moves.filter((move) => move.requeue);
-  if (neverLeft.length === 0) return store.applyTransitions(tx, moves, requestPostings);
+  if (neverLeft.length === 0) return store.applyTransitions(tx, moves, addDuePostings);
   const later = await lockSentLater(tx, neverLeft);
   return store.applyTransitions(
     tx,
     moves.filter((move) => !move.requeue || !later.has(move.id)),
-    requestPostings,
+    addDuePostings,
   );
 }

@@ -127,7 +127,7 @@ export async function listAbandoned(
 }
 
 /** Which of these stand in the way still: ids of open operations, and `hold:<wallet>`. */
-export async function stillInTheWay(
+export async function listBlocking(
   db: Queryable,
   names: readonly string[],
   now: Instant,

@@ -50,7 +50,7 @@ export interface DuePosting {
 }
 
 /** Tells the ledger, inside the caller's transaction, what became due. */
-export type RequestPostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
+export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
 
 /**
  * Changes states: each operation only from a state that may precede its new one, with its
@@ -60,7 +60,7 @@ export type RequestPostings = (tx: Tx, due: readonly DuePosting[]) => Promise<vo
 export async function applyTransitions(
   tx: Tx,
   moves: readonly Move[],
-  requestPostings: RequestPostings,
+  addDuePostings: AddDuePostings,
 ): Promise<Operation[]> {
   const moved = await moveStates(tx, moves);
   const at = new Map(moves.map((move) => [move.id, move.at]));
@@ -69,7 +69,7 @@ export async function applyTransitions(
       ? [{ operationId: id, dueAt: at.get(id) ?? 0, quarantineReason }]
       : [],
   );
-  if (due.length > 0) await requestPostings(tx, due);
+  if (due.length > 0) await addDuePostings(tx, due);
   return moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
 }
 

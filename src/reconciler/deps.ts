@@ -17,7 +17,7 @@ export interface ReconcilerSettings extends PollIntervals {
 export interface Deps {
   ids: Ids;
   operations: Operations;
-  books: EffectSettings;
+  effectSettings: EffectSettings;
   settings: ReconcilerSettings;
   /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;

@@ -90,7 +90,7 @@ function fencedCommits(db: Db, outbox: Outbox) {
 export function makeReconciler(
   deps: Omit<Deps, keyof Conditions> & { db: Db; daemon: Daemon; outbox: Outbox },
 ): Reconciler {
-  const { db, daemon, outbox, ids, operations, books, settings } = deps;
+  const { db, daemon, outbox, ids, operations, effectSettings, settings } = deps;
   const unknownWork = makeUnknownWork(db);
   const conditionsAt = trackConditions(db, settings);
   let booksObserved = false;
@@ -112,13 +112,13 @@ export function makeReconciler(
   /** Wallets of the ledger's own accounts are observed without a watch. */
   async function observeBooks(now: Instant): Promise<void> {
     if (booksObserved) return;
-    await addWallets(db, ownWalletsOf(books), now);
+    await addWallets(db, ownWalletsOf(effectSettings), now);
     booksObserved = true;
   }
 
   async function pass(fence: bigint, now: Instant) {
     await observeBooks(now);
-    const evaluation = { ids, operations, books, settings, ...(await conditionsAt(now)) };
+    const evaluation = { ids, operations, effectSettings, settings, ...(await conditionsAt(now)) };
     const observations = await listUnprocessed(db, OBSERVATIONS_MAX);
     // A failed evaluation does not delay the others; the pass fails after all of them.
     const failures: unknown[] = [];

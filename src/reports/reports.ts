@@ -64,7 +64,7 @@ const READ_DEADLINE_MS = 600_000;
 const DUE_MAX = 10;
 
 /** Installation setting from which the views of finance_v1 read the settings of the ledger. */
-export const LEDGER_SETTING = 'books';
+export const LEDGER_SETTING = 'ledger_settings';
 
 /** Installation setting: age in milliseconds at which the view `coverage` counts a wallet stale. */
 export const STALE_AFTER_SETTING = 'stale_after_ms';

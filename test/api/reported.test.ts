@@ -1,6 +1,6 @@
 /** Reported operations: recording, repeats, refusals, and their postings. */
 import { describe, expect, it } from 'vitest';
-import { balancesOf, openingId, want } from '../../src/ledger/ledger.ts';
+import { balancesOf, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { type Body, useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, aGive, aTransfer, HASH, iso, nextNumber } from './writes.ts';
@@ -195,7 +195,7 @@ describe('A report from before the opening', () => {
     const wallet = `0x${'5e'.repeat(20)}`;
     const seenAt = now();
     await api.database.db.begin((tx) =>
-      want(
+      requestPosting(
         tx,
         {
           ...{ id: openingId(wallet), kind: 'opening', account: accountOfWallet(wallet) },

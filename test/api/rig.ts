@@ -23,7 +23,7 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { listAbsorbed, makeLedger, requestPostings } from '../../src/ledger/ledger.ts';
+import { addDuePostings, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   type EffectSettings,
@@ -88,21 +88,21 @@ async function openStages(db: Db) {
     settings: UPSTREAM,
   });
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
-  const operations = makeOperations({ db, clock, ids, daemon, outbox, requestPostings });
+  const operations = makeOperations({ db, clock, ids, daemon, outbox, addDuePostings });
   const observer = makeObserver({
     ...{ db, clock, random, ids, upstream, outbox, metrics },
     settings: OBSERVER,
   });
   const books: EffectSettings = { feeMode: 'on_top', operators: new Map() };
-  const ledger = makeLedger({ db, daemon, clock, books, log, metrics });
-  const decisions = makeDecisions({ db, clock, outbox, requestPostings });
+  const ledger = makeLedger({ db, daemon, clock, effectSettings: books, log, metrics });
+  const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
   const reportedOperations = makeReportedOperations({
-    ...{ db, clock, ids, outbox, effects: books, requestPostings },
+    ...{ db, clock, ids, outbox, effectSettings: books, addDuePostings },
     absorbed: (tx, operations, before) => listAbsorbed(tx, operations, books, before),
     observe: addWallets,
   });
   const reconciler = makeReconciler({
-    ...{ db, daemon, ids, operations, books, outbox },
+    ...{ db, daemon, ids, operations, effectSettings: books, outbox },
     settings: RECONCILER,
   });
   const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });

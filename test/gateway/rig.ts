@@ -18,7 +18,7 @@ import { tryParseJson } from '../../src/kernel/json.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
-import { requestPostings } from '../../src/ledger/ledger.ts';
+import { addDuePostings } from '../../src/ledger/ledger.ts';
 import {
   findByIdempotencyKey,
   makeOperations,
@@ -262,7 +262,7 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, requestPostings },
+    ...{ db, clock, ids, daemon, outbox, addDuePostings },
     settings: options.operations ?? WITHOUT_CONFLICTS,
   });
   const keys = makeKeys({ db: options.keysDb ?? db, clock, random: systemRandom, ids });

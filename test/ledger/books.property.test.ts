@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { balancesOf, type PostingRequest, want } from '../../src/ledger/ledger.ts';
+import { balancesOf, type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
@@ -130,7 +130,7 @@ test('Any writes in any batches leave books that are whole and equal a small mod
       });
       await putOperations(database.owner, operations);
       await database.db.begin(async (tx) => {
-        for (const one of wanted) await want(tx, one, clock.now());
+        for (const one of wanted) await requestPosting(tx, one, clock.now());
       });
       for (let round = 0; round < 3; round++) {
         for (const [n, { states }] of writes.entries()) {
@@ -140,7 +140,7 @@ test('Any writes in any batches leave books that are whole and equal a small mod
           operation.state = state;
           await setState(database.owner, [operation.id], state);
         }
-        expect((await runDry(ledger, clock)).quarantine).toBe(0);
+        expect((await runDry(ledger, clock)).quarantined).toBe(0);
         const expected = model(operations, wanted, books);
         const found = await balancesOf(database.db, [...expected.keys()]);
         for (const [name, balance] of expected) {
@@ -178,25 +178,25 @@ test('Three writers on one database post everything once, whoever holds the leas
     }),
   );
   await own.db.begin(async (tx) => {
-    for (const one of wanted) await want(tx, one, START);
+    for (const one of wanted) await requestPosting(tx, one, START);
   });
   const ids = ['dmn_a', 'dmn_b', 'dmn_c'];
   const ledgers = await Promise.all(
     ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7, books: PLAIN })),
   );
-  const done = { posted: 0, quarantine: 0 };
+  const done = { posted: 0, quarantined: 0 };
   for (let round = 0; done.posted < 450 && round < 500; round++) {
     // Each believes in another time, so a lease runs out while its holder still counts on it.
     const passes = ledgers.map((ledger, n) =>
       ledger.runOnce(clock.now() + ((n + round) % 3) * 11_000),
     );
-    for (const { posted, quarantine } of await Promise.all(passes)) {
+    for (const { posted, quarantined: quarantine } of await Promise.all(passes)) {
       done.posted += posted;
-      done.quarantine += quarantine;
+      done.quarantined += quarantine;
     }
     clock.advance(11_000);
   }
-  expect(done).toEqual({ posted: 450, quarantine: 0 });
+  expect(done).toEqual({ posted: 450, quarantined: 0 });
   const rows = await own.owner.sql<{ postings: number; found: number }[]>`
     select max(t.posting) as postings, count(t.id)::int as found from tallyhook.operations o
     left join tallyhook.transactions t on t.operation_id = o.id group by o.id`;

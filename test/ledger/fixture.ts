@@ -110,7 +110,7 @@ export async function openLedger(given: {
   const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = given;
   const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
-  const ledger = makeLedger({ db, clock, daemon, books, batchMax, ...silent });
+  const ledger = makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
   return {
     async runOnce(now) {
       await completeRecords(db, books);
@@ -121,12 +121,12 @@ export async function openLedger(given: {
 
 /** Runs passes until there is nothing to do; answers what they did together. */
 export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<Pass, 'more'>> {
-  const sum = { posted: 0, quarantine: 0 };
+  const sum = { posted: 0, quarantined: 0 };
   for (;;) {
     const pass = await ledger.runOnce(clock.now());
     sum.posted += pass.posted;
-    sum.quarantine += pass.quarantine;
-    if (pass.posted + pass.quarantine === 0) return sum;
+    sum.quarantined += pass.quarantined;
+    if (pass.posted + pass.quarantined === 0) return sum;
   }
 }
 

@@ -3,7 +3,7 @@ import {
   listAccounts,
   listTransactions,
   type PostingRequest,
-  want,
+  requestPosting,
 } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -54,7 +54,7 @@ const opening = (
 });
 const wanting = (...all: PostingRequest[]) =>
   database.db.begin(async (tx) => {
-    for (const [n, one] of all.entries()) await want(tx, one, START + n);
+    for (const [n, one] of all.entries()) await requestPosting(tx, one, START + n);
   });
 
 describe('The writer posts', () => {
@@ -66,8 +66,8 @@ describe('The writer posts', () => {
       give('op_2', { state: 'unknown' }),
       give('op_3', { state: 'rejected' }),
     ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantine: 0, more: false });
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 0, quarantine: 0, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantined: 0, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 0, quarantined: 0, more: false });
     expect(await listTransactions(database.db, { limit: 10 })).toEqual([
       {
         ...told,
@@ -174,7 +174,7 @@ describe('The writer posts', () => {
       { id: 'op_3', kind: 'burn', ...token, state: 'accepted' },
       { id: 'op_4', kind: 'other', state: 'settled' },
     ]);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantined: 0 });
     await setState(database.owner, ['op_2'], 'failed');
     await runDry(ledger, clock);
     const rows = await database.db.sql`
@@ -197,11 +197,11 @@ describe('Wanted postings', () => {
     await wanting(opening('opening:a', 41n));
     const undone = new Error('undo');
     const run = database.db.begin(async (tx) => {
-      await want(tx, opening('opening:b', 5n), START);
+      await requestPosting(tx, opening('opening:b', 5n), START);
       throw undone;
     });
     await expect(run).rejects.toBe(undone);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantine: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantined: 0 });
     expect(await balancesIn(database.db, `wallet:${A}`, 'opening')).toEqual({
       [`wallet:${A}`]: '40',
       opening: '-40',
@@ -211,7 +211,7 @@ describe('Wanted postings', () => {
   test('An opening of zero opens the account without an entry', async () => {
     const ledger = await openLedger({ db: database.db, clock });
     await wanting(opening('opening:a', 0n));
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantine: 0 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantined: 0 });
     expect(await balancesIn(database.db, `wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
     expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
   });
@@ -225,7 +225,7 @@ describe('Wanted postings', () => {
       opening('drift:2:back', -5n, { ...back, reverses: 'drift:2' }),
       opening('drift:1:again', -5n, back),
     );
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 2 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantined: 2 });
     const all = await listTransactions(database.db, { account: 'external', limit: 10 });
     expect(
       all.map(({ kind, postingRequestId, reverses }) => [kind, postingRequestId, reverses]),

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { balancesOf, type Ledger, openingId, want } from '../../src/ledger/ledger.ts';
+import { balancesOf, type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -92,7 +92,7 @@ class Story {
       ...{ counter: 'opening', amount, effectiveAt: LOOK, effectiveBasis: 'observed' },
       ...{ requestedBy: 'reconciler', seen: { at: LOOK, version } },
     };
-    await database.db.begin((tx) => want(tx, wanted, START));
+    await database.db.begin((tx) => requestPosting(tx, wanted, START));
   }
 }
 

@@ -8,7 +8,7 @@ import {
   type Ledger,
   listAbsorbed,
   openingId,
-  want,
+  requestPosting,
 } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -51,7 +51,7 @@ afterEach(async () => {
 /** The opening of a wallet, judged when its account had so many entries. */
 const open = (wallet: string, amount: bigint, version = 0n) =>
   database.db.begin((tx) =>
-    want(
+    requestPosting(
       tx,
       {
         id: openingId(wallet),

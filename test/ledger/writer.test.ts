@@ -49,7 +49,7 @@ describe('What cannot be posted', () => {
       give('op_2'),
       { id: 'op_3', kind: 'mint_sequential', contractId: 1n, state: 'settled' },
     ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantine: 2, more: false });
+    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantined: 2, more: false });
     expect(await problemsIn(database.owner)).toEqual({
       op_1: 'the amount is not known',
       op_3: 'the token is not known',
@@ -67,7 +67,7 @@ describe('What cannot be posted', () => {
       }),
     );
     await putOperations(database.owner, many);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 46, quarantine: 4 });
+    expect(await runDry(ledger, clock)).toEqual({ posted: 46, quarantined: 4 });
     const refused = 'database error: 23514 (no_poison)';
     expect(await problemsIn(database.owner)).toEqual({
       op_0: refused,
@@ -88,7 +88,7 @@ describe('What cannot be posted', () => {
       expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
       expect(await listAccounts(database.db, { limit: 10 })).toEqual([]);
       await database.owner.sql.unsafe(`grant ${right} to tallyhook_writer`);
-      expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantine: 0 });
+      expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantined: 0 });
       expect(await problemsIn(database.owner)).toEqual({});
     },
   );

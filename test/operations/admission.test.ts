@@ -5,7 +5,7 @@ import {
   canTellApart,
   conflictKeyOf,
   conflictsOf,
-  namesOf,
+  lockNamesOf,
   OPEN_MAX,
   type OpenWrite,
 } from '../../src/operations/intake/conflicts.ts';
@@ -127,14 +127,14 @@ describe('What a write acts on', () => {
 
   test('Names the wallets of users and the token, whatever is done to it', () => {
     const effects = new Map([['a', 1n]]);
-    expect(namesOf('give', {}, { effects, conflictKey: undefined })).toEqual(['wallet:a']);
+    expect(lockNamesOf('give', {}, { effects, conflictKey: undefined })).toEqual(['wallet:a']);
     const none = new Map<string, bigint>();
     const named = (kind: 'burn' | 'transfer_from') =>
-      namesOf(kind, token, { effects: none, conflictKey: conflictKeyOf(kind, token) });
+      lockNamesOf(kind, token, { effects: none, conflictKey: conflictKeyOf(kind, token) });
     expect(named('burn')).toEqual(['token:5:7']);
     expect(named('transfer_from')).toEqual(named('burn'));
     const conflictKey = conflictKeyOf('mint_sequential', minted);
-    expect(namesOf('mint_sequential', minted, { effects: none, conflictKey })).toEqual([
+    expect(lockNamesOf('mint_sequential', minted, { effects: none, conflictKey })).toEqual([
       'token:5:0xab',
     ]);
   });

@@ -6,7 +6,7 @@ import { DatabaseError } from '../../src/db/sqlstate.ts';
 import type { pause } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
-import { requestPostings } from '../../src/ledger/ledger.ts';
+import { addDuePostings } from '../../src/ledger/ledger.ts';
 import {
   type Conclusion,
   findOperation,
@@ -86,7 +86,7 @@ export async function openOperations(
     ids,
     daemon,
     outbox,
-    requestPostings,
+    addDuePostings,
     settings,
     ...waits,
   });

@@ -113,7 +113,7 @@ function gated() {
 }
 
 describe('Group commit', () => {
-  const bounds = { rowsMax: 3, queueMax: 5, lanes: 1, restMsPerRow: 0, restMaxMs: 0 };
+  const bounds = { rowsMax: 3, queueMax: 5, concurrency: 1, pauseMsPerRow: 0, pauseMaxMs: 0 };
 
   test('One row waits for nobody; those that come meanwhile share the next commits', async () => {
     const { commit, groups, openAll } = gated();
@@ -127,7 +127,7 @@ describe('Group commit', () => {
 
   test('After several rows it rests, so that more come together; a full commit does not wait', async () => {
     const { commit, groups, open, openAll } = gated();
-    const group = groupCommit(commit, { ...bounds, restMsPerRow: 10, restMaxMs: 15 }, () => true);
+    const group = groupCommit(commit, { ...bounds, pauseMsPerRow: 10, pauseMaxMs: 15 }, () => true);
     const add = (...items: number[]) => items.map((item) => group.add(item));
     const first = add(1, 2, 3);
     await openAll();
@@ -148,7 +148,7 @@ describe('Group commit', () => {
 
   test('Two lanes commit side by side', () => {
     const { commit, groups } = gated();
-    const group = groupCommit(commit, { ...bounds, lanes: 2 }, () => true);
+    const group = groupCommit(commit, { ...bounds, concurrency: 2 }, () => true);
     for (const item of [1, 2, 3, 4]) void group.add(item);
     expect(groups).toEqual([[1], [2]]);
   });

@@ -15,7 +15,7 @@ function open(max = 100) {
   return makeWaitQueue({
     max,
     pause: park.pause,
-    async stillThere(names) {
+    async stillBlocking(names) {
       observations++;
       if (failing) throw new Error('away');
       return new Set(names.filter((name) => there.has(name)));
@@ -34,7 +34,7 @@ describe('A wait', () => {
   test('Ends when its time is over', async () => {
     const waits = room.wait(['a'], 2_000, 1);
     park.advance(2_000);
-    expect(await waits).toBe('ended');
+    expect(await waits).toBe('timed_out');
   });
 
   test('Ends when one of those that it waits for is gone, and not for others', async () => {
@@ -42,13 +42,13 @@ describe('A wait', () => {
     const count = () => ended++;
     const one = room.wait(['a', 'b'], 2_000, 1).finally(count);
     const other = room.wait(['c'], 2_000, 2);
-    room.left(['x']);
+    room.notify(['x']);
     await park.parked(2, 2_000);
     expect(ended).toBe(0);
-    room.left(['b']);
-    expect(await one).toBe('left');
+    room.notify(['b']);
+    expect(await one).toBe('notified');
     park.advance(2_000);
-    expect(await other).toBe('ended');
+    expect(await other).toBe('timed_out');
   });
 
   test('Ends when another daemon ended what it waits for, found by one look for all', async () => {
@@ -58,7 +58,7 @@ describe('A wait', () => {
     there.delete('a');
     there.delete('b');
     park.advance(LOOK_MS);
-    expect(await Promise.all(waits)).toEqual(['left', 'left']);
+    expect(await Promise.all(waits)).toEqual(['notified', 'notified']);
     expect(observations).toBeLessThanOrEqual(2);
   });
 
@@ -70,14 +70,14 @@ describe('A wait', () => {
     failing = false;
     there.delete('a');
     park.advance(LOOK_MS);
-    expect(await waits).toBe('left');
+    expect(await waits).toBe('notified');
   });
 
   test('Is over at once in a full room, for no time, and after the end', async () => {
     const full = open(1);
     const first = full.wait(['a'], 2_000, 1);
-    expect(await full.wait(['a'], 2_000, 2)).toBe('ended');
-    expect(await room.wait(['a'], 0, 3)).toBe('ended');
+    expect(await full.wait(['a'], 2_000, 2)).toBe('timed_out');
+    expect(await room.wait(['a'], 0, 3)).toBe('timed_out');
     full.close();
     expect(await first).toBe('closed');
     expect(await full.wait(['a'], 2_000, 4)).toBe('closed');
@@ -89,14 +89,14 @@ describe('Of many that may go on', () => {
     const order: number[] = [];
     const turns = Array.from({ length: 80 }, (_, i) => (i * 37) % 80);
     const all = turns.map((turn) =>
-      room.wait(['a'], 2_000, turn).then((woken) => order.push(woken === 'left' ? turn : -1)),
+      room.wait(['a'], 2_000, turn).then((woken) => order.push(woken === 'notified' ? turn : -1)),
     );
-    room.left(['a']);
+    room.notify(['a']);
     await Promise.all(all.filter((_, i) => (turns[i] ?? 99) < 32));
     expect(order).toEqual(Array.from({ length: 32 }, (_, i) => i));
     there.delete('a');
     park.advance(LOOK_MS);
-    room.left(['x']);
+    room.notify(['x']);
     park.advance(LOOK_MS);
     await Promise.all(all);
     expect(order).toEqual(Array.from({ length: 80 }, (_, i) => i));

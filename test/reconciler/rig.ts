@@ -9,7 +9,7 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { balancesOf, requestPostings } from '../../src/ledger/ledger.ts';
+import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
 import { addTargets, recordObservation } from '../../src/observer/store.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import {
@@ -52,13 +52,13 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, requestPostings },
+    ...{ db, clock, ids, daemon, outbox, addDuePostings },
     settings: { ...operationsDefaults, effects: books },
   });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
-      ...{ db, ids, operations, books, outbox: emitting, settings: SETTINGS },
+      ...{ db, ids, operations, effectSettings: books, outbox: emitting, settings: SETTINGS },
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);

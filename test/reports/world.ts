@@ -6,7 +6,7 @@ import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { makeLedger, want } from '../../src/ledger/ledger.ts';
+import { makeLedger, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
@@ -125,7 +125,14 @@ export async function makeWorld(
   const ids = makeIds(clock, seededRandom(7));
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), DAY);
   const log = makeLog('silent');
-  const ledger = makeLedger({ db, daemon, clock, books, log, metrics: makeMetrics() });
+  const ledger = makeLedger({
+    db,
+    daemon,
+    clock,
+    effectSettings: books,
+    log,
+    metrics: makeMetrics(),
+  });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const settings = { ...DEFAULT_LIMITS, ...input.settings };
   const reports = makeReports({ db, clock, ids, outbox, settings });
@@ -160,7 +167,7 @@ export async function makeWorld(
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
     open: (wallet: string, amount: bigint) =>
-      db.begin((tx) => want(tx, opening(wallet, amount), clock.now())),
+      db.begin((tx) => requestPosting(tx, opening(wallet, amount), clock.now())),
     /** The reconciliation of the first day. */
     report: () =>
       reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),

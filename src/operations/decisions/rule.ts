@@ -23,7 +23,7 @@ const INSTEAD: Record<
 };
 
 /** @throws Failure `conflict` when this outcome cannot be decided, saying why */
-export function insistOnDecidable(operation: Operation, outcome: DecidedOutcome): void {
+export function assertDecidable(operation: Operation, outcome: DecidedOutcome): void {
   const { state, effectiveBasis } = operation;
   switch (state) {
     case 'undecided':

@@ -11,8 +11,8 @@ import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { resolvedEvent } from '../events.ts';
 import type { Operation } from '../operation.ts';
-import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
-import { type DecidedOutcome, insistOnDecidable } from './rule.ts';
+import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
+import { assertDecidable, type DecidedOutcome } from './rule.ts';
 import {
   approveDecision,
   type Decision,
@@ -57,14 +57,14 @@ export function makeDecisions(deps: {
   db: Db;
   clock: Clock;
   outbox: Outbox;
-  requestPostings: RequestPostings;
+  addDuePostings: AddDuePostings;
 }): Decisions {
-  const { db, clock, outbox, requestPostings } = deps;
+  const { db, clock, outbox, addDuePostings } = deps;
   return {
     propose: (operationId, { outcome, reason }, by) =>
       db.begin(async (tx) => {
         const operation = await insistOnOperation(tx, operationId);
-        insistOnDecidable(operation, outcome);
+        assertDecidable(operation, outcome);
         const earlier = await listDecisions(tx, operationId);
         const decision: Decision = {
           operationId,
@@ -91,11 +91,11 @@ export function makeDecisions(deps: {
             'same_owner',
             `${by.owner} proposed it; a key of another owner approves`,
           );
-        insistOnDecidable(operation, decision.outcome);
+        assertDecidable(operation, decision.outcome);
         const now = clock.now();
         await approveDecision(tx, decision, by, now);
         const move = moveOf(operation, decision, by.owner, now);
-        const [moved] = await applyTransitions(tx, [move], requestPostings);
+        const [moved] = await applyTransitions(tx, [move], addDuePostings);
         const decided = must(moved, 'operation that was locked');
         await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
         return decided;

@@ -19,7 +19,7 @@ import {
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
 
 /** What admission knows of a write. */
-export interface Marks {
+export interface ConflictScope {
   /** By how much it would change the wallet of each user, by lower-case address. */
   effects: ReadonlyMap<string, bigint>;
   /** The token (or the equal mints) that it acts on, with its kind; undefined when it has none. */
@@ -27,7 +27,7 @@ export interface Marks {
 }
 
 /** A write whose outcome is open. */
-export interface OpenWrite extends Marks {
+export interface OpenWrite extends ConflictScope {
   id: string;
 }
 
@@ -38,7 +38,7 @@ export const OPEN_MAX = 12;
  * The open writes beside which this one could not be told apart; none: it may go. A wallet that it
  * does not change says nothing.
  */
-export function conflictsOf(write: Marks, open: readonly OpenWrite[]): string[] {
+export function conflictsOf(write: ConflictScope, open: readonly OpenWrite[]): string[] {
   const found = new Set<string>();
   for (const other of open)
     if (write.conflictKey !== undefined && other.conflictKey === write.conflictKey)
@@ -61,8 +61,8 @@ export function canTellApart(own: bigint, others: readonly bigint[]): boolean {
 }
 
 /** A write's marks, its effects, and the addresses (lower case) of every wallet it changes. */
-export interface WriteMarks {
-  marks: Marks;
+export interface WriteImpact {
+  scope: ConflictScope;
   effects: Effect[];
   wallets: string[];
 }
@@ -71,14 +71,14 @@ export interface WriteMarks {
  * Own wallets (operators, fees,
  * collection) never conflict: their balances take too many writes.
  */
-export function marksOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteMarks {
+export function impactOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteImpact {
   const none = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
   const write = { ...none, ...fields, kind };
   const own = new Set(ownWalletsOf(settings).map(addressKey));
   const wallets = walletEffectsOf(write, settings);
   const users = new Map([...wallets].filter(([key]) => !own.has(key)));
   return {
-    marks: { effects: users, conflictKey: conflictKeyOf(kind, fields) },
+    scope: { effects: users, conflictKey: conflictKeyOf(kind, fields) },
     effects: effectsOrNone(write, settings),
     wallets: [...wallets.keys()],
   };
@@ -101,7 +101,7 @@ export function conflictKeyOf(kind: Kind, fields: WriteFields): string | undefin
  * The names under which writes wait for each other: the wallets of users and the token. Queued
  * writes that share one keep their order.
  */
-export function namesOf(kind: Kind, fields: WriteFields, marks: Marks): string[] {
+export function lockNamesOf(kind: Kind, fields: WriteFields, marks: ConflictScope): string[] {
   const { contractId, tokenId } = fields;
   const names = [...marks.effects.keys()].map((wallet) => `wallet:${wallet}`);
   if (marks.conflictKey === undefined) return names;

@@ -27,30 +27,30 @@ export interface GroupCommit<T, R> {
 export interface Bounds {
   rowsMax: number;
   queueMax: number;
-  lanes: number;
+  concurrency: number;
   /** The rest after a commit of several rows: for each of them, and at most, in milliseconds. */
-  restMsPerRow: number;
-  restMaxMs: number;
+  pauseMsPerRow: number;
+  pauseMaxMs: number;
 }
 
 /** What intents and outcomes keep to. One lane: two made commits smaller, and a write dearer. */
 export const BOUNDS: Bounds = {
   rowsMax: 64,
   queueMax: 5_000,
-  lanes: 1,
-  restMsPerRow: 0.2,
-  restMaxMs: 8,
+  concurrency: 1,
+  pauseMsPerRow: 0.2,
+  pauseMaxMs: 8,
 };
 
 /**
  * @param commit writes all items in one transaction and answers their results in the same order
- * @param aloneAfter whether a failed shared commit is worth trying row by row (not when the
+ * @param retriesAlone whether a failed shared commit is worth trying row by row (not when the
  * database is away)
  */
 export function groupCommit<T, R>(
   commit: (items: T[]) => Promise<R[]>,
   bounds: Bounds,
-  aloneAfter: (error: unknown) => boolean,
+  retriesAlone: (error: unknown) => boolean,
 ): GroupCommit<T, R> {
   const queue: Waiting<T, R>[] = [];
   let running = 0;
@@ -63,7 +63,7 @@ export function groupCommit<T, R>(
         waiting.resolve(results[i] as R);
       });
     } catch (error) {
-      if (group.length === 1 || !aloneAfter(error)) {
+      if (group.length === 1 || !retriesAlone(error)) {
         for (const waiting of group) waiting.reject(error);
       } else {
         for (const waiting of group) await settle([waiting]);
@@ -72,7 +72,8 @@ export function groupCommit<T, R>(
   }
 
   /** A full commit is worth making at once. */
-  const mayStart = () => running < bounds.lanes && (!resting || queue.length >= bounds.rowsMax);
+  const mayStart = () =>
+    running < bounds.concurrency && (!resting || queue.length >= bounds.rowsMax);
 
   function pump(): void {
     while (queue.length > 0 && mayStart()) {
@@ -87,7 +88,7 @@ export function groupCommit<T, R>(
   }
 
   function rest(rows: number): void {
-    const ms = Math.min(Math.round(rows * bounds.restMsPerRow), bounds.restMaxMs);
+    const ms = Math.min(Math.round(rows * bounds.pauseMsPerRow), bounds.pauseMaxMs);
     if (rows < 2 || ms < 1 || resting) return;
     resting = true;
     after(ms, () => {

@@ -13,7 +13,7 @@ import type { Json } from '../../kernel/json.ts';
 import { accountOfWallet } from '../effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
-import { conflictsOf, marksOf, type OpenWrite, type WriteMarks } from './conflicts.ts';
+import { conflictsOf, impactOf, type OpenWrite, type WriteImpact } from './conflicts.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
 import { type Attempt, type Intent, type RecordRow, recordIntents } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
@@ -27,7 +27,7 @@ export type Verdict =
   | { verdict: 'again' };
 
 /** A write on its way to be recorded. */
-export interface Candidate extends WriteMarks {
+export interface Candidate extends WriteImpact {
   intent: Intent;
   names: string[];
   /** What is known to be open where it goes; undefined: it goes whatever is open. */
@@ -120,10 +120,10 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
   const byName = new Map<string, Candidate[]>();
   const byKey = new Map<string, bigint>();
   for (const candidate of group) {
-    const { intent, marks, known } = candidate;
+    const { intent, scope: marks, known } = candidate;
     const named = candidate.names.flatMap((name) => byName.get(name) ?? []);
     const mates = [...new Set(named)].filter((mate) => !sameKey(candidate, mate));
-    const beside = mates.map((mate) => ({ ...mate.marks, id: mate.intent.id }));
+    const beside = mates.map((mate) => ({ ...mate.scope, id: mate.intent.id }));
     const inOrder = mates.every((mate) => mayGoTogether(candidate, mate));
     const apart = !known || conflictsOf(marks, [...known, ...beside]).length === 0;
     if (!inOrder || !apart) continue;
@@ -191,6 +191,6 @@ function openOf(seen: Json, settings: OperationsSettings): OpenWrite[] {
       metaData: text(named.metaData),
       extraData: text(named.extraData),
     };
-    return { id: String(id), ...marksOf(kind as Kind, fields, settings.effects).marks };
+    return { id: String(id), ...impactOf(kind as Kind, fields, settings.effects).scope };
   });
 }

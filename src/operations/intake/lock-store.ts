@@ -10,12 +10,12 @@ const APART = 7_240_202;
 const CLAIM = 7_240_203;
 
 /** Held by every transaction that commits an intent: none commits once `lockStop` was granted. */
-export async function lockGo(tx: Tx): Promise<void> {
+export async function lockWritesShared(tx: Tx): Promise<void> {
   await tx.sql`select pg_advisory_xact_lock_shared(${STOP}::int, 0)`;
 }
 
 /** Waits for the intents that are being committed, and keeps others out. */
-export async function lockStop(tx: Tx): Promise<void> {
+export async function lockWrites(tx: Tx): Promise<void> {
   await tx.sql`select pg_advisory_xact_lock(${STOP}::int, 0)`;
 }
 
@@ -35,6 +35,6 @@ export async function tryLockClaim(tx: Tx): Promise<boolean> {
 }
 
 /** The name of a transaction number of the service, under which its operations are told apart. */
-export function numberName(txAppNo: bigint, txLogNo: bigint): string {
+export function txNumberLock(txAppNo: bigint, txLogNo: bigint): string {
   return `tx ${txAppNo}/${txLogNo}`;
 }

@@ -14,7 +14,7 @@ import type { Operation } from '../operation.ts';
 import { queuedOperation } from '../queue/queued-operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
-import { conflictsOf, marksOf, namesOf, type OpenWrite } from './conflicts.ts';
+import { conflictsOf, impactOf, lockNamesOf, type OpenWrite } from './conflicts.ts';
 import { type Candidate, intentCommits } from './intent-commits.ts';
 import type { Intent } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
@@ -62,7 +62,7 @@ export function makeRecording(parts: Deps) {
   const room = makeWaitQueue({
     max: settings.waitingMax,
     pause,
-    stillThere: (names) => db.single((q) => reads.stillInTheWay(q, names, clock.now())),
+    stillBlocking: (names) => db.single((q) => reads.listBlocking(q, names, clock.now())),
   });
   const commits = intentCommits(parts);
   const waits = { clock, settings, room };
@@ -112,15 +112,15 @@ export function makeRecording(parts: Deps) {
     /** See `Operations.record`. */
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
       const intent = { ...write, id: ids.next('op') };
-      const described = marksOf(write.kind, write.fields, settings.effects);
+      const described = impactOf(write.kind, write.fields, settings.effects);
       const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
-      const names = namesOf(write.kind, write.fields, described.marks);
+      const names = lockNamesOf(write.kind, write.fields, described.scope);
       turn++;
       const untried = { known: [], observations: 0, at: 0, sendDeadlineAt: 0, turn };
       return take({ ...described, intent, names, state, sendWithinMs, ...untried });
     },
     /** Tells that these are no longer open. */
-    left: room.left,
+    left: room.notify,
     close: room.close,
   };
 }
@@ -142,14 +142,14 @@ async function waitForOpen(
   open: OpenWrite[],
   endAt: Instant,
 ): Promise<void> {
-  const conflicts = conflictsOf(candidate.marks, open);
+  const conflicts = conflictsOf(candidate.scope, open);
   if (conflicts.length === 0 && candidate.observations++ < LOOKS_MAX) {
     candidate.known = open;
     return;
   }
   const woken = await room.wait(conflicts, endAt - clock.now(), candidate.turn);
   if (woken === 'closed') throw new Failure('shutting_down');
-  if (woken === 'left') {
+  if (woken === 'notified') {
     candidate.known = [];
     return;
   }
@@ -173,5 +173,5 @@ async function waitForHold(
   const names = wallets.map((wallet) => `hold:${wallet}`);
   const woken = await room.wait(names, Math.min(until, endAt) - clock.now(), candidate.turn);
   if (woken === 'closed') throw new Failure('shutting_down');
-  if (woken === 'ended') candidate.wallets = [];
+  if (woken === 'timed_out') candidate.wallets = [];
 }

@@ -9,7 +9,7 @@
 import type { pause } from '../../kernel/clock.ts';
 
 /** How a wait ended: something left, its time was over, or nothing waits any more. */
-export type Woken = 'left' | 'ended' | 'closed';
+export type Woken = 'notified' | 'timed_out' | 'closed';
 
 export interface WaitQueue {
   /**
@@ -18,7 +18,7 @@ export interface WaitQueue {
    */
   wait(for_: readonly string[], ms: number, turn: number): Promise<Woken>;
   /** Tells that these are gone. */
-  left(gone: Iterable<string>): void;
+  notify(gone: Iterable<string>): void;
   /** Releases everybody; from then on nobody waits. */
   close(): void;
 }
@@ -40,7 +40,7 @@ const LOOKED_AT_MAX = 2_000;
 export function makeWaitQueue(given: {
   max: number;
   pause: typeof pause;
-  stillThere: (names: string[]) => Promise<ReadonlySet<string>>;
+  stillBlocking: (names: string[]) => Promise<ReadonlySet<string>>;
 }): WaitQueue {
   const waiters = new Set<Waiter>();
   const closing = new AbortController();
@@ -73,7 +73,7 @@ export function makeWaitQueue(given: {
       }
       if (names.size === 0) continue;
       // A database that does not answer now is asked again; the waits end by themselves.
-      const there = await given.stillThere([...names]).catch(() => names);
+      const there = await given.stillBlocking([...names]).catch(() => names);
       left(names.difference(there));
       wakeDue();
     }
@@ -83,16 +83,16 @@ export function makeWaitQueue(given: {
   return {
     async wait(for_, ms, turn) {
       if (closing.signal.aborted) return 'closed';
-      if (waiters.size >= given.max || ms <= 0) return 'ended';
+      if (waiters.size >= given.max || ms <= 0) return 'timed_out';
       const waiter = { for: new Set(for_), turn, due: false, wake: new AbortController() };
       waiters.add(waiter);
       if (!polling) void observation();
       await given.pause(ms, waiter.wake.signal);
       waiters.delete(waiter);
       if (closing.signal.aborted) return 'closed';
-      return waiter.due ? 'left' : 'ended';
+      return waiter.due ? 'notified' : 'timed_out';
     },
-    left,
+    notify: left,
     close() {
       closing.abort();
       for (const { wake } of waiters) wake.abort();

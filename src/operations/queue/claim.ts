@@ -6,8 +6,14 @@ import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { accountOfWallet } from '../effects.ts';
 import { findFreeze } from '../freeze-store.ts';
-import { conflictsOf, type Marks, marksOf, namesOf, type OpenWrite } from '../intake/conflicts.ts';
-import { lockGo, lockNames, tryLockClaim } from '../intake/lock-store.ts';
+import {
+  type ConflictScope,
+  conflictsOf,
+  impactOf,
+  lockNamesOf,
+  type OpenWrite,
+} from '../intake/conflicts.ts';
+import { lockNames, lockWritesShared, tryLockClaim } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as store from './store.ts';
@@ -19,7 +25,7 @@ const OPEN_LOOKED_AT_MAX = 5_000;
 /** One write at the head of its wallets and tokens. */
 interface Head {
   operation: Operation;
-  marks: Marks;
+  marks: ConflictScope;
   names: string[];
 }
 
@@ -40,7 +46,7 @@ export async function claim(
 ): Promise<store.QueuedSend[]> {
   const { now, limit } = given;
   if (!(await tryLockClaim(tx))) return [];
-  await lockGo(tx);
+  await lockWritesShared(tx);
   if (await findFreeze(tx)) return [];
   const queue = await store.listQueue(tx, LOOKED_AT_MAX);
   const heads = headsOf(queue, settings, await store.listHeldWallets(tx, now), now);
@@ -73,9 +79,9 @@ async function goingNow(
   const open = await store.listOpenOn(tx, { users, contracts }, OPEN_LOOKED_AT_MAX);
   const byWallet = new Map<string, Beside[]>();
   for (const operation of open) {
-    const { marks } = marksOf(operation.kind, operation, settings.effects);
+    const { scope: marks } = impactOf(operation.kind, operation, settings.effects);
     const beside = { operation, mark: { id: operation.id, ...marks } };
-    for (const name of namesOf(operation.kind, operation, marks))
+    for (const name of lockNamesOf(operation.kind, operation, marks))
       byWallet.set(name, [...(byWallet.get(name) ?? []), beside]);
   }
   return heads.flatMap((head) => {
@@ -94,8 +100,8 @@ function headsOf(
   const taken = new Set<string>();
   const heads: Head[] = [];
   for (const operation of queue) {
-    const { marks, wallets } = marksOf(operation.kind, operation, settings.effects);
-    const names = namesOf(operation.kind, operation, marks);
+    const { scope: marks, wallets } = impactOf(operation.kind, operation, settings.effects);
+    const names = lockNamesOf(operation.kind, operation, marks);
     const behind = names.some((name) => taken.has(name));
     for (const name of names) taken.add(name);
     const waits = operation.state === 'queued' && (operation.expiresAt ?? 0) > now;

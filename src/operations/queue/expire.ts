@@ -10,7 +10,7 @@ import { eventsOf } from '../events.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
 import { pruneUsage } from '../intake/usage-store.ts';
 import { listAbandoned } from '../store.ts';
-import { applyTransitions, type Move, type RequestPostings } from '../transition-store.ts';
+import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
 import { lockOver, lockUnsent } from './store.ts';
 
 /** A send this long past its deadline is called unknown even if its daemon shows signs of life. */
@@ -22,7 +22,7 @@ interface Deps {
   daemon: Daemon;
   outbox: Outbox;
   unconfirmed: UnconfirmedIntents;
-  requestPostings: RequestPostings;
+  addDuePostings: AddDuePostings;
 }
 
 /** One pass. Answers how many moved. */
@@ -61,10 +61,10 @@ function notSent(id: string, code: string, daemon: Daemon, at: Instant): Move {
 
 async function moveAndEmit(
   tx: Tx,
-  { outbox, requestPostings }: Deps,
+  { outbox, addDuePostings }: Deps,
   moves: readonly Move[],
 ): Promise<number> {
-  const moved = await applyTransitions(tx, moves, requestPostings);
+  const moved = await applyTransitions(tx, moves, addDuePostings);
   await outbox.emit(tx, moved.flatMap(eventsOf));
   return moved.length;
 }

@@ -11,13 +11,13 @@ import { judgeReport, nameOf, type Report } from './rule.ts';
 import type { Numbering } from './store.ts';
 
 /** A report and its place among those that came together. */
-export interface Line {
+export interface NumberedReport {
   n: number;
   report: Report;
 }
 
 /** What is known beside a batch; the plan adds to it what the batch itself will have done. */
-export interface Beside {
+export interface BatchMatches {
   /** By the name of the write at the service. */
   sameNumber: Map<string, Operation[]>;
   /** By id. */
@@ -46,8 +46,8 @@ export interface ReportPlan {
 
 /** Plans a batch. @param nextId a new id for an operation */
 export function planReports(
-  lines: readonly Line[],
-  beside: Beside,
+  lines: readonly NumberedReport[],
+  beside: BatchMatches,
   by: Reporter,
   nextId: () => string,
 ): ReportPlan {

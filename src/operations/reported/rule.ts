@@ -31,7 +31,7 @@ export interface Report {
 }
 
 /** What is known beside a report. */
-export interface Known {
+export interface Matches {
   /** The operations that have its number or hash. */
   sameNumber: readonly Operation[];
   /** The operation that it names, if there is such a one. */
@@ -59,7 +59,7 @@ export function nameOf(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): 
 }
 
 /** What a report means. */
-export function judgeReport(report: Report, { sameNumber, named, alike }: Known): Judgement {
+export function judgeReport(report: Report, { sameNumber, named, alike }: Matches): Judgement {
   const [first] = sameNumber;
   if (first) return judgeRepeat(report, first, sameNumber);
   if (report.operationId !== null) return judgeNamed(report, named);

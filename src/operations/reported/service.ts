@@ -12,10 +12,16 @@ import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { type EffectSettings, effectsOrNone } from '../effects.ts';
 import { resolvedEvent } from '../events.ts';
-import { lockNames, numberName } from '../intake/lock-store.ts';
+import { lockNames, txNumberLock } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
-import { applyTransitions, type RequestPostings } from '../transition-store.ts';
-import { type Beside, type Line, planReports, type Reporter, type ReportPlan } from './plan.ts';
+import { type AddDuePostings, applyTransitions } from '../transition-store.ts';
+import {
+  type BatchMatches,
+  type NumberedReport,
+  planReports,
+  type Reporter,
+  type ReportPlan,
+} from './plan.ts';
 import type { Report } from './rule.ts';
 import * as elsewhere from './store.ts';
 
@@ -56,8 +62,8 @@ interface Deps extends ReportHelp {
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
-  effects: EffectSettings;
-  requestPostings: RequestPostings;
+  effectSettings: EffectSettings;
+  addDuePostings: AddDuePostings;
 }
 
 /** Reports from elsewhere, of one daemon. */
@@ -78,7 +84,7 @@ export function makeReportedOperations(parts: Deps): ReportedOperations {
       if (reports.length > REPORTS_MAX)
         throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
       const results = new Map<number, Reported>();
-      let lines: Line[] = [];
+      let lines: NumberedReport[] = [];
       for (const [n, given] of reports.entries()) {
         const report = await complete(given);
         if (report instanceof Failure) results.set(n, { result: 'refused', failure: report });
@@ -105,7 +111,7 @@ export function makeReportedOperations(parts: Deps): ReportedOperations {
 async function recordBatch(
   parts: Deps,
   tx: Tx,
-  lines: readonly Line[],
+  lines: readonly NumberedReport[],
   by: Reporter,
 ): Promise<Map<number, Reported>> {
   const beside = await readBeside(tx, lines);
@@ -125,10 +131,10 @@ async function recordBatch(
 }
 
 /** What is known beside the batch. The numbers are locked first: an answer may bring one too. */
-async function readBeside(tx: Tx, lines: readonly Line[]): Promise<Beside> {
+async function readBeside(tx: Tx, lines: readonly NumberedReport[]): Promise<BatchMatches> {
   const reports = lines.map(({ report }) => report);
   const names = reports.flatMap(({ txAppNo, txLogNo }) =>
-    txAppNo === null || txLogNo === null ? [] : [numberName(txAppNo, txLogNo)],
+    txAppNo === null || txLogNo === null ? [] : [txNumberLock(txAppNo, txLogNo)],
   );
   await lockNames(tx, names);
   const named = await elsewhere.lockNamed(
@@ -143,14 +149,13 @@ async function readBeside(tx: Tx, lines: readonly Line[]): Promise<Beside> {
 
 /** Resolves and numbers operations of ours, each with its event. */
 async function change(
-  { outbox, requestPostings }: Deps,
+  { outbox, addDuePostings }: Deps,
   tx: Tx,
   plan: ReportPlan,
   at: Instant,
 ): Promise<[number, Operation][]> {
   if (plan.changed.length === 0) return [];
-  const moved =
-    plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, requestPostings) : [];
+  const moved = plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, addDuePostings) : [];
   const numbered = await elsewhere.fillNumbers(tx, plan.numberings, at);
   const after = new Map([...moved, ...numbered].map((operation) => [operation.id, operation]));
   const changes = plan.changed.map(({ n, before }) => {
@@ -178,14 +183,14 @@ async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
       n,
       body,
       keyId: by.keyId,
-      effects: effectsOrNone(operation, parts.effects),
+      effects: effectsOrNone(operation, parts.effectSettings),
       operation: absorbed.has(operation.id) ? settled : operation,
     };
   });
   const inserted = await elsewhere.insertReported(tx, fresh);
   const standing = fresh.filter(({ operation }) => inserted.has(operation.id));
   const due = standing.filter(({ operation }) => operation.inLedger);
-  await parts.requestPostings(
+  await parts.addDuePostings(
     tx,
     due.map(({ operation: { id } }) => {
       return { operationId: id, dueAt: by.at, quarantineReason: null };

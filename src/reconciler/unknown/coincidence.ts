@@ -106,7 +106,7 @@ async function chanceIn(
 
 function unknownEffectOf(deps: Deps, { addr }: Wallet, operation: Operation): UnknownEffect {
   return {
-    effect: effectOn(operation, accountOfWallet(addr), deps.books),
+    effect: effectOn(operation, accountOfWallet(addr), deps.effectSettings),
     sentAt: operation.sentAt ?? operation.recordedAt,
     quiescentAt: quiescentAt(operation, deps),
     readLagMs: deps.settings.readLagMs,
@@ -116,7 +116,7 @@ function unknownEffectOf(deps: Deps, { addr }: Wallet, operation: Operation): Un
 /** The observations of a wallet around a send, oldest first. */
 async function walletObservations(
   tx: Tx,
-  { books, settings }: Deps,
+  { effectSettings, settings }: Deps,
   wallet: Wallet,
   operation: Operation,
 ): Promise<WalletObservation[]> {
@@ -127,7 +127,7 @@ async function walletObservations(
   const after = newest.filter(({ endedAt }) => endedAt > sentAt).length;
   const observations = newest.slice(0, after + OBSERVATIONS_BEFORE_MAX).reverse();
   const since = (observations[0]?.startedAt ?? sentAt) - settings.readLagMs;
-  const { baseline, drifts } = await readBaseline(tx, wallet.addr, books, { since });
+  const { baseline, drifts } = await readBaseline(tx, wallet.addr, effectSettings, { since });
   return observations.map(({ id: observationId, startedAt, endedAt, record }) => {
     const balance = wholeOf((record as Record<string, unknown> | null)?.balance);
     const observed = { balance: balance ?? 0n, startedAt, endedAt };

@@ -101,7 +101,7 @@ async function driftsOf(
   operation: Operation,
   first: Drift,
 ): Promise<Drift[] | undefined> {
-  const keys = walletKeysOf(operation, deps.books);
+  const keys = walletKeysOf(operation, deps.effectSettings);
   const wallets = await walletsByKey(tx, keys);
   const drifts: Drift[] = [];
   for (const key of keys) {
@@ -116,6 +116,6 @@ async function driftsOf(
   return drifts.length >= 2 ? drifts : undefined;
 }
 
-function effectAt(operation: Operation, key: string, { books }: Deps): bigint {
-  return effectOn(operation, accountOfWallet(key), books);
+function effectAt(operation: Operation, key: string, { effectSettings }: Deps): bigint {
+  return effectOn(operation, accountOfWallet(key), effectSettings);
 }

@@ -40,7 +40,7 @@ export interface Component {
 export function componentsOf(operations: readonly Operation[], deps: Deps): Component[] {
   const groups: Component[] = [];
   for (const operation of operations) {
-    const keys = walletKeysOf(operation, deps.books);
+    const keys = walletKeysOf(operation, deps.effectSettings);
     const joined = groups.filter((group) => group.keys.some((key) => keys.includes(key)));
     const merged: Component = {
       operations: [...joined.flatMap((group) => group.operations), operation],
@@ -85,8 +85,8 @@ export async function evaluateComponent(
   return events;
 }
 
-function isPartyOf(operation: Operation, key: string, { books }: Deps): boolean {
-  return walletKeysOf(operation, books).includes(key);
+function isPartyOf(operation: Operation, key: string, { effectSettings }: Deps): boolean {
+  return walletKeysOf(operation, effectSettings).includes(key);
 }
 
 /**
@@ -99,7 +99,7 @@ async function findingFromStep(
   operation: Operation,
   now: Instant,
 ): Promise<Finding | undefined> {
-  for (const key of walletKeysOf(operation, deps.books)) {
+  for (const key of walletKeysOf(operation, deps.effectSettings)) {
     const step = await stepShown(tx, deps, key, { operation, now });
     const newest = step?.observations.at(-1);
     if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
@@ -129,7 +129,7 @@ async function evidenceOf(tx: Tx, deps: Deps, key: string): Promise<WalletEviden
   const balance = wallet.observedBalance;
   const { startedAt, endedAt } = observation;
   const since = startedAt - readLagMs;
-  const { baseline } = await readBaseline(tx, wallet.addr, deps.books, { since });
+  const { baseline } = await readBaseline(tx, wallet.addr, deps.effectSettings, { since });
   const observed = { balance, startedAt, endedAt };
   const { base, possible, complete } = expectationOf(observed, baseline, readLagMs);
   if (!complete) return undefined;
@@ -177,7 +177,7 @@ async function findingOf(
 ): Promise<Finding | undefined> {
   const { operation, solved, explained, now } = input;
   const shown = solved.shown.get(operation.id);
-  const parties = new Set(walletKeysOf(operation, deps.books));
+  const parties = new Set(walletKeysOf(operation, deps.effectSettings));
   const sides = explained.filter(({ possible }) => possible.some(({ id }) => id === operation.id));
   // One of these observations is from before the send.
   if (sides.length < explained.length) return undefined;

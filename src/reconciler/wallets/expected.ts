@@ -35,14 +35,14 @@ const OPERATIONS_MAX = 2_000;
 export async function readBaseline(
   tx: Tx,
   addr: string,
-  books: EffectSettings,
+  effectSettings: EffectSettings,
   range: { since: Instant; opensAt?: Instant },
 ): Promise<{ baseline: Baseline; drifts: Drift[] }> {
   const account = accountOfWallet(addr);
   const { balance, version } = (await balancesOf(tx, [account])).get(account) ?? NO_BALANCE;
   const wanted = await postingRequestOf(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
-  const operations = await listTouching(tx, touchingOf(addr, books), {
+  const operations = await listTouching(tx, touchingOf(addr, effectSettings), {
     since: range.since,
     due: await listDueOn(tx, account),
     limit: OPERATIONS_MAX + 1,
@@ -59,7 +59,7 @@ export async function readBaseline(
     // It posts together with an equal correction of the opening.
     effect: isHeldByOpening(operation, posted.get(operation.id) ?? 0, before)
       ? 0n
-      : effectOn(operation, account, books),
+      : effectOn(operation, account, effectSettings),
   }));
   const drift = sumOf(drifts.map((open) => open.amount));
   const complete = effects.length <= OPERATIONS_MAX;
@@ -70,14 +70,16 @@ export async function readBaseline(
 const NO_BALANCE = { balance: 0n, version: 0n };
 
 /** Selects the operations of a wallet: those that name it, and those of accounts kept in it. */
-export function touchingOf(addr: string, books: EffectSettings): Touching {
+export function touchingOf(addr: string, effectSettings: EffectSettings): Touching {
   const key = addressKey(addr);
   const lives = (at: string | undefined) => at !== undefined && addressKey(at) === key;
-  const operationNos = [...books.operators].flatMap(([no, at]) => (lives(at) ? [BigInt(no)] : []));
+  const operationNos = [...effectSettings.operators].flatMap(([no, at]) =>
+    lives(at) ? [BigInt(no)] : [],
+  );
   return {
     keys: [key],
     operationNos,
-    collection: lives(books.collectionAddr),
-    fees: lives(books.feesAddr),
+    collection: lives(effectSettings.collectionAddr),
+    fees: lives(effectSettings.feesAddr),
   };
 }

@@ -7,7 +7,7 @@ import { addressKey } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { openingId, want } from '../../ledger/ledger.ts';
+import { openingId, requestPosting } from '../../ledger/ledger.ts';
 import type { StoredObservation } from '../../observer/observer.ts';
 import {
   accountOfWallet,
@@ -55,10 +55,15 @@ export async function evaluateWallet(
   const lagged = observation.startedAt - deps.settings.readLagMs;
   const since = Math.min(lagged, before?.observedAt ?? lagged);
   const opensAt = before?.openedAt == null ? { opensAt: lagged } : {};
-  const { baseline, drifts } = await readBaseline(tx, before?.addr ?? seen.addr, deps.books, {
-    since,
-    ...opensAt,
-  });
+  const { baseline, drifts } = await readBaseline(
+    tx,
+    before?.addr ?? seen.addr,
+    deps.effectSettings,
+    {
+      since,
+      ...opensAt,
+    },
+  );
   const expectation = expectationOf(observed, baseline, deps.settings.readLagMs);
   const result = evaluateBalance(seen.balance, expectation);
   const wallet: Wallet = {
@@ -145,7 +150,7 @@ async function open(
     observed.startedAt,
     ...baseline.effects.map(({ operation }) => operation.recordedAt - 1),
   );
-  await want(
+  await requestPosting(
     tx,
     {
       id: openingId(wallet.addr),
@@ -240,11 +245,11 @@ async function settle(
 /** True when each of its other wallets had a quiet observation that must include it. */
 async function confirmedOnOtherWallets(
   tx: Tx,
-  { books, settings }: Deps,
+  { effectSettings, settings }: Deps,
   wallet: Wallet,
   operation: Operation,
 ): Promise<boolean> {
-  const keys = walletKeysOf(operation, books).filter((key) => key !== wallet.key);
+  const keys = walletKeysOf(operation, effectSettings).filter((key) => key !== wallet.key);
   const others = await walletsByKey(tx, keys);
   const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
   return keys.every((key) => (others.get(key)?.quietAt ?? 0) > tookEffectBy + settings.readLagMs);

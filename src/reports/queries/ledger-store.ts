@@ -91,7 +91,7 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
       cross join lateral (
         select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
         union select i.value::jsonb ->> 'fees' union select i.value::jsonb ->> 'collection') w
-      where i.name = 'books' and w.addr is not null
+      where i.name = 'ledger_settings' and w.addr is not null
     ), account as (
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
         h.name is not null or a.kind in ('operator', 'fees', 'collection') as own, a.balance,

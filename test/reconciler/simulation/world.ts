@@ -9,7 +9,7 @@ import { makeIds } from '../../../src/kernel/ids.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
 import { type Random, seededRandom } from '../../../src/kernel/random.ts';
-import { requestPostings } from '../../../src/ledger/ledger.ts';
+import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
 import {
   type EffectSettings,
@@ -157,7 +157,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const daemon = await registerDaemon(db, id, clock.now(), ALIVE_MS);
   const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, requestPostings, pause: time.pause },
+    ...{ db, clock, ids, daemon, outbox, addDuePostings, pause: time.pause },
     settings: {
       ...operationsDefaults,
       ...{ conflictWaitMs: 2_000, refuseConflicts: false, waitingMax: 100 },
@@ -178,7 +178,15 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     upstream,
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
-    reconciler: makeReconciler({ db, daemon, ids, operations, books, outbox, settings: SETTINGS }),
+    reconciler: makeReconciler({
+      db,
+      daemon,
+      ids,
+      operations,
+      effectSettings: books,
+      outbox,
+      settings: SETTINGS,
+    }),
     write: {
       ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },
       ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
