@@ -5,9 +5,9 @@
  * overflows at 39 digits and rounds fractions silently. Instants are `timestamptz(3)`, so that
  * epoch milliseconds survive a round trip.
  */
-import { customType, pgSchema } from 'drizzle-orm/pg-core';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { type Json, parseJson } from '../kernel/json.ts';
+import { customType, pgSchema } from './drizzle.ts';
 
 export const tallyhook = pgSchema('tallyhook');
 

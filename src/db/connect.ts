@@ -10,15 +10,20 @@
  * The daemon passes that exception to `renewAfter`, which replaces the pool. Reserved connections
  * and session locks are not used, because they hang when their backend dies.
  */
-import { PgDatabase, PgDialect } from 'drizzle-orm/pg-core';
-import { type PostgresJsQueryResultHKT, PostgresJsSession } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { type Instant, isoText, withDeadline } from '../kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../kernel/json.ts';
+import {
+  type Core,
+  PgDatabase,
+  PgDialect,
+  type PostgresJsQueryResultHKT,
+  PostgresJsSession,
+} from './drizzle.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
 export type Sql = postgres.ISql<Record<string, never>>;
-export type Orm = PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
+export type Orm = Core.PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
 
 /** The pool or an open transaction. */
 export interface Queryable {

@@ -1,6 +1,6 @@
 /** Tables of the daemons and their leases, and the stored settings of the installation. */
-import { bigint, text } from 'drizzle-orm/pg-core';
 import { instant, tallyhook } from './columns.ts';
+import { bigint, text } from './drizzle.ts';
 
 /** One row per start of a daemon; each start has a higher epoch. */
 export const daemons = tallyhook.table('daemons', {

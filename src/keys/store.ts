@@ -1,6 +1,6 @@
 /** SQL of the keys. */
-import { and, asc, eq, isNull } from 'drizzle-orm';
 import type { Orm } from '../db/connect.ts';
+import { and, asc, eq, isNull } from '../db/drizzle.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { keys } from './tables.ts';

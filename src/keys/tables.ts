@@ -1,6 +1,6 @@
 /** The table of API keys. Secrets are stored as hashes only. */
-import { text } from 'drizzle-orm/pg-core';
 import { instant, json, tallyhook } from '../db/columns.ts';
+import { text } from '../db/drizzle.ts';
 
 export const keys = tallyhook.table('keys', {
   id: text().primaryKey(),

@@ -3,17 +3,17 @@
  * database refuse everything else, whichever stage asks. Only `ledger/` writes here.
  */
 
+import { instant, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   index,
   integer,
   primaryKey,
   smallint,
+  sql,
   text,
   uniqueIndex,
-} from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
-import { instant, tallyhook, whole } from '../db/columns.ts';
+} from '../db/drizzle.ts';
 
 /** `wallet:<addr>`, `operator:<no>`, `fees`, `collection`, `opening`, `external`. */
 export const accounts = tallyhook.table(

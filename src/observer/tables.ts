@@ -4,9 +4,8 @@
  * mark it as processed.
  */
 
-import { boolean, doublePrecision, index, integer, primaryKey, text } from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
+import { boolean, doublePrecision, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
 
 export const watches = tallyhook.table('watches', {
   id: text().primaryKey(),

@@ -3,6 +3,7 @@
  * are never changed. `state` changes only in the statement that inserts the transition.
  */
 
+import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   boolean,
@@ -10,11 +11,10 @@ import {
   integer,
   primaryKey,
   smallint,
+  sql,
   text,
   uniqueIndex,
-} from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
-import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
+} from '../db/drizzle.ts';
 
 /** Column order: identity, request, parties, answer, life. */
 export const operations = tallyhook.table(

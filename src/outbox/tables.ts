@@ -2,9 +2,8 @@
  * Events, committed with the change they announce. The table is partitioned by `recorded_at` and
  * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7.
  */
-import { bigint, index, primaryKey, text } from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
 import { instant, tallyhook } from '../db/columns.ts';
+import { bigint, index, primaryKey, sql, text } from '../db/drizzle.ts';
 
 export const events = tallyhook.table(
   'events',

@@ -3,9 +3,8 @@
  * `reconciler/` writes here.
  */
 
-import { bigint, index, integer, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
+import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
 export const wallets = tallyhook.table('wallets', {
   /** The address in lower case; `addr` keeps the first spelling. */

@@ -1,7 +1,6 @@
 /** Stored reports: reproducible from their cut-off, hashed, scheduled once per kind and period. */
-import { index, integer, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
 import { instant, json, tallyhook } from '../db/columns.ts';
+import { index, integer, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
 export const reports = tallyhook.table(
   'reports',

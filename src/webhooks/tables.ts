@@ -3,6 +3,7 @@
  * by time and pruned by dropping partitions.
  */
 
+import { instant, json, tallyhook } from '../db/columns.ts';
 import {
   bigint,
   boolean,
@@ -10,10 +11,9 @@ import {
   index,
   integer,
   primaryKey,
+  sql,
   text,
-} from 'drizzle-orm/pg-core';
-import { sql } from 'drizzle-orm/sql';
-import { instant, json, tallyhook } from '../db/columns.ts';
+} from '../db/drizzle.ts';
 
 export const endpoints = tallyhook.table('endpoints', {
   id: text().primaryKey(),

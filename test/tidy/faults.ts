@@ -97,8 +97,8 @@ const sql = [
   one(
     'drizzle in a rule',
     RULE,
-    "import type { SQL } from 'drizzle-orm/sql';",
-    `imports drizzle-orm, ${store}`,
+    "import type { SQL } from '../db/drizzle.ts';",
+    `imports drizzle, ${store}`,
   ),
   one('a template', RULE, 'export const due = sql`now()`;', `holds SQL, ${store}`),
   one(

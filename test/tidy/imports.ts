@@ -44,6 +44,7 @@ const LIBRARIES: { library: string; only: string[]; use: string }[] = [
     use: 'upstream/upstream.ts, or a function given as an argument',
   },
   { library: 'postgres', only: ['src/db/'], use: 'db/' },
+  { library: 'drizzle-orm', only: ['src/db/'], use: 'db/drizzle.ts' },
   { library: 'commander', only: ['src/cli/'], use: 'a command of cli/' },
   { library: 'yaml', only: ['src/daemon/'], use: 'the Config that daemon/ read' },
   {

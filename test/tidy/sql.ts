@@ -38,8 +38,8 @@ export function straySql(tree: Tree): string[] {
     .flatMap((source) => {
       const found = [
         ...source.imports
-          .filter(({ specifier }) => /^drizzle-orm(?:\/|$)/.test(specifier))
-          .map(({ offset }) => [offset, 'imports drizzle-orm'] as const),
+          .filter(({ target }) => target === 'src/db/drizzle.ts')
+          .map(({ offset }) => [offset, 'imports drizzle'] as const),
         ...source.texts
           .filter((text) => isSql(text) || OUR_SCHEMA.test(text.text))
           .map(({ start }) => [start, 'holds SQL'] as const),

@@ -2,8 +2,8 @@
  * SQL of watches and of the targets they add. Every transaction locks the watch before its target,
  * so that concurrent changes of the same watch cannot deadlock.
  */
-import { and, asc, eq, gt, notExists, or, type SQL, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../../db/connect.ts';
+import { and, asc, eq, gt, notExists, or, type SQL, sql } from '../../db/drizzle.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { operations } from '../../operations/tables.ts';
 import { targets, watches } from '../tables.ts';

@@ -1,6 +1,6 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
-import { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull } from 'drizzle-orm';
 import type { Orm } from '../../db/connect.ts';
+import { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull } from '../../db/drizzle.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
