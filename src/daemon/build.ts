@@ -13,7 +13,7 @@ import type { Log } from '../kernel/log.ts';
 import { makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeKeys } from '../keys/keys.ts';
-import { addDuePostings, listAbsorbed, makeLedger } from '../ledger/ledger.ts';
+import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
 import {
   findByIdempotencyKey,
@@ -169,7 +169,8 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     outbox,
     effectSettings,
     addDuePostings,
-    absorbed: (tx, reported, before) => listAbsorbed(tx, reported, effectSettings, before),
+    includedInOpenings: (tx, reported, before) =>
+      listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
   const ledger = makeLedger({ db, daemon, clock, effectSettings, log, metrics });

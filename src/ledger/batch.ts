@@ -1,8 +1,7 @@
 /**
- * From a plan to the rows of one batch: transactions with their gapless numbers, entries with their
- * place on each account. Pure. An entry says what follows it on its account within the batch; the
- * database subtracts that from the account's new balance and version, so no balance is ever read
- * before it is written.
+ * Makes the rows of one batch from a plan. Pure. An entry carries the sum and number of the entries
+ * that follow it on its account within the batch. The database subtracts them from the account's
+ * new balance and version, so no balance is read before it is written.
  */
 import { must } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
@@ -27,7 +26,7 @@ export interface EntryRow {
   laterCount: number;
 }
 
-/** An account that the batch touches, by the spelling that came first. */
+/** An account that the batch changes or opens, in the spelling that came first. */
 export interface AccountRow {
   name: string;
   kind: string;
@@ -43,7 +42,7 @@ export interface Batch {
   movements: Movement[];
 }
 
-/** Makes the rows; transactions are counted on from `lastTransactionId`, in the plan's order. */
+/** Numbers the transactions from `lastTransactionId + 1` in the order of the plan. */
 export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
   const transactions = plan.drafts.map(({ effects, ...draft }, index): TransactionRow => {
     return { ...draft, id: lastTransactionId + BigInt(index) + 1n, entryCount: effects.length };
@@ -58,14 +57,14 @@ export function makeBatch(plan: Plan, lastTransactionId: bigint): Batch {
   }
   return {
     transactions,
-    entries: placeEntries(plan.drafts, lastTransactionId, accounts),
+    entries: entriesOf(plan.drafts, lastTransactionId, accounts),
     accounts: [...accounts.values()],
     movements: plan.movements,
   };
 }
 
-/** Walks backwards: each account's row holds what follows so far, and in the end the whole. */
-function placeEntries(
+/** Goes backwards, so that each account's row holds the sum of the entries that follow. */
+function entriesOf(
   drafts: readonly Draft[],
   lastTransactionId: bigint,
   accounts: ReadonlyMap<string, AccountRow>,
@@ -73,12 +72,12 @@ function placeEntries(
   const entries: EntryRow[] = [];
   for (const [index, { effects, effectiveAt }] of [...drafts.entries()].reverse()) {
     const transactionId = lastTransactionId + BigInt(index) + 1n;
-    for (const [place, effect] of [...effects.entries()].reverse()) {
+    for (const [position, effect] of [...effects.entries()].reverse()) {
       const account = accountKey(effect.account);
-      const row = must(accounts.get(account), 'account of a leg');
+      const row = must(accounts.get(account), 'account of an effect');
       const { amount: laterAmount, count: laterCount } = row;
       const { amount } = effect;
-      const line = place + 1;
+      const line = position + 1;
       entries.push({ transactionId, line, account, amount, effectiveAt, laterAmount, laterCount });
       row.amount += amount;
       row.count += 1;

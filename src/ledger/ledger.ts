@@ -1,8 +1,8 @@
 /**
- * What we hold to be true: double entry. One elected writer posts executed operations and wanted
- * postings in set-based batches, each once. What is unposted is found by its absence; a row that
- * cannot be posted is quarantined with its cause and never stops its neighbours. Nothing is ever
- * changed: corrections are reversals. Postgres itself refuses whatever would not balance.
+ * Double-entry bookkeeping. The daemon that holds the lease posts executed operations and posting
+ * requests in batches, each exactly once. A row that cannot be posted is quarantined with the
+ * reason. Entries never change, corrections are reversals; triggers in the database refuse anything
+ * that does not balance.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
 import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
@@ -19,52 +19,50 @@ import {
   walletKeysOf,
 } from '../operations/operations.ts';
 import { makeBatch } from './batch.ts';
-import { isAbsorbed, isLate } from './opening-rule.ts';
-import { listOverlooked, openingsOf } from './opening-store.ts';
+import { isBackdated, isIncludedInOpenings } from './opening-rule.ts';
+import { listMissedEntries, openingsOf } from './opening-store.ts';
 import { type Problem, planWork, type Work } from './plan.ts';
 import { accountKind } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
+import { countUnposted } from './store.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
+export { isOffsetByOpening, isPosted, type Opening, openingId } from './opening-rule.ts';
+export { openingsOf } from './opening-store.ts';
+export type { PostingRequest } from './posting-request.ts';
+export { addDuePostings, listDueOn, timesPosted } from './posting-store.ts';
 export {
   type Account,
   type Balance,
   balancesOf,
+  countUnposted,
   type Entry,
   listAccounts,
+  listMovements,
   listTransactions,
-  sumPostingRequests as postingRequestOf,
+  type Movement,
+  sumPostingRequests,
   type Transaction,
   type TransactionFilter,
   type TrialLine,
-  trialBalance,
-} from './balance-store.ts';
-export { isHeldByOpening, isPosted, type Opening, openingId } from './opening-rule.ts';
-export { openingsOf } from './opening-store.ts';
-export {
-  countUnposted,
-  listMovements,
-  type Movement,
   type TrialPage,
   trialBalancePage,
-} from './page-store.ts';
-export type { PostingRequest } from './posting-request.ts';
-export { addDuePostings, listDueOn, timesPosted } from './posting-store.ts';
+} from './store.ts';
 
 export interface Pass {
   /** Rows that were posted, reversed or opened. */
   posted: number;
-  /** Rows that were taken out of the work with their cause. */
+  /** Rows that were quarantined. */
   quarantined: number;
-  /** Whether another pass has something to do at once. */
+  /** Whether another pass has work now. */
   more: boolean;
 }
 
 export interface Ledger {
   /**
-   * One pass of the writer: at most one batch. Does nothing while another daemon holds the lease.
-   * @throws DatabaseError when the database is away or refuses for a reason that is no row's own
+   * Posts at most one batch; does nothing while another daemon holds the lease.
+   * @throws DatabaseError for an error that no single row causes, such as a lost connection
    */
   runOnce(now: Instant): Promise<Pass>;
 }
@@ -74,10 +72,9 @@ const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
 /** The backlog is counted up to here. */
 const BACKLOG_MAX = 1_000;
-const NOTHING: Pass = { posted: 0, quarantined: 0, more: false };
+const IDLE: Pass = { posted: 0, quarantined: 0, more: false };
 
-/** The ledger of one daemon. */
-export function makeLedger(given: {
+export function makeLedger(deps: {
   db: Db;
   daemon: Daemon;
   clock: Clock;
@@ -87,12 +84,12 @@ export function makeLedger(given: {
   /** Rows of one batch at most. */
   batchMax?: number;
 }): Ledger {
-  const { db, daemon, clock, effectSettings, log, metrics, batchMax = BATCH_MAX } = given;
-  const lease = heldLease(db, daemon);
-  // Halved when a batch is refused, doubled when one is posted: so a bad row is found alone.
+  const { db, daemon, clock, effectSettings, log, metrics, batchMax = BATCH_MAX } = deps;
+  const lease = makeHeldLease(db, daemon);
+  // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
-  /** Posts the first rows that are due; fewer, down to one, while the database refuses them. */
+  /** Posts the oldest due rows; fewer, down to one, while the database refuses them. */
   async function postNext(fence: bigint): Promise<Pass> {
     for (;;) {
       let work: Work | undefined;
@@ -107,8 +104,8 @@ export function makeLedger(given: {
         for (const problem of problems) log.error(problem, 'a posting was quarantined');
         return { posted, quarantined: problems.length, more };
       } catch (error) {
-        const first = firstOf(work);
-        if (!first || !isOfTheRows(error)) throw error;
+        const first = firstDue(work);
+        if (!first || !isRowError(error)) throw error;
         if (size > 1) {
           size = Math.ceil(size / 2);
           continue;
@@ -116,7 +113,7 @@ export function makeLedger(given: {
         const problem = { ...first, problem: error.message };
         await db.begin(async (tx) => {
           await lockLease(tx, LEASE, fence);
-          await takeOut(tx, problem);
+          await quarantine(tx, problem);
         });
         log.error(problem, 'a posting was quarantined');
         return { posted: 0, quarantined: 1, more: true };
@@ -126,23 +123,23 @@ export function makeLedger(given: {
 
   return {
     async runOnce(now) {
-      const due = await store.countDue(db, BACKLOG_MAX);
-      metrics.backlog.set({ stage: 'ledger' }, due);
-      const fence = due > 0 ? await lease.take(now) : undefined;
-      if (fence === undefined) return NOTHING;
+      const { waiting } = await countUnposted(db, BACKLOG_MAX);
+      metrics.backlog.set({ stage: 'ledger' }, waiting);
+      const fence = waiting > 0 ? await lease.take(now) : undefined;
+      if (fence === undefined) return IDLE;
       try {
         return await postNext(fence);
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
         lease.forget();
-        return NOTHING;
+        return IDLE;
       }
     },
   };
 }
 
-/** The writer's lease, asked for again only when half of it is over. */
-function heldLease(db: Db, daemon: Daemon) {
+/** The lease of the writer, renewed when half of it is over. */
+function makeHeldLease(db: Db, daemon: Daemon) {
   let held: { fence: bigint; until: Instant } | undefined;
   return {
     async take(now: Instant): Promise<bigint | undefined> {
@@ -158,33 +155,34 @@ function heldLease(db: Db, daemon: Daemon) {
 }
 
 /**
- * Asks for a posting inside the caller's transaction; the writer posts it like everything else.
- * Wanting the same id twice is harmless.
- * @param wantedAt the present; postings are made in this order
+ * Requests a posting inside the caller's transaction. Requesting the same id again changes nothing.
+ * @param requestedAt the present; requests are posted in this order
  */
 export async function requestPosting(
   tx: Tx,
-  wanted: PostingRequest,
+  request: PostingRequest,
   requestedAt: Instant,
 ): Promise<void> {
-  for (const name of [wanted.account, wanted.counter]) accountKind(name);
-  assert(wanted.reverses == null || wanted.kind === 'reversal', 'only a reversal reverses');
-  await store.insertPostingRequests(tx, [wanted], requestedAt);
+  for (const name of [request.account, request.counter]) accountKind(name);
+  assert(request.reverses == null || request.kind === 'reversal', 'only a reversal reverses');
+  await store.insertPostingRequests(tx, [request], requestedAt);
 }
 
-/** Wanted postings come first: they are few, and reconciliation waits for them. */
+/** Reads what is due; requests first, because they are few and reconciliation waits for them. */
 async function readWork(tx: Tx, limit: number): Promise<Work> {
-  const wanted = await store.listPostingRequestsDue(tx, limit);
-  const rest = limit - wanted.length;
-  const operations = rest > 0 ? await store.listDueOperations(tx, rest) : [];
-  const standing = await store.listStanding(tx, operations, wanted);
-  // Read last: an opening that is not seen here is posted later, and finds these then.
-  const late = operations.filter((due) => isLate(due.operation, due.timesPosted));
-  const accounts = late.flatMap((due) => due.effects.map(({ account }) => account));
-  const undone = standing.flatMap(({ effects }) => effects.map(({ account }) => account));
-  const openings = await openingsOf(tx, [...accounts, ...undone]);
-  const overlooked = await listOverlooked(tx, wanted);
-  return { wanted, operations, standing, openings, overlooked };
+  const requests = await store.listDueRequests(tx, limit);
+  const remaining = limit - requests.length;
+  const operations = remaining > 0 ? await store.listDueOperations(tx, remaining) : [];
+  const originals = await store.listOriginals(tx, operations, requests);
+  // Read last: an opening that is requested after this read finds these postings itself.
+  const backdated = operations.filter((due) => isBackdated(due.operation, due.timesPosted));
+  const changes = [...backdated, ...originals].flatMap(({ effects }) => effects);
+  const openings = await openingsOf(
+    tx,
+    changes.map(({ account }) => account),
+  );
+  const missedEntries = await listMissedEntries(tx, requests);
+  return { requests, operations, originals, openings, missedEntries };
 }
 
 /** The accounts of the wallets that a write changes once executed. */
@@ -193,12 +191,11 @@ function walletAccountsOf(operation: Operation, effectSettings: EffectSettings):
 }
 
 /**
- * Of these writes, the ids of those that no observation has to confirm: all their wallets were
- * opened
- * after they happened, or are not opened yet and will be.
- * @param before what happened before this instant is older than any opening to come
+ * The ids of those operations that need no observation to confirm them: every wallet was opened
+ * after they took effect, or has no opening yet and will get a later one.
+ * @param before operations before this instant are older than any future opening
  */
-export async function listAbsorbed(
+export async function listIncludedInOpenings(
   db: Queryable,
   operations: readonly Operation[],
   effectSettings: EffectSettings,
@@ -206,10 +203,10 @@ export async function listAbsorbed(
 ): Promise<Set<string>> {
   const accounts = operations.flatMap((operation) => walletAccountsOf(operation, effectSettings));
   const openings = await openingsOf(db, accounts);
-  const absorbed = operations.filter((operation) =>
-    isAbsorbed(operation, walletAccountsOf(operation, effectSettings), openings, before),
+  const included = operations.filter((operation) =>
+    isIncludedInOpenings(operation, walletAccountsOf(operation, effectSettings), openings, before),
   );
-  return new Set(absorbed.map(({ id }) => id));
+  return new Set(included.map(({ id }) => id));
 }
 
 async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clock: Clock) {
@@ -223,27 +220,27 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
   await store.removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
   await store.insertPostingRequests(tx, plan.corrections, recordedAt);
   await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
-  for (const problem of plan.problems) await takeOut(tx, problem);
+  for (const problem of plan.problems) await quarantine(tx, problem);
   return {
     problems: plan.problems,
     posted: plan.operationIds.length + plan.postingRequestIds.length,
   };
 }
 
-function takeOut(tx: Tx, { of, id, problem }: Problem): Promise<void> {
+function quarantine(tx: Tx, { of, id, problem }: Problem): Promise<void> {
   return of === 'operation'
     ? store.quarantineDue(tx, id, problem)
     : store.quarantineRequest(tx, id, problem);
 }
 
-function firstOf(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
-  const [wanted] = work?.wanted ?? [];
-  if (wanted) return { of: 'wanted', id: wanted.id };
+function firstDue(work: Work | undefined): Omit<Problem, 'problem'> | undefined {
+  const [request] = work?.requests ?? [];
+  if (request) return { of: 'posting_request', id: request.id };
   const [due] = work?.operations ?? [];
   return due ? { of: 'operation', id: due.operation.id } : undefined;
 }
 
-/** True when the rows are to blame: bad data, a constraint, a limit, a guard that is about them. */
-function isOfTheRows(error: unknown): error is DatabaseError {
+/** True when a row causes the error: bad data, a constraint, a limit, or a trigger of ours. */
+function isRowError(error: unknown): error is DatabaseError {
   return error instanceof DatabaseError && /^(?:21|22|23|54|TH00[1235])/.test(error.code);
 }

@@ -1,23 +1,20 @@
 /**
- * Openings and what was learned after them. Pure.
+ * Openings, and what is posted for a wallet after its opening. Pure.
  *
- * An opening is what an observation showed beyond our own executed writes. A write that happened
- * before
- * that observation and comes to the ledger only later (a report from elsewhere, a decision of
- * people, a
- * reversal) is in the balance that the observation showed: it posts together with the equal
- * correction of
- * the opening, so that the wallet's balance does not move. Whether it was in the opening's sum
- * already is told by the account's version in the snapshot that judged it, never by clocks.
+ * The opening of a wallet is the balance that an observation showed minus our own executed writes.
+ * A backdated write took effect before that observation but is posted later (it was reported or
+ * decided, or is a reversal), so the observed balance includes it already. It is posted together
+ * with a correction of the opening by the opposite amount, and the balance of the wallet stays.
+ * Whether the opening includes an entry is decided by the version of the account when the opening
+ * was computed, never by clocks.
  */
-
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { accountKey, type Effect, type Operation } from '../operations/operations.ts';
 import type { PostingRequest } from './posting-request.ts';
 
-/** An opening that was wanted, as far as later facts need it. */
+/** An opening that was requested, posted or not. */
 export interface Opening {
   account: string;
   /** The start of the observation that it rests on. */
@@ -25,51 +22,51 @@ export interface Opening {
   effectiveAt: Instant;
 }
 
-/** The name under which the opening of a wallet is wanted: once, whichever stage asks. */
+/** The id of the posting request for the opening of a wallet, so that there is only one. */
 export function openingId(addr: string): string {
   return `opening:${addressKey(addr)}`;
 }
 
-/** Bases of an outcome that people brought, maybe long after it took effect. */
-export const LATE_BASES: readonly string[] = ['reported', 'decision'];
+/** Effective bases of outcomes that may become known long after they took effect. */
+export const BACKDATED_BASES: readonly string[] = ['reported', 'decision'];
 
 /**
- * True for a posting that an opening may have been computed without: what people reported or
- * decided, and whatever is taken back or posted again.
+ * True for a posting that may have taken effect before an opening that was computed without it:
+ * of a reported or decided operation, a reversal, or a posting after a reversal.
  */
-export function isLate(operation: Operation, timesPosted: number): boolean {
+export function isBackdated(operation: Operation, timesPosted: number): boolean {
   const { source, effectiveBasis } = operation;
   if (source === 'report' || timesPosted > 0) return true;
-  return effectiveBasis !== null && LATE_BASES.includes(effectiveBasis);
+  return effectiveBasis !== null && BACKDATED_BASES.includes(effectiveBasis);
 }
 
 /**
- * True while an operation waits to be posted together with the equal correction of the opening, so
- * that for an observation it changes nothing.
- * @param before the start of the observation that the opening rests on, or will rest on
+ * True for a due posting that comes with an equal correction of the opening, so that the balance of
+ * the wallet stays.
+ * @param before the start of the observation that the opening is or will be based on
  */
-export function isHeldByOpening(
+export function isOffsetByOpening(
   operation: Operation,
   timesPosted: number,
   before: Instant,
 ): boolean {
   const isDue = operation.inLedger !== isPosted(timesPosted);
-  return isDue && isLate(operation, timesPosted) && happenedAt(operation) < before;
+  return isDue && isBackdated(operation, timesPosted) && earliestEffectAt(operation) < before;
 }
 
-/** Postings alternate: the first puts the operation into the ledger, the second takes it out. */
+/** Postings alternate: odd ones post the operation, even ones reverse it. */
 export function isPosted(timesPosted: number): boolean {
   return timesPosted % 2 === 1;
 }
 
-/** When it happened at the latest, as far as known. */
-export function happenedAt(operation: Operation): Instant {
+/** The earliest instant at which the operation can have taken effect, as far as known. */
+function earliestEffectAt(operation: Operation): Instant {
   return operation.sentAt ?? operation.effectiveAt ?? operation.recordedAt;
 }
 
 /**
- * The corrections that one posting of an operation needs, one for each wallet that was opened by a
- * look after it.
+ * The corrections that one posting of an operation needs: one for each wallet whose opening was
+ * observed after the operation took effect.
  * @param openings by account key
  */
 export function correctionsOf(
@@ -78,12 +75,12 @@ export function correctionsOf(
   effects: readonly Effect[],
   openings: ReadonlyMap<string, Opening>,
 ): PostingRequest[] {
-  if (!isLate(operation, timesPosted)) return [];
-  const at = happenedAt(operation);
+  if (!isBackdated(operation, timesPosted)) return [];
+  const at = earliestEffectAt(operation);
   const posting = timesPosted + 1;
   return [...new Set(effects.map(({ account }) => accountKey(account)))].flatMap((key) => {
     const opening = openings.get(key);
-    // A wallet that pays itself has two legs, and its balance stays.
+    // A wallet that pays itself has two effects that add up to zero.
     const amount = sumOf(
       effects.flatMap((effect) => (accountKey(effect.account) === key ? effect.amount : [])),
     );
@@ -93,32 +90,33 @@ export function correctionsOf(
 }
 
 /**
- * True for a write that the openings of all its wallets hold: those that there are, and those to
- * come where it happened before that instant.
+ * True for a write that the openings of all its wallets include.
+ * @param before stands for the openings that do not exist yet
  */
-export function isAbsorbed(
+export function isIncludedInOpenings(
   operation: Operation,
   accounts: readonly string[],
   openings: ReadonlyMap<string, Opening>,
   before: Instant,
 ): boolean {
-  const at = happenedAt(operation);
-  const held = (account: string) => at < (openings.get(accountKey(account))?.seenAt ?? before);
-  return accounts.length > 0 && accounts.every(held);
+  const at = earliestEffectAt(operation);
+  const isIncluded = (account: string) =>
+    at < (openings.get(accountKey(account))?.seenAt ?? before);
+  return accounts.length > 0 && accounts.every(isIncluded);
 }
 
-/** What an operation brought to an account behind the back of an opening. */
-export interface Overlooked {
+/** What an operation posted to an account that its opening does not include. */
+export interface MissedEntry {
   postingRequestId: string;
   operationId: string;
   posting: number;
   amount: bigint;
 }
 
-/** The correction for an entry that the opening does not know of. */
+/** The correction for an entry that the opening does not include. */
 export function correctionOf(
   opening: Opening,
-  entry: Omit<Overlooked, 'postingRequestId'>,
+  entry: Omit<MissedEntry, 'postingRequestId'>,
 ): PostingRequest {
   const { account, effectiveAt } = opening;
   const { operationId, posting, amount } = entry;
@@ -131,6 +129,6 @@ export function correctionOf(
     effectiveAt,
     effectiveBasis: 'observed',
     requestedBy: 'ledger',
-    reason: `${operationId} took effect before first sight`,
+    reason: `${operationId} took effect before the first observation`,
   };
 }

@@ -1,11 +1,8 @@
-/**
- * SQL of openings: which accounts have one, and what the books hold that an opening about to be
- * posted does not know of.
- */
+/** SQL of openings: which accounts have one, and the entries that a due opening misses. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { isoText } from '../kernel/clock.ts';
 import { accountKey } from '../operations/operations.ts';
-import { LATE_BASES, type Opening, type Overlooked } from './opening-rule.ts';
+import { BACKDATED_BASES, type MissedEntry, type Opening } from './opening-rule.ts';
 import type { PostingRequest } from './posting-request.ts';
 
 /** The openings of these accounts by account key, posted or not; other accounts are absent. */
@@ -25,20 +22,19 @@ export async function openingsOf(
 }
 
 /**
- * What was posted behind the back of openings that are due now: recorded after the snapshot that
- * judged them, and before their observation in effect.
+ * Backdated entries that due openings miss: posted after the opening was computed, and in effect
+ * before its observation.
  */
-export async function listOverlooked(
+export async function listMissedEntries(
   tx: Tx,
-  wanted: readonly PostingRequest[],
-): Promise<Overlooked[]> {
-  const openings = wanted.flatMap(({ id, account, seen }) =>
+  requests: readonly PostingRequest[],
+): Promise<MissedEntry[]> {
+  const openings = requests.flatMap(({ id, account, seen }) =>
     seen ? [{ id, account, at: isoText(seen.at), version: seen.version }] : [],
   );
   if (openings.length === 0) return [];
-  // Openings are few. Fenced, so that each step goes by its index also while the tables are young
-  // and the planner would rather read them whole.
-  return tx.sql<Overlooked[]>`
+  // `offset 0` keeps each step on its index, also while small tables favour sequential scans.
+  return tx.sql<MissedEntry[]>`
     select w.id as "postingRequestId", t.operation_id, t.posting,
       sum(e.amount) as amount
     from jsonb_to_recordset(${asJson(openings)}::jsonb)
@@ -52,7 +48,7 @@ export async function listOverlooked(
     cross join lateral (select o.source, o.effective_basis, o.sent_at, o.effective_at, o.recorded_at
       from tallyhook.operations o where o.id = t.operation_id offset 0) o
     where (t.posting > 1 or o.source = 'report'
-        or o.effective_basis = any(${LATE_BASES as string[]}::text[]))
+        or o.effective_basis = any(${BACKDATED_BASES as string[]}::text[]))
       and coalesce(o.sent_at, o.effective_at, o.recorded_at) < w.at
       and not exists (select from tallyhook.posting_requests c
         where c.id = w.id || ':' || t.operation_id || ':' || t.posting)

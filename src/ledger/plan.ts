@@ -1,9 +1,7 @@
 /**
- * From due work to postings: what each operation and each wanted posting becomes, what a reversal
- * takes back, and what cannot be posted, with the reason. Pure; one bad row never touches its
- * neighbours.
+ * Plans the transactions for due operations and posting requests. What cannot be posted becomes a
+ * problem with the reason and affects no other row. Pure.
  */
-
 import type { Instant } from '../kernel/clock.ts';
 import {
   type Effect,
@@ -16,14 +14,14 @@ import {
   correctionOf,
   correctionsOf,
   isPosted,
+  type MissedEntry,
   type Opening,
-  type Overlooked,
 } from './opening-rule.ts';
 import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 
-/** A transaction that stands in the books and may be taken back. */
-export interface Standing {
+/** A posted transaction that a due reversal reverses. */
+export interface Original {
   transactionId: bigint;
   operationId: string | null;
   postingRequestId: string | null;
@@ -40,16 +38,16 @@ export interface DueOperation {
   timesPosted: number;
 }
 
-/** What is due, and what is needed to post it. */
+/** What is due, with what planning needs. */
 export interface Work {
-  wanted: readonly PostingRequest[];
+  requests: readonly PostingRequest[];
   operations: readonly DueOperation[];
-  /** What the reversals among it take back. */
-  standing: readonly Standing[];
+  /** The transactions that the due reversals reverse. */
+  originals: readonly Original[];
   /** The openings of the accounts that the operations touch, by account key. */
   openings: ReadonlyMap<string, Opening>;
-  /** What the openings among `wanted` do not know of. */
-  overlooked: readonly Overlooked[];
+  /** Entries that the openings among `requests` do not include. */
+  missedEntries: readonly MissedEntry[];
 }
 
 /** A transaction without its number. */
@@ -78,7 +76,7 @@ export interface Movement extends TokenMove {
 }
 
 export interface Problem {
-  of: 'operation' | 'wanted';
+  of: 'operation' | 'posting_request';
   id: string;
   problem: string;
 }
@@ -89,15 +87,14 @@ export interface Plan {
   /** Accounts that are opened without an entry. */
   opened: string[];
   operationIds: string[];
-  /** Due, but posted or reversed already. */
+  /** Due operations that are posted or reversed already. */
   unchangedIds: string[];
   postingRequestIds: string[];
-  /** Wanted by the ledger itself, and posted in the same batch. */
+  /** Requests of the ledger itself, posted in the same batch. */
   corrections: PostingRequest[];
   problems: Problem[];
 }
 
-/** Plans everything that is due; what cannot be posted ends in `problems`. */
 export function planWork(work: Work, settings: EffectSettings): Plan {
   const plan: Plan = {
     drafts: [],
@@ -109,7 +106,7 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
     corrections: [],
     problems: [],
   };
-  const aside = (of: Problem['of'], id: string, act: () => void) => {
+  const quarantineIfUnpostable = (of: Problem['of'], id: string, act: () => void) => {
     try {
       act();
     } catch (error) {
@@ -117,11 +114,11 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
       plan.problems.push({ of, id, problem: error.message });
     }
   };
-  for (const wanted of work.wanted) {
-    aside('wanted', wanted.id, () => {
-      planRequest(wanted, work.standing, plan);
-      plan.postingRequestIds.push(wanted.id);
-      correctOverlooked(wanted, work.overlooked, plan);
+  for (const request of work.requests) {
+    quarantineIfUnpostable('posting_request', request.id, () => {
+      planRequest(request, work.originals, plan);
+      plan.postingRequestIds.push(request.id);
+      correctMissedEntries(request, work.missedEntries, plan);
     });
   }
   for (const due of work.operations) {
@@ -130,7 +127,7 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
       plan.unchangedIds.push(id);
       continue;
     }
-    aside('operation', id, () => {
+    quarantineIfUnpostable('operation', id, () => {
       planOperation(due, work, settings, plan);
       plan.operationIds.push(id);
     });
@@ -138,31 +135,31 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
   return plan;
 }
 
-function planRequest(wanted: PostingRequest, standing: readonly Standing[], plan: Plan): void {
-  const { kind, account, counter, amount } = wanted;
+function planRequest(request: PostingRequest, originals: readonly Original[], plan: Plan): void {
+  const { kind, account, counter, amount } = request;
   for (const name of [account, counter]) accountKind(name);
   if (amount === 0n) {
     if (kind !== 'opening') throw new Unpostable('the amount is zero');
     plan.opened.push(account);
     return;
   }
-  const original = wanted.reverses
-    ? standing.find((posted) => posted.postingRequestId === wanted.reverses)
+  const original = request.reverses
+    ? originals.find(({ postingRequestId }) => postingRequestId === request.reverses)
     : undefined;
-  if (wanted.reverses && !original) throw new Unpostable('what it reverses is not in the ledger');
+  if (request.reverses && !original) throw new Unpostable('what it reverses is not in the ledger');
   plan.drafts.push({
     kind,
     operationId: null,
     posting: null,
-    postingRequestId: wanted.id,
+    postingRequestId: request.id,
     reverses: original?.transactionId ?? null,
     reasonType: null,
     reference: null,
     txAppNo: null,
     txLogNo: null,
-    requestedBy: wanted.requestedBy,
-    effectiveAt: wanted.effectiveAt,
-    effectiveBasis: wanted.effectiveBasis,
+    requestedBy: request.requestedBy,
+    effectiveAt: request.effectiveAt,
+    effectiveBasis: request.effectiveBasis,
     effects: [
       { account, amount },
       { account: counter, amount: -amount },
@@ -170,16 +167,15 @@ function planRequest(wanted: PostingRequest, standing: readonly Standing[], plan
   });
 }
 
-/** What was posted behind the back of an opening is taken out of it again. */
-function correctOverlooked(
+function correctMissedEntries(
   { id, account, effectiveAt, seen }: PostingRequest,
-  overlooked: readonly Overlooked[],
+  missedEntries: readonly MissedEntry[],
   plan: Plan,
 ): void {
   if (!seen) return;
   const opening = { account, effectiveAt, seenAt: seen.at };
-  const entries = overlooked.filter(({ postingRequestId }) => postingRequestId === id);
-  for (const entry of entries) correct(correctionOf(opening, entry), plan);
+  const missed = missedEntries.filter(({ postingRequestId }) => postingRequestId === id);
+  for (const entry of missed) correct(correctionOf(opening, entry), plan);
 }
 
 function correct(correction: PostingRequest, plan: Plan): void {
@@ -190,7 +186,7 @@ function correct(correction: PostingRequest, plan: Plan): void {
 
 function planOperation(
   { operation, effects, timesPosted }: DueOperation,
-  { standing, openings }: Work,
+  { originals, openings }: Work,
   settings: EffectSettings,
   plan: Plan,
 ): void {
@@ -198,16 +194,22 @@ function planOperation(
   const posting = timesPosted + 1;
   const token = tokenMoveOf(operation);
   if (token) {
-    const { effectiveAt } = effectOf(operation);
-    const move = inLedger ? token : undone(token);
+    const { effectiveAt } = effectiveTimeOf(operation);
+    const move = inLedger ? token : reverseOf(token);
     plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
   } else if (inLedger) {
     if (effects.length === 0) throw unpostable(operation, settings);
     const { kind } = operation;
-    plan.drafts.push({ ...draftOf(operation), kind, posting, effects, ...effectOf(operation) });
+    plan.drafts.push({
+      ...draftOf(operation),
+      kind,
+      posting,
+      effects,
+      ...effectiveTimeOf(operation),
+    });
     correctOpenings(operation, timesPosted, effects, openings, plan);
   } else {
-    const original = standing.find((posted) => posted.operationId === id);
+    const original = originals.find(({ operationId }) => operationId === id);
     if (!original) throw new Unpostable('what it reverses is not in the ledger');
     const { transactionId, effectiveAt, effectiveBasis } = original;
     const reversed = original.effects.map(({ account, amount }) => ({ account, amount: -amount }));
@@ -216,7 +218,7 @@ function planOperation(
       kind: 'reversal',
       posting,
       reverses: transactionId,
-      // It never happened, so it is taken back as of when it was thought to have happened.
+      // The write was never applied, so its reversal takes effect at the same time as the original.
       effectiveAt,
       effectiveBasis,
       effects: reversed,
@@ -236,7 +238,7 @@ function correctOpenings(
     correct(correction, plan);
 }
 
-/** Why an operation without effects has none. */
+/** The reason why an operation has no effects. */
 function unpostable(operation: Operation, settings: EffectSettings): Unpostable {
   try {
     effectsOf(operation, settings);
@@ -261,7 +263,7 @@ function draftOf(operation: Operation) {
 }
 
 /** When the write took effect, as far as known. */
-function effectOf(operation: Operation): { effectiveAt: Instant; effectiveBasis: string } {
+function effectiveTimeOf(operation: Operation): { effectiveAt: Instant; effectiveBasis: string } {
   const { effectiveAt, effectiveBasis, answeredAt, recordedAt } = operation;
   if (effectiveAt !== null) return { effectiveAt, effectiveBasis: effectiveBasis ?? 'operation' };
   return answeredAt !== null
@@ -269,6 +271,6 @@ function effectOf(operation: Operation): { effectiveAt: Instant; effectiveBasis:
     : { effectiveAt: recordedAt, effectiveBasis: 'recorded' };
 }
 
-function undone(move: TokenMove): TokenMove {
+function reverseOf(move: TokenMove): TokenMove {
   return { ...move, kind: 'reversal', fromAddr: move.toAddr, toAddr: move.fromAddr };
 }

@@ -1,6 +1,6 @@
 /**
- * SQL of the one writer: what is due, and one batch written by one statement. The guards of the
- * database run at the end of that statement, when accounts, transactions and entries all stand.
+ * SQL of the writer: what is due, and one statement that writes a batch. Triggers check it at the
+ * end of that statement, when accounts, transactions and entries are all written.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
@@ -12,28 +12,17 @@ import {
   listEffects,
 } from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
-import type { DueOperation, Standing } from './plan.ts';
+import type { DueOperation, Original } from './plan.ts';
 import type { PostingRequest } from './posting-request.ts';
 
-/** The last batch and the last transaction, from which the next ones are counted. */
+/** The last batch and the last transaction, after which numbering continues. */
 export interface Head {
   batchId: bigint;
   recordedAt: Instant;
   transactionId: bigint;
 }
 
-/** How many rows wait to be posted, counted up to `max`. */
-export async function countDue(db: Queryable, max: number): Promise<number> {
-  const rows = await db.sql<{ due: number }[]>`
-    select (select count(*) from (select from tallyhook.due_postings
-        where quarantine_reason is null order by due_at limit ${max}) d)::int
-      + (select count(*) from (select from tallyhook.posting_requests
-        where posted_at is null and problem is null
-        order by requested_at limit ${max}) w)::int as due`;
-  return rows[0]?.due ?? 0;
-}
-
-/** See `AddDuePostings` of the operations; a reason that stands already is kept. */
+/** Implements `AddDuePostings` of operations; an earlier quarantine reason is kept. */
 export async function addDuePostings(tx: Tx, due: readonly DuePosting[]): Promise<void> {
   if (due.length === 0) return;
   const rows = due.map((one) => ({ ...one, dueAt: isoText(one.dueAt) }));
@@ -95,14 +84,13 @@ export async function listDueOn(db: Queryable, account: string): Promise<string[
   return rows.map(({ operationId }) => operationId);
 }
 
-/** Removes due postings that were made. */
 export async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
     delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
 }
 
-/** Takes a due posting out of the work, with the reason, until a person releases it. */
+/** Excludes a due posting from posting until a person releases it. */
 export async function quarantineDue(tx: Tx, id: string, reason: string): Promise<void> {
   await tx.sql`
     update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
@@ -119,37 +107,37 @@ export async function readHead(tx: Tx): Promise<Head> {
   return { batchId, transactionId, recordedAt: Number(recordedAt) };
 }
 
-/** Wanted postings that wait, oldest first; a reversal waits for what it takes back. */
-export async function listPostingRequestsDue(tx: Tx, limit: number): Promise<PostingRequest[]> {
+/** Due posting requests, oldest first; a reversal waits until its original is posted. */
+export async function listDueRequests(tx: Tx, limit: number): Promise<PostingRequest[]> {
   const rows = await tx.sql<
     (PostingRequest & { seenAt: Instant | null; seenVersion: bigint | null })[]
   >`
     select id, kind, account, counter, amount, effective_at,
       effective_basis, requested_by, reason, reverses,
       seen_at, seen_version
-    from tallyhook.posting_requests w
+    from tallyhook.posting_requests p
     where posted_at is null and problem is null and (reverses is null or not exists (
       select from tallyhook.posting_requests r
-      where r.id = w.reverses and r.posted_at is null and r.problem is null))
+      where r.id = p.reverses and r.posted_at is null and r.problem is null))
     order by requested_at, id limit ${limit}`;
-  return rows.map(({ seenAt, seenVersion, ...wanted }) => ({
-    ...wanted,
+  return rows.map(({ seenAt, seenVersion, ...request }) => ({
+    ...request,
     seen: seenAt === null ? null : { at: seenAt, version: seenVersion ?? 0n },
   }));
 }
 
-/** The transactions that the reversals among this work take back, with their legs. */
-export async function listStanding(
+/** The transactions that the due reversals reverse, with their entries. */
+export async function listOriginals(
   tx: Tx,
   operations: readonly DueOperation[],
-  wanted: readonly PostingRequest[],
-): Promise<Standing[]> {
+  requests: readonly PostingRequest[],
+): Promise<Original[]> {
   const postings = operations
     .filter(({ operation }) => !operation.inLedger)
     .map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting }));
-  const ids = wanted.flatMap(({ reverses }) => reverses ?? []);
+  const ids = requests.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
-  const rows = await tx.sql<StandingRow[]>`
+  const rows = await tx.sql<OriginalRow[]>`
     select t.id, t.operation_id, t.posting_request_id, t.effective_at, t.effective_basis, a.name,
       e.amount
     from tallyhook.transactions t
@@ -159,10 +147,10 @@ export async function listStanding(
       select r.id from jsonb_to_recordset(${asJson(postings)}::jsonb) as x(id text, posting int)
       join tallyhook.transactions r on r.operation_id = x.id and r.posting = x.posting)
     order by t.id, e.line`;
-  return foldStanding(rows);
+  return groupOriginals(rows);
 }
 
-interface StandingRow {
+interface OriginalRow {
   id: bigint;
   operationId: string | null;
   postingRequestId: string | null;
@@ -172,9 +160,8 @@ interface StandingRow {
   amount: bigint;
 }
 
-/** One row per entry becomes one item per transaction. */
-function foldStanding(rows: readonly StandingRow[]): Standing[] {
-  const found = new Map<bigint, Standing>();
+function groupOriginals(rows: readonly OriginalRow[]): Original[] {
+  const found = new Map<bigint, Original>();
   for (const row of rows) {
     const posted = found.get(row.id) ?? {
       transactionId: row.id,
@@ -246,7 +233,6 @@ function dated<T extends { effectiveAt: Instant }>(row: T) {
   return { ...row, effectiveAt: isoText(row.effectiveAt) };
 }
 
-/** Marks wanted postings as done. */
 export async function markRequestsPosted(
   tx: Tx,
   ids: readonly string[],
@@ -258,19 +244,19 @@ export async function markRequestsPosted(
     where id = any(${ids as string[]}::text[])`;
 }
 
-/** Takes a wanted posting out of the work, with the reason; a break until a person looks. */
+/** Excludes a posting request from posting; reports show it as a break. */
 export async function quarantineRequest(tx: Tx, id: string, problem: string): Promise<void> {
   await tx.sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
 }
 
-/** Records wishes, each once; a second one under the same id changes nothing. */
+/** A second request with the same id changes nothing. */
 export async function insertPostingRequests(
   tx: Tx,
-  wanted: readonly PostingRequest[],
+  requests: readonly PostingRequest[],
   requestedAt: Instant,
 ): Promise<void> {
-  if (wanted.length === 0) return;
-  const rows = wanted.map(({ seen, ...row }) => ({
+  if (requests.length === 0) return;
+  const rows = requests.map(({ seen, ...row }) => ({
     ...dated(row),
     seenAt: seen ? isoText(seen.at) : null,
     seenVersion: seen ? seen.version : null,

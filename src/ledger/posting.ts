@@ -1,18 +1,9 @@
-/** Which names accounts may have, and what an NFT write did to its token. Pure. */
+/** Account names, and the movement of an NFT write. Pure. */
 import { type Kind, type Operation, Unpostable } from '../operations/operations.ts';
 
-export const MOVEMENTS = [
-  'opening',
-  'mint',
-  'transfer',
-  'burn',
-  'data_change',
-  'reversal',
-] as const;
-
-/** What happened to one token. */
+/** A change of one token. */
 export interface TokenMove {
-  kind: (typeof MOVEMENTS)[number];
+  kind: 'opening' | 'mint' | 'transfer' | 'burn' | 'data_change' | 'reversal';
   contractId: bigint;
   tokenId: bigint;
   fromAddr: string | null;
@@ -21,7 +12,7 @@ export interface TokenMove {
 
 const NAME = /^(?:(wallet):([\x21-\x7e]{42})|(operator):\d+|(fees|collection|opening|external))$/;
 
-/** The kind of an account by its name. @throws Unpostable for a name that no account may have */
+/** The kind of an account by its name. @throws Unpostable for an invalid name */
 export function accountKind(name: string): string {
   const parts = NAME.exec(name);
   const kind = parts?.[1] ?? parts?.[3] ?? parts?.[4];
@@ -38,7 +29,7 @@ const TOKEN_MOVE: Partial<Record<Kind, TokenMove['kind']>> = {
 };
 
 /**
- * What an NFT write did to its token; undefined for other kinds.
+ * The movement of an NFT write; undefined for other kinds.
  * @throws Unpostable when the token is not known
  */
 export function tokenMoveOf(operation: Operation): TokenMove | undefined {

@@ -1,8 +1,7 @@
 /**
- * Double entry. Entries, transactions and batches are append-only and must balance; triggers in the
- * database refuse everything else, whichever stage asks. Only `ledger/` writes here.
+ * Tables of double-entry bookkeeping, written only by `ledger/`. Entries, transactions and batches
+ * are append-only and must balance; triggers refuse every other change.
  */
-
 import { instant, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
@@ -24,14 +23,14 @@ export const accounts = tallyhook.table(
     kind: text().notNull(),
     asset: text().notNull().default('service_token'),
     balance: whole().notNull(),
-    /** The number of entries so far: gapless, so a missing entry shows. */
+    /** The number of entries so far. */
     version: bigint({ mode: 'bigint' }).notNull(),
     openedAt: instant('opened_at').notNull(),
   },
   (t) => [uniqueIndex('accounts_by_name').on(sql`lower(${t.name})`, t.asset)],
 );
 
-/** One commit of the elected writer; `recorded_at` rises strictly from batch to batch. */
+/** One commit of the writer; `recorded_at` rises strictly from batch to batch. */
 export const batches = tallyhook.table('batches', {
   id: bigint({ mode: 'bigint' }).primaryKey(),
   recordedAt: instant('recorded_at').notNull().unique(),
@@ -49,7 +48,7 @@ export const transactions = tallyhook.table(
     /** give, receive_from, transfer, opening, booking, reversal. */
     kind: text().notNull(),
     operationId: text('operation_id'),
-    /** 1 for the first posting of the operation, 2 for its reversal, 3 when it was posted again. */
+    /** 1 for the first posting of the operation, 2 for its reversal, 3 for the next posting. */
     posting: integer(),
     postingRequestId: text('posting_request_id').unique(),
     reverses: bigint({ mode: 'bigint' }),
@@ -61,7 +60,7 @@ export const transactions = tallyhook.table(
     effectiveAt: instant('effective_at').notNull(),
     effectiveBasis: text('effective_basis').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /** How many entries it has; any other number is refused, so a closed one stays closed. */
+    /** A trigger refuses any other number of entries. */
     entryCount: smallint('entry_count').notNull(),
   },
   (t) => [
@@ -107,13 +106,13 @@ export const duePostings = tallyhook.table(
   (t) => [index('due_postings_in_order').on(t.dueAt).where(sql`quarantine_reason is null`)],
 );
 
-/** Postings that a later stage wants (opening, booking, reversal); the one writer posts them. */
+/** Postings that later stages request (opening, booking, reversal). */
 export const postingRequests = tallyhook.table(
   'posting_requests',
   {
     id: text().primaryKey(),
     kind: text().notNull(),
-    /** The account that changes, and by how much; the other side is `opening` or `external`. */
+    /** The account that changes by `amount`; `counter` is `opening` or `external`. */
     account: text().notNull(),
     counter: text().notNull(),
     amount: whole().notNull(),
@@ -121,12 +120,11 @@ export const postingRequests = tallyhook.table(
     effectiveBasis: text('effective_basis').notNull(),
     requestedBy: text('requested_by').notNull(),
     reason: text(),
-    /** For a reversal: the wanted posting that it takes back. */
+    /** Of a reversal: the request that it reverses. */
     reverses: text(),
     /**
-     * For an opening: the start of the observation that it rests on, and the version of the account
-     * in the
-     * snapshot that judged it. What is posted later and happened before needs a correction.
+     * Of an opening: when the observation behind it began, and the version of the account when it
+     * was computed. Entries that are posted later but took effect before need a correction.
      */
     seenAt: instant('seen_at'),
     seenVersion: bigint('seen_version', { mode: 'bigint' }),
@@ -141,7 +139,7 @@ export const postingRequests = tallyhook.table(
   ],
 );
 
-/** What happened to tokens, append-only. */
+/** Append-only: what happened to NFTs. */
 export const nftMovements = tallyhook.table(
   'nft_movements',
   {

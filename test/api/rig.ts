@@ -23,7 +23,7 @@ import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { addDuePostings, listAbsorbed, makeLedger } from '../../src/ledger/ledger.ts';
+import { addDuePostings, listIncludedInOpenings, makeLedger } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   type EffectSettings,
@@ -98,7 +98,8 @@ async function openStages(db: Db) {
   const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
   const reportedOperations = makeReportedOperations({
     ...{ db, clock, ids, outbox, effectSettings: books, addDuePostings },
-    absorbed: (tx, operations, before) => listAbsorbed(tx, operations, books, before),
+    includedInOpenings: (tx, operations, before) =>
+      listIncludedInOpenings(tx, operations, books, before),
     observe: addWallets,
   });
   const reconciler = makeReconciler({

@@ -4,9 +4,9 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  isHeldByOpening,
+  isOffsetByOpening,
   type Ledger,
-  listAbsorbed,
+  listIncludedInOpenings,
   openingId,
   requestPosting,
 } from '../../src/ledger/ledger.ts';
@@ -219,7 +219,7 @@ describe('For a look', () => {
       1,
     ],
   ])('%s', (_, given, expected, timesPosted = 0) => {
-    expect(isHeldByOpening(operation(given), timesPosted, LOOK)).toBe(expected);
+    expect(isOffsetByOpening(operation(given), timesPosted, LOOK)).toBe(expected);
   });
 
   test('Writes are absorbed where every wallet of theirs is opened later, or will be', async () => {
@@ -228,9 +228,11 @@ describe('For a look', () => {
       operation(report(id, at, { kind: 'transfer', fromAddr: A, toAddr: to }));
     const writes = [pay('old', LOOK - 1, B), pay('new', LOOK, B), pay('late', LOOK - 1, A)];
     const recent = LOOK - HOUR;
-    expect(await listAbsorbed(database.db, writes, PLAIN, LOOK + HOUR)).toEqual(
+    expect(await listIncludedInOpenings(database.db, writes, PLAIN, LOOK + HOUR)).toEqual(
       new Set(['old', 'late']),
     );
-    expect(await listAbsorbed(database.db, writes, PLAIN, recent)).toEqual(new Set(['late']));
+    expect(await listIncludedInOpenings(database.db, writes, PLAIN, recent)).toEqual(
+      new Set(['late']),
+    );
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { listAccounts, listTransactions, trialBalance } from '../../src/ledger/ledger.ts';
+import { listAccounts, listTransactions, trialBalancePage } from '../../src/ledger/ledger.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {
@@ -35,7 +35,9 @@ describe('Reading the books', () => {
     await putOperations(database.owner, [give('op_2', { effectiveAt: START + 5, amount: 3n })]);
     await runDry(ledger, clock);
     const lines = async (at: { asOf?: number; knownAt?: number }) =>
-      (await trialBalance(database.db, at)).map((l) => `${l.account} ${l.debit} ${l.credit}`);
+      (await trialBalancePage(database.db, at, { limit: 10 })).lines.map(
+        ({ account, debit, credit }) => `${account} ${debit} ${credit}`,
+      );
     const wallet = `wallet:${A}`;
     expect(await lines({})).toEqual(['operator:7 0 13', `${wallet} 13 0`]);
     expect(await lines({ asOf: START + 5 })).toEqual(['operator:7 0 3', `${wallet} 3 0`]);

@@ -46,7 +46,11 @@ export interface ReportedOperations {
 /** What reports need of later stages, inside their transaction. */
 export interface ReportHelp {
   /** Of these operations, the ids of those that the openings of their wallets hold. */
-  absorbed: (tx: Tx, operations: readonly Operation[], before: Instant) => Promise<Set<string>>;
+  includedInOpenings: (
+    tx: Tx,
+    operations: readonly Operation[],
+    before: Instant,
+  ) => Promise<Set<string>>;
   /** Puts wallets under observation. */
   observe: (tx: Tx, addrs: readonly string[], now: Instant) => Promise<void>;
 }
@@ -176,7 +180,7 @@ async function change(
 async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   if (plan.fresh.length === 0) return [];
   const operations = plan.fresh.map(({ operation }) => operation);
-  const absorbed = await parts.absorbed(tx, operations, by.at - OLD_MS);
+  const absorbed = await parts.includedInOpenings(tx, operations, by.at - OLD_MS);
   const fresh = plan.fresh.map(({ n, operation, body }) => {
     const settled = { ...operation, state: 'settled' as const, inLedger: true, settledAt: by.at };
     return {

@@ -8,11 +8,11 @@ import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import {
   balancesOf,
-  isHeldByOpening,
+  isOffsetByOpening,
   isPosted,
   listDueOn,
   openingsOf,
-  postingRequestOf,
+  sumPostingRequests,
   timesPosted,
 } from '../../ledger/ledger.ts';
 import {
@@ -40,7 +40,7 @@ export async function readBaseline(
 ): Promise<{ baseline: Baseline; drifts: Drift[] }> {
   const account = accountOfWallet(addr);
   const { balance, version } = (await balancesOf(tx, [account])).get(account) ?? NO_BALANCE;
-  const wanted = await postingRequestOf(tx, account);
+  const wanted = await sumPostingRequests(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
   const operations = await listTouching(tx, touchingOf(addr, effectSettings), {
     since: range.since,
@@ -57,7 +57,7 @@ export async function readBaseline(
     operation,
     posted: isPosted(posted.get(operation.id) ?? 0),
     // It posts together with an equal correction of the opening.
-    effect: isHeldByOpening(operation, posted.get(operation.id) ?? 0, before)
+    effect: isOffsetByOpening(operation, posted.get(operation.id) ?? 0, before)
       ? 0n
       : effectOn(operation, account, effectSettings),
   }));

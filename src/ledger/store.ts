@@ -1,0 +1,231 @@
+/** SQL that reads the ledger: balances, accounts, transactions, token movements, backlog. */
+import type { Queryable } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+
+export interface Balance {
+  balance: bigint;
+  /** The number of entries so far. */
+  version: bigint;
+}
+
+export interface Account extends Balance {
+  id: bigint;
+  name: string;
+  kind: string;
+  asset: string;
+  openedAt: Instant;
+}
+
+export interface Entry {
+  account: string;
+  amount: bigint;
+  balanceAfter: bigint;
+  version: bigint;
+}
+
+export interface Transaction {
+  id: bigint;
+  batchId: bigint;
+  kind: string;
+  operationId: string | null;
+  postingRequestId: string | null;
+  reverses: bigint | null;
+  reasonType: string | null;
+  reference: string | null;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  requestedBy: string | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  recordedAt: Instant;
+  /** In the order of their lines; they sum to zero. */
+  entries: Entry[];
+}
+
+/**
+ * Balances and versions by the given names, whose case does not matter. An account that was never
+ * opened is absent.
+ */
+export async function balancesOf(
+  db: Queryable,
+  names: readonly string[],
+): Promise<Map<string, Balance>> {
+  if (names.length === 0) return new Map();
+  const rows = await db.sql<(Balance & { given: string })[]>`
+    select n.given, a.balance, a.version
+    from unnest(${names as string[]}::text[]) as n(given)
+    join tallyhook.accounts a on lower(a.name) = lower(n.given) and a.asset = 'service_token'`;
+  return new Map(rows.map(({ given, balance, version }) => [given, { balance, version }]));
+}
+
+/** Accounts in the order in which they were opened, after the given id. */
+export async function listAccounts(
+  db: Queryable,
+  page: { after?: bigint | undefined; limit: number },
+): Promise<Account[]> {
+  return db.sql<Account[]>`
+    select id, name, kind, asset, balance, version, opened_at
+    from tallyhook.accounts where id > ${(page.after ?? 0n).toString()}::bigint
+    order by id limit ${page.limit}`;
+}
+
+/** Which transactions: of one account, of one operation, or all. */
+export interface TransactionFilter {
+  account?: string | undefined;
+  operationId?: string | undefined;
+  /** Continue before this id. */
+  before?: bigint | undefined;
+  limit: number;
+}
+
+/** Transactions with their entries, the newest first. */
+export async function listTransactions(
+  db: Queryable,
+  filter: TransactionFilter,
+): Promise<Transaction[]> {
+  const { sql } = db;
+  const before = filter.before?.toString() ?? null;
+  const rows = await sql<(Omit<Transaction, 'entries'> & Entry)[]>`
+    with page as (
+      select t.id from tallyhook.transactions t
+      where (${before}::bigint is null or t.id < ${before}::bigint)
+        ${filter.operationId ? sql`and t.operation_id = ${filter.operationId}` : sql``}
+        ${
+          filter.account
+            ? sql`and exists (select from tallyhook.entries e
+              join tallyhook.accounts a on a.id = e.account_id
+              where e.transaction_id = t.id and lower(a.name) = lower(${filter.account}))`
+            : sql``
+        }
+      order by t.id desc limit ${filter.limit}
+    )
+    select t.id, t.batch_id, t.kind, t.operation_id,
+      t.posting_request_id, t.reverses, t.reason_type, t.reference,
+      t.tx_app_no, t.tx_log_no, t.requested_by,
+      t.effective_at, t.effective_basis,
+      t.recorded_at, a.name as account, e.amount,
+      e.balance_after, e.version
+    from page p
+    join tallyhook.transactions t on t.id = p.id
+    join tallyhook.entries e on e.transaction_id = t.id
+    join tallyhook.accounts a on a.id = e.account_id
+    order by t.id desc, e.line`;
+  const found = new Map<bigint, Transaction>();
+  for (const { account, amount, balanceAfter, version, ...head } of rows) {
+    const transaction = found.get(head.id) ?? { ...head, entries: [] };
+    transaction.entries.push({ account, amount, balanceAfter, version });
+    found.set(head.id, transaction);
+  }
+  return [...found.values()];
+}
+
+/** The sum of the posting requests of an account that are not posted. */
+export async function sumPostingRequests(db: Queryable, account: string): Promise<bigint> {
+  const rows = await db.sql<{ amount: bigint | null }[]>`
+    select sum(amount) as amount from tallyhook.posting_requests
+    where posted_at is null and problem is null and lower(account) = lower(${account})`;
+  return rows[0]?.amount ?? 0n;
+}
+
+/** A movement of an NFT, as recorded. */
+export interface Movement {
+  id: bigint;
+  kind: string;
+  fromAddr: string | null;
+  toAddr: string | null;
+  txHash: string | null;
+  operationId: string | null;
+  effectiveAt: Instant;
+  recordedAt: Instant;
+}
+
+/** Movements of one token before the given id, the newest first. */
+export async function listMovements(
+  db: Queryable,
+  token: { contractId: bigint; tokenId: bigint },
+  page: { before?: bigint | undefined; limit: number },
+): Promise<Movement[]> {
+  const { sql } = db;
+  const { before } = page;
+  return sql<Movement[]>`
+    select id, kind, from_addr, to_addr, tx_hash,
+      operation_id, effective_at, recorded_at
+    from tallyhook.nft_movements
+    where contract_id = ${token.contractId.toString()}::numeric
+      and token_id = ${token.tokenId.toString()}::numeric
+      ${before === undefined ? sql`` : sql`and id < ${before.toString()}::bigint`}
+    order by id desc limit ${page.limit}`;
+}
+
+/** An account of a trial balance: exactly one of debit and credit is not zero, unless both are. */
+export interface TrialLine {
+  account: string;
+  asset: string;
+  debit: bigint;
+  credit: bigint;
+}
+
+/** A page of a trial balance, with the totals of the whole. */
+export interface TrialPage {
+  debit: bigint;
+  credit: bigint;
+  lines: TrialLine[];
+}
+
+/**
+ * Every account that had entries, by name. Debits equal credits.
+ * @param asOf only what took effect at or before this instant
+ * @param knownAt only what was recorded at or before this instant
+ */
+export async function trialBalancePage(
+  db: Queryable,
+  { asOf, knownAt }: { asOf?: Instant | undefined; knownAt?: Instant | undefined },
+  page: { after?: string | undefined; limit: number },
+): Promise<TrialPage> {
+  const { sql } = db;
+  const at = (instant: Instant) => sql`${isoText(instant)}::timestamptz`;
+  const rows = await sql<(Partial<TrialLine> & { debits: bigint; credits: bigint })[]>`
+    with line as (
+      select a.name as account, a.asset, greatest(s.total, 0) as debit,
+        greatest(-s.total, 0) as credit
+      from (
+        select account_id, sum(amount) as total from tallyhook.entries where true
+          ${asOf === undefined ? sql`` : sql`and effective_at <= ${at(asOf)}`}
+          ${knownAt === undefined ? sql`` : sql`and recorded_at <= ${at(knownAt)}`}
+        group by account_id) s
+      join tallyhook.accounts a on a.id = s.account_id
+    ), page as (
+      select account, asset, debit, credit from line
+      where ${page.after ?? null}::text is null or account collate "C" > ${page.after ?? null}
+      order by account collate "C" limit ${page.limit}
+    )
+    select t.debits, t.credits, p.account, p.asset, p.debit, p.credit
+    from (select coalesce(sum(debit), 0) as debits, coalesce(sum(credit), 0) as credits from line) t
+    left join page p on true
+    order by p.account collate "C"`;
+  return {
+    debit: rows[0]?.debits ?? 0n,
+    credit: rows[0]?.credits ?? 0n,
+    lines: rows.flatMap(({ account, asset, debit, credit }) =>
+      account != null && asset != null && debit != null && credit != null
+        ? [{ account, asset, debit, credit }]
+        : [],
+    ),
+  };
+}
+
+/** How many rows wait to be posted, counted up to `max` of each kind, and since when. */
+export async function countUnposted(
+  db: Queryable,
+  max: number,
+): Promise<{ waiting: number; since: Instant | null }> {
+  const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
+    select count(*)::int as waiting, min(at) as since from (
+      (select due_at as at from tallyhook.due_postings where quarantine_reason is null
+        order by due_at limit ${max})
+      union all
+      (select requested_at from tallyhook.posting_requests where posted_at is null
+        and problem is null
+        order by requested_at limit ${max})) x`;
+  return rows[0] ?? { waiting: 0, since: null };
+}
