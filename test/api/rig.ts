@@ -98,8 +98,7 @@ async function openStages(db: Db) {
   const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
   const reportedOperations = makeReportedOperations({
     ...{ db, clock, ids, outbox, effectSettings: books, addDuePostings },
-    includedInOpenings: (tx, operations, before) =>
-      listIncludedInOpenings(tx, operations, books, before),
+    includedInOpenings: (tx, reported, at) => listIncludedInOpenings(tx, reported, books, at),
     observe: addWallets,
   });
   const reconciler = makeReconciler({
