@@ -1,54 +1,21 @@
-/**
- * An outcome, its transition and its event are one commit; nothing is guessed; late answers win.
- */
+/** An outcome, its transition and its event are one commit; nothing is guessed. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   FOLLOWS,
   findOperation,
   listTransitions,
-  type Move,
   outcomeOf,
   type State,
   statesBefore,
 } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import {
-  conclusion,
-  type OperationsDeps,
-  openOperations,
-  readBack,
-  recorded,
-} from './journal-parts.ts';
+import { conclusion, useOperations } from './rig.ts';
 
-let database: TestDatabase;
-let parts: OperationsDeps;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-beforeEach(async () => {
-  parts = await openOperations(database.db);
-});
-afterAll(() => database.drop());
-
-const stateOf = (id: string) => readBack.stateOf(database.db, id);
-const eventsOf = (id: string) => readBack.eventsOf(database.owner, id);
-
-const move = (id: string, to: State, more: Partial<Move> = {}): Move => ({
-  id,
-  to,
-  at: parts.clock.now(),
-  cause: 'test',
-  ...more,
-});
-const moved = (moves: readonly Move[]) =>
-  database.db.begin((tx) => parts.operations.move(tx, moves));
+const rig = useOperations();
+const STATES = Object.keys(FOLLOWS) as State[];
 
 /** The shortest way to each state, from `sending`. */
-const WAYS: Record<State, State[] | undefined> = {
-  recorded: undefined,
-  queued: undefined,
-  cancelled: undefined,
+const WAYS: Partial<Record<State, State[]>> = {
   sending: [],
   accepted: ['accepted'],
   rejected: ['rejected'],
@@ -59,12 +26,22 @@ const WAYS: Record<State, State[] | undefined> = {
   settled: ['accepted', 'settled'],
   failed: ['accepted', 'failed'],
 };
-const REACHED = (Object.keys(WAYS) as State[]).filter((state) => WAYS[state]);
 
 async function reached(state: State): Promise<string> {
-  const id = await recorded(parts.operations);
-  for (const to of WAYS[state] ?? []) await moved([move(id, to)]);
+  const id = await rig.record();
+  for (const to of WAYS[state] ?? []) await rig.move(id, to);
   return id;
+}
+
+/** The states in which the transitions of an operation lead, each from the one before. */
+async function replayed(id: string): Promise<string | null> {
+  let state: string | null = null;
+  for (const { fromState, toState } of await listTransitions(rig.database.db, id)) {
+    expect(fromState).toBe(state);
+    if (fromState !== null) expect(statesBefore(toState as State)).toContain(fromState);
+    state = toState;
+  }
+  return state;
 }
 
 describe('A conclusion', () => {
@@ -74,38 +51,31 @@ describe('A conclusion', () => {
     ['unavailable', 'rejected', 'not_executed', { class: 'unavailable', code: 'maintenance' }],
     ['not_sent', 'rejected', 'not_executed', { class: 'not_sent', code: 'connection_refused' }],
     ['unknown', 'unknown', 'open', { class: 'unknown', code: 'reset' }],
-  ] as const)('Of class %s makes it %s and says so, once', async (cls, state, outcome, error) => {
-    const { operations, clock } = parts;
-    const id = await recorded(operations);
-    clock.advance(20);
-    const said = await operations.conclude(conclusion(id, cls, clock.now()));
-    expect(said).toMatchObject({ id, state, outcome, answeredAt: clock.now() });
-    expect(await findOperation(database.db, id)).toEqual(said);
-    const again = await operations.conclude(conclusion(id, cls, clock.now()));
-    expect(again).toEqual(said);
-    const [event, ...more] = await eventsOf(id);
-    expect(more).toEqual([]);
-    expect(event).toMatchObject({
-      type: `operation.${state}`,
-      operation_id: id,
-      state,
-      outcome,
-      amount: '10',
-      tx_log_no: cls === 'accepted' ? '1180591620717411303424' : null,
-      subject_seq: 1,
-    });
-    if (error) expect(event.error).toMatchObject(error);
-    else expect(event.error).toBeNull();
-  });
+  ] as const)(
+    'A conclusion of class %s leads to %s, outcome %s, with one event',
+    async (cls, state, outcome, error) => {
+      const id = await rig.record();
+      rig.clock.advance(20);
+      const more = cls === 'accepted' ? { txLogNo: 2n ** 70n } : {};
+      const concluded = await rig.conclude(id, cls, more);
+      expect(concluded).toMatchObject({ id, state, outcome, answeredAt: rig.clock.now() });
+      expect(await findOperation(rig.database.db, id)).toEqual(concluded);
+      expect(await rig.conclude(id, cls, more)).toEqual(concluded);
+      expect(await rig.eventsOf(id)).toMatchObject([
+        {
+          ...{ type: `operation.${state}`, operation_id: id, state, outcome, amount: '10', error },
+          ...{ tx_log_no: cls === 'accepted' ? '1180591620717411303424' : null, subject_seq: 1 },
+        },
+      ]);
+    },
+  );
 
-  test('Of 200 at once shares commits, and one that fails hurts only itself', async () => {
-    const { operations, clock, begun } = parts;
-    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(operations)));
+  it('200 conclusions at once share commits, and each keeps its own number', async () => {
+    const { begun } = rig.first;
+    const ids = await Promise.all(Array.from({ length: 200 }, () => rig.record()));
     const before = begun();
     const done = await Promise.all(
-      ids.map((id, i) =>
-        operations.conclude(conclusion(id, 'accepted', clock.now(), { txLogNo: BigInt(i) })),
-      ),
+      ids.map((id, i) => rig.conclude(id, 'accepted', { txLogNo: BigInt(i) })),
     );
     expect(done.map(({ id, txLogNo }) => [id, txLogNo])).toEqual(
       ids.map((id, i) => [id, BigInt(i)]),
@@ -113,120 +83,151 @@ describe('A conclusion', () => {
     expect(begun() - before).toBeLessThanOrEqual(8);
   });
 
-  test('Whose words no database takes is recorded all the same', async () => {
-    const { operations, clock } = parts;
-    const id = await recorded(operations);
-    const odd = { code: '1\0', message: 'bad \0 \ud800' };
-    const said = await operations.conclude(conclusion(id, 'rejected', clock.now(), odd));
-    expect(said).toMatchObject({ errorCode: '1\ufffd', errorMessage: 'bad \ufffd \ufffd' });
+  it('An error message is cut to 500 characters, without characters that Postgres refuses', async () => {
+    const odd = { code: '1\0', message: `bad \0 \ud800${'x'.repeat(9_000)}` };
+    const { errorCode, errorMessage } = await rig.conclude(await rig.record(), 'rejected', odd);
+    expect([errorCode, errorMessage?.length]).toEqual(['1\ufffd', 500]);
+    expect(errorMessage).toMatch(/^bad \ufffd \ufffdx+$/);
   });
 
-  test('And its event are one commit: when one cannot be, neither is', async () => {
+  it('A conclusion whose event cannot be committed changes nothing', async () => {
     let broken = true;
-    const boom = new Error('no room for deliveries');
+    const boom = new Error('no space for deliveries');
     const fanOut = async () => {
       if (broken) throw boom;
     };
-    const { operations, clock } = await openOperations(database.db, { fanOut });
-    const id = await recorded(operations);
-    await expect(operations.conclude(conclusion(id, 'accepted', clock.now()))).rejects.toBe(boom);
-    expect([await stateOf(id), await eventsOf(id)]).toEqual(['sending', []]);
+    const { operations } = await rig.open({ fanOut });
+    const id = await rig.record();
+    const accepted = conclusion(id, 'accepted', rig.clock.now());
+    await expect(operations.conclude(accepted)).rejects.toBe(boom);
+    expect([await rig.stateOf(id), await rig.eventsOf(id)]).toEqual(['sending', []]);
     broken = false;
-    await operations.conclude(conclusion(id, 'accepted', clock.now()));
-    expect([await stateOf(id), (await eventsOf(id)).length]).toEqual(['accepted', 1]);
+    await operations.conclude(accepted);
+    expect([await rig.stateOf(id), (await rig.eventsOf(id)).length]).toEqual(['accepted', 1]);
   });
 
-  test('Of an operation that is not there is a failure', async () => {
-    const late = conclusion('op_none', 'accepted', parts.clock.now());
-    await expect(parts.operations.conclude(late)).rejects.toMatchObject({ code: 'internal' });
+  it('A conclusion about an operation that does not exist fails', async () => {
+    await expect(rig.conclude('op_none', 'accepted')).rejects.toMatchObject({ code: 'internal' });
   });
 });
 
 describe('A move', () => {
-  it.each(REACHED)('From %s goes where the table says, and nowhere else', async (from) => {
-    for (const to of Object.keys(FOLLOWS) as State[]) {
-      const id = await reached(from);
-      const allowed = FOLLOWS[from].includes(to);
-      const step = move(id, to);
-      // What is settled is taken back by people only, and never against the service's own answer.
-      const byPeople = from === 'settled' && allowed;
-      if (byPeople) expect(await moved([step])).toEqual([]);
-      expect((await moved([{ ...step, decided: true }])).length).toBe(allowed ? 1 : 0);
-      expect(await stateOf(id)).toBe(allowed ? to : from);
-    }
-  });
+  it.each(Object.keys(WAYS) as State[])(
+    'A move from %s leads only to the states that may follow',
+    async (from) => {
+      for (const to of STATES) {
+        const id = await reached(from);
+        const allowed = FOLLOWS[from].includes(to);
+        // Only people may take back what is settled.
+        if (from === 'settled' && allowed) expect(await rig.move(id, to)).toEqual([]);
+        expect((await rig.move(id, to, { decided: true })).length).toBe(allowed ? 1 : 0);
+        expect(await rig.stateOf(id)).toBe(allowed ? to : from);
+      }
+    },
+  );
 
-  test('Is a row, so that replaying transitions gives the state', async () => {
-    const steps = fc.array(fc.constantFrom(...(Object.keys(FOLLOWS) as State[])), {
-      maxLength: 12,
-    });
+  it('The transitions of an operation, replayed, give its state', async () => {
+    const steps = fc.array(fc.constantFrom(...STATES), { maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(steps, async (path) => {
-        const id = await recorded(parts.operations);
-        for (const to of path) await moved([move(id, to)]);
-        const rows = await listTransitions(database.db, id);
-        let state: string | null = null;
-        for (const { fromState: from_state, toState: to_state } of rows) {
-          expect(from_state).toBe(state);
-          if (from_state !== null) expect(statesBefore(to_state as State)).toContain(from_state);
-          state = to_state;
-        }
-        const operation = await findOperation(database.db, id);
+        const id = await rig.record();
+        for (const to of path) await rig.move(id, to);
+        const state = await replayed(id);
+        const operation = await findOperation(rig.database.db, id);
         expect(operation).toMatchObject({ state, outcome: outcomeOf(state as State) });
       }),
       { numRuns: 25 },
     );
   });
 
-  test('Wanted by many at once happens once', async () => {
+  it('Of several moves of one operation at once, each takes effect once or not at all', async () => {
     const id = await reached('unknown');
-    const told = await Promise.all(
+    const moved = await Promise.all(
       (['executed', 'not_executed', 'undecided'] as const).flatMap((to) =>
-        [1, 2].map(() => moved([move(id, to)])),
+        [1, 2].map(() => rig.move(id, to)),
       ),
     );
-    const rows = (await listTransitions(database.db, id)).slice(3);
-    expect(rows.map(({ toState: to_state }) => to_state)).toHaveLength(told.flat().length);
-    let state: string = 'unknown';
-    for (const { fromState: from_state, toState: to_state } of rows) {
-      expect(from_state).toBe(state);
-      state = to_state;
-    }
-    expect(await stateOf(id)).toBe(state);
+    expect(await listTransitions(rig.database.db, id)).toHaveLength(3 + moved.flat().length);
+    expect(await rig.stateOf(id)).toBe(await replayed(id));
   });
 
-  test('Keeps what it does not name', async () => {
-    const { operations, clock } = parts;
-    const id = await recorded(operations);
-    await operations.conclude(conclusion(id, 'accepted', clock.now()));
-    clock.advance(9);
-    const [settled] = await moved([move(id, 'settled', { settledAt: clock.now() })]);
-    expect(settled).toMatchObject({
-      txLogNo: 2n ** 70n,
-      effectiveBasis: 'answer',
-      settledAt: clock.now(),
-      evidence: null,
-    });
+  it('A move leaves fields as they are that it does not name', async () => {
+    const id = await rig.record();
+    await rig.conclude(id, 'accepted', { txLogNo: 2n ** 69n });
+    rig.clock.advance(9);
+    const settledAt = rig.clock.now();
+    expect(await rig.move(id, 'settled', { settledAt })).toMatchObject([
+      { txLogNo: 2n ** 69n, effectiveBasis: 'answer', settledAt, evidence: null },
+    ]);
   });
 });
 
 describe("The service's own answer", () => {
   it.each(['unknown', 'undecided', 'executed', 'not_executed'] as const)(
-    'Wins over %s, however late',
+    'A late answer of the service replaces the state %s',
     async (state) => {
-      const { operations, clock } = parts;
       for (const cls of ['accepted', 'rejected'] as const) {
         const id = await reached(state);
-        const said = await operations.conclude(conclusion(id, cls, clock.now()));
-        expect(said.state).toBe(cls);
-        expect((await eventsOf(id)).at(-1)?.type).toBe(`operation.${cls}`);
+        expect((await rig.conclude(id, cls)).state).toBe(cls);
+        expect((await rig.eventsOf(id)).at(-1)?.type).toBe(`operation.${cls}`);
       }
     },
   );
 
-  it.each(['settled', 'failed', 'accepted'] as const)('Changes nothing after %s', async (state) => {
-    const id = await reached(state);
-    const late = conclusion(id, 'rejected', parts.clock.now());
-    expect((await parts.operations.conclude(late)).state).toBe(state);
+  it.each(['settled', 'failed', 'accepted'] as const)(
+    'A late refusal changes nothing in state %s',
+    async (state) => {
+      expect((await rig.conclude(await reached(state), 'rejected')).state).toBe(state);
+    },
+  );
+});
+
+describe('A repeated tx_log_no', () => {
+  const numbers = { txAppNo: 8n, txLogNo: 4711n };
+  const quarantineReason = async (id: string) => {
+    const rows = await rig.database.owner.sql<{ quarantineReason: string | null }[]>`
+      select quarantine_reason from tallyhook.due_postings where operation_id = ${id}`;
+    return rows[0]?.quarantineReason;
+  };
+  const accepted = async (more: object) =>
+    (await rig.conclude(await rig.record(), 'accepted', more)).id;
+
+  it('An answer with a number that another operation has is kept, and its posting quarantined', async () => {
+    const first = await accepted(numbers);
+    const again = await accepted(numbers);
+    const otherApp = await accepted({ ...numbers, txAppNo: 9n });
+    expect(await Promise.all([first, again, otherApp].map(quarantineReason))).toEqual([
+      ...[null, 'repeated_tx_log_no', null],
+    ]);
+    expect((await findOperation(rig.database.db, again))?.txLogNo).toBe(4711n);
+  });
+
+  it('Two moves of one commit with the same number are both quarantined', async () => {
+    const ids = await Promise.all([rig.record(), rig.record()]);
+    const to = { to: 'accepted' as const, at: rig.clock.now(), cause: 'test' };
+    await rig.moveAll(ids.map((id) => ({ id, ...to, txAppNo: 8n, txLogNo: 4712n })));
+    for (const id of ids) expect(await quarantineReason(id)).toBe('repeated_tx_log_no');
+  });
+
+  it('Of two answers at once with one number, one is quarantined', async () => {
+    for (let round = 0; round < 20; round++) {
+      const ids = await Promise.all([rig.record(), rig.record({}, rig.other)]);
+      const same = { txAppNo: 3n, txLogNo: BigInt(9_000 + round) };
+      const daemons = [rig.first, rig.other];
+      await Promise.all(
+        ids.map((id, i) =>
+          daemons[i]?.operations.conclude(conclusion(id, 'accepted', rig.clock.now(), same)),
+        ),
+      );
+      const reasons = await Promise.all(ids.map(quarantineReason));
+      expect(new Set(reasons)).toEqual(new Set(['repeated_tx_log_no', null]));
+    }
+  });
+
+  it('An answer with the app number of another app is kept, and its posting quarantined', async () => {
+    const given = conclusion(await rig.record(), 'accepted', rig.clock.now(), { txAppNo: 4n });
+    const concluded = await rig.first.operations.conclude({ ...given, expectedAppNo: 3n });
+    expect(concluded).toMatchObject({ state: 'accepted', txAppNo: 4n });
+    expect(await quarantineReason(concluded.id)).toBe('foreign_tx_app_no');
   });
 });

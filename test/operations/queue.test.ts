@@ -1,300 +1,195 @@
-/** Writes in the request queue are sent in order, once and in time, or not at all. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { connect, type Db } from '../../src/db/connect.ts';
-import { retireDaemon } from '../../src/db/leases.ts';
-import { WRITER } from '../../src/db/roles.ts';
-import {
-  findByIdempotencyKey,
-  findOperation,
-  type NewWrite,
-} from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import {
-  clearQueue,
-  conclusion,
-  freshWallet,
-  type OperationsDeps,
-  openOperations,
-  queuedId,
-  readBack,
-  withBooks,
-  write,
-} from './journal-parts.ts';
-import { type Parking, parking } from './parking.ts';
+/** Writes in the request queue are sent in order, once and in time. */
+import { describe, expect, it } from 'vitest';
+import { findByIdempotencyKey, findOperation } from '../../src/operations/operations.ts';
+import { freshWallet, giveTo, queuedId, useOperations, write } from './rig.ts';
 
+const rig = useOperations();
+const now = () => rig.clock.now();
 const TTL_MS = 3_600_000;
-let database: TestDatabase;
-let pool: Db;
-let park: Parking;
-let parts: OperationsDeps, other: OperationsDeps;
-beforeAll(async () => {
-  database = await createDatabase();
-  pool = connect({ url: database.url, role: WRITER, max: 6 });
-});
-beforeEach(async () => {
-  await clearQueue(database.owner);
-  park = parking();
-  parts = await open(database.db);
-  other = await open(pool);
-});
-afterAll(async () => {
-  await pool.end();
-  await database.drop();
-});
-
-function open(db: Db, settings: object = {}) {
-  return openOperations(db, { ...park, settings: { ...withBooks, ...settings } });
-}
-const now = () => park.clock.now();
-const stateOf = (id: string) => readBack.stateOf(database.db, id);
-
-async function queued(toAddr: string, more: Partial<NewWrite> = {}): Promise<string> {
-  park.clock.advance(1);
-  const fields = { toAddr, operationNo: 1n, amount: 10n, reasonType: 'gift' };
-  const input = write({ fields, expiresAt: now() + TTL_MS, queue: true, ...more });
-  return queuedId(await parts.operations.record(input));
-}
-async function claimed(limit = 100, by = parts): Promise<string[]> {
-  return (await by.operations.claimQueued(now(), limit)).map(({ id }) => id);
-}
-const conclude = (id: string, cls: Parameters<typeof conclusion>[1], at = now()) =>
-  parts.operations.conclude(conclusion(id, cls, at, cls === 'accepted' ? { txLogNo: next() } : {}));
-let numbers = 0n;
-const next = () => ++numbers;
 
 describe('A write whose caller chose to wait', () => {
-  test('Is queued as it was asked for, and handed out with what a sender needs', async () => {
-    const toAddr = freshWallet();
+  it('A queued write is handed out with everything that its sender needs', async () => {
     const expiresAt = now() + 10_000;
-    const asked = write({
-      ...{
-        fields: { toAddr, operationNo: 1n, amount: 10n },
-        reference: 'r',
-        preImage: { a: 2n ** 60n },
-      },
+    const input = write({
+      ...{ ...giveTo(), reference: 'r', preImage: { a: 2n ** 60n } },
       ...{ expiresAt, queue: true, idempotencyKey: 'asked' },
     });
-    const said = await parts.operations.record(asked);
-    if (!('queued' in said)) throw new Error('not queued');
-    const { id } = said.queued;
-    expect(await findOperation(database.db, id)).toEqual(said.queued);
-    park.clock.advance(5);
-    const [send, ...more] = await parts.operations.claimQueued(now(), 10);
+    const recorded = await rig.first.operations.record(input);
+    const id = queuedId(recorded);
+    expect(recorded).toEqual({ queued: await findOperation(rig.database.db, id) });
+    rig.clock.advance(5);
+    const [send, ...more] = await rig.first.operations.claimQueued(now(), 10);
     expect(more).toEqual([]);
     expect(send).toMatchObject({
       ...{ id, kind: 'give', owner: 'app', keyId: 'key_1', idempotencyKey: 'asked' },
-      ...{ reference: 'r', method: 'POST', path: asked.path, contentType: 'application/json' },
-      // No byte leaves after its caller stopped waiting.
+      ...{ reference: 'r', method: 'POST', path: input.path, contentType: 'application/json' },
+      // No byte is sent after its caller stopped waiting.
       ...{ sendDeadlineAt: expiresAt, expiresAt },
     });
     expect(Buffer.from(send?.body ?? []).toString()).toBe('{"amount":10}');
-    expect(await findOperation(database.db, id)).toMatchObject({ state: 'sending', sentAt: now() });
+    const sending = { state: 'sending', sentAt: now() };
+    expect(await findOperation(rig.database.db, id)).toMatchObject(sending);
   });
 
-  test('Sent at once may not leave later than it may wait', async () => {
+  it('A write that is sent at once has a deadline no later than its expiry', async () => {
     const expiresAt = now() + 700;
-    const said = await parts.operations.record(write({ expiresAt }));
-    expect(said).toMatchObject({ sendDeadlineAt: expiresAt });
+    const recorded = await rig.first.operations.record(write({ expiresAt }));
+    expect(recorded).toMatchObject({ sendDeadlineAt: expiresAt });
   });
 
   it.each(['unavailable', 'not_sent'] as const)(
-    'Goes back after %s with its key still held, and is sent again',
+    'After an answer of class %s a write is queued again with its key held, and sent again',
     async (cls) => {
-      const idempotencyKey = `back-${cls}`;
-      const fields = { toAddr: freshWallet(), operationNo: 1n, amount: 10n };
-      const asked = write({ fields, idempotencyKey, expiresAt: now() + TTL_MS });
-      const said = await parts.operations.record(asked);
-      const id = 'id' in said ? said.id : '';
-      expect((await conclude(id, cls)).state).toBe('queued');
-      const held = await findByIdempotencyKey(database.db, 'app', idempotencyKey);
+      const idempotencyKey = `again-${cls}`;
+      const id = await rig.record({ ...giveTo(), idempotencyKey, expiresAt: now() + TTL_MS });
+      expect((await rig.conclude(id, cls)).state).toBe('queued');
+      const held = await findByIdempotencyKey(rig.database.db, 'app', idempotencyKey);
       expect(held?.operation).toMatchObject({ id, state: 'queued', outcome: 'open' });
-      expect(await readBack.eventsOf(database.owner, id)).toEqual([]);
-      expect(await claimed()).toEqual([id]);
-      expect((await conclude(id, 'accepted')).state).toBe('accepted');
+      expect(await rig.eventsOf(id)).toEqual([]);
+      expect(await rig.claim()).toEqual([id]);
+      expect((await rig.conclude(id, 'accepted')).state).toBe('accepted');
     },
   );
 
-  test('Is rejected and its key released when the time is over that it may wait', async () => {
+  it('A write that was not sent when it expires is rejected, and its key released', async () => {
     const idempotencyKey = 'late';
-    const id = await queued(freshWallet(), { idempotencyKey, expiresAt: now() + 10 });
-    await claimed();
-    park.clock.advance(10);
-    expect((await conclude(id, 'not_sent')).state).toBe('rejected');
-    expect(await findByIdempotencyKey(database.db, 'app', idempotencyKey)).toBeUndefined();
+    const id = await rig.queue({ idempotencyKey, expiresAt: now() + 10 });
+    await rig.claim();
+    rig.clock.advance(10);
+    expect((await rig.conclude(id, 'not_sent')).state).toBe('rejected');
+    expect(await findByIdempotencyKey(rig.database.db, 'app', idempotencyKey)).toBeUndefined();
   });
 
-  test('Is left alone by a late word about an earlier send of it', async () => {
-    const id = await queued(freshWallet());
-    await claimed();
-    const endedAt = now();
-    expect((await conclude(id, 'not_sent', endedAt)).state).toBe('queued');
-    expect((await conclude(id, 'not_sent', endedAt)).state).toBe('queued');
-    park.clock.advance(3);
-    expect(await claimed()).toEqual([id]);
-    expect((await conclude(id, 'not_sent', endedAt)).state).toBe('sending');
-    expect(await claimed()).toEqual([]);
+  it.each([
+    ['', 0],
+    [', although the clock of the next sender is behind', 5],
+  ])('A repeated conclusion about a send does not affect a later send%s', async (_, aheadMs) => {
+    const id = await rig.queue();
+    await rig.claim();
+    const endedAt = now() + aheadMs;
+    for (let i = 0; i < 2; i++)
+      expect((await rig.conclude(id, 'not_sent', {}, endedAt)).state).toBe('queued');
+    expect(await rig.claim(10, rig.other)).toEqual([id]);
+    expect((await rig.conclude(id, 'not_sent', {}, endedAt)).state).toBe('sending');
+    expect(await rig.claim()).toEqual([]);
   });
 });
 
-describe('The queue', () => {
-  test('Keeps the order of a wallet, whatever the kind, and lets others pass', async () => {
-    const [a, b, c] = [freshWallet(), freshWallet(), freshWallet()];
-    const first = await queued(a);
-    const both = await queued(a, {
+describe('The request queue', () => {
+  it('Writes of one wallet are sent in their order, whatever their kind; others overtake', async () => {
+    const [a, b] = [freshWallet(), freshWallet()];
+    const first = await rig.queue(giveTo(a));
+    const both = await rig.queue({
       kind: 'transfer',
       fields: { fromAddr: a.toUpperCase().replace('0X', '0x'), toAddr: b, amount: 3n },
     });
-    const behind = await queued(b, { kind: 'receive_from', fields: { fromAddr: b, amount: 4n } });
-    const apart = await queued(c);
-    expect(await claimed()).toEqual([first, apart]);
-    expect(await claimed()).toEqual([]);
-    await conclude(first, 'accepted');
-    expect(await claimed()).toEqual([both]);
-    await conclude(both, 'unavailable');
-    expect(await claimed()).toEqual([both]);
-    await conclude(both, 'accepted');
-    expect(await claimed()).toEqual([behind]);
+    const behind = await rig.queue({ kind: 'receive_from', fields: { fromAddr: b, amount: 4n } });
+    const apart = await rig.queue();
+    expect(await rig.claim()).toEqual([first, apart]);
+    expect(await rig.claim()).toEqual([]);
+    await rig.conclude(first, 'accepted');
+    expect(await rig.claim()).toEqual([both]);
+    await rig.conclude(both, 'unavailable');
+    expect(await rig.claim()).toEqual([both]);
+    await rig.conclude(both, 'accepted');
+    expect(await rig.claim()).toEqual([behind]);
   });
 
-  test('Takes a write that comes behind a waiting one, though the service is there', async () => {
-    const wallet = freshWallet();
-    const first = await queued(wallet);
-    const second = await queued(wallet, { queue: false });
-    expect(await claimed()).toEqual([first]);
-    const third = await queued(wallet, { queue: false });
-    await conclude(first, 'accepted');
-    expect(await claimed()).toEqual([second]);
-    await conclude(second, 'accepted');
-    expect(await claimed()).toEqual([third]);
+  it('A write is queued behind a waiting one of its wallet although it could be sent', async () => {
+    const give = giveTo();
+    const first = await rig.queue(give);
+    const second = await rig.queue({ ...give, queue: false });
+    expect(await rig.claim()).toEqual([first]);
+    const third = await rig.queue({ ...give, queue: false });
+    await rig.conclude(first, 'accepted');
+    expect(await rig.claim()).toEqual([second]);
+    await rig.conclude(second, 'accepted');
+    expect(await rig.claim()).toEqual([third]);
   });
 
-  test('Keeps the order of a token', async () => {
-    const fields = { contractId: 7n, tokenId: 7n, fromAddr: 'x', toAddr: 'y' };
-    const first = await queued('', { kind: 'transfer_from', fields });
-    const second = await queued('', { kind: 'burn', fields });
-    expect(await claimed()).toEqual([first]);
-    await conclude(first, 'accepted');
-    expect(await claimed()).toEqual([second]);
+  it.each([
+    ['one token', 'transfer_from', 'burn', { contractId: 7n, tokenId: 7n, toAddr: 'y' }],
+    ['equal mints', 'mint_sequential', 'mint_sequential', { contractId: 8n, toAddr: 'z' }],
+  ] as const)('Writes of %s are sent in their order', async (_, one, next, fields) => {
+    const first = await rig.queue({ kind: one, fields });
+    const second = await rig.queue({ kind: next, fields });
+    expect(await rig.claim()).toEqual([first]);
+    await rig.conclude(first, 'accepted');
+    expect(await rig.claim()).toEqual([second]);
   });
 
-  test('Hands each out once, in order, to two daemons that ask at once', async () => {
-    const wallets = Array.from({ length: 5 }, freshWallet);
+  it('Two daemons that claim at once send each write once, and each wallet in order', async () => {
+    const gives = Array.from({ length: 5 }, () => giveTo());
     const ids: string[] = [];
-    for (let i = 0; i < 20; i++) ids.push(await queued(wallets[i % 5] ?? ''));
-    const handed: string[] = [];
-    for (let pass = 0; pass < 60 && handed.length < 20; pass++) {
-      const got = (await Promise.all([claimed(2), claimed(2, other)])).flat();
-      handed.push(...got);
-      await Promise.all(got.map((id) => conclude(id, 'accepted')));
+    for (let i = 0; i < 20; i++) ids.push(await rig.queue(gives[i % 5]));
+    const claimed: string[] = [];
+    for (let pass = 0; pass < 60 && claimed.length < 20; pass++) {
+      const got = (await Promise.all([rig.claim(2), rig.claim(2, rig.other)])).flat();
+      claimed.push(...got);
+      await Promise.all(got.map((id) => rig.conclude(id, 'accepted')));
     }
-    expect(handed.toSorted()).toEqual(ids.toSorted());
+    expect(claimed.toSorted()).toEqual(ids.toSorted());
     for (let w = 0; w < 5; w++) {
       const own = ids.filter((_, i) => i % 5 === w);
-      expect(handed.filter((id) => own.includes(id))).toEqual(own);
+      expect(claimed.filter((id) => own.includes(id))).toEqual(own);
     }
   });
 
-  test('Has none while writes are frozen, and skips held wallets', async () => {
-    const [held, free] = [freshWallet(), freshWallet()];
+  it('Nothing is claimed while writes are frozen, nor for a held wallet', async () => {
     const order = { by: 'ops', reason: 'test' };
-    const waiting = await queued(held);
-    const going = await queued(free);
-    await parts.operations.freeze(order);
-    expect(await claimed()).toEqual([]);
-    await parts.operations.unfreeze(order);
-    const hold = held.toLowerCase();
-    await database.db.begin((tx) => parts.operations.hold(tx, hold, now() + 1_000));
-    expect(await claimed()).toEqual([going]);
-    park.clock.advance(1_000);
-    expect(await claimed()).toEqual([waiting]);
+    const toAddr = freshWallet();
+    const held = await rig.queue(giveTo(toAddr));
+    const free = await rig.queue();
+    const { operations } = rig.first;
+    await operations.freeze(order);
+    expect(await rig.claim()).toEqual([]);
+    await operations.unfreeze(order);
+    const until = now() + 1_000;
+    await rig.database.db.begin((tx) => operations.hold(tx, toAddr.toLowerCase(), until));
+    expect(await rig.claim()).toEqual([free]);
+    rig.clock.advance(1_000);
+    expect(await rig.claim()).toEqual([held]);
   });
 
-  test('Is not held up by those at its head that have to wait', async () => {
-    const strict = await open(database.db, { refuseConflicts: true });
+  it('Queued writes that conflict with open ones do not delay those behind them', async () => {
+    const strict = await rig.open({ settings: { refuseConflicts: true } });
     for (let i = 0; i < 3; i++) {
-      const wallet = freshWallet();
-      const fields = { toAddr: wallet, operationNo: 1n, amount: 10n };
-      const lost = await strict.operations.record(write({ fields }));
-      await conclude('id' in lost ? lost.id : '', 'unknown');
-      await queued(wallet);
+      const give = giveTo();
+      await rig.conclude(await rig.record(give, strict), 'unknown');
+      await rig.queue(give);
     }
-    const going = await queued(freshWallet());
-    park.clock.advance(10_000);
-    expect(await claimed(1, strict)).toEqual([going]);
-    const marked = await claimed();
+    const free = await rig.queue();
+    rig.clock.advance(10_000);
+    expect(await rig.claim(1, strict)).toEqual([free]);
+    const marked = await rig.claim();
     expect(marked).toHaveLength(3);
     for (const id of marked)
-      expect(await findOperation(database.db, id)).toMatchObject({ ambiguous: true });
+      expect(await findOperation(rig.database.db, id)).toMatchObject({ ambiguous: true });
   });
 
-  test('Takes so many and no more', async () => {
-    const small = await open(database.db, { queueMax: 1 });
-    const asked = () =>
-      write({
-        fields: { toAddr: freshWallet(), operationNo: 1n, amount: 1n },
-        ...{ expiresAt: now() + TTL_MS, queue: true },
-      });
-    expect(await small.operations.record(asked())).toHaveProperty('queued');
-    const refused = small.operations.record(asked());
-    await expect(refused).rejects.toMatchObject({ code: 'too_many_requests' });
-  });
-});
-
-describe('What leaves the queue unsent', () => {
-  test('Expired, is rejected with its event, and its key is free', async () => {
-    const idempotencyKey = 'expired';
-    const id = await queued(freshWallet(), { idempotencyKey, expiresAt: now() + 100 });
-    park.clock.advance(98);
-    expect(await parts.operations.runOnce(now())).toBe(0);
-    park.clock.advance(2);
-    expect(await claimed()).toEqual([]);
-    const ended = await Promise.all(
-      [parts, other].map(({ operations }) => operations.runOnce(now())),
-    );
-    expect(ended.toSorted()).toEqual([0, 1]);
-    expect(await readBack.eventsOf(database.owner, id)).toMatchObject([
-      { type: 'operation.rejected', error: { class: 'not_sent', code: 'expired' } },
-    ]);
-    expect(await findByIdempotencyKey(database.db, 'app', idempotencyKey)).toBeUndefined();
+  it('The queue takes queueMax writes and refuses one more', async () => {
+    const small = await rig.open({ settings: { queueMax: 1 } });
+    await rig.queue({}, small);
+    await expect(rig.queue({}, small)).rejects.toMatchObject({ code: 'too_many_requests' });
   });
 
-  test('Is expired or handed out, never both', async () => {
-    const expiresAt = now() + 1_000;
-    for (let round = 0; round < 15; round++) {
-      const id = await queued(freshWallet(), { expiresAt });
-      const [got] = await Promise.all([claimed(), other.operations.runOnce(expiresAt)]);
-      expect(await stateOf(id)).toBe(got.includes(id) ? 'sending' : 'rejected');
+  it('A wallet with thousands of queued writes keeps its order and delays no other', async () => {
+    const first = await rig.queue({ expiresAt: now() + TTL_MS });
+    await rig.database.owner.sql`
+      insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
+        key_held, method, path, request_body, to_addr, operation_no, amount, recorded_at,
+        expires_at)
+      select o.id || '-' || lpad(i::text, 6, '0'), o.kind, o.state, o.source, o.owner, o.key_id,
+        o.fingerprint, false, o.method, o.path, o.request_body, o.to_addr, o.operation_no, o.amount,
+        o.recorded_at + i * interval '0.1 microsecond', o.expires_at
+      from tallyhook.operations o cross join generate_series(1, 3000) i where o.id = ${first}`;
+    const other = await rig.queue();
+    expect(await rig.claim(10)).toEqual([first, other]);
+    expect(await rig.claim(10)).toEqual([]);
+    for (let i = 1, last = first; i <= 12; i++) {
+      await rig.conclude(last, 'rejected');
+      last = `${first}-${String(i).padStart(6, '0')}`;
+      expect(await rig.claim(10)).toEqual([last]);
     }
-  });
-
-  test('Is cancelled by its owner or an admin, once, and not while it is on its way', async () => {
-    const { operations } = parts;
-    const id = await queued(freshWallet(), { idempotencyKey: 'cancelled' });
-    const by = (owner: string, admin = false) => operations.cancel(id, { owner, admin });
-    const none = operations.cancel('op_none', { owner: 'app', admin: true });
-    await expect(none).rejects.toMatchObject({ code: 'not_found' });
-    await expect(by('else')).rejects.toMatchObject({ code: 'forbidden' });
-    const told = await Promise.allSettled([by('app'), by('ops', true)]);
-    expect(told.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
-    expect(await stateOf(id)).toBe('cancelled');
-    await expect(by('app')).rejects.toMatchObject({ code: 'conflict' });
-    expect(await claimed()).toEqual([]);
-    const held = await findByIdempotencyKey(database.db, 'app', 'cancelled');
-    expect(held?.operation.id).toBe(id);
-    await queued(freshWallet());
-    const [sending = ''] = await claimed();
-    const late = operations.cancel(sending, { owner: 'app', admin: false });
-    await expect(late).rejects.toMatchObject({ code: 'conflict' });
-  });
-
-  test('Claimed by a daemon that dies, is unknown and never sent again', async () => {
-    const id = await queued(freshWallet());
-    expect(await claimed(10, other)).toEqual([id]);
-    await retireDaemon(database.db, { id: other.daemonId, epoch: 0n }, now());
-    await database.owner.sql`
-      update tallyhook.daemons set alive_until = '2100-01-01' where id = ${parts.daemonId}`;
-    park.clock.advance(30_001);
-    expect(await claimed()).toEqual([]);
-    expect([await parts.operations.runOnce(now()), await stateOf(id)]).toEqual([1, 'unknown']);
   });
 });

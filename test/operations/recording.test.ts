@@ -1,7 +1,5 @@
-/**
- * An intent is durable before anything is sent, once per idempotency key, and cheaply under load.
- */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+/** An intent is durable before anything is sent, once per idempotency key, and cheap under load. */
+import { describe, expect, it } from 'vitest';
 import { connect } from '../../src/db/connect.ts';
 import { retireDaemon } from '../../src/db/leases.ts';
 import { WRITER } from '../../src/db/roles.ts';
@@ -9,134 +7,90 @@ import {
   findByIdempotencyKey,
   findOperation,
   type Kind,
+  listSends,
   listTransitions,
 } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import {
-  ALIVE_MS,
-  conclusion,
-  type OperationsDeps,
-  openOperations,
-  recorded,
-  write,
-} from './journal-parts.ts';
+import { ALIVE_MS, conclusion, useOperations, write } from './rig.ts';
 
-let database: TestDatabase;
-let parts: OperationsDeps;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-beforeEach(async () => {
-  parts = await openOperations(database.db);
-});
-afterAll(() => database.drop());
-
-let keys = 0;
-const freshKey = () => `key-${keys++}`;
+const rig = useOperations();
+const many = <T>(count: number, make: (i: number) => Promise<T>) =>
+  Array.from({ length: count }, (_, i) => make(i));
 
 describe('Recording', () => {
-  test('Keeps everything that was asked, exactly, in state sending', async () => {
-    const { operations, clock, daemonId } = parts;
+  it('A recorded write keeps every value that was asked for, in state sending', async () => {
+    const at = rig.clock.now();
     const body = Uint8Array.from({ length: 256 }, (_, i) => i);
     const huge = 10n ** 60n + 7n;
-    const id = await recorded(operations, {
+    const id = await rig.record({
       kind: 'mint',
       reference: 'order 7',
       body,
       fields: { contractId: huge, tokenId: -huge, toAddr: 'x\0y', extraData: '\ud800' },
       preImage: { balance: 9007199254740993n },
     });
-    expect(await findOperation(database.db, id)).toMatchObject({
-      id,
-      kind: 'mint',
-      state: 'sending',
-      outcome: 'open',
-      source: 'gateway',
-      owner: 'app',
-      reference: 'order 7',
-      contractId: huge,
-      tokenId: -huge,
-      toAddr: 'x\ufffdy',
-      extraData: '\ufffd',
-      amount: null,
-      preImage: { balance: 9007199254740993n },
-      recordedAt: clock.now(),
-      sentAt: clock.now(),
-      sendDeadlineAt: clock.now() + 30_000,
-      answeredAt: null,
+    expect(await findOperation(rig.database.db, id)).toMatchObject({
+      ...{ id, kind: 'mint', state: 'sending', outcome: 'open', source: 'gateway', owner: 'app' },
+      ...{ reference: 'order 7', contractId: huge, tokenId: -huge, amount: null },
+      ...{ toAddr: 'x\ufffdy', extraData: '\ufffd', preImage: { balance: 9007199254740993n } },
+      ...{ recordedAt: at, sentAt: at, sendDeadlineAt: at + 30_000, answeredAt: null },
       inLedger: false,
     });
-    const [row] = await database.owner.sql`
-      select o.request_body, s.n, s.daemon_id, s.deadline_at, s.after
-      from tallyhook.operations o join tallyhook.sends s on s.operation_id = o.id
-      where o.id = ${id}`;
+    const [row] = await rig.database.owner.sql`
+      select request_body from tallyhook.operations where id = ${id}`;
     expect(new Uint8Array(row?.requestBody)).toEqual(body);
-    expect(row).toMatchObject({ n: 1, daemonId: daemonId, after: null });
-    expect(await listTransitions(database.db, id)).toMatchObject([
+    expect(await listTransitions(rig.database.db, id)).toMatchObject([
       { fromState: null, toState: 'recorded' },
       { fromState: 'recorded', toState: 'sending' },
     ]);
   });
 
-  test('Of 200 at once takes few commits, and each is there', async () => {
-    const { operations, begun } = parts;
-    const ids = await Promise.all(Array.from({ length: 200 }, () => recorded(operations)));
+  it('200 writes at once take few commits, and each is recorded', async () => {
+    const before = rig.first.begun();
+    const ids = await Promise.all(many(200, () => rig.record()));
     expect(new Set(ids).size).toBe(200);
-    expect(begun()).toBeLessThanOrEqual(8);
-    const [row] = await database.owner.sql<{ n: number }[]>`
+    expect(rig.first.begun() - before).toBeLessThanOrEqual(8);
+    const [row] = await rig.database.owner.sql<{ n: number }[]>`
       select count(*)::int as n from tallyhook.operations where id = any(${ids})`;
     expect(row?.n).toBe(200);
   });
 
-  test('Of a row that cannot be recorded hurts only that row', async () => {
-    const { operations } = parts;
-    const nonsense = 'nonsense' as Kind;
-    const told = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, i) =>
-        recorded(operations, i === 11 ? { kind: nonsense } : {}),
-      ),
-    );
-    expect(told.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([11]);
-    expect(told[11]).toMatchObject({ reason: { code: '23514' } });
+  it('A row that the database refuses does not affect rows of the same commit', async () => {
+    const kind = 'nonsense' as Kind;
+    const results = await Promise.allSettled(many(20, (i) => rig.record(i === 11 ? { kind } : {})));
+    expect(results.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([11]);
+    expect(results[11]).toMatchObject({ reason: { code: '23514' } });
   });
 
-  test('That takes too long is not tried again one by one', async () => {
-    const pool = connect({ url: database.url, role: WRITER, max: 2, statementTimeoutMs: 200 });
+  it('A commit that takes too long is not retried row by row', async () => {
+    const url = rig.database.url;
+    const pool = connect({ url, role: WRITER, max: 2, statementTimeoutMs: 200 });
     try {
-      const { operations, begun } = await openOperations(pool);
-      await database.owner.begin(async (tx) => {
+      const slow = await rig.open({}, pool);
+      await rig.database.owner.begin(async (tx) => {
         await tx.sql`select pg_advisory_xact_lock(7240201, 0)`;
-        const told = await Promise.allSettled(
-          Array.from({ length: 9 }, () => recorded(operations)),
-        );
-        for (const one of told) expect(one).toMatchObject({ reason: { code: '57014' } });
+        const results = await Promise.allSettled(many(9, () => rig.record({}, slow)));
+        for (const one of results) expect(one).toMatchObject({ reason: { code: '57014' } });
       });
-      expect(begun()).toBe(2);
+      expect(slow.begun()).toBe(2);
     } finally {
       await pool.end();
     }
   });
 
-  test('Is refused once this daemon no longer counts as alive', async () => {
-    const { operations, clock } = parts;
-    clock.advance(ALIVE_MS);
-    await expect(recorded(operations)).rejects.toMatchObject({ code: 'lease_lost' });
-    const fresh = await openOperations(database.db);
-    await recorded(fresh.operations);
-    const daemon = { id: fresh.daemonId, epoch: 0n };
-    await retireDaemon(database.db, daemon, fresh.clock.now());
-    await expect(recorded(fresh.operations)).rejects.toMatchObject({ code: 'lease_lost' });
+  it('A daemon that no longer counts as alive records nothing', async () => {
+    await retireDaemon(rig.database.db, { id: rig.other.id, epoch: 0n }, rig.clock.now());
+    await expect(rig.record({}, rig.other)).rejects.toMatchObject({ code: 'lease_lost' });
+    await rig.record();
+    rig.clock.advance(ALIVE_MS);
+    await expect(rig.record()).rejects.toMatchObject({ code: 'lease_lost' });
   });
 
-  test('Of one more send is a row, with the proof that allows it', async () => {
-    const { operations, clock } = parts;
-    const id = await recorded(operations);
-    await operations.recordResend(id, 'unauthorized', clock.now() + 5);
-    await operations.recordResend(id, 'unauthorized', clock.now() + 6);
-    const rows = await database.owner.sql`
-      select n, after from tallyhook.sends where operation_id = ${id} order by n`;
-    expect(rows).toEqual([
-      { n: 1, after: null },
+  it('Each resend is a row with the proof that allows it', async () => {
+    const id = await rig.record();
+    for (const ms of [5, 6])
+      await rig.first.operations.recordResend(id, 'unauthorized', rig.clock.now() + ms);
+    expect(await listSends(rig.database.db, id)).toMatchObject([
+      { n: 1, daemonId: rig.first.id, deadlineAt: rig.clock.now() + 30_000, after: null },
       { n: 2, after: 'unauthorized' },
       { n: 3, after: 'unauthorized' },
     ]);
@@ -144,33 +98,13 @@ describe('Recording', () => {
 });
 
 describe('An idempotency key', () => {
-  test('Of 100 identical requests, at two daemons, lets one through', async () => {
-    const other = await openOperations(database.db);
-    const idempotencyKey = freshKey();
-    const told = await Promise.all(
-      Array.from({ length: 100 }, (_, i) =>
-        (i % 2 ? parts : other).operations.record(write({ idempotencyKey, fingerprint: 'same' })),
-      ),
-    );
-    const ids = told.flatMap((result) => ('id' in result ? [result.id] : []));
-    expect(ids).toHaveLength(1);
-    for (const result of told)
-      if ('held' in result)
-        expect(result.held).toMatchObject({ fingerprint: 'same', operation: { id: ids[0] } });
-    const rows = await database.owner.sql`
-      select s.n from tallyhook.operations o join tallyhook.sends s on s.operation_id = o.id
-      where o.idempotency_key = ${idempotencyKey}`;
-    expect(rows).toEqual([{ n: 1 }]);
-  });
-
-  test('Belongs to its owner', async () => {
-    const idempotencyKey = freshKey();
-    await recorded(parts.operations, { idempotencyKey, owner: 'one' });
-    await recorded(parts.operations, { idempotencyKey, owner: 'two' });
-    await expect(recorded(parts.operations, { idempotencyKey, owner: 'one' })).rejects.toThrow(
-      'held',
-    );
-    expect(await findByIdempotencyKey(database.db, 'three', idempotencyKey)).toBeUndefined();
+  it('An idempotency key belongs to one owner', async () => {
+    const key = { idempotencyKey: 'owned' };
+    await rig.record({ ...key, owner: 'one' });
+    await rig.record({ ...key, owner: 'two' });
+    const again = await rig.first.operations.record(write({ ...key, owner: 'one' }));
+    expect(again).toHaveProperty('held');
+    expect(await findByIdempotencyKey(rig.database.db, 'three', 'owned')).toBeUndefined();
   });
 
   it.each([
@@ -179,29 +113,47 @@ describe('An idempotency key', () => {
     ['unknown', true],
     ['unavailable', false],
     ['not_sent', false],
-  ] as const)('After %s is held: %s', async (cls, stillHeld) => {
-    const { operations, clock } = parts;
-    const idempotencyKey = freshKey();
-    const id = await recorded(operations, { idempotencyKey });
-    await operations.conclude(conclusion(id, cls, clock.now()));
-    const again = await operations.record(write({ idempotencyKey }));
-    expect('held' in again).toBe(stillHeld);
-    if (!stillHeld) return;
-    expect(again).toMatchObject({ held: { operation: { id }, fingerprint: 'f' } });
-    if (cls === 'unknown') return;
-    const { answer } = 'held' in again ? again.held : { answer: undefined };
-    expect(answer).toMatchObject({ status: 200, headers: [['content-type', 'x']] });
-    expect(Buffer.from(answer?.body ?? []).toString()).toBe('"answer"');
+  ] as const)(
+    'Whether an idempotency key is held after an answer of class %s is %s',
+    async (cls, isHeld) => {
+      const key = { idempotencyKey: `after-${cls}` };
+      const id = await rig.record(key);
+      await rig.conclude(id, cls);
+      const again = await rig.first.operations.record(write(key));
+      expect('held' in again).toBe(isHeld);
+      if (!('held' in again)) return;
+      expect(again.held).toMatchObject({ operation: { id }, fingerprint: 'f' });
+      if (cls === 'unknown') return;
+      const { answer } = again.held;
+      expect(answer).toMatchObject({ status: 200, headers: [['content-type', 'x']] });
+      expect(Buffer.from(answer.body ?? []).toString()).toBe('"answer"');
+    },
+  );
+
+  it('A released idempotency key is not held again by a late answer', async () => {
+    const key = { idempotencyKey: 'released' };
+    const first = await rig.record(key);
+    await rig.conclude(first, 'not_sent');
+    const second = await rig.record(key);
+    await rig.conclude(first, 'accepted');
+    const held = await findByIdempotencyKey(rig.database.db, 'app', key.idempotencyKey);
+    expect(held?.operation.id).toBe(second);
   });
 
-  test('Once released is never held again by a late answer', async () => {
-    const { operations, clock } = parts;
-    const idempotencyKey = freshKey();
-    const first = await recorded(operations, { idempotencyKey });
-    await operations.conclude(conclusion(first, 'not_sent', clock.now()));
-    const second = await recorded(operations, { idempotencyKey });
-    await operations.conclude(conclusion(first, 'accepted', clock.now()));
-    const held = await findByIdempotencyKey(database.db, 'app', idempotencyKey);
-    expect(held?.operation.id).toBe(second);
+  it('A replayed answer keeps few headers and no cookies', async () => {
+    const key = { idempotencyKey: 'headers' };
+    const operationId = await rig.record(key);
+    const kept = [
+      ['Content-Type', 'application/json'],
+      ['location', '/x'],
+      ['retry-after', '3'],
+      ['www-authenticate', 'Bearer'],
+    ];
+    const headers = [...kept, ['set-cookie', 'a=b'], ['date', 'x'], ['x-request-id', '1']];
+    const answer = { status: 401, headers, body: Buffer.from('{}') };
+    const rejected = conclusion(operationId, 'rejected', rig.clock.now());
+    await rig.first.operations.conclude({ ...rejected, answer });
+    const again = await rig.other.operations.record(write(key));
+    expect(again).toMatchObject({ held: { answer: { status: 401, headers: kept } } });
   });
 });

@@ -1,6 +1,6 @@
-/** The rule for reports from elsewhere: any reports in any order and any batches. */
+/** The rule for reported operations: any reports in any order and any batches. */
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Operation, State } from '../../src/operations/operations.ts';
 import { planReports } from '../../src/operations/reported/plan.ts';
 import { nameOf, type Report } from '../../src/operations/reported/rule.ts';
@@ -93,43 +93,43 @@ describe('Reports', () => {
       ours('op_sending', 'sending'),
     ]);
 
-  test('In any order give each number at most one operation, and each its own answer', () => {
+  it('Reports in any order give each number one operation at most, and each report one result', () => {
     fc.assert(
-      fc.property(reports, (given) => {
+      fc.property(reports, (input) => {
         const kept = world();
-        const plan = kept.take(given);
+        const plan = kept.take(input);
         const numbers = kept.all().flatMap(({ txLogNo }) => txLogNo ?? []);
         expect(new Set(numbers).size).toBe(numbers.length);
         const places = [plan.fresh, plan.changed, plan.known, plan.refused]
           .flat()
           .map(({ n }) => n);
-        expect(places.toSorted((a, b) => a - b)).toEqual(given.map((_, n) => n));
+        expect(places.toSorted((a, b) => a - b)).toEqual(input.map((_, n) => n));
       }),
     );
   });
 
-  test('Cut into any batches come to the same operations', () => {
+  it('Reports cut into any batches lead to the same operations', () => {
     fc.assert(
-      fc.property(reports, fc.array(fc.nat(14), { maxLength: 4 }), (given, cuts) => {
+      fc.property(reports, fc.array(fc.nat(14), { maxLength: 4 }), (input, cuts) => {
         const whole = world();
-        whole.take(given);
-        const parts = world();
-        const places = [0, ...cuts.toSorted((a, b) => a - b), given.length];
+        whole.take(input);
+        const pieces = world();
+        const places = [0, ...cuts.toSorted((a, b) => a - b), input.length];
         places.slice(1).forEach((end, n) => {
-          parts.take(given.slice(places[n], end));
+          pieces.take(input.slice(places[n], end));
         });
-        expect(parts.all()).toEqual(whole.all());
+        expect(pieces.all()).toEqual(whole.all());
       }),
     );
   });
 
-  test('That were taken are known when they are sent again, and change nothing', () => {
+  it('Reports that were taken are known when they are repeated, and change nothing', () => {
     fc.assert(
-      fc.property(reports, (given) => {
+      fc.property(reports, (input) => {
         const kept = world();
-        const first = kept.take(given);
+        const first = kept.take(input);
         const refused = new Set(first.refused.map(({ n }) => n));
-        const taken = given.filter((_, n) => !refused.has(n));
+        const taken = input.filter((_, n) => !refused.has(n));
         const before = kept.all();
         const again = kept.take(taken);
         expect(again.known.length).toBe(taken.length);
@@ -140,7 +140,7 @@ describe('Reports', () => {
 });
 
 describe('A report that names an operation', () => {
-  test.each([
+  it.each([
     ['unknown', 'moves'],
     ['undecided', 'moves'],
     ['not_executed', 'moves'],
@@ -149,7 +149,7 @@ describe('A report that names an operation', () => {
     ...(
       ['recorded', 'queued', 'sending', 'accepted', 'rejected', 'failed', 'cancelled'] as const
     ).map((state) => [state, 'refused'] as const),
-  ] as const)('In state %s leads to %s', (state, where) => {
+  ] as const)('A report that names an operation in state %s leads to %s', (state, where) => {
     const plan = memory([ours('op_1', state)]).take([report({ operationId: 'op_1' })]);
     const { moves, numberings, refused } = plan;
     const led = Object.entries({ moves, numberings, refused }).filter(

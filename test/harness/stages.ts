@@ -1,0 +1,47 @@
+/**
+ * The stages of one daemon that need no network, from the outbox to the ledger, over a test
+ * database. Rigs add the stages that they are about.
+ */
+import type { Db } from '../../src/db/connect.ts';
+import { registerDaemon } from '../../src/db/leases.ts';
+import { type Clock, pause as kernelPause } from '../../src/kernel/clock.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { type Log, makeLog } from '../../src/kernel/log.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { type Random, systemRandom } from '../../src/kernel/random.ts';
+import { addDuePostings, makeLedger } from '../../src/ledger/ledger.ts';
+import {
+  makeOperations,
+  type OperationsSettings,
+  operationsDefaults,
+} from '../../src/operations/operations.ts';
+import { type FanOut, makeOutbox } from '../../src/outbox/outbox.ts';
+
+export interface StageOptions {
+  clock: Clock;
+  random?: Random;
+  log?: Log;
+  /** How long the daemon counts as alive, in milliseconds; an hour by default. */
+  aliveMs?: number;
+  fanOut?: FanOut;
+  settings?: Partial<OperationsSettings>;
+  pause?: typeof kernelPause;
+  /** Rows of one batch of the ledger at most. */
+  batchMax?: number;
+}
+
+export async function openStages(db: Db, options: StageOptions) {
+  const { clock, random = systemRandom, log = makeLog('silent'), pause = kernelPause } = options;
+  const { aliveMs = 3_600_000, fanOut = async () => {}, batchMax = 500 } = options;
+  const metrics = makeMetrics();
+  const ids = makeIds(clock, random);
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
+  const outbox = makeOutbox({ clock, ids, fanOut });
+  const settings = { ...operationsDefaults, ...options.settings };
+  const operations = makeOperations({
+    ...{ db, clock, ids, daemon, outbox, addDuePostings, settings, pause },
+  });
+  const effectSettings = settings.effects;
+  const ledger = makeLedger({ db, daemon, clock, effectSettings, log, metrics, batchMax });
+  return { db, clock, random, ids, log, metrics, daemon, outbox, operations, ledger };
+}

@@ -1,0 +1,244 @@
+/**
+ * Of writes that a balance could not tell apart, one is sent at a time and the others wait for a
+ * bounded time. A write without a conflict is recorded with one call.
+ */
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Kind, NewWrite } from '../../src/operations/operations.ts';
+import {
+  changed,
+  freshWallet,
+  giveTo,
+  nextNumber,
+  OPERATOR,
+  POLL_MS,
+  useOperations,
+  WAIT_MS,
+  write,
+} from './rig.ts';
+
+const rig = useOperations();
+let toAddr: string;
+beforeEach(() => {
+  toAddr = freshWallet();
+});
+
+const give = (amount = 10n) => giveTo(toAddr, amount);
+const settle = (id: string) => rig.conclude(id, 'accepted');
+/** Starts to record a write, which then waits. */
+async function waiting(more: Partial<NewWrite>, { by = rig.first, ms = WAIT_MS } = {}) {
+  const recording = by.operations.record(write(more));
+  await rig.clock.paused(1, ms);
+  return { recording };
+}
+const hold = (key: string, ms: number) =>
+  rig.database.db.begin((tx) =>
+    rig.first.operations.hold(tx, key.toLowerCase(), rig.clock.now() + ms),
+  );
+const unhold = (key: string) =>
+  rig.database.db.begin((tx) => rig.first.operations.unhold(tx, key.toLowerCase()));
+
+describe('A second equal amount on the wallet of a user', () => {
+  it('A write waits for the answer to an equal one and is not marked ambiguous', async () => {
+    const first = await rig.record(give());
+    const { recording } = await waiting(give());
+    await settle(first);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('A write is sent marked ambiguous when its wait is over', async () => {
+    await rig.record(give());
+    const { recording } = await waiting(give());
+    rig.clock.advance(WAIT_MS);
+    expect(await recording).toMatchObject({ ambiguous: true });
+  });
+
+  it('With refuseConflicts a write is refused after its wait, with the open operations', async () => {
+    const strict = await rig.open({ settings: { refuseConflicts: true } });
+    const first = await rig.record(give(), strict);
+    const { recording } = await waiting(give(), { by: strict });
+    rig.clock.advance(WAIT_MS);
+    await expect(recording).rejects.toMatchObject({
+      code: 'wallet_outcome_pending',
+      members: { operation_ids: [first] },
+    });
+  });
+
+  it('A write does not wait when waitingMax writes wait already', async () => {
+    const full = await rig.open({ settings: { waitingMax: 0 } });
+    await rig.record(give(), full);
+    expect(await full.operations.record(write(give()))).toMatchObject({ ambiguous: true });
+  });
+
+  it('A write that waits is refused as shutting down when its daemon stops', async () => {
+    await rig.record(give());
+    const { recording } = await waiting(give());
+    rig.first.operations.close();
+    await expect(recording).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+
+  it('A write waits for an unknown operation and not for an undecided one', async () => {
+    const first = await rig.record(give());
+    await rig.conclude(first, 'unknown');
+    const { recording } = await waiting(give());
+    await rig.move(first, 'undecided');
+    rig.clock.advance(POLL_MS);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('A write waits for two open ones whose amounts add up to its own', async () => {
+    await rig.record(give(3n));
+    const seven = await rig.record(give(7n));
+    const { recording } = await waiting(give(10n));
+    await settle(seven);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('Ten equal writes at once are sent one at a time, in the order in which they came', async () => {
+    const order: number[] = [];
+    const all = Array.from({ length: 10 }, async (_, i) => {
+      const id = await rig.record(give());
+      order.push(i);
+      return id;
+    });
+    for (const [i, one] of all.entries()) {
+      const id = await one;
+      await rig.clock.paused(all.length - 1 - i, WAIT_MS);
+      expect(order.length).toBe(i + 1);
+      await settle(id);
+    }
+    expect(order).toEqual(Array.from(all, (_, i) => i));
+  });
+
+  it('A wait survives a poll that the database does not answer', async () => {
+    let failing = false;
+    const { db } = rig.database;
+    const single: typeof db.single = (work) =>
+      failing ? Promise.reject(new Error('away')) : db.single(work);
+    const cut = await rig.open({}, changed(db, { single }));
+    const first = await rig.record(give());
+    const { recording } = await waiting(give(), { by: cut });
+    failing = true;
+    rig.clock.advance(POLL_MS);
+    await rig.clock.paused(2, POLL_MS);
+    failing = false;
+    await settle(first);
+    rig.clock.advance(POLL_MS);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+});
+
+describe('Writes without a conflict', () => {
+  it('Different amounts on one wallet do not wait, at two daemons either', async () => {
+    for (const [i, amount] of [10n, 11n, 22n, 44n].entries()) {
+      const { operations } = i % 2 ? rig.other : rig.first;
+      expect(await operations.record(write(give(amount)))).toMatchObject({ ambiguous: false });
+    }
+  });
+
+  it('A write without a conflict costs one call, and 40 at once to one operator cost few', async () => {
+    const { begun } = rig.first;
+    const before = begun();
+    await rig.record(give());
+    expect(begun() - before).toBe(1);
+    await Promise.all(Array.from({ length: 40 }, () => rig.record(giveTo())));
+    expect(begun() - before).toBeLessThanOrEqual(4);
+  });
+});
+
+const token = () => ({ contractId: 5n, tokenId: nextNumber() });
+const minted = () => ({ contractId: nextNumber(), toAddr, tokenUri: 'u', metaData: 'm' });
+
+describe('NFT writes', () => {
+  it.each([
+    ['sequential mints to one receiver in any spelling', 'mint_sequential', minted],
+    ['mints of one token', 'mint', token],
+    ['burns of one token', 'burn', token],
+    ['changes of one token', 'set_extra_data', token],
+  ] as const)('Equal %s are sent one at a time', async (_, kind: Kind, make) => {
+    const fields: NewWrite['fields'] = make();
+    const first = await rig.record({ kind, fields });
+    const same = fields.toAddr ? { toAddr: fields.toAddr.toLowerCase() } : {};
+    const { recording } = await waiting({ kind, fields: { ...fields, ...same } });
+    await settle(first);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('Sequential mints that differ in one field do not wait for each other', async () => {
+    const fields = minted();
+    const others = [
+      ...[{}, { tokenUri: 'v' }, { metaData: null }, { extraData: '' }],
+      ...[{ toAddr: freshWallet() }, { contractId: nextNumber() }],
+    ];
+    for (const more of others)
+      await rig.record({ kind: 'mint_sequential', fields: { ...fields, ...more } });
+  });
+
+  it('Writes whose token is not named do not wait for each other', async () => {
+    const [contract, nothing] = [{ contractId: 5n }, { tokenId: 7n }];
+    for (const [kind, fields] of [
+      ['mint', contract],
+      ['burn', nothing],
+      ['mint_sequential', contract],
+      ['other', { ...contract, ...nothing }],
+    ] as const)
+      for (let i = 0; i < 2; i++) await rig.record({ kind, fields });
+  });
+});
+
+describe('A held wallet', () => {
+  it('A held wallet takes no write until it is released', async () => {
+    await hold(toAddr, 1_000);
+    const { recording } = await waiting(give(), { ms: 1_000 });
+    await unhold(toAddr);
+    rig.clock.advance(POLL_MS);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it.each([
+    ['the hold ends', 1_000, 1_000],
+    ['the longest wait of a write is over', 9_000, WAIT_MS],
+  ])('A write waits for a held wallet until %s', async (_, ms, atMost) => {
+    await hold(toAddr, ms);
+    const { recording } = await waiting(give(), { ms: atMost });
+    rig.clock.advance(atMost);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('A held wallet delays no write when waitingMax writes wait already', async () => {
+    const full = await rig.open({ settings: { waitingMax: 0 } });
+    await hold(toAddr, 1_000);
+    const before = full.begun();
+    await rig.record(give(), full);
+    expect(full.begun() - before).toBe(2);
+  });
+
+  it("A held operator's wallet delays its gives, and no other write", async () => {
+    await hold(OPERATOR, 1_000);
+    const { recording } = await waiting(give(), { ms: 1_000 });
+    await rig.record({ kind: 'burn', fields: token() });
+    await unhold(OPERATOR);
+    rig.clock.advance(POLL_MS);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+
+  it('80 writes that wait for one wallet are polled for together and go on in their order', async () => {
+    await hold(OPERATOR, 60_000);
+    const order: number[] = [];
+    const all = Array.from({ length: 80 }, (_, i) =>
+      rig.record(giveTo()).then(() => order.push(i)),
+    );
+    await rig.clock.paused(80, WAIT_MS);
+    const before = rig.first.begun();
+    rig.clock.advance(POLL_MS);
+    await rig.clock.paused(81, POLL_MS);
+    expect(rig.first.begun() - before).toBe(1);
+    await unhold(OPERATOR);
+    // One poll wakes a part of them.
+    for (const left of [16, 0]) {
+      rig.clock.advance(POLL_MS);
+      await rig.clock.paused(left, WAIT_MS);
+    }
+    await Promise.all(all);
+    expect(order).toEqual(Array.from({ length: 80 }, (_, i) => i));
+  });
+});
