@@ -1,5 +1,14 @@
 -- Every table of every stage, made from src/*/tables.ts by drizzle-kit; the four tables that are pruned are
 -- partitioned by time by hand (drizzle cannot say that).
+CREATE TABLE "tallyhook"."clock" (
+	"id" integer PRIMARY KEY NOT NULL,
+	"steps" integer NOT NULL,
+	"correction_ms" double precision NOT NULL,
+	"set_at" timestamptz(3) NOT NULL,
+	"ends_at" timestamptz(3) NOT NULL,
+	"highest_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."daemons" (
 	"id" text PRIMARY KEY NOT NULL,
 	"epoch" bigint GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."daemons_epoch_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),

@@ -30,6 +30,11 @@ alter table tallyhook.entries add constraint entries_move_something check (amoun
 -- While there is one asset, zero in sum is zero per asset.
 alter table tallyhook.accounts add constraint accounts_one_asset check (asset = 'service_token');
 --> statement-breakpoint
+alter table tallyhook.clock add constraint clock_one_row check (id = 1);
+--> statement-breakpoint
+insert into tallyhook.clock (id, steps, correction_ms, set_at, ends_at, highest_at)
+  values (1, 0, 0, 'epoch', 'epoch', 'epoch');
+--> statement-breakpoint
 -- Room beside each account, so that a new balance needs no new index entry.
 alter table tallyhook.accounts set (fillfactor = 70);
 --> statement-breakpoint

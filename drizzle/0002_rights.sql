@@ -20,6 +20,8 @@ grant insert on
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions
   to tallyhook_writer;
 --> statement-breakpoint
+grant update on tallyhook.clock to tallyhook_writer;
+--> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
   tallyhook.candidates, tallyhook.holds, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint

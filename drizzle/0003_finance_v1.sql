@@ -9,6 +9,12 @@ comment on schema finance_v1 is 'The books for finance people: read-only, stable
 -- Operations that people have to decide are few; this index finds them.
 create index operations_undecided on tallyhook.operations (recorded_at) where state = 'undecided';
 --> statement-breakpoint
+-- The time of all daemons: what src/db/clock/slew.ts computes.
+create view tallyhook.present as
+select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then 0 when now() <= set_at then 1
+  else extract(epoch from ends_at - now())::float8 / extract(epoch from ends_at - set_at)::float8 end as now
+from tallyhook.clock;
+--> statement-breakpoint
 -- What the ledger does not hold yet, per account: executed or requested and not posted (or not executed any more and
 -- not reversed), in flight, and unknown; and of what is open, all that would increase and all that would decrease it.
 create view tallyhook.pending_effects as
@@ -257,8 +263,9 @@ select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as 
     when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
   d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
 from tallyhook.drifts d
+cross join tallyhook.present p
 cross join lateral (select make_interval(secs =>
-  extract(epoch from coalesce(d.closed_at, now()) - d.suspected_at)::float8) as age) a;
+  extract(epoch from coalesce(d.closed_at, p.now) - d.suspected_at)::float8) as age) a;
 --> statement-breakpoint
 comment on view finance_v1.drifts is 'Every confirmed difference between a wallet and everything that explains it, also those that ended. Never netted: one row each.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
@@ -280,8 +287,9 @@ select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as 
     when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
   d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
 from tallyhook.drifts d
+cross join tallyhook.present p
 cross join lateral (select make_interval(secs =>
-  extract(epoch from coalesce(d.closed_at, now()) - d.suspected_at)::float8) as age) a
+  extract(epoch from coalesce(d.closed_at, p.now) - d.suspected_at)::float8) as age) a
 where d.closed_at is null;
 --> statement-breakpoint
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
@@ -343,8 +351,9 @@ with scope as (
   union select lower(substr(name, 8)) from tallyhook.accounts where kind = 'wallet'
   union select lower(addr) from tallyhook.targets where kind = 'wallet'
 ), fresh as (
-  select now() - make_interval(secs => coalesce((select value::float8 from tallyhook.installation
+  select now - make_interval(secs => coalesce((select value::float8 from tallyhook.installation
     where name = 'stale_after_ms'), 86400000) / 1000) as since
+  from tallyhook.present
 )
 select count(*) as in_scope,
   count(*) filter (where w.observed_at >= f.since and w.verdict in ('explained', 'drifting')) as checked,

@@ -34,6 +34,14 @@ create table tallyhook.candidates (
   seen_at timestamp(3) with time zone not null,
   observation_started_at timestamp(3) with time zone not null
 );
+create table tallyhook.clock (
+  id integer not null,
+  steps integer not null,
+  correction_ms double precision not null,
+  set_at timestamp(3) with time zone not null,
+  ends_at timestamp(3) with time zone not null,
+  highest_at timestamp(3) with time zone not null
+);
 create table tallyhook.daemons (
   id text not null,
   epoch bigint not null generated always as identity,
@@ -455,6 +463,8 @@ alter table tallyhook.attempts add constraint attempts_at_delivery_id_n_pk PRIMA
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
+alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
+alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
 alter table tallyhook.decisions add constraint decisions_need_two_owners CHECK (((approved_by IS NULL) OR (approved_by <> proposed_by)));
@@ -625,9 +635,10 @@ create view finance_v1.coverage as
            FROM tallyhook.targets
           WHERE (targets.kind = 'wallet'::text)
         ), fresh AS (
-         SELECT (now() - make_interval(secs => (COALESCE(( SELECT (installation.value)::double precision AS value
+         SELECT (present.now - make_interval(secs => (COALESCE(( SELECT (installation.value)::double precision AS value
                    FROM tallyhook.installation
                   WHERE (installation.name = 'stale_after_ms'::text)), (86400000)::double precision) / (1000)::double precision))) AS since
+           FROM tallyhook.present
         )
  SELECT count(*) AS in_scope,
     count(*) FILTER (WHERE ((w.observed_at >= f.since) AND (w.verdict = ANY (ARRAY['explained'::text, 'drifting'::text])))) AS checked,
@@ -655,8 +666,9 @@ create view finance_v1.drifts as
     d.proposal,
     d.approved_by,
     (d.closed_at)::timestamp with time zone AS closed_at
-   FROM (tallyhook.drifts d
-     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, now()) - d.suspected_at)))::double precision) AS age) a);
+   FROM ((tallyhook.drifts d
+     CROSS JOIN tallyhook.present p)
+     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a);
 create view finance_v1.drifts_ageing as
  SELECT d.id AS drift_id,
     d.addr,
@@ -676,8 +688,9 @@ create view finance_v1.drifts_ageing as
     d.proposal,
     d.approved_by,
     (d.closed_at)::timestamp with time zone AS closed_at
-   FROM (tallyhook.drifts d
-     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, now()) - d.suspected_at)))::double precision) AS age) a)
+   FROM ((tallyhook.drifts d
+     CROSS JOIN tallyhook.present p)
+     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a)
   WHERE (d.closed_at IS NULL);
 create view finance_v1.journal as
  SELECT ((t.id * 1000) + e.line) AS seq,
@@ -879,6 +892,14 @@ create view tallyhook.pending_effects as
            FROM tallyhook.posting_requests r
           WHERE ((r.posted_at IS NULL) AND (r.problem IS NULL))) p
   GROUP BY account_key;
+create view tallyhook.present as
+ SELECT (now() + (('00:00:00.001'::interval * correction_ms) *
+        CASE
+            WHEN (now() >= ends_at) THEN (0)::double precision
+            WHEN (now() <= set_at) THEN (1)::double precision
+            ELSE ((EXTRACT(epoch FROM (ends_at - now())))::double precision / (EXTRACT(epoch FROM (ends_at - set_at)))::double precision)
+        END)) AS now
+   FROM tallyhook.clock;
 
 -- functions
 
@@ -1441,6 +1462,7 @@ grant insert, select, update on tallyhook.accounts to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
+grant select, update on tallyhook.clock to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.decisions to tallyhook_writer;
 grant update on tallyhook.decisions.approved_at to tallyhook_writer;

@@ -1,8 +1,8 @@
 /** What the HTTP API works with: public modules of the stages, and settings of the daemon. */
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
-import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Keys } from '../keys/keys.ts';
@@ -14,7 +14,7 @@ import type { Webhooks } from '../webhooks/webhooks.ts';
 
 export interface ApiDeps {
   db: Db;
-  clock: Clock;
+  clock: Pick<DatabaseClock, 'now' | 'correctionMs'>;
   log: Log;
   metrics: Metrics;
   keys: Keys;

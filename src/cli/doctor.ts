@@ -1,6 +1,7 @@
 /**
  * `tallyhook doctor`: checks configuration, database and service, one line per check. Like a start,
- * it applies missing migrations; it changes nothing else.
+ * it applies missing migrations and corrects a step of the database's clock; it changes nothing
+ * else.
  */
 import {
   type Config,
@@ -71,7 +72,11 @@ async function checkWrites({ db }: Database): Promise<string> {
 }
 
 async function checkClock({ clock }: Database): Promise<string> {
-  return `database time is ${isoText(clock.now())}`;
+  const time = `database time is ${isoText(clock.now())}`;
+  const correctionMs = clock.correctionMs();
+  return correctionMs === 0
+    ? time
+    : `${time}, of which ${correctionMs} ms correct a step of the clock of its server`;
 }
 
 /** Reads the maintenance status and fetches a client token. */

@@ -130,7 +130,7 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     quota: makeQuotaStore(db, clock),
     settings: upstreamSettings(config),
   });
-  const heartbeat = makeHeartbeat({ database, daemon, upstream, log, aliveMs });
+  const heartbeat = makeHeartbeat({ database, daemon, upstream, log, metrics, aliveMs });
   return { db, clock, random, ids, metrics, encryption, log, daemon, keys, upstream, heartbeat };
 }
 

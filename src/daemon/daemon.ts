@@ -2,6 +2,7 @@
  * The public module of the daemon, for the process entry and the commands. The stages are loaded
  * only when a daemon starts, because most commands need just the configuration and the database.
  */
+import type { ReadDatabaseTime } from '../db/clock/clock.ts';
 import type { Config } from './config/config.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 
@@ -11,9 +12,16 @@ export { type Database, openDatabase } from './database.ts';
 export type { RunningDaemon } from './lifecycle.ts';
 export { checkService, openService } from './service.ts';
 
-/** Starts a daemon. @throws Failure such as `bad_setting`; nothing is left running then */
-export async function startDaemon(config: Config): Promise<RunningDaemon> {
-  return (await import('./lifecycle.ts')).startDaemon(config);
+/**
+ * Starts a daemon.
+ * @param readTime reads the database's clock
+ * @throws Failure such as `bad_setting`; nothing is left running then
+ */
+export async function startDaemon(
+  config: Config,
+  readTime?: ReadDatabaseTime,
+): Promise<RunningDaemon> {
+  return (await import('./lifecycle.ts')).startDaemon(config, readTime);
 }
 
 /** Runs a daemon until a signal arrives; returns the exit code. */

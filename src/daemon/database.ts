@@ -3,7 +3,7 @@
  * made, its clock measured.
  */
 import { mkdir } from 'node:fs/promises';
-import { type DatabaseClock, databaseClock } from '../db/clock.ts';
+import { type DatabaseClock, databaseClock, type ReadDatabaseTime } from '../db/clock/clock.ts';
 import { connect, type Db } from '../db/connect.ts';
 import { type EmbeddedServer, openEmbedded } from '../db/embedded/embedded.ts';
 import { checkGuards } from '../db/guards.ts';
@@ -26,7 +26,11 @@ export interface Database {
 }
 
 /** @throws Failure `bad_setting`, DatabaseError */
-export async function openDatabase(config: Config, log: Log): Promise<Database> {
+export async function openDatabase(
+  config: Config,
+  log: Log,
+  readTime?: ReadDatabaseTime,
+): Promise<Database> {
   let embedded = config.databaseUrl ? undefined : await openEmbeddedServer(config, log);
   const url = config.databaseUrl ?? embedded?.url ?? '';
   const migrated = await migrate(config.databaseOwnerUrl ?? url);
@@ -43,7 +47,7 @@ export async function openDatabase(config: Config, log: Log): Promise<Database> 
   };
   try {
     await checkGuards(db);
-    const clock = await databaseClock(db);
+    const clock = await databaseClock(db, log, readTime);
     await makePartitions(db, clock.now());
     const notes = embedded?.notes ?? [];
     const revive = async () => {

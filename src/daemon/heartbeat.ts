@@ -6,6 +6,7 @@ import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
 import { monotonicMs } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
+import type { Metrics } from '../kernel/metrics.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
 
@@ -22,9 +23,10 @@ export function makeHeartbeat(deps: {
   daemon: Daemon;
   upstream: Pick<Upstream, 'shareAmong' | 'syncQuota'>;
   log: Log;
+  metrics: Pick<Metrics, 'clockCorrection'>;
   aliveMs: number;
 }): Heartbeat {
-  const { database, daemon, upstream, log, aliveMs } = deps;
+  const { database, daemon, upstream, log, metrics, aliveMs } = deps;
   let last = monotonicMs();
   let living = 1;
   return {
@@ -37,6 +39,7 @@ export function makeHeartbeat(deps: {
         upstream.shareAmong(living);
         await upstream.syncQuota();
         await database.clock.follow();
+        metrics.clockCorrection.set(database.clock.correctionMs());
       } catch (raw) {
         const error = toDatabaseError(raw);
         if (!isAway(error)) throw error;

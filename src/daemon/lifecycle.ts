@@ -4,6 +4,7 @@
  */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ReadDatabaseTime } from '../db/clock/clock.ts';
 import { retireDaemon, setInstallationSetting } from '../db/leases.ts';
 import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -33,12 +34,19 @@ export interface RunningDaemon {
   recoversFrom(error: unknown): boolean;
 }
 
-/** Starts a daemon. @throws Failure such as `bad_setting`; nothing is left running then */
-export async function startDaemon(config: Config): Promise<RunningDaemon> {
+/**
+ * Starts a daemon.
+ * @param readTime reads the database's clock
+ * @throws Failure such as `bad_setting`; nothing is left running then
+ */
+export async function startDaemon(
+  config: Config,
+  readTime?: ReadDatabaseTime,
+): Promise<RunningDaemon> {
   const log = makeLog(config.log.level);
   const undo: (() => Promise<void>)[] = [];
   try {
-    const database = await openDatabase(config, log);
+    const database = await openDatabase(config, log, readTime);
     undo.push(database.close);
     const { clock } = database;
     const service = await openService(config, { clock, random: systemRandom, log });

@@ -1,6 +1,6 @@
-/** Tables of the daemons and their leases, and the stored settings of the installation. */
+/** Tables of the daemons, their leases and their clock, and the settings of the installation. */
 import { instant, tallyhook } from './columns.ts';
-import { bigint, text } from './drizzle.ts';
+import { bigint, doublePrecision, integer, text } from './drizzle.ts';
 
 /** One row per start of a daemon; each start has a higher epoch. */
 export const daemons = tallyhook.table('daemons', {
@@ -16,6 +16,16 @@ export const leases = tallyhook.table('leases', {
   daemonId: text('daemon_id').notNull(),
   fence: bigint({ mode: 'bigint' }).notNull(),
   until: instant().notNull(),
+});
+
+/** One row: what `clock/slew.ts` adds to the time of the database, and the time reached. */
+export const clock = tallyhook.table('clock', {
+  id: integer().primaryKey(),
+  steps: integer().notNull(),
+  correctionMs: doublePrecision('correction_ms').notNull(),
+  setAt: instant('set_at').notNull(),
+  endsAt: instant('ends_at').notNull(),
+  highestAt: instant('highest_at').notNull(),
 });
 
 /** Settings stored in the database, such as the service that it belongs to. */

@@ -1,8 +1,9 @@
 /**
  * Time. Only this file reads the machine's clock or sets timers; everything else takes a Clock. A
- * daemon uses `db/clock.ts`, which follows Postgres, so that the instants of several daemons can be
+ * daemon uses `db/clock/`, which follows Postgres, so that the instants of several daemons can be
  * compared.
  */
+import { uptime } from 'node:os';
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number;
@@ -16,6 +17,11 @@ export const systemClock: Clock = { now: () => Date.now() };
 /** A monotonic count of milliseconds, for durations. */
 export function monotonicMs(): number {
   return performance.now();
+}
+
+/** A count like `monotonicMs` that includes the time in which the machine was suspended. */
+export function uptimeMs(): number {
+  return uptime() * 1000;
 }
 
 /** RFC 3339 text in UTC, with milliseconds. */

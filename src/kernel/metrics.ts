@@ -45,6 +45,10 @@ export function makeMetrics() {
     passSeconds: seconds('worker_pass', 'Duration of one pass of a worker', ['worker']),
     passFailures: counter('worker_pass_failures_total', 'Worker passes that failed', ['worker']),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
+    clockCorrection: gauge(
+      'clock_correction_ms',
+      'What is added to the time of the database since its clock stepped; alert when not 0',
+    ),
     backlog: gauge('backlog_rows', 'Rows that wait to be processed by a stage', ['stage']),
   };
 }

@@ -155,6 +155,7 @@ describe('An unexpected error', () => {
         now: () => {
           throw new Error('the secret is thk_0123456789012345678901234567890123456789');
         },
+        correctionMs: () => 0,
       },
     }));
     const { status, text, body } = await broken.call('GET', '/api/status');

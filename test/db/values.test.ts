@@ -1,7 +1,6 @@
-/** The exact conversion of values between the program and Postgres, and the database's clock. */
+/** The exact conversion of values between the program and Postgres. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { databaseClock } from '../../src/db/clock.ts';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
@@ -107,21 +106,5 @@ describe('Values', () => {
       }),
       { numRuns: 40 },
     );
-  });
-});
-
-describe("The database's clock", () => {
-  it('returns whole milliseconds of the server, and never goes backwards', async () => {
-    const clock = await databaseClock(owner);
-    const told = Array.from({ length: 1_000 }, () => clock.now());
-    expect(told.every(Number.isInteger)).toBe(true);
-    expect(told.toSorted((x, y) => x - y)).toEqual(told);
-    const before = (await first(owner.sql`select clock_timestamp() as x`)) as number;
-    await clock.follow();
-    const now = clock.now();
-    const later = (await first(owner.sql`select clock_timestamp() as x`)) as number;
-    // The offset is known to half a round trip; a second is room enough on a busy machine.
-    expect(now).toBeGreaterThan(before - 1_000);
-    expect(now).toBeLessThan(later + 1_000);
   });
 });

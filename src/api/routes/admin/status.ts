@@ -19,6 +19,9 @@ const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as con
 const status = z
   .object({
     now: instant.openapi({ description: 'The time of the database, which all daemons use' }),
+    clock_correction_ms: z.int().openapi({
+      description: 'Part of `now` that corrects a step of the clock of the database; it decays',
+    }),
     service: z.object({
       state: z.enum(['active', 'announced', 'maintenance', 'unreachable', 'not_probed']),
       since: instant.nullable(),
@@ -87,6 +90,7 @@ export function addStatus(
       const frozen = await operations.currentFreeze();
       return {
         now: instantText(now),
+        clock_correction_ms: clock.correctionMs(),
         service: await serviceOutput(db),
         freeze: frozen ? freezeOutput(frozen) : null,
         budget: budgetOutput(upstream),
