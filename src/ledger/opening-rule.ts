@@ -31,8 +31,8 @@ export function openingId(addr: string): string {
 export const BACKDATED_BASES: readonly string[] = ['reported', 'decision'];
 
 /**
- * True for a posting that may have taken effect before an opening that was computed without it:
- * of a reported or decided operation, a reversal, or a posting after a reversal.
+ * True for a posting that may have taken effect before an opening that was computed without it: of
+ * a reported or decided operation, a reversal, or a posting after a reversal.
  */
 export function isBackdated(operation: Operation, timesPosted: number): boolean {
   const { source, effectiveBasis } = operation;

@@ -1,28 +1,23 @@
-/**
- * What an answer of the service makes of an operation. Pure: the rule between upstream's classes
- * and states.
- */
+/** The state that follows from an answer of the service, or from a send without one. Pure. */
 import { unreachable } from '../kernel/assert.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
 import type { Move } from './transition-store.ts';
 
-/** What came of a send. */
+/** The result of a send. */
 export interface Conclusion {
   operationId: string;
   outcome: WriteOutcome;
   answer: { status: number; headers: Json; body: Uint8Array } | undefined;
   endedAt: Instant;
-  /** The app number of our own client token, when it is known: another one is a finding. */
+  /** Our own app number, if known; an answer with another one is quarantined. */
   expectedAppNo?: bigint | undefined;
 }
 
 const MESSAGE_MAX = 500;
 
-/**
- * The move that a conclusion asks for. A key is released only when nothing was applied for sure.
- */
+/** The idempotency key is released only after proof that nothing was applied. */
 export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   const { operationId: id, outcome, answer, endedAt } = conclusion;
   const base = {
@@ -92,11 +87,11 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
   }
 }
 
-/** The cause of accepting an answer that names another app: kept, but not posted. */
+/** Cause of the transition for an answer with the number of another app; it is not posted. */
 export const FOREIGN_ANSWER = 'answer with a foreign tx_app_no';
 const FOREIGN = { quarantineReason: 'foreign_tx_app_no', cause: FOREIGN_ANSWER };
 
-/** What a replay needs of the service's headers. Cookies are nobody's business later. */
+/** Headers that a replay of the answer repeats. */
 const KEPT = ['content-type', 'content-encoding', 'location', 'retry-after', 'www-authenticate'];
 
 function keptHeaders(headers: Json): Json {
@@ -106,7 +101,6 @@ function keptHeaders(headers: Json): Json {
   );
 }
 
-/** An answer under the number of another app: kept, but none of our books' business. */
 function isForeign({ outcome, expectedAppNo }: Conclusion): boolean {
   if (outcome.class !== 'accepted' || expectedAppNo === undefined) return false;
   return outcome.txAppNo !== undefined && outcome.txAppNo !== expectedAppNo;

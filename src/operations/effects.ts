@@ -1,14 +1,13 @@
 /**
- * What a token write does to accounts: who pays what, who receives what, which fee goes where. The
- * one place that answers it; the rows of `operation_effects` are made from it, and everything else
- * reads those rows. Pure.
+ * The effects of token writes on accounts: who pays, who receives, and where the fee goes. The rows
+ * of `operation_effects` are made here; every other stage reads those rows. Pure.
  */
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
 import { unreachable } from '../kernel/assert.ts';
 import type { Kind, WriteFields } from './operation.ts';
 
-/** Who pays the fee, and which wallets stand behind operators, fees and collection. */
+/** How fees are paid, and the wallets of operators, fees and collection. */
 export interface EffectSettings {
   /** Whether a fee is paid on top of the amount or deducted from it. */
   feeMode: 'on_top' | 'deducted';
@@ -30,7 +29,7 @@ export type EffectInput = { kind: Kind } & Pick<
   'fromAddr' | 'toAddr' | 'operationNo' | 'amount' | 'feeAmount'
 >;
 
-/** A write that cannot be posted; the message is the reason, for people. */
+/** A write that cannot be posted; the message is the reason. */
 export class Unpostable extends Error {
   override readonly name = 'Unpostable';
 }
@@ -40,14 +39,14 @@ export function accountOfWallet(addr: string): string {
   return `wallet:${addr}`;
 }
 
-/** What two spellings of one account share. */
+/** Equal for all spellings of an account name. */
 export function accountKey(name: string): string {
   return addressKey(name);
 }
 
 /**
- * The effects of a token write, without zeros, one per account; they sum to zero. A transfer from a
- * wallet to itself keeps both. Other kinds of write have none.
+ * The effects of a token write, one per account and none of them zero; they sum to zero. A transfer
+ * from a wallet to itself keeps both effects. Other kinds of write have none.
  * @throws Unpostable when a party or an amount is missing or impossible
  */
 export function effectsOf(write: EffectInput, settings: EffectSettings): Effect[] {
@@ -55,14 +54,14 @@ export function effectsOf(write: EffectInput, settings: EffectSettings): Effect[
   const merged = new Map<string, Effect>();
   for (const { account, amount } of effects) {
     const key = accountKey(account);
-    const one = merged.get(key);
-    merged.set(key, { account: one?.account ?? account, amount: (one?.amount ?? 0n) + amount });
+    const sum = merged.get(key) ?? { account, amount: 0n };
+    merged.set(key, { account: sum.account, amount: sum.amount + amount });
   }
   const changing = [...merged.values()].filter(({ amount }) => amount !== 0n);
   return changing.length > 0 ? changing : effects.filter(({ amount }) => amount !== 0n);
 }
 
-/** The effects of a write; empty when it cannot be posted. */
+/** See `effectsOf`; empty when the write cannot be posted. */
 export function effectsOrNone(write: EffectInput, settings: EffectSettings): Effect[] {
   try {
     return effectsOf(write, settings);
@@ -88,7 +87,7 @@ export function walletEffectsOf(write: EffectInput, settings: EffectSettings): M
   return effects;
 }
 
-/** The wallets that stand behind operators, fees and collection. */
+/** The wallets of operators, fees and collection. */
 export function ownWalletsOf({ operators, feesAddr, collectionAddr }: EffectSettings): string[] {
   return [...operators.values(), feesAddr, collectionAddr].filter((addr) => addr !== undefined);
 }
@@ -158,7 +157,6 @@ function operatorAccount(no: bigint | null, settings: EffectSettings): string {
   return configured(settings.operators.get(no.toString()), `operator:${no}`);
 }
 
-/** The account of the wallet, where it is known. */
 function configured(addr: string | undefined, name: string): string {
   return addr === undefined ? name : accountOfWallet(addr);
 }

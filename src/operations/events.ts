@@ -1,11 +1,10 @@
-/** An operation as people and programs see it: snake_case, whole numbers as decimal text. Pure. */
+/** Operations in events and API responses: snake_case, whole numbers as decimal text. Pure. */
 import { decimalText } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
 import type { Operation } from './operation.ts';
 
-/** The members that events, the API and reports share. */
 export function operationFields(operation: Operation): EventData<'operation.accepted'> {
   const { errorClass } = operation;
   return {
@@ -37,7 +36,7 @@ export function operationFields(operation: Operation): EventData<'operation.acce
   };
 }
 
-/** The event of a state that an answer, or its absence, brought; other states have their own. */
+/** The event of an accepted, rejected or unknown write; other states have no event here. */
 export function eventsOf(operation: Operation): EventDraft[] {
   const { state, id } = operation;
   if (state !== 'accepted' && state !== 'rejected' && state !== 'unknown') return [];
@@ -46,10 +45,7 @@ export function eventsOf(operation: Operation): EventDraft[] {
   return [{ type: `operation.${state}`, subject: `operation:${id}`, occurredAt, data }];
 }
 
-/**
- * The event of a resolution. `supersedes` is the state that it replaces, where that was a
- * resolution already.
- */
+/** `supersedes` is the earlier state if that was a resolution too. */
 export function resolvedEvent(
   operation: Operation,
   before: Pick<Operation, 'state' | 'outcome'>,

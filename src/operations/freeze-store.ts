@@ -1,15 +1,13 @@
-/** SQL of freezes and holds: when all writes stop, and when those of one wallet wait. */
+/** SQL of freezes, which stop all writes, and of holds, which delay those of one wallet. */
 import type { Queryable, Sql, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
-/** Who freezes or releases, and why. */
 export interface FreezeOrder {
   by: string;
   reason: string;
 }
 
-/** A time during which no write is taken; released, when it has an end. */
 export interface Freeze {
   id: bigint;
   frozenAt: Instant;
@@ -25,7 +23,7 @@ function columns(sql: Sql) {
     released_at, released_by, release_reason`;
 }
 
-/** The freeze that stands, if any. */
+/** The current freeze, if any. */
 export async function findFreeze(db: Queryable): Promise<Freeze | undefined> {
   const rows = await db.sql<Freeze[]>`
     select ${columns(db.sql)}
@@ -41,7 +39,7 @@ export async function insertFreeze(tx: Tx, order: FreezeOrder, at: Instant): Pro
   return must(rows[0], 'freeze row');
 }
 
-/** Ends the freeze that stands; undefined if writes are not frozen. */
+/** Ends the current freeze; undefined if writes are not frozen. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,
@@ -55,7 +53,6 @@ export async function releaseFreeze(
   return rows[0];
 }
 
-/** Sets or moves the end of a hold. */
 export async function upsertHold(tx: Tx, walletKey: string, until: Instant): Promise<void> {
   await tx.sql`
     insert into tallyhook.holds as h (wallet_key, until)

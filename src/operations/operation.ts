@@ -1,6 +1,4 @@
-/**
- * Kinds of write, states, and what each state means for the ledger. Pure.
- */
+/** Kinds of write, states, and what each state means for the ledger. Pure. */
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { type Kind, NFT_KINDS, TOKEN_KINDS } from '../kernel/kinds.ts';
@@ -36,10 +34,10 @@ export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
 ]);
 
 /**
- * Which state may follow which. The service's own answer may arrive
- * late: `accepted` and `rejected` follow anything that is not final by the service or the chain.
- * `queued` follows `sending` only by proof that nothing was applied, and `not_executed` follows
- * `settled` only by people, where the service's own answer does not say otherwise.
+ * Which state may follow which. An answer of the service may arrive late: `accepted` and `rejected`
+ * follow every state that neither the service nor the chain made final. `queued` follows `sending`
+ * only after proof that nothing was applied. `not_executed` follows `settled` only by a decision,
+ * and never for a write that the service answered.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   recorded: ['sending', 'queued', 'rejected'],
@@ -61,7 +59,7 @@ export function statesBefore(to: State): State[] {
   return (Object.keys(FOLLOWS) as State[]).filter((from) => FOLLOWS[from].includes(to));
 }
 
-/** States in which the write was executed, in which it was not, and in which that is open. */
+/** All other states have the outcome `open`. */
 export const EXECUTED_STATES: readonly State[] = ['accepted', 'executed', 'settled'];
 export const NOT_EXECUTED_STATES: readonly State[] = [
   'rejected',
@@ -70,19 +68,19 @@ export const NOT_EXECUTED_STATES: readonly State[] = [
   'cancelled',
 ];
 
-/** What a state means for the ledger; the generated column `operations.outcome` says the same. */
+/** The outcome of a state, like the generated column `operations.outcome`. */
 export function outcomeOf(state: State): Outcome {
   if (EXECUTED_STATES.includes(state)) return 'executed';
   return NOT_EXECUTED_STATES.includes(state) ? 'not_executed' : 'open';
 }
 
-/** Whether the ledger has to hold the write; the generated column `in_ledger` says the same. */
+/** Whether the ledger contains the write, like the generated column `in_ledger`. */
 export function isInLedger(kind: Kind, state: State): boolean {
   if (TOKEN_KINDS.includes(kind)) return EXECUTED_STATES.includes(state);
   return NFT_KINDS.includes(kind) && state === 'settled';
 }
 
-/** What a write asks for, as far as its kind has such a field. */
+/** The fields of a write; its kind decides which it has. */
 export interface WriteFields {
   fromAddr?: string | null;
   toAddr?: string | null;
@@ -123,9 +121,33 @@ export interface Operation extends Required<WriteFields> {
   effectiveAt: Instant | null;
   effectiveBasis: string | null;
   settledAt: Instant | null;
-  /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
+  /** When its caller stops waiting for the send; null for a caller that does not queue. */
   expiresAt: Instant | null;
   ambiguous: boolean;
-  /** Whether the ledger has to hold it. */
+  /** Whether the ledger contains it once posting is done. */
   inLedger: boolean;
 }
+
+type NewOperation = Partial<Operation> &
+  Pick<Operation, 'id' | 'kind' | 'state' | 'source' | 'owner' | 'recordedAt'>;
+
+/** An operation that was neither sent nor answered; members that are not given are null. */
+export function newOperation(known: NewOperation): Operation {
+  return {
+    ...NO_FIELDS,
+    ...{ idempotencyKey: null, reference: null, txAppNo: null, txLogNo: null, txHash: null },
+    ...{ errorClass: null, errorStatus: null, errorCode: null, errorMessage: null },
+    ...{ preImage: null, evidence: null, sentAt: null, sendDeadlineAt: null, answeredAt: null },
+    ...{ effectiveAt: null, effectiveBasis: null, settledAt: null, expiresAt: null },
+    ambiguous: false,
+    outcome: outcomeOf(known.state),
+    inLedger: isInLedger(known.kind, known.state),
+    ...known,
+  };
+}
+
+const NO_FIELDS: Required<WriteFields> = {
+  ...{ fromAddr: null, toAddr: null, operationNo: null, contractId: null, tokenId: null },
+  ...{ amount: null, feeAmount: null, reasonType: null },
+  ...{ tokenUri: null, metaData: null, extraData: null },
+};

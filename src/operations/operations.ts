@@ -1,8 +1,7 @@
 /**
- * What we asked of the service. A write is durable as an intent before it is sent, and its answer
- * is durable before the caller sees it; concurrent writes share commits. Nothing here ever sends
- * anything, and nothing here guesses: a state changes by an answer, by evidence that a later stage
- * brings, or by people.
+ * Operations: the writes asked of the service. An intent is durable before it is sent, and its
+ * outcome before the caller gets the answer. This folder sends nothing itself. A state changes only
+ * by an answer, by evidence of a later stage, or by a decision.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { assertDaemonAlive, type Daemon } from '../db/leases.ts';
@@ -17,7 +16,7 @@ import type { Freeze, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
 import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
-import { makeRecording, type NewWrite, type Recorded } from './intake/record.ts';
+import { makeIntentRecorder, type NewWrite, type Recorded } from './intake/record.ts';
 import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
 import type { Operation } from './operation.ts';
 import { claim } from './queue/claim.ts';
@@ -53,6 +52,7 @@ export {
 export { operationFields } from './events.ts';
 export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
+export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
 export { listSends, type Send } from './queue/send-store.ts';
 export type { QueuedSend } from './queue/store.ts';
@@ -84,52 +84,50 @@ export type { AddDuePostings, DuePosting, Move } from './transition-store.ts';
 
 export interface Operations {
   /**
-   * Makes the intent durable, in `sending` or `queued`, as soon as it can be told apart from what
-   * is open; what holds its idempotency key comes first, whatever else would refuse it.
+   * Makes the intent durable, in `sending` or `queued`, as soon as it does not conflict with an
+   * open write. An operation with the same idempotency key is returned before any other check.
    * @throws Failure `frozen`, `key_limit`, `wallet_outcome_pending` (with `operation_ids`),
    * `idempotency_in_flight`, `shutting_down`, `lease_lost`, `too_many_requests`,
    * `database_unavailable`, `outcome_unknown` (with `operation_id`: it may have been queued)
    */
   record(write: NewWrite): Promise<Recorded>;
-  /** Makes one more send durable, with the proof that allows it. */
+  /** Makes one more send durable. @param after why an earlier send allows it */
   recordResend(operationId: string, after: string, deadlineAt: Instant): Promise<void>;
-  /** Makes the outcome and its event durable. Answers the operation as it stands. */
+  /** Makes the outcome and its event durable; returns the operation in its current state. */
   conclude(conclusion: Conclusion): Promise<Operation>;
-  /** Changes states inside a later stage's transaction; answers those that really moved. */
+  /** Changes states inside the caller's transaction; returns the operations that changed. */
   move(tx: Tx, moves: readonly store.Move[]): Promise<Operation[]>;
   /**
-   * Moves queued writes to `sending`, in order per wallet, at most `limit`, and hands them out;
-   * none while writes are frozen.
+   * Moves at most `limit` queued writes to `sending`, in order per wallet; none while writes are
+   * frozen.
    */
   claimQueued(now: Instant, limit: number): Promise<QueuedSend[]>;
   /**
-   * Ends a queued write, which then is never sent; its key stays used.
+   * Cancels a queued write; its idempotency key stays used.
    * @throws Failure `not_found`, `forbidden` (another owner's), `conflict` (no longer queued)
    */
   cancel(id: string, by: { owner: string; admin: boolean }): Promise<Operation>;
   /**
-   * Stops all writes: once this answers, no further intent commits. Answers the freeze that stands,
+   * Stops all writes: after it returns, no further intent commits. Returns the current freeze,
    * which may be an earlier one.
    */
   freeze(order: FreezeOrder): Promise<Freeze>;
   /** Releases all writes. @throws Failure `conflict` when nothing is frozen */
   unfreeze(order: FreezeOrder): Promise<Freeze>;
   currentFreeze(): Promise<Freeze | undefined>;
-  /** New writes that touch this wallet (lower case) wait until then, or until `unhold`. */
+  /** New writes on this wallet (lower case) wait until then, or until `unhold`. */
   hold(tx: Tx, walletKey: string, until: Instant): Promise<void>;
   unhold(tx: Tx, walletKey: string): Promise<void>;
   /**
-   * One pass: sends whose deadline and daemon are both gone become `unknown`; queued writes that
-   * expired, and intents whose callers never heard that they were recorded, are rejected as not
-   * sent. Answers how many.
+   * One pass: abandoned sends become `unknown`; expired queued writes and unconfirmed intents are
+   * rejected as not sent. Returns how many changed.
    */
   runOnce(now: Instant): Promise<number>;
-  /** Releases what waits to be recorded, as `shutting_down`; nothing waits from then on. */
+  /** Ends all waits of `record` with `shutting_down`. */
   close(): void;
 }
 
 interface Deps {
-  /** How writes wait; tests pass their own. */
   pause?: typeof pause;
   settings?: OperationsSettings;
   db: Db;
@@ -137,31 +135,29 @@ interface Deps {
   ids: Ids;
   daemon: Daemon;
   outbox: Outbox;
-  /** Tells the ledger what became due, inside the transaction that makes it due. */
   addDuePostings: store.AddDuePostings;
 }
 
-/** The operations of one daemon. */
-export function makeOperations(parts: Deps): Operations {
-  const { db, clock, daemon, addDuePostings, settings = operationsDefaults } = parts;
+export function makeOperations(deps: Deps): Operations {
+  const { db, clock, daemon, addDuePostings, settings = operationsDefaults } = deps;
   const unconfirmed = makeUnconfirmedIntents();
-  const recording = makeRecording({ ...parts, settings, unconfirmed });
-  const outcomes = outcomeCommits(parts);
-  const stopped = <T>(work: (tx: Tx) => Promise<T>) =>
+  const recording = makeIntentRecorder({ ...deps, settings, unconfirmed });
+  const outcomes = outcomeCommits(deps);
+  const withWritesLocked = <T>(work: (tx: Tx) => Promise<T>) =>
     db.begin(async (tx) => {
       await lockWrites(tx);
       return work(tx);
     });
   return {
     record: recording.record,
-    recordResend: (operationId, after, deadlineAt) => resend(parts, operationId, after, deadlineAt),
+    recordResend: (operationId, after, deadlineAt) => resend(deps, operationId, after, deadlineAt),
     async conclude(conclusion) {
       const moved = await outcomes.add(conclusion);
       const { operationId } = conclusion;
       const operation = moved ?? (await db.single((q) => reads.findOperation(q, operationId)));
-      if (!operation) throw new Failure('internal', 'the operation is gone');
+      if (!operation) throw new Failure('internal', 'the operation does not exist');
       if (operation.state !== 'sending' && operation.state !== 'unknown')
-        recording.left([operation.id]);
+        recording.notify([operation.id]);
       return operation;
     },
     move: (tx, moves) =>
@@ -170,17 +166,17 @@ export function makeOperations(parts: Deps): Operations {
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
-        // A pass may take long: what it sends now is sent now, and what expired meanwhile is over.
+        // The pass may have begun long ago; sends and expiry go by the present.
         return claim(tx, settings, { now: Math.max(now, clock.now()), limit, ...by });
       }),
-    cancel: (id, by) => cancel(parts, id, by),
+    cancel: (id, by) => cancel(deps, id, by),
     freeze: (order) =>
-      stopped(async (tx) => {
-        const standing = await freezes.findFreeze(tx);
-        return standing ?? freezes.insertFreeze(tx, order, clock.now());
+      withWritesLocked(async (tx) => {
+        const current = await freezes.findFreeze(tx);
+        return current ?? freezes.insertFreeze(tx, order, clock.now());
       }),
     unfreeze: (order) =>
-      stopped(async (tx) => {
+      withWritesLocked(async (tx) => {
         const released = await freezes.releaseFreeze(tx, order, clock.now());
         if (!released) throw new Failure('conflict', 'writes are not frozen');
         return released;
@@ -188,12 +184,12 @@ export function makeOperations(parts: Deps): Operations {
     currentFreeze: () => freezes.findFreeze(db),
     hold: freezes.upsertHold,
     unhold: freezes.deleteHold,
-    runOnce: (now) => endOverdue({ ...parts, unconfirmed }, now),
+    runOnce: (now) => endOverdue({ ...deps, unconfirmed }, now),
     close: recording.close,
   };
 }
 
-/** @throws Failure `frozen`, or `lease_lost` when it may not leave again */
+/** @throws Failure `frozen`, or `lease_lost` when it may not be sent again */
 function resend(
   { db, clock, daemon }: Deps,
   operationId: string,
@@ -208,7 +204,7 @@ function resend(
     await assertDaemonAlive(tx, daemon, startedAt);
     const send = { operationId, after, deadlineAt, startedAt, ...by };
     if (!(await insertSend(tx, send)))
-      throw new Failure('lease_lost', 'this write may not leave again');
+      throw new Failure('lease_lost', 'this write may not be sent again');
   });
 }
 
@@ -225,22 +221,22 @@ async function cancel(
   const at = clock.now();
   const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;
   const [moved] = await db.begin((tx) => store.applyTransitions(tx, [cancelled], addDuePostings));
-  if (!moved) throw new Failure('conflict', 'it does not wait in the queue');
+  if (!moved) throw new Failure('conflict', 'it is not in the request queue');
   return moved;
 }
 
-/** Outcomes share commits; each with its event. */
 function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
   return groupCommit<Conclusion, Operation | undefined>(
     async (group) => {
-      // What is said twice is said once.
-      const first = new Map(group.toReversed().map((said) => [said.operationId, said]));
-      const moves = [...first.values()].map((said) => conclusionMove(said, daemon.id));
+      // The first of repeated conclusions counts.
+      const first = new Map(group.toReversed().map((one) => [one.operationId, one]));
+      const moves = [...first.values()].map((one) => conclusionMove(one, daemon.id));
       const numbers = moves.flatMap(({ txAppNo, txLogNo }) =>
         txAppNo == null || txLogNo == null ? [] : [txNumberLock(txAppNo, txLogNo)],
       );
       const moved = await db.begin(async (tx) => {
-        // Sent together: one round trip. Of two answers with one number the later sees the earlier.
+        // Pipelined into one round trip. The lock makes the later of two answers with the same
+        // number see the earlier.
         const locked = lockNames(tx, numbers);
         const [, operations] = await Promise.all([
           locked,
@@ -257,17 +253,17 @@ function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
 }
 
 /**
- * Moves by what answers say. What never left may leave again: a repeat of that word must not end,
- * or queue once more, a send that began since.
+ * Applies the moves of conclusions. A write that was proved not to be sent may be sent again since;
+ * a late repeat of such a conclusion must not change that newer send.
  */
 async function moveConcluded(
   tx: Tx,
   moves: store.Move[],
   addDuePostings: store.AddDuePostings,
 ): Promise<Operation[]> {
-  const neverLeft = moves.filter((move) => move.requeue);
-  if (neverLeft.length === 0) return store.applyTransitions(tx, moves, addDuePostings);
-  const later = await lockSentLater(tx, neverLeft);
+  const notSent = moves.filter((move) => move.requeue);
+  if (notSent.length === 0) return store.applyTransitions(tx, moves, addDuePostings);
+  const later = await lockSentLater(tx, notSent);
   return store.applyTransitions(
     tx,
     moves.filter((move) => !move.requeue || !later.has(move.id)),

@@ -1,19 +1,16 @@
-/**
- * What operations are told about this installation: how long writes wait,
- * and whose wallets are whose.
- */
+/** Settings of operations: limits of waiting and queueing, and the effects of writes. */
 import type { EffectSettings } from './effects.ts';
 
 export interface OperationsSettings {
-  /** How long a write waits at most for a conflicting one, ms. */
+  /** The longest wait of a write for a conflicting one, ms. */
   conflictWaitMs: number;
-  /** What happens after that: refused (`wallet_outcome_pending`), or sent and marked ambiguous. */
+  /** After that wait, whether to refuse it (`wallet_outcome_pending`) or send it as ambiguous. */
   refuseConflicts: boolean;
-  /** Writes that may wait at once; one more is treated as if its wait had ended. */
+  /** Writes that may wait at once; for further ones the wait is over immediately. */
   waitingMax: number;
-  /** Writes in the request queue at most; one more is refused. */
+  /** Writes in the request queue; further ones are refused. */
   queueMax: number;
-  /** How long a queued write may take from its claim to the first byte and its answer, ms. */
+  /** The longest time from the claim of a queued write to its answer, ms. */
   queuedSendWithinMs: number;
   effects: EffectSettings;
 }

@@ -1,15 +1,11 @@
-/**
- * SQL that reads operations: by id, by key, by wallet, open ones, and lists for people.
- */
+/** SQL that reads operations, their effects and their transitions. */
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Effect } from './effects.ts';
 import type { Operation } from './operation.ts';
 
-/**
- * The columns of an Operation, for `select ${operationColumns(sql)} from tallyhook.operations o`.
- */
+/** The columns of `Operation`, of `tallyhook.operations o`. */
 export function operationColumns(sql: Sql) {
   return sql`o.id, o.kind, o.state, o.outcome, o.source, o.owner,
     o.idempotency_key,
@@ -32,7 +28,8 @@ export interface StoredAnswer {
   headers: Json;
   body: Uint8Array | null;
 }
-/** An operation together with what an idempotent repeat needs. */
+
+/** An operation with what an idempotent repeat needs. */
 export interface KeyedOperation {
   operation: Operation;
   fingerprint: string;
@@ -45,7 +42,6 @@ export async function findOperation(db: Queryable, id: string): Promise<Operatio
   return rows[0];
 }
 
-/** These operations, by id. */
 export async function findOperations(
   db: Queryable,
   ids: readonly string[],
@@ -56,10 +52,7 @@ export async function findOperations(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/**
- * What these operations do to accounts once executed,
- * by id; none for those that cannot be posted.
- */
+/** Effects by operation id; operations that cannot be posted are absent. */
 export async function listEffects(
   db: Queryable,
   ids: readonly string[],
@@ -94,7 +87,6 @@ export async function findByIdempotencyKey(
   };
 }
 
-/** One row of an operation's history. */
 export interface Transition {
   fromState: string | null;
   toState: string;
@@ -109,7 +101,7 @@ export async function listTransitions(db: Queryable, operationId: string): Promi
     where operation_id = ${operationId} order by id limit 1000`;
 }
 
-/** `sending` operations whose deadline has passed and whose daemon is dead (or far too late). */
+/** `sending` operations past their deadline, with a dead daemon or later than the grace period. */
 export async function listAbandoned(
   db: Queryable,
   now: Instant,
@@ -126,7 +118,7 @@ export async function listAbandoned(
   return rows.map((row) => row.id);
 }
 
-/** Which of these stand in the way still: ids of open operations, and `hold:<wallet>`. */
+/** Those of these names that still block: ids of open operations, and `hold:<wallet>`. */
 export async function listBlocking(
   db: Queryable,
   names: readonly string[],
@@ -142,21 +134,21 @@ export async function listBlocking(
   return new Set(rows.map((row) => row.name));
 }
 
-/** Which operations touch a set of books: by address, by operator number, or by kind. */
+/** Operations that change a set of wallets: by address, by operator number, or by kind. */
 export interface Touching {
   /** Lower-case addresses. */
   keys: readonly string[];
   /** Operator numbers whose wallet is among them. */
   operationNos: readonly bigint[];
-  /** True when the collection wallet is among them: every receive-from touches it. */
+  /** True when the collection wallet is among them: every receive_from changes it. */
   collection: boolean;
-  /** True when the fee wallet is among them: every write with a fee touches it. */
+  /** True when the fee wallet is among them: every write with a fee changes it. */
   fees: boolean;
 }
 
 /**
- * Token writes that touch these wallets and matter for an observation: still open, due to be posted
- * or reversed (`due`), executed and not settled, or in effect since `since`. Oldest first.
+ * Token writes on these wallets that an observation has to consider: open, due for posting (`due`),
+ * executed and not settled, or in effect since `since`. Oldest first.
  */
 export async function listTouching(
   db: Queryable,
@@ -177,13 +169,13 @@ export async function listTouching(
 }
 
 function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
-  const named = keys as string[];
-  // What does not apply is left out, so that the rest is answered by indexes.
+  const addrs = keys as string[];
+  // Conditions that do not apply are left out, so that the others can use indexes.
   const operators =
     operationNos.length > 0
       ? sql`or o.operation_no = any(${operationNos.map(String)}::numeric[])`
       : sql``;
-  return sql`(o.from_key = any(${named}::text[]) or o.to_key = any(${named}::text[]) ${operators}
+  return sql`(o.from_key = any(${addrs}::text[]) or o.to_key = any(${addrs}::text[]) ${operators}
     ${collection ? sql`or o.kind = 'receive_from'` : sql``}
     ${fees ? sql`or o.fee_amount > 0` : sql``})`;
 }
@@ -196,7 +188,7 @@ export async function listUnknown(db: Queryable, limit: number): Promise<Operati
     order by o.recorded_at limit ${limit}`;
 }
 
-/** NFT writes of ours that name this token, newest first. */
+/** NFT writes on this token, newest first. */
 export async function listForToken(
   db: Queryable,
   contractId: bigint,
@@ -210,7 +202,6 @@ export async function listForToken(
     order by o.recorded_at desc limit ${limit}`;
 }
 
-/** What people may filter a list of operations by. */
 export interface OperationFilter {
   state?: string | undefined;
   kind?: string | undefined;
@@ -250,7 +241,7 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
     order by o.id desc limit ${f.limit}`;
 }
 
-/** How many operations stand in each state that is not final. */
+/** The number of operations in each state that is not final. */
 export async function countOpen(db: Queryable): Promise<{ state: string; count: number }[]> {
   return db.sql<{ state: string; count: number }[]>`
     select state, count(*)::int as count from tallyhook.operations

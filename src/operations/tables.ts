@@ -1,6 +1,6 @@
 /**
- * What we asked of the service. An operation is one write; its transitions and sends are rows that
- * are never changed. `state` changes only in the statement that inserts the transition.
+ * Tables of operations. Transitions and sends are append-only; `state` changes only in the
+ * statement that inserts the transition.
  */
 
 import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
@@ -16,25 +16,24 @@ import {
   uniqueIndex,
 } from '../db/drizzle.ts';
 
-/** Column order: identity, request, parties, answer, life. */
 export const operations = tallyhook.table(
   'operations',
   {
     id: text().primaryKey(),
     kind: text().notNull(),
     state: text().notNull(),
-    /** executed, not_executed or open: what the state means for the books (design, section 4). */
+    /** executed, not_executed or open. */
     outcome: text()
       .notNull()
       .generatedAlwaysAs(sql`case when state in ('accepted', 'executed', 'settled') then 'executed'
         when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
         else 'open' end`),
-    /** `gateway` for a write that went through us, `report` for one made elsewhere. */
+    /** `gateway` for a write through the gateway, `report` for a reported one. */
     source: text().notNull(),
     owner: text().notNull(),
     keyId: text('key_id').notNull(),
     idempotencyKey: text('idempotency_key'),
-    /** SHA-256 of method, path and canonical body: the same key with another one is refused. */
+    /** SHA-256 of method, path and canonical body; a repeat of the key with another is refused. */
     fingerprint: text().notNull(),
     /** False once the key may be used again (not_sent, unavailable). */
     keyHeld: boolean('key_held').notNull(),
@@ -58,7 +57,7 @@ export const operations = tallyhook.table(
     tokenUri: text('token_uri'),
     metaData: text('meta_data'),
     extraData: text('extra_data'),
-    /** What was last seen of the wallets or the token involved, when the intent was recorded. */
+    /** The last observations of the wallets or the token when the intent was recorded. */
     preImage: json('pre_image'),
 
     txAppNo: whole('tx_app_no'),
@@ -72,7 +71,7 @@ export const operations = tallyhook.table(
     answerStatus: integer('answer_status'),
     answerHeaders: json('answer_headers'),
     answerBody: bytes('answer_body'),
-    /** How the outcome is known, when it was not the service's own answer. */
+    /** How the outcome is known without an answer of the service. */
     evidence: json(),
 
     recordedAt: instant('recorded_at').notNull(),
@@ -80,20 +79,17 @@ export const operations = tallyhook.table(
     sendDeadlineAt: instant('send_deadline_at'),
     daemonId: text('daemon_id'),
     answeredAt: instant('answered_at'),
-    /** When the outcome took effect as far as known; what the ledger posts under. */
+    /** When it took effect, as far as known; the effective time of its transaction. */
     effectiveAt: instant('effective_at'),
     effectiveBasis: text('effective_basis'),
     settledAt: instant('settled_at'),
-    /** Until when its caller is willing to wait for it to be sent; null: not beyond the answer. */
+    /** When its caller stops waiting for the send; null for a caller that does not queue. */
     expiresAt: instant('expires_at'),
-    /** The token, or the equal mints, that the write acts on, with its kind (conflicts.ts). */
+    /** See `ConflictScope`. */
     conflictKey: text('conflict_key'),
-    /** True when it was sent beside a conflicting write. */
+    /** True when it was sent while a conflicting write was open. */
     ambiguous: boolean().notNull().default(false),
-    /**
-     * Whether the ledger has to hold it: a token write once executed,
-     * an NFT write once settled.
-     */
+    /** Whether the ledger contains it once posting is done. */
     inLedger: boolean('in_ledger')
       .notNull()
       .generatedAlwaysAs(sql`case when kind in ('give', 'receive_from', 'transfer')
@@ -109,7 +105,7 @@ export const operations = tallyhook.table(
     uniqueIndex('operations_reported_hash')
       .on(t.txHash)
       .where(sql`source = 'report' and tx_hash is not null`),
-    // Rows without the column have no business in its index: a write names few of them.
+    // Partial indexes, because a write has few of these columns.
     index('operations_by_from').on(t.fromKey, t.recordedAt).where(sql`from_key is not null`),
     index('operations_by_to').on(t.toKey, t.recordedAt).where(sql`to_key is not null`),
     index('operations_by_operator')
@@ -119,7 +115,7 @@ export const operations = tallyhook.table(
     index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
     index('operations_by_hash').on(t.txHash).where(sql`tx_hash is not null`),
     index('operations_by_reference').on(t.reference).where(sql`reference is not null`),
-    // Open writes of a token; those of a wallet are found by their effects.
+    // Open writes on a token; those on a wallet are found by their effects.
     index('operations_open_token')
       .on(t.contractId, t.tokenId, t.toKey)
       .where(sql`contract_id is not null
@@ -127,7 +123,7 @@ export const operations = tallyhook.table(
     index('operations_open_conflict')
       .on(t.conflictKey)
       .where(sql`conflict_key is not null and state in ('sending', 'unknown')`),
-    // What a report from elsewhere may be about, beside open writes: those without a number.
+    // Operations without a number, which a report may be about.
     index('operations_unnumbered')
       .on(t.recordedAt)
       .where(sql`tx_log_no is null and tx_hash is null and kind <> 'other'
@@ -137,7 +133,7 @@ export const operations = tallyhook.table(
       .on(t.state, t.recordedAt)
       .where(sql`settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
-    // The same by their newest news: what the observer has not taken up yet.
+    // By their latest change: those that the observer has not scheduled polls for.
     index('operations_news')
       .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
       .where(sql`settled_at is null and state in
@@ -146,9 +142,9 @@ export const operations = tallyhook.table(
 );
 
 /**
- * Append-only: every change of state, with its cause. Without a foreign key, which would cost every
- * row a trigger: rows are made only by the statement that makes or moves their operation, and
- * operations are never deleted. The same holds for sends.
+ * Append-only: every change of state, with its cause. Like `sends` without a foreign key, whose
+ * trigger would run for every row: rows are inserted by the statement that inserts or changes their
+ * operation, and operations are never deleted.
  */
 export const transitions = tallyhook.table(
   'transitions',
@@ -166,7 +162,7 @@ export const transitions = tallyhook.table(
 );
 
 /**
- * What each token write does to accounts, made by effects.ts when the write is recorded. `phase` is
+ * The effects of token writes, computed by effects.ts when the write is recorded. `phase` is
  * `queued` while the write waits in the request queue, else the operation's outcome. A write that
  * cannot be posted has no rows.
  */
@@ -189,8 +185,8 @@ export const operationEffects = tallyhook.table(
 );
 
 /**
- * What each key with a daily limit moved, by the hour in which the write was sent, fees included.
- * Writes in the request queue are counted under `infinity`.
+ * Amounts and fees of each key with a daily limit, by the hour in which the write was sent. Writes
+ * in the request queue count under `infinity`.
  */
 export const keyUsage = tallyhook.table(
   'key_usage',
@@ -202,24 +198,23 @@ export const keyUsage = tallyhook.table(
   (t) => [primaryKey({ columns: [t.keyId, t.hour] })],
 );
 
-/** Append-only: every time an operation was about to leave. */
+/** Append-only: every send, recorded before it begins. */
 export const sends = tallyhook.table(
   'sends',
   {
     operationId: text('operation_id').notNull(),
-    /** Wide enough for a queued write that is tried every second until its end. */
     n: integer().notNull(),
     startedAt: instant('started_at').notNull(),
     deadlineAt: instant('deadline_at').notNull(),
     daemonId: text('daemon_id').notNull(),
     epoch: bigint({ mode: 'bigint' }).notNull(),
-    /** Why an earlier send allowed this one: null for the first. */
+    /** Why an earlier send allows this one; null for the first. */
     after: text(),
   },
   (t) => [primaryKey({ columns: [t.operationId, t.n] })],
 );
 
-/** When people stopped all writes, and when they released them; the standing one has no release. */
+/** Times in which all writes are stopped; the current one has no `released_at`. */
 export const freezes = tallyhook.table('freezes', {
   id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
   frozenAt: instant('frozen_at').notNull(),
@@ -230,13 +225,13 @@ export const freezes = tallyhook.table('freezes', {
   releaseReason: text('release_reason'),
 });
 
-/** Wallets whose new writes wait for one observation; a hold that has run out means nothing. */
+/** Wallets whose new writes wait for an observation, until the hold ends or is deleted. */
 export const holds = tallyhook.table('holds', {
   walletKey: text('wallet_key').primaryKey(),
   until: instant().notNull(),
 });
 
-/** What people said of an operation: one proposes, another owner approves. */
+/** Outcomes that one person proposes and a person of another owner approves. */
 export const decisions = tallyhook.table(
   'decisions',
   {

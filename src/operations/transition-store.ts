@@ -1,4 +1,4 @@
-/** SQL of transitions: the one statement that changes the state of operations. */
+/** SQL of transitions: the one statement that changes states. */
 import { asJson, type Tx } from '../db/connect.ts';
 import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -7,20 +7,18 @@ import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
 import { operationColumns } from './store.ts';
 
-/**
- * A change of state with what it brings; members that are absent leave their columns as they are.
- */
+/** A change of state with its facts; absent members keep the values of their columns. */
 export interface Move {
   id: string;
   to: State;
   at: Instant;
   cause: string;
   daemonId?: string | null;
-  /** True for what people decided: only they may take back what is settled. */
+  /** True for a decision: only a decision may change a settled operation. */
   decided?: boolean;
   /** Why the ledger must not post it. */
   quarantineReason?: string;
-  /** Back to the queue instead, if its caller still waits: nothing of it was applied. */
+  /** Nothing was applied: return it to the request queue if its caller still waits. */
   requeue?: boolean;
   evidence?: Json;
   keyHeld?: boolean;
@@ -45,17 +43,17 @@ export interface Move {
 export interface DuePosting {
   operationId: string;
   dueAt: Instant;
-  /** Why the ledger must not post it; null: it may. */
+  /** Why the ledger must not post it; null if it may. */
   quarantineReason: string | null;
 }
 
-/** Tells the ledger, inside the caller's transaction, what became due. */
+/** Adds due postings of the ledger inside the caller's transaction. */
 export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<void>;
 
 /**
- * Changes states: each operation only from a state that may precede its new one, with its
- * transition, its effects' outcome and its key's usage in the same statement, and tells the ledger
- * what that makes due. Returns the operations that changed. No operation may be named twice.
+ * Changes the states of operations together with their transitions, effects, key usage and due
+ * postings. An operation whose state may not precede the new one stays as it is. Returns the
+ * operations that changed. The moves must be of different operations.
  */
 export async function applyTransitions(
   tx: Tx,
@@ -75,7 +73,6 @@ export async function applyTransitions(
 
 type Moved = Operation & { fromState: State; quarantineReason: string | null };
 
-/** The moves as JSON for the statement below. */
 function rowsOf(moves: readonly Move[]) {
   assert(new Set(moves.map(({ id }) => id)).size === moves.length, 'each operation moves once');
   const numbers = moves.map(({ txAppNo, txLogNo }) => `${txAppNo}/${txLogNo}`);

@@ -102,7 +102,7 @@ describe('The settings of a stage', () => {
   it('of cron wake the reports and the partitions worker', () => {
     expect(cronJobs(config()).map(({ name, cron, timeZone }) => [name, cron, timeZone])).toEqual([
       ['reports', '5 0 * * *', 'UTC'],
-      ['partitions', '17 3 * * *', 'UTC'],
+      ['housekeeping', '17 3 * * *', 'UTC'],
     ]);
   });
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Operation, State } from '../../src/operations/operations.ts';
 import { planReports } from '../../src/operations/reported/plan.ts';
-import { nameOf, type Report } from '../../src/operations/reported/rule.ts';
+import { type Report, transactionKey } from '../../src/operations/reported/rule.ts';
 
 const AT = Date.UTC(2026, 0, 31);
 const [A, B] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`];
@@ -46,7 +46,7 @@ function memory(first: readonly Operation[] = []) {
     take(reports: readonly Report[]) {
       const lines = reports.map((one, n) => ({ n, report: one }));
       const sameNumber = new Map<string, Operation[]>();
-      for (const one of all()) if (one.txLogNo !== null) sameNumber.set(nameOf(one), [one]);
+      for (const one of all()) if (one.txLogNo !== null) sameNumber.set(transactionKey(one), [one]);
       const alike = new Map(
         lines.map(({ n, report: { fields } }) => [
           n,

@@ -112,6 +112,6 @@ export function cronJobs({ reports }: Config): CronJob[] {
   const { cron, time_zone: timeZone } = reports.reconciliation;
   return [
     { name: 'reports', cron, timeZone },
-    { name: 'partitions', cron: '17 3 * * *', timeZone: 'UTC' },
+    { name: 'housekeeping', cron: '17 3 * * *', timeZone: 'UTC' },
   ];
 }

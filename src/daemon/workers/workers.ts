@@ -7,7 +7,7 @@ import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
-import type { Operations } from '../../operations/operations.ts';
+import { type Operations, pruneUsage } from '../../operations/operations.ts';
 import { SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
@@ -131,11 +131,12 @@ function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps):
       },
     },
     {
-      name: 'partitions',
+      name: 'housekeeping',
       intervalMs: 3_600_000,
       pass: async (now) => {
         await makePartitions(db, now);
         await dropPartitions(db, now, config.database.retention_days);
+        await pruneUsage(db, now);
         return undefined;
       },
     },

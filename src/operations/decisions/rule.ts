@@ -1,13 +1,13 @@
 /**
- * What people may decide about an operation. Pure. An outcome that the service answered itself
- * stands; everything else, inferred or decided before, may be decided again: nothing is a dead end.
+ * Which outcomes people may decide. Pure. An answer of the service is final; an inferred or decided
+ * outcome may be decided again.
  */
 import { Failure } from '../../kernel/errors.ts';
 import { FOLLOWS, type Operation, type State } from '../operation.ts';
 
 export type DecidedOutcome = 'executed' | 'not_executed';
 
-/** What to do instead, by the state that lets nobody decide. */
+/** What to do instead, by the state that allows no decision. */
 const INSTEAD: Record<
   Exclude<State, 'undecided' | 'executed' | 'not_executed' | 'settled'>,
   string
@@ -15,14 +15,14 @@ const INSTEAD: Record<
   recorded: 'it is about to be sent; wait for its answer',
   sending: 'it is being sent; wait for its answer',
   queued: 'it was not sent; DELETE it',
-  unknown: 'polls still gather evidence; the operation becomes undecided if they do not decide it',
+  unknown: 'its evidence is incomplete; it becomes undecided if polls do not resolve it',
   accepted: 'the service accepted it',
-  rejected: 'the service refused it, or it was proved not to have left',
+  rejected: 'the service refused it, or it was never sent',
   failed: 'the chain failed it',
   cancelled: 'it was cancelled and never sent',
 };
 
-/** @throws Failure `conflict` when this outcome cannot be decided, saying why */
+/** @throws Failure `conflict` with the reason when this outcome cannot be decided */
 export function assertDecidable(operation: Operation, outcome: DecidedOutcome): void {
   const { state, effectiveBasis } = operation;
   switch (state) {
@@ -36,9 +36,9 @@ export function assertDecidable(operation: Operation, outcome: DecidedOutcome): 
       throw refusal(operation, INSTEAD[state]);
   }
   if (effectiveBasis === 'answer') throw refusal(operation, 'the service itself answered it');
-  const is = state === 'not_executed' ? 'not_executed' : 'executed';
-  if (outcome === is || !FOLLOWS[state].includes(outcome))
-    throw refusal(operation, `it counts as ${is} already`);
+  const current = state === 'not_executed' ? 'not_executed' : 'executed';
+  if (outcome === current || !FOLLOWS[state].includes(outcome))
+    throw refusal(operation, `it counts as ${current} already`);
 }
 
 function refusal({ id, state }: Operation, why: string): Failure {

@@ -1,7 +1,6 @@
 /**
- * Outcomes that people decide, because no evidence does or because they know better: one proposes
- * with a reason, a person of another owner approves, and only then the state moves. The ledger
- * posts or reverses by itself, because whether an operation belongs in the books follows its state.
+ * Outcomes decided by people: one proposes with a reason, a person of another owner approves, and
+ * then the state changes. The new state makes the posting or reversal due.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { must } from '../../kernel/assert.ts';
@@ -31,19 +30,19 @@ interface Person {
 
 export interface Decisions {
   /**
-   * Proposes an outcome; a later proposal takes the place of one that nobody approved.
+   * Proposes an outcome; it replaces an earlier proposal that is not approved.
    * @throws Failure `not_found`, or `conflict` when the state does not allow it
    */
   propose(
     operationId: string,
-    wish: { outcome: DecidedOutcome; reason: string },
+    proposal: { outcome: DecidedOutcome; reason: string },
     by: Person,
   ): Promise<Decision>;
   /**
-   * Approves what was proposed last: the operation moves, with its event.
-   * @param expected what the approver saw; another one is refused
-   * @throws Failure `not_found`, `same_owner`, or `conflict` when there is nothing to approve, it
-   * is not what was expected, or the state does not allow it any more
+   * Approves the latest proposal and changes the state, with its event.
+   * @param expected the proposal that the approver read; a different one is refused
+   * @throws Failure `not_found`, `same_owner`, or `conflict` when there is no proposal, it is not
+   * the expected one, or the state does not allow it any more
    */
   approve(
     operationId: string,
@@ -52,7 +51,6 @@ export interface Decisions {
   ): Promise<Operation>;
 }
 
-/** Decisions of people, in one database. */
 export function makeDecisions(deps: {
   db: Db;
   clock: Clock;
@@ -63,7 +61,7 @@ export function makeDecisions(deps: {
   return {
     propose: (operationId, { outcome, reason }, by) =>
       db.begin(async (tx) => {
-        const operation = await insistOnOperation(tx, operationId);
+        const operation = await lockExisting(tx, operationId);
         assertDecidable(operation, outcome);
         const earlier = await listDecisions(tx, operationId);
         const decision: Decision = {
@@ -83,9 +81,9 @@ export function makeDecisions(deps: {
       }),
     approve: (operationId, expected, by) =>
       db.begin(async (tx) => {
-        const operation = await insistOnOperation(tx, operationId);
+        const operation = await lockExisting(tx, operationId);
         const decision = (await listDecisions(tx, operationId)).at(-1);
-        insistOnApprovable(operationId, decision, expected);
+        assertApprovable(operationId, decision, expected);
         if (decision.proposedBy === by.owner)
           throw new Failure(
             'same_owner',
@@ -103,13 +101,13 @@ export function makeDecisions(deps: {
   };
 }
 
-async function insistOnOperation(tx: Tx, id: string): Promise<Operation> {
+async function lockExisting(tx: Tx, id: string): Promise<Operation> {
   const operation = await lockOperation(tx, id);
   if (!operation) throw new Failure('not_found', `there is no ${id}`);
   return operation;
 }
 
-function insistOnApprovable(
+function assertApprovable(
   operationId: string,
   decision: Decision | undefined,
   expected: { n?: number | undefined; outcome?: DecidedOutcome | undefined },
@@ -126,7 +124,7 @@ function insistOnApprovable(
   }
 }
 
-/** A decided write took effect when it was sent, as far as anybody knows. */
+/** A decided write took effect when it was sent, unless another time is known. */
 function moveOf(operation: Operation, decision: Decision, approvedBy: string, at: number): Move {
   const { id, effectiveAt, sentAt, recordedAt } = operation;
   const evidence: { [key: string]: Json } = {

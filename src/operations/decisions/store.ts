@@ -1,14 +1,14 @@
-/** SQL of decisions: what people propose about an operation, and who approves it. */
+/** SQL of decisions. */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 import type { DecidedOutcome } from './rule.ts';
 
-/** What one person proposed, and who approved it; without approval it changes nothing. */
+/** A proposed outcome; it has no effect before the approval. */
 export interface Decision {
   operationId: string;
-  /** 1 for the first of the operation. */
+  /** Counts the proposals of the operation from 1. */
   n: number;
   outcome: DecidedOutcome;
   reason: string;
@@ -30,7 +30,6 @@ export async function lockOperation(tx: Tx, id: string): Promise<Operation | und
 
 const DECISIONS_MAX = 1_000;
 
-/** The decisions of an operation, in their order. */
 export async function listDecisions(db: Queryable, operationId: string): Promise<Decision[]> {
   return db.sql<Decision[]>`
     select operation_id, n::int as n, outcome, reason,
@@ -47,7 +46,6 @@ export async function insertDecision(tx: Tx, decision: Decision): Promise<void> 
       ${decision.proposedBy}, ${decision.proposedKey}, ${isoText(decision.proposedAt)})`;
 }
 
-/** Marks a decision as approved. */
 export async function approveDecision(
   tx: Tx,
   { operationId, n }: Pick<Decision, 'operationId' | 'n'>,

@@ -1,10 +1,10 @@
 /**
- * When a new write may go beside those whose outcome is still open. Pure.
+ * Decides whether a new write conflicts with open ones. Pure.
  *
- * Balances tell open writes apart while no two subsets of them come to the same sum. A new amount
- * keeps that so exactly if it is not the difference of two sums of the open ones; whether those can
- * be told apart from each other is not its fault. Writes of one kind on one token, and sequential
- * mints that are equal in every field, have no amount: they go one at a time.
+ * Balances identify the executed writes as long as no two subsets of the open ones have the same
+ * sum. A new amount keeps this property if it is not the difference of two sums of the open ones;
+ * whether those are ambiguous among themselves does not matter. Writes of one kind on one token,
+ * and sequential mints with equal fields, have no amount to tell them apart: only one may be open.
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import { sha256Hex } from '../../kernel/json.ts';
@@ -18,11 +18,11 @@ import {
 } from '../effects.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
 
-/** What admission knows of a write. */
+/** The wallets and the token on which a write may conflict. */
 export interface ConflictScope {
-  /** By how much it would change the wallet of each user, by lower-case address. */
+  /** The change of each user's wallet, by lower-case address. */
   effects: ReadonlyMap<string, bigint>;
-  /** The token (or the equal mints) that it acts on, with its kind; undefined when it has none. */
+  /** Equal for writes of one kind on one token, and for equal sequential mints. */
   conflictKey: string | undefined;
 }
 
@@ -31,36 +31,33 @@ export interface OpenWrite extends ConflictScope {
   id: string;
 }
 
-/** With more open on one wallet than this nothing is told apart: 2^12 sums are looked at. */
+/** More open writes on one wallet always conflict, which limits the sums to 2^12. */
 export const OPEN_MAX = 12;
 
-/**
- * The open writes beside which this one could not be told apart; none: it may go. A wallet that it
- * does not change says nothing.
- */
+/** The ids of the open writes that the write conflicts with. */
 export function conflictsOf(write: ConflictScope, open: readonly OpenWrite[]): string[] {
   const found = new Set<string>();
   for (const other of open)
     if (write.conflictKey !== undefined && other.conflictKey === write.conflictKey)
       found.add(other.id);
   for (const [wallet, effect] of write.effects) {
-    const beside = open.filter(({ effects }) => (effects.get(wallet) ?? 0n) !== 0n);
-    const others = beside.map(({ effects }) => effects.get(wallet) ?? 0n);
-    if (!canTellApart(effect, others)) for (const { id } of beside) found.add(id);
+    const onWallet = open.filter(({ effects }) => (effects.get(wallet) ?? 0n) !== 0n);
+    const others = onWallet.map(({ effects }) => effects.get(wallet) ?? 0n);
+    if (!canTellApart(effect, others)) for (const { id } of onWallet) found.add(id);
   }
   return [...found];
 }
 
-/** Whether the sum of what was executed always says if this one was among it. */
+/** Whether any sum of executed writes shows if this one is part of it. */
 export function canTellApart(own: bigint, others: readonly bigint[]): boolean {
   if (own === 0n || others.length === 0) return true;
   if (others.length > OPEN_MAX) return false;
   const sums = subsetSums(others);
-  const without = new Set(sums);
-  return !sums.some((sum) => without.has(sum + own));
+  const distinct = new Set(sums);
+  return !sums.some((sum) => distinct.has(sum + own));
 }
 
-/** A write's marks, its effects, and the addresses (lower case) of every wallet it changes. */
+/** Where a write may conflict, its effects, and every wallet it changes (lower case). */
 export interface WriteImpact {
   scope: ConflictScope;
   effects: Effect[];
@@ -68,8 +65,7 @@ export interface WriteImpact {
 }
 
 /**
- * Own wallets (operators, fees,
- * collection) never conflict: their balances take too many writes.
+ * Own wallets (operators, fees, collection) are no part of the scope: too many writes share them.
  */
 export function impactOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteImpact {
   const none = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
@@ -84,7 +80,7 @@ export function impactOf(kind: Kind, fields: WriteFields, settings: EffectSettin
   };
 }
 
-/** What names the token or the equal mints that a write acts on. */
+/** See `ConflictScope`. */
 export function conflictKeyOf(kind: Kind, fields: WriteFields): string | undefined {
   const { contractId, tokenId } = fields;
   if (!NFT_KINDS.includes(kind) || contractId == null) return undefined;
@@ -93,18 +89,18 @@ export function conflictKeyOf(kind: Kind, fields: WriteFields): string | undefin
   const { tokenUri = null, metaData = null, extraData = null } = fields;
   const receiver = addressOf(fields);
   if (receiver === null) return undefined;
-  const told = sha256Hex(JSON.stringify([receiver, tokenUri, metaData, extraData]));
-  return `${kind}:${contractId}:${told}`;
+  const mint = sha256Hex(JSON.stringify([receiver, tokenUri, metaData, extraData]));
+  return `${kind}:${contractId}:${mint}`;
 }
 
 /**
- * The names under which writes wait for each other: the wallets of users and the token. Queued
- * writes that share one keep their order.
+ * The wallets of users and the token of a write, as names of locks. Queued writes that share a name
+ * keep their order.
  */
-export function lockNamesOf(kind: Kind, fields: WriteFields, marks: ConflictScope): string[] {
+export function lockNamesOf(kind: Kind, fields: WriteFields, scope: ConflictScope): string[] {
   const { contractId, tokenId } = fields;
-  const names = [...marks.effects.keys()].map((wallet) => `wallet:${wallet}`);
-  if (marks.conflictKey === undefined) return names;
+  const names = [...scope.effects.keys()].map((wallet) => `wallet:${wallet}`);
+  if (scope.conflictKey === undefined) return names;
   const token = kind === 'mint_sequential' ? addressOf(fields) : tokenId;
   return [...names, `token:${contractId}:${token}`];
 }

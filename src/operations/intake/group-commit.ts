@@ -1,26 +1,24 @@
 /**
- * Group commit: work that arrives while a commit is under way waits for the next one and shares it.
- * Cost per row falls as load rises; a single row waits for nobody. When a shared commit fails, each
- * of its rows is tried alone, so that one bad row hurts only itself.
+ * Group commit: items that arrive while a commit runs share the next one. When a shared commit
+ * fails, its items are retried one by one, so that a bad item affects no other.
  *
- * A commit of several rows is followed by a rest in proportion to them, so that under load commits
- * become few and large: measured with intents, a row of eight costs Postgres 75 µs and the daemon
- * 22 µs, a row of thirty-two 50 and 11. After a single row there is no rest.
+ * After a commit of several items the next one starts later, in proportion to their number, so that
+ * under load commits become few and large. Measured with intents: eight rows cost Postgres 75 µs
+ * and the daemon 22 µs each, thirty-two rows 50 µs and 11 µs.
  *
- * Bounded: at most `rowsMax` rows a commit, at most `queueMax` waiting; what does not fit is
- * refused.
+ * The rows of a commit and the length of the queue are limited; items beyond that are refused.
  */
 import { after } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 
-interface Waiting<T, R> {
+interface Entry<T, R> {
   item: T;
   resolve(result: R): void;
   reject(error: unknown): void;
 }
 
 export interface GroupCommit<T, R> {
-  /** Resolves once the commit that holds the item is durable. @throws what the commit threw */
+  /** Resolves once the commit of the item is durable. @throws the error of the commit */
   add(item: T): Promise<R>;
 }
 
@@ -28,12 +26,12 @@ export interface Bounds {
   rowsMax: number;
   queueMax: number;
   concurrency: number;
-  /** The rest after a commit of several rows: for each of them, and at most, in milliseconds. */
+  /** The pause after a commit of several rows, in milliseconds. */
   pauseMsPerRow: number;
   pauseMaxMs: number;
 }
 
-/** What intents and outcomes keep to. One lane: two made commits smaller, and a write dearer. */
+/** For intents and outcomes. Two concurrent commits measured slower: they are smaller. */
 export const BOUNDS: Bounds = {
   rowsMax: 64,
   queueMax: 5_000,
@@ -43,56 +41,55 @@ export const BOUNDS: Bounds = {
 };
 
 /**
- * @param commit writes all items in one transaction and answers their results in the same order
- * @param retriesAlone whether a failed shared commit is worth trying row by row (not when the
- * database is away)
+ * @param commit writes all items in one transaction and returns their results in the same order
+ * @param retriesAlone whether to retry the items one by one after this error
  */
 export function groupCommit<T, R>(
   commit: (items: T[]) => Promise<R[]>,
   bounds: Bounds,
   retriesAlone: (error: unknown) => boolean,
 ): GroupCommit<T, R> {
-  const queue: Waiting<T, R>[] = [];
+  const queue: Entry<T, R>[] = [];
   let running = 0;
-  let resting = false;
+  let pausing = false;
 
-  async function settle(group: Waiting<T, R>[]): Promise<void> {
+  async function commitGroup(group: Entry<T, R>[]): Promise<void> {
     try {
-      const results = await commit(group.map((waiting) => waiting.item));
-      group.forEach((waiting, i) => {
-        waiting.resolve(results[i] as R);
+      const results = await commit(group.map((entry) => entry.item));
+      group.forEach((entry, i) => {
+        entry.resolve(results[i] as R);
       });
     } catch (error) {
       if (group.length === 1 || !retriesAlone(error)) {
-        for (const waiting of group) waiting.reject(error);
+        for (const entry of group) entry.reject(error);
       } else {
-        for (const waiting of group) await settle([waiting]);
+        for (const entry of group) await commitGroup([entry]);
       }
     }
   }
 
-  /** A full commit is worth making at once. */
+  /** A full group does not wait for the pause. */
   const mayStart = () =>
-    running < bounds.concurrency && (!resting || queue.length >= bounds.rowsMax);
+    running < bounds.concurrency && (!pausing || queue.length >= bounds.rowsMax);
 
   function pump(): void {
     while (queue.length > 0 && mayStart()) {
       running++;
       const group = queue.splice(0, bounds.rowsMax);
-      settle(group).finally(() => {
+      commitGroup(group).finally(() => {
         running--;
-        rest(group.length);
+        pauseAfter(group.length);
         pump();
       });
     }
   }
 
-  function rest(rows: number): void {
+  function pauseAfter(rows: number): void {
     const ms = Math.min(Math.round(rows * bounds.pauseMsPerRow), bounds.pauseMaxMs);
-    if (rows < 2 || ms < 1 || resting) return;
-    resting = true;
+    if (rows < 2 || ms < 1 || pausing) return;
+    pausing = true;
     after(ms, () => {
-      resting = false;
+      pausing = false;
       pump();
     });
   }

@@ -1,7 +1,6 @@
 /**
- * Intents that share commits: which of those that arrive together may be written together, and
- * what the one call says of each. It sees what is committed, not what goes with it, so a write that
- * could not be told apart from one of its own group goes with the next.
+ * Commits intents in groups. The database checks intents against committed writes only, so writes
+ * of one group that conflict with each other go into different commits.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
@@ -18,78 +17,75 @@ import { BOUNDS, groupCommit } from './group-commit.ts';
 import { type Attempt, type Intent, type RecordRow, recordIntents } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
 
-/** What an attempt came to. */
 export type Verdict =
   | { verdict: 'sending' | 'queued' | 'key_in_use' | 'frozen' | 'day_limit' | 'queue_full' }
   | { verdict: 'wallet_held'; until: Instant; wallets: string[] }
   | { verdict: 'others_open'; open: OpenWrite[] }
-  /** Something in the same commit stands in its way: the next commit sees it. */
-  | { verdict: 'again' };
+  /** It conflicts with another write of the same commit. */
+  | { verdict: 'retry' };
 
-/** A write on its way to be recorded. */
+/** A write to be recorded. */
 export interface Candidate extends WriteImpact {
   intent: Intent;
   names: string[];
-  /** What is known to be open where it goes; undefined: it goes whatever is open. */
+  /** Open writes that do not conflict; undefined records it beside any open write. */
   known: OpenWrite[] | undefined;
   state: 'sending' | 'queued';
   sendWithinMs: number;
-  /** How often something new was open, each time harmless. */
-  observations: number;
-  /** When it was last tried. */
+  /** Retries because of new open writes that did not conflict. */
+  rechecks: number;
+  /** Time of the last attempt. */
   at: Instant;
   sendDeadlineAt: Instant;
-  /** Its place among the writes of this daemon: who came first is woken first. */
-  turn: number;
+  /** Number of the write in this daemon; waiting writes are woken in this order. */
+  arrival: number;
 }
 
 /**
- * How long a commit of intents is waited for: all intents wait behind it, and a connection that was
- * lost without a word would never answer. Nothing was sent by then.
+ * A silently lost connection would otherwise block all intents. Nothing is sent before a commit.
  */
 const COMMIT_WITHIN_MS = 15_000;
 
-/** Intents share commits; a commit is refused once this daemon no longer counts as alive. */
-export function intentCommits(given: {
+/** A commit throws `lease_lost` once this daemon is no longer counted as alive. */
+export function intentCommits(deps: {
   db: Db;
   clock: Clock;
   daemon: Daemon;
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
 }) {
-  const { db, daemon, clock, settings, unconfirmed } = given;
+  const { db, daemon, clock, settings, unconfirmed } = deps;
   return groupCommit<Candidate, Verdict>(
     async (group) => {
       const at = clock.now();
-      const going = attemptsOf(group, at);
-      const attempts = [...going.values()];
+      const attempts = attemptsOf(group, at);
       const rows = await db
         .single(
           (q) =>
             recordIntents(q, {
-              ...{ attempts, at, daemonId: daemon.id, epoch: daemon.epoch },
-              queueMax: settings.queueMax,
+              ...{ attempts: [...attempts.values()], at },
+              ...{ daemonId: daemon.id, epoch: daemon.epoch, queueMax: settings.queueMax },
             }),
           COMMIT_WITHIN_MS,
         )
         .catch((error) => {
           // The commit may have happened, or may still happen.
-          if (isAway(error)) unconfirmed.add(attempts, at);
+          if (isAway(error)) unconfirmed.add([...attempts.values()], at);
           throw error;
         });
       if (rows[0]?.result === 'lease_lost')
         throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
-      const byPlace = new Map(rows.map((row) => [row.n, row]));
-      const places = new Map([...going.keys()].map((candidate, n) => [candidate, n]));
+      const rowsByIndex = new Map(rows.map((row) => [row.n, row]));
+      const indexes = new Map([...attempts.keys()].map((candidate, n) => [candidate, n]));
       return group.map((candidate): Verdict => {
-        const attempt = going.get(candidate);
-        const row = byPlace.get(places.get(candidate) ?? -1);
-        return attempt && row ? verdictOf(row, attempt, settings) : { verdict: 'again' };
+        const attempt = attempts.get(candidate);
+        const row = rowsByIndex.get(indexes.get(candidate) ?? -1);
+        return attempt && row ? verdictOf(row, attempt, settings) : { verdict: 'retry' };
       });
     },
     BOUNDS,
-    // One bad row is found by trying each alone; what stops all of them is not, and each try of
-    // what is too slow would take its whole time.
+    // Only an error of a single row is worth a retry row by row; after a timeout each retry could
+    // time out again.
     (error) => !isAway(error) && !isTooSlow(error) && !(error instanceof Failure),
   );
 }
@@ -97,11 +93,11 @@ export function intentCommits(given: {
 function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSettings): Verdict {
   switch (row.result) {
     case 'lease_lost':
-      return { verdict: 'again' };
+      return { verdict: 'retry' };
     case 'day_limit':
-      // Those before it in the call were counted, but may not have been written.
+      // Earlier writes of the same call count here, but may not have been recorded.
       return attempt.dayMoved > movedBy(attempt.intent.fields)
-        ? { verdict: 'again' }
+        ? { verdict: 'retry' }
         : { verdict: 'day_limit' };
     case 'wallet_held': {
       const wallets = Array.isArray(row.open) ? row.open.map(String) : [];
@@ -114,19 +110,19 @@ function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSetting
   }
 }
 
-/** Those of a group that can go into one commit; the first always can. */
+/** The writes of a group that fit into one commit; the first always does. */
 function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, Attempt> {
-  const going = new Map<Candidate, Attempt>();
+  const attempts = new Map<Candidate, Attempt>();
   const byName = new Map<string, Candidate[]>();
   const byKey = new Map<string, bigint>();
   for (const candidate of group) {
-    const { intent, scope: marks, known } = candidate;
-    const named = candidate.names.flatMap((name) => byName.get(name) ?? []);
-    const mates = [...new Set(named)].filter((mate) => !sameKey(candidate, mate));
-    const beside = mates.map((mate) => ({ ...mate.scope, id: mate.intent.id }));
-    const inOrder = mates.every((mate) => mayGoTogether(candidate, mate));
-    const apart = !known || conflictsOf(marks, [...known, ...beside]).length === 0;
-    if (!inOrder || !apart) continue;
+    const { intent, scope, known } = candidate;
+    const sharing = candidate.names.flatMap((name) => byName.get(name) ?? []);
+    const earlier = [...new Set(sharing)].filter((other) => !sameKey(candidate, other));
+    const open = earlier.map((other) => ({ ...other.scope, id: other.intent.id }));
+    const inOrder = earlier.every((other) => mayShareCommit(candidate, other));
+    const conflictFree = !known || conflictsOf(scope, [...known, ...open]).length === 0;
+    if (!inOrder || !conflictFree) continue;
     for (const name of candidate.names) byName.set(name, [...(byName.get(name) ?? []), candidate]);
     const moved = (byKey.get(intent.keyId) ?? 0n) + movedBy(intent.fields);
     byKey.set(intent.keyId, moved);
@@ -135,25 +131,25 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
       at + candidate.sendWithinMs,
       intent.expiresAt ?? Number.POSITIVE_INFINITY,
     );
-    going.set(candidate, {
+    attempts.set(candidate, {
       intent,
       state: candidate.state,
       sendDeadlineAt: candidate.sendDeadlineAt,
       ambiguous: known === undefined,
       effects: candidate.effects,
-      users: [...marks.effects.keys()].map(accountOfWallet),
+      users: [...scope.effects.keys()].map(accountOfWallet),
       wallets: candidate.wallets,
-      conflictKey: marks.conflictKey ?? null,
+      conflictKey: scope.conflictKey ?? null,
       known: known ? known.map(({ id }) => id) : null,
       dayMoved: moved,
       names:
         intent.dayLimit === null ? candidate.names : [...candidate.names, `key:${intent.keyId}`],
     });
   }
-  return going;
+  return attempts;
 }
 
-/** Of writes with one idempotency key at most one is written: they never stand together. */
+/** Of writes with the same idempotency key at most one is recorded, so they cannot conflict. */
 function sameKey({ intent: one }: Candidate, { intent: other }: Candidate): boolean {
   return (
     one.idempotencyKey !== null &&
@@ -162,34 +158,34 @@ function sameKey({ intent: one }: Candidate, { intent: other }: Candidate): bool
   );
 }
 
-/** What waits keeps its order: it is not committed beside another one of its wallet or token. */
-function mayGoTogether(one: Candidate, other: Candidate): boolean {
+/** Writes that may queue keep their order: one commit per wallet or token. */
+function mayShareCommit(one: Candidate, other: Candidate): boolean {
   return one.intent.expiresAt === null && other.intent.expiresAt === null;
 }
 
-/** What a write counts for the limit of its key: amount and fee, never less than nothing. */
+/** What a write counts towards the daily limit of its key: amount and fee, if positive. */
 function movedBy({ amount, feeAmount }: WriteFields): bigint {
   const counted = (value: bigint | null | undefined) => (value != null && value > 0n ? value : 0n);
   return counted(amount) + counted(feeAmount);
 }
 
-function openOf(seen: Json, settings: OperationsSettings): OpenWrite[] {
-  if (!Array.isArray(seen)) return [];
-  return seen.map((row) => {
-    const { id, kind, ...named } = row as Record<string, Json>;
+function openOf(rows: Json, settings: OperationsSettings): OpenWrite[] {
+  if (!Array.isArray(rows)) return [];
+  return rows.map((row) => {
+    const { id, kind, ...members } = row as Record<string, Json>;
     const whole = (value: Json | undefined) => wholeOf(value) ?? null;
     const text = (value: Json | undefined) => (typeof value === 'string' ? value : null);
     const fields = {
-      fromAddr: text(named.fromAddr),
-      toAddr: text(named.toAddr),
-      operationNo: whole(named.operationNo),
-      contractId: whole(named.contractId),
-      tokenId: whole(named.tokenId),
-      amount: whole(named.amount),
-      feeAmount: whole(named.feeAmount),
-      tokenUri: text(named.tokenUri),
-      metaData: text(named.metaData),
-      extraData: text(named.extraData),
+      fromAddr: text(members.fromAddr),
+      toAddr: text(members.toAddr),
+      operationNo: whole(members.operationNo),
+      contractId: whole(members.contractId),
+      tokenId: whole(members.tokenId),
+      amount: whole(members.amount),
+      feeAmount: whole(members.feeAmount),
+      tokenUri: text(members.tokenUri),
+      metaData: text(members.metaData),
+      extraData: text(members.extraData),
     };
     return { id: String(id), ...impactOf(kind as Kind, fields, settings.effects).scope };
   });

@@ -1,6 +1,6 @@
 /**
- * SQL of intents: one call of `tallyhook.record_intents` looks at them and writes those that may
- * go, under locks on what they name, in one round trip and one commit.
+ * SQL of intents: one call of `tallyhook.record_intents` locks, checks and records them in one
+ * round trip.
  */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -8,7 +8,6 @@ import type { Json } from '../../kernel/json.ts';
 import type { Effect } from '../effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 
-/** A write as it is asked for, complete. */
 export interface Intent {
   id: string;
   kind: Kind;
@@ -23,35 +22,33 @@ export interface Intent {
   body: Uint8Array;
   fields: WriteFields;
   preImage: Json;
-  /** The caller chose to wait: until when it may still be sent. */
+  /** When a caller that chose to wait stops waiting; else null. */
   expiresAt: Instant | null;
   /** The most that its key may move in any 24 hours; null: no limit. */
   dayLimit: bigint | null;
 }
 
-/** One try to record an intent. */
 export interface Attempt {
   intent: Intent;
-  /** `queued` waits for the service from the start. */
+  /** `queued` records it into the request queue. */
   state: 'sending' | 'queued';
   sendDeadlineAt: Instant;
   ambiguous: boolean;
   effects: readonly Effect[];
-  /** Accounts of the users' wallets among them (lower case): where conflicts are looked for. */
+  /** Accounts of users' wallets (lower case), on which conflicts are checked. */
   users: readonly string[];
-  /** Every wallet that it changes (lower case): a hold on one stops it. */
+  /** Every wallet that it changes (lower case), on which holds are checked. */
   wallets: readonly string[];
-  /** See Marks. */
+  /** See `ConflictScope`. */
   conflictKey: string | null;
-  /** Open writes that were taken into account; null: it is recorded whatever is open. */
+  /** Open writes known not to conflict; null skips the check. */
   known: readonly string[] | null;
-  /** What its key moves with it, and with those before it in the same call. */
+  /** The amount and fee of this attempt and of earlier ones of the same key in this call. */
   dayMoved: bigint;
-  /** What is locked meanwhile: wallets, tokens, keys. */
+  /** Wallets, tokens and keys to lock. */
   names: readonly string[];
 }
 
-/** What became of an attempt. */
 export interface RecordRow {
   n: number;
   result:
@@ -64,13 +61,13 @@ export interface RecordRow {
     | 'wallet_held'
     | 'others_open'
     | 'lease_lost';
-  /** Of `wallet_held`: when the hold ends. */
+  /** When the hold of `wallet_held` ends. */
   until: Instant | null;
-  /** Of `others_open`: the open writes; of `wallet_held`: the wallets. */
+  /** The open writes of `others_open`, or the wallets of `wallet_held`. */
   open: Json;
 }
 
-/** Records the attempts that conflict with nothing; returns a row for each, by its place. */
+/** Records the attempts that pass the checks; returns a row for each, by its index. */
 export async function recordIntents(
   db: Queryable,
   input: {

@@ -1,25 +1,23 @@
 /**
- * Intents whose commit was asked for and never confirmed: their callers heard that nothing was
- * recorded, and nothing was sent, but the database may have them. They are looked for until no
- * statement of ours can be running any more, and ended as not sent.
+ * Unconfirmed intents: their commit result was lost and their callers got an error, but the
+ * database may have recorded them. They were not sent. They are looked for until the statement
+ * cannot be running any more, and then ended as not sent.
  *
- * A write that may wait in the queue is none of them: its caller heard that this is not known, and
- * whoever repeats it is told what the database holds, so that must stand.
- *
- * Bounded in number and in time; what is forgotten becomes `unknown` as any send that nobody ends.
+ * Writes that may queue are excluded: their callers learn that the outcome is not known, so a
+ * recorded one must stay. An intent that is dropped here becomes `unknown` like any abandoned send.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import type { Attempt } from './store.ts';
 
 export interface UnconfirmedIntents {
   add(attempts: readonly Attempt[], at: Instant): void;
-  /** Those that may still turn up. */
+  /** Those that may still get recorded. */
   ids(now: Instant): string[];
-  /** Tells that these were found and ended. */
-  settled(ids: Iterable<string>): void;
+  /** Removes intents that were ended. */
+  remove(ids: Iterable<string>): void;
 }
 
-/** Twice the longest that a statement may run. */
+/** Twice the statement timeout. */
 const KEPT_MS = 120_000;
 const KEPT_MAX = 10_000;
 
@@ -34,7 +32,7 @@ export function makeUnconfirmedIntents(): UnconfirmedIntents {
       for (const [id, end] of until) if (end < now) until.delete(id);
       return [...until.keys()];
     },
-    settled(ids) {
+    remove(ids) {
       for (const id of ids) until.delete(id);
     },
   };

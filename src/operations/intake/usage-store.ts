@@ -1,14 +1,14 @@
 /**
- * SQL of what keys with a daily limit moved: one counter per key and hour. A write counts in the
- * hour in which it is sent, and under `infinity` while it waits in the request queue. The last 25
- * buckets together are never less than what the last 24 hours moved.
+ * SQL of the counters of daily limits: amount and fee per key and hour. A write counts in the hour
+ * in which it is sent, and under `infinity` while it waits in the request queue. The last 25 hours
+ * are never less than the last 24 hours of writes.
  */
 import type { Queryable, Sql } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
 const KEPT_HOURS = 48;
 
-/** What the operation `o` counts for its key, and in which bucket. */
+/** The usage of operation `o` and its hour. */
 export function usageColumns(sql: Sql) {
   return sql`o.key_id,
     case when o.source = 'gateway' then greatest(o.amount, 0) + greatest(o.fee_amount, 0) end
@@ -17,7 +17,7 @@ export function usageColumns(sql: Sql) {
       else date_trunc('hour', coalesce(o.sent_at, o.recorded_at), 'UTC') end as usage_hour`;
 }
 
-/** Adds changes (`key_id`, `usage_hour`, `usage`) to the counters of keys that have counters. */
+/** Adds changes (`key_id`, `usage_hour`, `usage`) to the counters of keys that have some. */
 export function countUsage(sql: Sql, changes: ReturnType<Sql>) {
   return sql`
     insert into tallyhook.key_usage as k (key_id, hour, moved)
@@ -28,7 +28,7 @@ export function countUsage(sql: Sql, changes: ReturnType<Sql>) {
     on conflict (key_id, hour) do update set moved = k.moved + excluded.moved`;
 }
 
-/** Removes counters that no limit reads any more. */
+/** Deletes counters that no limit reads any more. */
 export async function pruneUsage(db: Queryable, now: Instant): Promise<void> {
   await db.sql`
     delete from tallyhook.key_usage

@@ -1,6 +1,6 @@
 /**
- * Writes whose callers chose to wait, as they leave the queue: in order per wallet and token, each
- * when it can be told apart from what is open there, and none while writes are frozen.
+ * Claims queued writes to send: in order per wallet and token, each as soon as it does not conflict
+ * with an open write, and none while writes are frozen.
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
@@ -18,52 +18,48 @@ import type { Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as store from './store.ts';
 
-/** How far into the queue one claim looks, and how many open writes it compares with. */
-const LOOKED_AT_MAX = 1_000;
-const OPEN_LOOKED_AT_MAX = 5_000;
+/** Queued writes and open writes that one claim considers. */
+const QUEUE_MAX = 1_000;
+const OPEN_MAX = 5_000;
 
-/** One write at the head of its wallets and tokens. */
+/** The first queued write of its wallets and token. */
 interface Head {
   operation: Operation;
-  marks: ConflictScope;
+  scope: ConflictScope;
   names: string[];
 }
 
-/** An open write beside which others may have to go. */
-interface Beside {
+interface OpenOperation {
   operation: Operation;
-  mark: OpenWrite;
+  write: OpenWrite;
 }
 
-/**
- * Moves what may leave to `sending`, at most `limit`. One transaction at a time does this; another
- * one gets none.
- */
+/** Moves at most `limit` writes to `sending`; none while another transaction claims. */
 export async function claim(
   tx: Tx,
   settings: OperationsSettings,
-  given: { now: Instant; limit: number; daemonId: string; epoch: bigint },
+  input: { now: Instant; limit: number; daemonId: string; epoch: bigint },
 ): Promise<store.QueuedSend[]> {
-  const { now, limit } = given;
+  const { now, limit } = input;
   if (!(await tryLockClaim(tx))) return [];
   await lockWritesShared(tx);
   if (await findFreeze(tx)) return [];
-  const queue = await store.listQueue(tx, LOOKED_AT_MAX);
+  const queue = await store.listQueue(tx, QUEUE_MAX);
   const heads = headsOf(queue, settings, await store.listHeldWallets(tx, now), now);
-  // Those that have to wait must not keep the others; what may go is looked at once more, locked.
-  const likely = (await goingNow(tx, heads, settings, now)).slice(0, limit);
-  if (likely.length === 0) return [];
-  const first = likely.map(({ head }) => head);
+  // Checked once without locks, so that only sendable writes count towards the limit.
+  const candidates = (await listSendable(tx, heads, settings, now)).slice(0, limit);
+  if (candidates.length === 0) return [];
+  const first = candidates.map(({ head }) => head);
   const names = first.flatMap((head) => head.names);
   await lockNames(tx, names);
-  const going = await goingNow(tx, first, settings, now);
-  const claims = going.map(({ head, ambiguous }) => ({ id: head.operation.id, ambiguous }));
+  const sendable = await listSendable(tx, first, settings, now);
+  const claims = sendable.map(({ head, ambiguous }) => ({ id: head.operation.id, ambiguous }));
   const deadlineAt = now + settings.queuedSendWithinMs;
-  return claims.length === 0 ? [] : store.sendQueued(tx, claims, { at: now, deadlineAt, ...given });
+  return claims.length === 0 ? [] : store.sendQueued(tx, claims, { at: now, deadlineAt, ...input });
 }
 
-/** Those of the heads that may go beside what is open now. */
-async function goingNow(
+/** The heads that may be sent now, given the open writes. */
+async function listSendable(
   tx: Tx,
   heads: readonly Head[],
   settings: OperationsSettings,
@@ -71,26 +67,26 @@ async function goingNow(
 ): Promise<{ head: Head; ambiguous: boolean }[]> {
   if (heads.length === 0) return [];
   const users = [
-    ...new Set(heads.flatMap(({ marks }) => [...marks.effects.keys()].map(accountOfWallet))),
+    ...new Set(heads.flatMap(({ scope }) => [...scope.effects.keys()].map(accountOfWallet))),
   ];
-  const contracts = heads.flatMap(({ operation, marks }) =>
-    operation.contractId === null || marks.conflictKey === undefined ? [] : [operation.contractId],
+  const contracts = heads.flatMap(({ operation, scope }) =>
+    operation.contractId === null || scope.conflictKey === undefined ? [] : [operation.contractId],
   );
-  const open = await store.listOpenOn(tx, { users, contracts }, OPEN_LOOKED_AT_MAX);
-  const byWallet = new Map<string, Beside[]>();
+  const open = await store.listOpenOn(tx, { users, contracts }, OPEN_MAX);
+  const byName = new Map<string, OpenOperation[]>();
   for (const operation of open) {
-    const { scope: marks } = impactOf(operation.kind, operation, settings.effects);
-    const beside = { operation, mark: { id: operation.id, ...marks } };
-    for (const name of lockNamesOf(operation.kind, operation, marks))
-      byWallet.set(name, [...(byWallet.get(name) ?? []), beside]);
+    const { scope } = impactOf(operation.kind, operation, settings.effects);
+    const entry = { operation, write: { id: operation.id, ...scope } };
+    for (const name of lockNamesOf(operation.kind, operation, scope))
+      byName.set(name, [...(byName.get(name) ?? []), entry]);
   }
   return heads.flatMap((head) => {
-    const near = [...new Set(head.names.flatMap((name) => byWallet.get(name) ?? []))];
-    return goingBeside(head, near, settings, now);
+    const related = [...new Set(head.names.flatMap((name) => byName.get(name) ?? []))];
+    return sendableHead(head, related, settings, now);
   });
 }
 
-/** The queued writes before which nothing waits, or is on its way, that shares a name. */
+/** The queued writes that share no name with an earlier write of the queue. */
 function headsOf(
   queue: readonly Operation[],
   settings: OperationsSettings,
@@ -100,34 +96,34 @@ function headsOf(
   const taken = new Set<string>();
   const heads: Head[] = [];
   for (const operation of queue) {
-    const { scope: marks, wallets } = impactOf(operation.kind, operation, settings.effects);
-    const names = lockNamesOf(operation.kind, operation, marks);
-    const behind = names.some((name) => taken.has(name));
+    const { scope, wallets } = impactOf(operation.kind, operation, settings.effects);
+    const names = lockNamesOf(operation.kind, operation, scope);
+    const isBehind = names.some((name) => taken.has(name));
     for (const name of names) taken.add(name);
-    const waits = operation.state === 'queued' && (operation.expiresAt ?? 0) > now;
-    if (!behind && waits && !wallets.some((wallet) => held.has(wallet)))
-      heads.push({ operation, marks, names });
+    const isWaiting = operation.state === 'queued' && (operation.expiresAt ?? 0) > now;
+    if (!isBehind && isWaiting && !wallets.some((wallet) => held.has(wallet)))
+      heads.push({ operation, scope, names });
   }
   return heads;
 }
 
 /**
- * Whether a head may go: beside what it can be told apart from, and beside what has been open for
- * longer than anybody waits, then marked ambiguous.
+ * A head may be sent if it conflicts with no open write, or only with writes that have been open
+ * for longer than the conflict wait; then it is ambiguous.
  */
-function goingBeside(
+function sendableHead(
   head: Head,
-  near: readonly Beside[],
+  open: readonly OpenOperation[],
   settings: OperationsSettings,
   now: Instant,
 ): { head: Head; ambiguous: boolean }[] {
-  const marks = near.map(({ mark }) => mark);
-  const conflicts = new Set(conflictsOf(head.marks, marks));
+  const writes = open.map(({ write }) => write);
+  const conflicts = new Set(conflictsOf(head.scope, writes));
   if (conflicts.size === 0) return [{ head, ambiguous: false }];
-  const patient = now - settings.conflictWaitMs;
-  const waitedFor = near.some(
+  const waitedSince = now - settings.conflictWaitMs;
+  const mustWait = open.some(
     ({ operation: { id, sentAt, recordedAt } }) =>
-      conflicts.has(id) && (sentAt ?? recordedAt) > patient,
+      conflicts.has(id) && (sentAt ?? recordedAt) > waitedSince,
   );
-  return waitedFor || settings.refuseConflicts ? [] : [{ head, ambiguous: true }];
+  return mustWait || settings.refuseConflicts ? [] : [{ head, ambiguous: true }];
 }

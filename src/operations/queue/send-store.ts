@@ -1,20 +1,19 @@
-/** SQL of sends: every time that an operation was about to leave. */
+/** SQL of sends. */
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 
-/** One time that an operation was about to leave. */
+/** One attempt to deliver an operation to the service, recorded before it begins. */
 export interface Send {
   /** 1 for the first. */
   n: number;
   startedAt: Instant;
-  /** No byte of it leaves later. */
+  /** No byte is sent later. */
   deadlineAt: Instant;
   daemonId: string;
-  /** Why an earlier send allowed this one; null for the first. */
+  /** Why an earlier send allows this one; null for the first. */
   after: string | null;
 }
 
-/** The sends of an operation, in their order. */
 export async function listSends(db: Queryable, operationId: string): Promise<Send[]> {
   return db.sql<Send[]>`
     select n::int as n, started_at, deadline_at,
@@ -23,8 +22,8 @@ export async function listSends(db: Queryable, operationId: string): Promise<Sen
 }
 
 /**
- * One more send of the same operation, with the proof that allows it. False when it may not leave
- * any more: another daemon has it, its time is over, or its outcome is said.
+ * Records one more send of the operation. False when it may not be sent again: another daemon sends
+ * it, its deadline has passed, or its outcome is known.
  */
 export async function insertSend(
   tx: Tx,

@@ -1,11 +1,11 @@
-/** SQL of writes whose callers chose to wait. */
+/** SQL of the request queue. */
 import { asJson, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 
-/** A queued write that was just moved to `sending`: everything that a sender needs. */
+/** A queued write that was moved to `sending`, with the request to send. */
 export interface QueuedSend {
   id: string;
   kind: Kind;
@@ -21,13 +21,13 @@ export interface QueuedSend {
   expiresAt: Instant;
 }
 
-/** Writes that are listed of those with the same parties, and how many are looked at for that. */
-const LIKE_MAX = 8;
+/** Listed writes with the same parties, and queued writes that are considered. */
+const SAME_PARTIES_MAX = 8;
 const DEPTH_MAX = 10_000;
 
 /**
- * What waits, and what left the queue and has no answer yet, oldest first. Of writes with the same
- * parties only the first few: the others stand behind them, and must not hide those of others.
+ * Queued writes, and those sent from the queue without an answer yet, oldest first. Of writes with
+ * the same parties only the first few: later ones wait for them, and must not fill the list.
  */
 export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
   return tx.sql<Operation[]>`
@@ -43,11 +43,11 @@ export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
       from oldest q
     )
     select ${operationColumns(tx.sql)} from ranked r join tallyhook.operations o on o.id = r.id
-    where r.place <= ${LIKE_MAX}
+    where r.place <= ${SAME_PARTIES_MAX}
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** Open writes on these accounts (keys) of users' wallets and in these contracts. */
+/** Open writes on these accounts (by key) and in these contracts. */
 export async function listOpenOn(
   tx: Tx,
   { users, contracts }: { users: readonly string[]; contracts: readonly bigint[] },
@@ -66,7 +66,7 @@ export async function listOpenOn(
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** The wallets on which new writes wait now, lower case. */
+/** Wallets with a current hold, lower case. */
 export async function listHeldWallets(tx: Tx, now: Instant): Promise<Set<string>> {
   const rows = await tx.sql<{ key: string }[]>`
     select wallet_key as key from tallyhook.holds where until > ${isoText(now)}`;
@@ -77,30 +77,30 @@ export async function listHeldWallets(tx: Tx, now: Instant): Promise<Set<string>
 export async function sendQueued(
   tx: Tx,
   claims: readonly { id: string; ambiguous: boolean }[],
-  given: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },
+  send: { at: Instant; deadlineAt: Instant; daemonId: string; epoch: bigint },
 ): Promise<QueuedSend[]> {
-  const at = isoText(given.at);
-  const deadlineAt = isoText(given.deadlineAt);
+  const at = isoText(send.at);
+  const deadlineAt = isoText(send.deadlineAt);
   return tx.sql<QueuedSend[]>`
     with x as (
       select * from jsonb_to_recordset(${asJson(claims)}::jsonb) as x(id text, ambiguous boolean)
     ), moved as (
       update tallyhook.operations o set state = 'sending', sent_at = ${at},
         send_deadline_at = least(${deadlineAt}::timestamptz, o.expires_at),
-        daemon_id = ${given.daemonId}, ambiguous = x.ambiguous
+        daemon_id = ${send.daemonId}, ambiguous = x.ambiguous
       from x where o.id = x.id and o.state = 'queued'
       returning ${usageColumns(tx.sql)}, o.id, o.kind, o.owner, o.idempotency_key, o.reference,
         o.method, o.path,
         o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
     ), t as (
       insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
-      select m.id, 'queued', 'sending', ${at}, 'send', ${given.daemonId} from moved m order by m.id
+      select m.id, 'queued', 'sending', ${at}, 'send', ${send.daemonId} from moved m order by m.id
     ), s as (
       insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch,
         after)
       select m.id, (select coalesce(max(p.n), 0) + 1 from tallyhook.sends p
-          where p.operation_id = m.id), ${at}, m.send_deadline_at, ${given.daemonId},
-        ${given.epoch.toString()}::bigint, 'queued'
+          where p.operation_id = m.id), ${at}, m.send_deadline_at, ${send.daemonId},
+        ${send.epoch.toString()}::bigint, 'queued'
       from moved m
     ), effects as (
       update tallyhook.operation_effects e set phase = 'open'
@@ -120,21 +120,20 @@ export async function sendQueued(
     from moved m order by m.recorded_at, m.id`;
 }
 
-/** Whether the key of the operation `o` was revoked: whoever revokes it means what waits, too. */
+/** Whether the key of operation `o` was revoked; its queued writes are not sent any more. */
 function ofRevokedKey({ sql }: Tx) {
   return sql`exists (
     select from tallyhook.keys k where k.id = o.key_id and k.revoked_at is not null)`;
 }
 
-/** A queued write that is not to leave any more. */
-export interface Over {
+export interface Overdue {
   id: string;
   why: 'expired' | 'key_revoked';
 }
 
-/** Those that are over, locked; none that is being claimed or cancelled now. */
-export async function lockOver(tx: Tx, now: Instant, limit: number): Promise<Over[]> {
-  return tx.sql<Over[]>`
+/** Queued writes that must not be sent any more, locked; skips those being claimed or cancelled. */
+export async function lockOverdue(tx: Tx, now: Instant, limit: number): Promise<Overdue[]> {
+  return tx.sql<Overdue[]>`
     select o.id,
       case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
     from tallyhook.operations o
@@ -143,10 +142,10 @@ export async function lockOver(tx: Tx, now: Instant, limit: number): Promise<Ove
 }
 
 /**
- * Those of these intents that were recorded after all, locked. What may wait in the queue is never
- * among them: it may have been told as queued, or claimed.
+ * Those of these unconfirmed intents that were recorded, locked. Writes that may queue are
+ * excluded: their callers may know them as queued, or they may have been claimed.
  */
-export async function lockUnsent(
+export async function lockUnconfirmed(
   tx: Tx,
   ids: readonly string[],
   daemonId: string,
@@ -160,15 +159,15 @@ export async function lockUnsent(
 }
 
 /**
- * Which of these wait for their next send, or began it after that instant or at another daemon,
- * whose clock may be a little behind: what is said of an earlier send is not said of them. Locked
- * to the end of the transaction.
+ * Those of these operations that are queued again or have a later send, so that a conclusion of the
+ * earlier send does not apply. A send by another daemon counts as later, because clocks differ. All
+ * are locked until the end of the transaction.
  */
 export async function lockSentLater(
   tx: Tx,
-  said: readonly { id: string; at: Instant; daemonId?: string | null }[],
+  moves: readonly { id: string; at: Instant; daemonId?: string | null }[],
 ): Promise<Set<string>> {
-  const rows = said.map(({ id, at, daemonId }) => ({ id, at: isoText(at), by: daemonId }));
+  const rows = moves.map(({ id, at, daemonId }) => ({ id, at: isoText(at), by: daemonId }));
   const later = await tx.sql<{ id: string; later: boolean }[]>`
     select o.id, o.state = 'queued'
       or o.state = 'sending' and (o.sent_at > x.at or o.daemon_id <> x.by) as later

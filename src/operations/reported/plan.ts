@@ -1,28 +1,28 @@
 /**
- * From a batch of reports to what is to be done, each judged in its turn beside what is known and
- * what its neighbours before it will have done. Pure.
+ * Plans what a batch of reports changes. Each report is judged against the known operations and
+ * against the reports before it in the batch. Pure.
  */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { type Operation, TOKEN_KINDS } from '../operation.ts';
+import { newOperation, type Operation } from '../operation.ts';
 import type { Move } from '../transition-store.ts';
-import { judgeReport, nameOf, type Report } from './rule.ts';
+import { judgeReport, type Report, transactionKey } from './rule.ts';
 import type { Numbering } from './store.ts';
 
-/** A report and its place among those that came together. */
+/** A report and its index in the request. */
 export interface NumberedReport {
   n: number;
   report: Report;
 }
 
-/** What is known beside a batch; the plan adds to it what the batch itself will have done. */
+/** Operations that reports of a batch match; planning adds those of the batch itself. */
 export interface BatchMatches {
-  /** By the name of the write at the service. */
+  /** By the key of the transaction. */
   sameNumber: Map<string, Operation[]>;
   /** By id. */
   named: Map<string, Operation>;
-  /** By the place of the report. */
+  /** By the index of the report. */
   alike: ReadonlyMap<number, readonly Operation[]>;
 }
 
@@ -35,19 +35,18 @@ export interface Reporter {
 
 export interface ReportPlan {
   fresh: { n: number; operation: Operation; body: string }[];
-  /** Operations of ours that a report resolves or numbers, as they were before. */
+  /** Operations that a report resolves or numbers, in their earlier state. */
   changed: { n: number; before: Operation }[];
   moves: Move[];
   numberings: Numbering[];
-  /** Repeats, also of reports in the same batch. */
+  /** Repeated reports, also of the same batch. */
   known: { n: number; operation: Operation }[];
   refused: { n: number; failure: Failure }[];
 }
 
-/** Plans a batch. @param nextId a new id for an operation */
 export function planReports(
   lines: readonly NumberedReport[],
-  beside: BatchMatches,
+  matches: BatchMatches,
   by: Reporter,
   nextId: () => string,
 ): ReportPlan {
@@ -61,18 +60,18 @@ export function planReports(
   };
   const done = new Set<string>();
   for (const { n, report } of lines) {
-    const name = nameOf(report);
+    const key = transactionKey(report);
     const judgement = judgeReport(report, {
-      sameNumber: beside.sameNumber.get(name) ?? [],
-      named: beside.named.get(report.operationId ?? ''),
-      alike: (beside.alike.get(n) ?? []).filter(({ id }) => !done.has(id)),
+      sameNumber: matches.sameNumber.get(key) ?? [],
+      named: matches.named.get(report.operationId ?? ''),
+      alike: (matches.alike.get(n) ?? []).filter(({ id }) => !done.has(id)),
     });
     if (judgement.verdict === 'refuse') plan.refused.push({ n, failure: judgement.failure });
     else if (judgement.verdict === 'known') plan.known.push({ n, operation: judgement.operation });
     else if (judgement.verdict === 'record') {
       const operation = operationOf(report, by, nextId());
       plan.fresh.push({ n, operation, body: report.body });
-      beside.sameNumber.set(name, [operation]);
+      matches.sameNumber.set(key, [operation]);
     } else {
       const { operation: before, verdict } = judgement;
       const numbers = numbersOf(report, before);
@@ -81,8 +80,8 @@ export function planReports(
       else plan.numberings.push({ id: before.id, ...numbers, evidence });
       plan.changed.push({ n, before });
       const after = { ...before, ...numbers };
-      beside.sameNumber.set(name, [after]);
-      beside.named.set(before.id, after);
+      matches.sameNumber.set(key, [after]);
+      matches.named.set(before.id, after);
       done.add(before.id);
     }
   }
@@ -115,36 +114,13 @@ function moveOf(
   };
 }
 
-/** The operation that a report becomes; whether an observation must confirm it is decided later. */
-function operationOf(report: Report, by: Reporter, id: string): Operation {
-  return {
-    ...report.fields,
-    id,
-    kind: report.kind,
-    state: 'executed',
-    outcome: 'executed',
-    source: 'report',
-    owner: by.owner,
-    idempotencyKey: null,
-    reference: report.reference,
-    txAppNo: report.txAppNo,
-    txLogNo: report.txLogNo,
-    txHash: report.txHash,
-    errorClass: null,
-    errorStatus: null,
-    errorCode: null,
-    errorMessage: null,
-    preImage: null,
-    evidence: evidenceOf(by),
-    recordedAt: by.at,
-    sentAt: null,
-    sendDeadlineAt: null,
-    answeredAt: null,
-    effectiveAt: report.occurredAt,
+function operationOf(report: Report, { owner, keyId, at }: Reporter, id: string): Operation {
+  const { kind, fields, reference, txAppNo, txLogNo, txHash, occurredAt } = report;
+  return newOperation({
+    ...{ id, kind, state: 'executed', source: 'report', owner, recordedAt: at },
+    ...{ ...fields, reference, txAppNo, txLogNo, txHash },
+    evidence: evidenceOf({ owner, keyId, at }),
+    effectiveAt: occurredAt,
     effectiveBasis: 'reported',
-    settledAt: null,
-    expiresAt: null,
-    ambiguous: false,
-    inLedger: TOKEN_KINDS.includes(report.kind),
-  };
+  });
 }

@@ -1,20 +1,20 @@
 /**
- * Reports of writes that were made elsewhere: what one report means beside what is known. Pure.
+ * What a reported operation means given the known operations. Pure.
  *
- * A number or a hash of the service names one write, so a report that repeats one is known, and a
- * report that tells another story under it is refused. A report that looks like a write of ours
- * whose outcome or number is not known is refused too, unless its reporter says which one it is
- * about, or that it is another one: counting one write twice is worse than asking.
+ * A transaction number or hash names one write: a report that repeats it is known, and one that
+ * differs in a fact is refused. A report that resembles one of our writes without a number is
+ * refused until the reporter names that operation or declares the report distinct; otherwise one
+ * write could be counted twice.
  */
 import { addressKey } from '../../kernel/addresses.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Kind, Operation, State, WriteFields } from '../operation.ts';
 
-/** A write that was made elsewhere, as its reporter tells it. */
+/** A write that was made elsewhere, as reported. */
 export interface Report {
   kind: Exclude<Kind, 'other'>;
-  /** Of a token write; the app number is filled in before this rule is asked. */
+  /** Of a token write; filled in before this rule is applied. */
   txAppNo: bigint | null;
   txLogNo: bigint | null;
   /** Of an NFT write. */
@@ -22,43 +22,42 @@ export interface Report {
   occurredAt: Instant;
   fields: Required<WriteFields>;
   reference: string | null;
-  /** The operation of ours that it is about. */
+  /** The operation that it is about. */
   operationId: string | null;
-  /** True when the reporter says that it is none of those that look alike. */
+  /** True when the reporter declares that it is none of the similar operations. */
   distinct: boolean;
-  /** The report as it came, for the record. */
+  /** The report as received. */
   body: string;
 }
 
-/** What is known beside a report. */
+/** Operations that a report may be about. */
 export interface Matches {
-  /** The operations that have its number or hash. */
+  /** Operations with its number or hash. */
   sameNumber: readonly Operation[];
-  /** The operation that it names, if there is such a one. */
+  /** The operation that it names, if it exists. */
   named: Operation | undefined;
-  /** Operations without a number that look like it, in its window. */
+  /** Similar operations without a number, sent around that time. */
   alike: readonly Operation[];
 }
 
 export type Judgement =
   | { verdict: 'record' }
   | { verdict: 'known'; operation: Operation }
-  /** Its outcome was open, or was found not executed: the report decides it. */
+  /** The report resolves an open or not executed operation. */
   | { verdict: 'resolve'; operation: Operation }
-  /** It was executed, and only its number was missing. */
+  /** The report adds the number to an executed operation. */
   | { verdict: 'number'; operation: Operation }
   | { verdict: 'refuse'; failure: Failure };
 
-/** How far the time of a report may lie outside the time in which a write can have taken effect. */
+/** Tolerance between the reported time and the time in which a write can have taken effect. */
 export const WINDOW_SLACK_MS = 3_600_000;
 const CANDIDATES_MAX = 10;
 
-/** The name of the write at the service; the same for every report of it. */
-export function nameOf(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): string {
+/** Identifies the transaction at the service. */
+export function transactionKey(report: Pick<Report, 'txAppNo' | 'txLogNo' | 'txHash'>): string {
   return report.txHash === null ? `${report.txAppNo}/${report.txLogNo}` : report.txHash;
 }
 
-/** What a report means. */
 export function judgeReport(report: Report, { sameNumber, named, alike }: Matches): Judgement {
   const [first] = sameNumber;
   if (first) return judgeRepeat(report, first, sameNumber);
@@ -128,7 +127,7 @@ function refuse(failure: Failure): Judgement {
   return { verdict: 'refuse', failure };
 }
 
-/** The facts in which a report and an operation differ, by their names in JSON. */
+/** The JSON names of the facts in which a report and an operation differ. */
 export function differencesOf(report: Report, operation: Operation): string[] {
   const { fields } = report;
   const differs: string[] = report.kind === operation.kind ? [] : ['kind'];
@@ -157,7 +156,7 @@ function sameParty(a: string | null, b: string | null): boolean {
   return a === b || (a !== null && b !== null && addressKey(a) === addressKey(b));
 }
 
-/** What only one side knows does not contradict. */
+/** A fact that only one side has is no difference. */
 function agrees<T>(a: T | null, b: T | null): boolean {
   return a === null || b === null || a === b;
 }

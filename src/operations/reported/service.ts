@@ -1,8 +1,6 @@
 /**
- * Reports of writes that were made elsewhere, recorded in batches: each batch is one transaction,
- * in which every report is judged beside what is known and beside its neighbours. Repeating a batch
- * is harmless. Nothing here asks the service: a report is what somebody says, and its evidence
- * names who.
+ * Records reported operations in batches, each in one transaction. Reporting the same write again
+ * changes nothing. Reports are not verified with the service; their evidence names the reporter.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { must } from '../../kernel/assert.ts';
@@ -23,61 +21,56 @@ import {
   type ReportPlan,
 } from './plan.ts';
 import type { Report } from './rule.ts';
-import * as elsewhere from './store.ts';
+import * as store from './store.ts';
 
 export type { Report } from './rule.ts';
 
-/** What became of one report. */
+/** The result of one report. */
 export type Reported =
-  /** A new operation, or one of ours that the report resolved or gave its number. */
+  /** A new operation, or one that the report resolved or numbered. */
   | { result: 'recorded'; operation: Operation; isNew: boolean }
   | { result: 'known'; operation: Operation }
   | { result: 'refused'; failure: Failure };
 
 export interface ReportedOperations {
   /**
-   * Records at most 500 reports; answers what became of each, in their order. A refused one says
-   * why: `conflict`, `matches_open_operation`, `not_found`, `invalid_request`.
-   * @throws Failure or DatabaseError when nothing of it was recorded
+   * Records at most 500 reports; returns their results in order. A refused report has the failure
+   * `conflict`, `matches_open_operation`, `not_found` or `invalid_request`.
+   * @throws Failure or DatabaseError; repeating the reports is safe
    */
   report(reports: readonly Report[], by: { owner: string; keyId: string }): Promise<Reported[]>;
 }
 
-/** What reports need of later stages, inside their transaction. */
-export interface ReportHelp {
-  /** Of these operations, the ids of those that the openings of their wallets hold. */
-  includedInOpenings: (
-    tx: Tx,
-    operations: readonly Operation[],
-    before: Instant,
-  ) => Promise<Set<string>>;
-  /** Puts wallets under observation. */
-  observe: (tx: Tx, addrs: readonly string[], now: Instant) => Promise<void>;
-}
-
 export const REPORTS_MAX = 500;
-/** What is older will be in the first observation at a wallet that was never polled. */
+/** A wallet's first observation certainly includes writes that are older. */
 const OLD_MS = 3_600_000;
-/** Times that a batch is tried beside somebody who reports the same. */
+/** Attempts while concurrent reports insert the same writes. */
 const PASSES_MAX = 4;
 
-interface Deps extends ReportHelp {
+interface Deps {
   db: Db;
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
   effectSettings: EffectSettings;
   addDuePostings: AddDuePostings;
+  /** The ids of those operations that the openings of their wallets include. */
+  includedInOpenings: (
+    tx: Tx,
+    operations: readonly Operation[],
+    before: Instant,
+  ) => Promise<Set<string>>;
+  /** Adds wallets to the polled targets. */
+  observe: (tx: Tx, addrs: readonly string[], now: Instant) => Promise<void>;
 }
 
-/** Reports from elsewhere, of one daemon. */
-export function makeReportedOperations(parts: Deps): ReportedOperations {
+export function makeReportedOperations(deps: Deps): ReportedOperations {
   let appNo: bigint | undefined;
 
-  /** Our own app's number never changes, so it is looked for only until it is known. */
-  async function complete(report: Report): Promise<Report | Failure> {
+  /** Fills in the number of our own app, which never changes. */
+  async function withAppNo(report: Report): Promise<Report | Failure> {
     if (report.txLogNo === null || report.txAppNo !== null) return report;
-    appNo ??= await elsewhere.findAppNo(parts.db);
+    appNo ??= await store.findAppNo(deps.db);
     if (appNo !== undefined) return { ...report, txAppNo: appNo };
     const detail = 'tx_app_no: must be named until the service has answered a write of ours';
     return new Failure('invalid_request', detail);
@@ -88,20 +81,20 @@ export function makeReportedOperations(parts: Deps): ReportedOperations {
       if (reports.length > REPORTS_MAX)
         throw new Failure('invalid_request', `at most ${REPORTS_MAX} reports at once`);
       const results = new Map<number, Reported>();
-      let lines: NumberedReport[] = [];
-      for (const [n, given] of reports.entries()) {
-        const report = await complete(given);
+      let remaining: NumberedReport[] = [];
+      for (const [n, input] of reports.entries()) {
+        const report = await withAppNo(input);
         if (report instanceof Failure) results.set(n, { result: 'refused', failure: report });
-        else lines.push({ n, report });
+        else remaining.push({ n, report });
       }
-      for (let pass = 1; lines.length > 0; pass++) {
+      for (let pass = 1; remaining.length > 0; pass++) {
         if (pass > PASSES_MAX)
-          throw new Failure('database_unavailable', 'the same is being reported again and again');
-        const reporter = { ...by, at: parts.clock.now() };
-        const some = lines;
-        const done = await parts.db.begin((tx) => recordBatch(parts, tx, some, reporter));
+          throw new Failure('database_unavailable', 'concurrent reports of the same writes; retry');
+        const reporter = { ...by, at: deps.clock.now() };
+        const batch = remaining;
+        const done = await deps.db.begin((tx) => recordBatch(deps, tx, batch, reporter));
         for (const [n, reported] of done) results.set(n, reported);
-        lines = lines.filter(({ n }) => !done.has(n));
+        remaining = remaining.filter(({ n }) => !done.has(n));
       }
       return reports.map((_, n) => must(results.get(n), 'result of a report'));
     },
@@ -109,22 +102,22 @@ export function makeReportedOperations(parts: Deps): ReportedOperations {
 }
 
 /**
- * One batch in one transaction. Answers what became of the reports; a missing one met a report of
- * the same write by somebody else, and is to be judged again.
+ * Returns the results by index. A report without a result met a concurrent report of the same write
+ * and has to be tried again.
  */
 async function recordBatch(
-  parts: Deps,
+  deps: Deps,
   tx: Tx,
-  lines: readonly NumberedReport[],
+  batch: readonly NumberedReport[],
   by: Reporter,
 ): Promise<Map<number, Reported>> {
-  const beside = await readBeside(tx, lines);
-  const plan = planReports(lines, beside, by, () => parts.ids.next('op'));
+  const matches = await readMatches(tx, batch);
+  const plan = planReports(batch, matches, by, () => deps.ids.next('op'));
   const results = new Map<number, Reported>();
   for (const { n, failure } of plan.refused) results.set(n, { result: 'refused', failure });
-  for (const [n, operation] of await change(parts, tx, plan, by.at))
+  for (const [n, operation] of await applyChanges(deps, tx, plan, by.at))
     results.set(n, { result: 'recorded', operation, isNew: false });
-  const inserted = await insert(parts, tx, plan, by);
+  const inserted = await insertNew(deps, tx, plan, by);
   for (const { n, operation } of inserted)
     results.set(n, { result: 'recorded', operation, isNew: true });
   const ids = new Set(inserted.map(({ operation }) => operation.id));
@@ -134,25 +127,25 @@ async function recordBatch(
   return results;
 }
 
-/** What is known beside the batch. The numbers are locked first: an answer may bring one too. */
-async function readBeside(tx: Tx, lines: readonly NumberedReport[]): Promise<BatchMatches> {
-  const reports = lines.map(({ report }) => report);
-  const names = reports.flatMap(({ txAppNo, txLogNo }) =>
+/** Reads the matching operations, after locks on the numbers, which an answer may add too. */
+async function readMatches(tx: Tx, batch: readonly NumberedReport[]): Promise<BatchMatches> {
+  const reports = batch.map(({ report }) => report);
+  const numbers = reports.flatMap(({ txAppNo, txLogNo }) =>
     txAppNo === null || txLogNo === null ? [] : [txNumberLock(txAppNo, txLogNo)],
   );
-  await lockNames(tx, names);
-  const named = await elsewhere.lockNamed(
+  await lockNames(tx, numbers);
+  const named = await store.lockNamed(
     tx,
     reports.flatMap(({ operationId }) => operationId ?? []),
   );
-  const sameNumber = await elsewhere.listSameNumber(tx, reports);
-  const asking = lines.filter(({ report }) => report.operationId === null && !report.distinct);
-  const alike = await elsewhere.listAlike(tx, asking);
+  const sameNumber = await store.listSameNumber(tx, reports);
+  const anonymous = batch.filter(({ report }) => report.operationId === null && !report.distinct);
+  const alike = await store.listAlike(tx, anonymous);
   return { sameNumber, named, alike };
 }
 
-/** Resolves and numbers operations of ours, each with its event. */
-async function change(
+/** Resolves and numbers known operations, each with its event. */
+async function applyChanges(
   { outbox, addDuePostings }: Deps,
   tx: Tx,
   plan: ReportPlan,
@@ -160,7 +153,7 @@ async function change(
 ): Promise<[number, Operation][]> {
   if (plan.changed.length === 0) return [];
   const moved = plan.moves.length > 0 ? await applyTransitions(tx, plan.moves, addDuePostings) : [];
-  const numbered = await elsewhere.fillNumbers(tx, plan.numberings, at);
+  const numbered = await store.fillNumbers(tx, plan.numberings, at);
   const after = new Map([...moved, ...numbered].map((operation) => [operation.id, operation]));
   const changes = plan.changed.map(({ n, before }) => {
     return { n, before, operation: must(after.get(before.id), 'operation that was locked') };
@@ -173,35 +166,34 @@ async function change(
 }
 
 /**
- * Records new operations. What the openings of its wallets hold needs no observation to confirm it
- * and is
- * settled at once; everything else settles as our own writes do.
+ * Inserts new operations. Those that the openings of their wallets include need no observation to
+ * confirm them and are settled at once.
  */
-async function insert(parts: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
+async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
   if (plan.fresh.length === 0) return [];
   const operations = plan.fresh.map(({ operation }) => operation);
-  const absorbed = await parts.includedInOpenings(tx, operations, by.at - OLD_MS);
+  const included = await deps.includedInOpenings(tx, operations, by.at - OLD_MS);
   const fresh = plan.fresh.map(({ n, operation, body }) => {
     const settled = { ...operation, state: 'settled' as const, inLedger: true, settledAt: by.at };
     return {
       n,
       body,
       keyId: by.keyId,
-      effects: effectsOrNone(operation, parts.effectSettings),
-      operation: absorbed.has(operation.id) ? settled : operation,
+      effects: effectsOrNone(operation, deps.effectSettings),
+      operation: included.has(operation.id) ? settled : operation,
     };
   });
-  const inserted = await elsewhere.insertReported(tx, fresh);
-  const standing = fresh.filter(({ operation }) => inserted.has(operation.id));
-  const due = standing.filter(({ operation }) => operation.inLedger);
-  await parts.addDuePostings(
+  const inserted = await store.insertReported(tx, fresh);
+  const recorded = fresh.filter(({ operation }) => inserted.has(operation.id));
+  const due = recorded.filter(({ operation }) => operation.inLedger);
+  await deps.addDuePostings(
     tx,
     due.map(({ operation: { id } }) => {
       return { operationId: id, dueAt: by.at, quarantineReason: null };
     }),
   );
-  const wallets = standing.filter(({ operation }) => operation.amount !== null);
-  const addrs = wallets.flatMap(({ operation: { fromAddr, toAddr } }) => [fromAddr, toAddr]);
-  await parts.observe(tx, [...new Set(addrs.filter((addr) => addr !== null))], by.at);
-  return standing;
+  const tokenWrites = recorded.filter(({ operation }) => operation.amount !== null);
+  const addrs = tokenWrites.flatMap(({ operation: { fromAddr, toAddr } }) => [fromAddr, toAddr]);
+  await deps.observe(tx, [...new Set(addrs.filter((addr) => addr !== null))], by.at);
+  return recorded;
 }

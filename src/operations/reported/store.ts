@@ -1,6 +1,6 @@
 /**
- * SQL of reports from elsewhere: what is known beside a batch of them, the operations that they
- * become, and the numbers that they bring to operations which had none.
+ * SQL of reported operations: the operations that a batch of reports matches, the ones it adds, and
+ * the numbers it adds to others.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -9,9 +9,9 @@ import { FOREIGN_ANSWER } from '../conclusion.ts';
 import { accountOfWallet, type Effect } from '../effects.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
-import { nameOf, type Report, WINDOW_SLACK_MS } from './rule.ts';
+import { type Report, transactionKey, WINDOW_SLACK_MS } from './rule.ts';
 
-/** The number of our own app, as the newest answer of the service said it; of old reports last. */
+/** The number of our own app, from the newest answer of the service that has one. */
 export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   const rows = await db.sql<{ no: bigint }[]>`
     select o.tx_app_no as no from tallyhook.operations o
@@ -22,7 +22,7 @@ export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
   return rows[0]?.no;
 }
 
-/** Operations that have the number or hash of one of these reports, by its name; oldest first. */
+/** Operations with the number or hash of a report, by transaction key; oldest first. */
 export async function listSameNumber(
   tx: Tx,
   reports: readonly Report[],
@@ -31,7 +31,7 @@ export async function listSameNumber(
     no === null ? [] : [{ app, no }],
   );
   const hashes = reports.flatMap(({ txHash }) => txHash ?? []);
-  // Looked up one by one, by index: a plan made while the table was small would read all of it.
+  // `offset 0` keeps each lookup on its index, also with a plan made while the table was small.
   const rows = await tx.sql<Operation[]>`
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.id = any(array(
@@ -48,13 +48,13 @@ export async function listSameNumber(
     order by o.recorded_at, o.id`;
   const found = new Map<string, Operation[]>();
   for (const operation of rows) {
-    const name = nameOf(operation);
-    found.set(name, [...(found.get(name) ?? []), operation]);
+    const key = transactionKey(operation);
+    found.set(key, [...(found.get(key) ?? []), operation]);
   }
   return found;
 }
 
-/** The operations that reports name, locked, by id. */
+/** The operations that reports name, by id, locked. */
 export async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<string, Operation>> {
   if (ids.length === 0) return new Map();
   const rows = await tx.sql<Operation[]>`
@@ -66,8 +66,8 @@ export async function lockNamed(tx: Tx, ids: readonly string[]): Promise<Map<str
 const ALIKE_MAX = 10;
 
 /**
- * For each report, by its place, at most ten operations that look like it: equal in kind, parties
- * and amount, not executed for sure or without a number, and sent around that time.
+ * For each report, by index, at most ten similar operations: equal in kind, parties and amount, not
+ * certainly executed or without a number, and sent around that time.
  */
 export async function listAlike(
   tx: Tx,
@@ -124,7 +124,7 @@ export async function listAlike(
   return alike;
 }
 
-/** A report that becomes an operation. */
+/** A reported operation to insert. */
 export interface Recording {
   operation: Operation;
   keyId: string;
@@ -133,8 +133,8 @@ export interface Recording {
 }
 
 /**
- * Inserts operations that were reported, with their transitions. Answers the ids that were
- * inserted; a missing one was reported by somebody else at the same time.
+ * Inserts reported operations with their transitions. Returns the inserted ids; a missing one was
+ * inserted by a concurrent report.
  */
 export async function insertReported(
   tx: Tx,
@@ -179,7 +179,7 @@ export async function insertReported(
       select o.id, s.from_state, s.to_state, x."recordedAt", s.cause, x.evidence
       from o join x on x.id = o.id
       cross join (values (1, null, 'executed', 'report'),
-        (2, 'executed', 'settled', 'older than what its wallets were opened with'))
+        (2, 'executed', 'settled', 'older than the openings of its wallets'))
         as s(n, from_state, to_state, cause)
       where s.n = 1 or x.state = 'settled'
       order by o.id, s.n
@@ -193,7 +193,7 @@ export async function insertReported(
   return new Set(inserted.map((row) => row.id));
 }
 
-/** What a report brings to an executed operation that had no number. */
+/** What a report adds to an executed operation without a number. */
 export interface Numbering {
   id: string;
   txAppNo: bigint | null;
@@ -203,7 +203,7 @@ export interface Numbering {
   evidence: Json;
 }
 
-/** Fills the numbers in; the history shows it as a step that leaves the state as it is. */
+/** Adds numbers, with a transition that keeps the state. */
 export async function fillNumbers(
   tx: Tx,
   numberings: readonly Numbering[],
