@@ -1,0 +1,294 @@
+/**
+ * After any sequence of recording, answers, decisions, reports and postings, the rows of
+ * `operation_effects`, the due postings, and the pending and posted balances of each account follow
+ * from the states of the operations.
+ */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Db } from '../../src/db/connect.ts';
+import { addDuePostings } from '../../src/ledger/ledger.ts';
+import {
+  accountKey,
+  type EffectSettings,
+  effectsOrNone,
+  isInLedger,
+  type Kind,
+  listOperations,
+  makeReportedOperations,
+  type NewWrite,
+  NFT_KINDS,
+  type Operation,
+  type Report,
+  type State,
+  TOKEN_KINDS,
+} from '../../src/operations/operations.ts';
+import { createDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { naiveEffects } from '../harness/naive-effects.ts';
+import { openStages } from '../harness/stages.ts';
+import { conclusion, nextNumber, write } from './rig.ts';
+
+const addr = (n: number) => `0xAb${String(n).padStart(38, '0')}`;
+const [OPERATOR, FEES, POT] = [addr(7), addr(8), addr(9)];
+const TTL_MS = 3_600_000;
+
+const wallets = [addr(1), addr(1).toLowerCase(), addr(2), OPERATOR, FEES, POT];
+const wallet = fc.option(fc.constantFrom(...wallets), { freq: 15 });
+const FIELDS = {
+  fromAddr: wallet,
+  toAddr: wallet,
+  operationNo: fc.constantFrom(1n, 2n),
+  amount: fc.option(fc.bigInt(1n, 10n ** 40n), { freq: 15 }),
+  feeAmount: fc.constantFrom(null, 0n, 0n, 0n, 5n),
+  contractId: fc.constant(3n),
+  tokenId: fc.option(fc.bigInt(1n, 99n), { freq: 9 }),
+};
+const asked = {
+  kind: fc.constantFrom<Kind>(
+    ...TOKEN_KINDS,
+    ...TOKEN_KINDS,
+    ...TOKEN_KINDS,
+    ...NFT_KINDS,
+    'other',
+  ),
+  fields: fc.record(FIELDS),
+};
+const CLASSES = ['accepted', 'rejected', 'unavailable', 'not_sent', 'unknown'] as const;
+const STATES: State[] = ['executed', 'not_executed', 'undecided', 'settled', 'failed'];
+const which = fc.nat(99);
+interface Step {
+  do: string;
+  kind?: Kind;
+  fields?: NewWrite['fields'];
+  which?: number;
+  cls?: (typeof CLASSES)[number];
+  to?: State;
+}
+const steps = (weight: number, arbitrary: fc.Arbitrary<Step>) => ({ weight, arbitrary });
+const step = fc.oneof(
+  steps(3, fc.record({ do: fc.constantFrom('record', 'queue'), ...asked })),
+  steps(1, fc.record({ do: fc.constantFrom('report', 'report as included'), ...asked })),
+  steps(4, fc.record({ do: fc.constant('conclude'), which, cls: fc.constantFrom(...CLASSES) })),
+  steps(4, fc.record({ do: fc.constant('move'), which, to: fc.constantFrom(...STATES) })),
+  steps(1, fc.record({ do: fc.constantFrom('claim', 'cancel'), which })),
+  steps(2, fc.record({ do: fc.constant('post') })),
+);
+const settings: fc.Arbitrary<EffectSettings> = fc.record({
+  feeMode: fc.constantFrom('on_top', 'deducted'),
+  operators: fc.constantFrom(new Map(), new Map([['1', OPERATOR]])),
+  feesAddr: fc.constantFrom(undefined, FEES),
+  collectionAddr: fc.constantFrom(undefined, POT),
+});
+
+type Stages = Awaited<ReturnType<typeof openStages>>;
+
+/** Takes one step; most steps have no effect in most states. */
+async function take(stages: Stages, clock: ManualClock, effects: EffectSettings, one: Step) {
+  const { db, ids, outbox, operations, ledger } = stages;
+  const { kind = 'give', fields = {} } = one;
+  const all = await listOperations(db, { limit: 100 });
+  const id = all[(one.which ?? 0) % all.length]?.id ?? 'op_none';
+  switch (one.do) {
+    case 'record':
+      return operations.record(write({ kind, fields }));
+    case 'queue':
+      return operations.record(
+        write({ kind, fields, queue: true, expiresAt: clock.now() + TTL_MS }),
+      );
+    case 'conclude':
+      if (all.length === 0) return;
+      return operations.conclude(conclusion(id, one.cls ?? 'unknown', clock.now()));
+    case 'move': {
+      const to = { id, to: one.to ?? 'executed', at: clock.now(), cause: 'test', decided: true };
+      return db.begin((tx) => operations.move(tx, [to]));
+    }
+    case 'claim':
+      return operations.claimQueued(clock.now(), 2);
+    case 'cancel':
+      return operations.cancel(id, { owner: 'app', admin: true }).catch(() => undefined);
+    case 'post':
+      while ((await ledger.runOnce(clock.now())).more);
+      return;
+    default: {
+      const included = one.do === 'report as included';
+      const reported = makeReportedOperations({
+        ...{ db, clock, ids, outbox, addDuePostings, effectSettings: effects },
+        includedInOpenings: async (_, written) => new Set(included ? written.map((o) => o.id) : []),
+        observe: async () => {},
+      });
+      return reported.report([reportOf(kind, fields, clock)], { owner: 'app', keyId: 'key_1' });
+    }
+  }
+}
+
+function reportOf(kind: Kind, fields: object, clock: ManualClock): Report {
+  const isNft = NFT_KINDS.includes(kind);
+  const more = { reasonType: null, tokenUri: null, metaData: null, extraData: null };
+  return {
+    kind: kind === 'other' ? 'give' : kind,
+    txAppNo: isNft ? null : 7n,
+    txLogNo: isNft ? null : nextNumber(),
+    txHash: isNft ? `0x${nextNumber()}` : null,
+    ...{ occurredAt: clock.now(), reference: null, operationId: null, distinct: true, body: '{}' },
+    fields: { ...(fields as Report['fields']), ...more },
+  };
+}
+
+const phaseOf = ({ state, outcome }: Operation) => (state === 'queued' ? 'queued' : outcome);
+const NONE = { unposted: 0n, inFlight: 0n, unknown: 0n, openUp: 0n, openDown: 0n };
+
+/** What must be due, pending and posted, from the states that the operations pass. */
+class Model {
+  readonly effects: EffectSettings;
+  private readonly seen = new Map<string, Followed>();
+  private readonly balances = new Map<string, bigint>();
+
+  constructor(effects: EffectSettings) {
+    this.effects = effects;
+  }
+
+  /** Takes over the states after a step, and posts when the step did. */
+  follow(operations: readonly Operation[], isPosting: boolean): void {
+    for (const { id, kind, state, contractId, tokenId, ...fields } of operations) {
+      const effects = effectsOrNone({ kind, ...fields }, this.effects);
+      const one = this.seen.get(id) ?? {
+        held: false,
+        posted: false,
+        due: false,
+        quarantined: false,
+      };
+      this.seen.set(id, one);
+      const held = isInLedger(kind, state);
+      if (held !== one.held) one.due = true;
+      one.held = held;
+      if (!isPosting || !one.due || one.quarantined) continue;
+      const isNft = NFT_KINDS.includes(kind);
+      const postable = isNft ? contractId !== null && tokenId !== null : effects.length > 0;
+      one.quarantined = held !== one.posted && !postable;
+      one.due = one.quarantined;
+      if (one.due || held === one.posted) continue;
+      one.posted = held;
+      for (const { account, amount } of effects) {
+        const balance = this.balances.get(accountKey(account)) ?? 0n;
+        this.balances.set(accountKey(account), balance + (held ? amount : -amount));
+      }
+    }
+  }
+
+  due(): [string, boolean][] {
+    return [...this.seen].flatMap(([id, { due, quarantined }]) => (due ? [[id, quarantined]] : []));
+  }
+
+  pending(operations: readonly Operation[]): Map<string, typeof NONE> {
+    const pending = new Map<string, typeof NONE>();
+    for (const operation of operations) {
+      const { held, posted, due } = this.seen.get(operation.id) as Followed;
+      const isOpen = phaseOf(operation) === 'open';
+      const isUnposted = due && held !== posted;
+      if (!isOpen && !isUnposted) continue;
+      for (const { account, amount } of effectsOrNone(operation, this.effects)) {
+        const sum = pending.get(accountKey(account)) ?? { ...NONE };
+        pending.set(accountKey(account), sum);
+        if (isUnposted) sum.unposted += held ? amount : -amount;
+        if (!isOpen) continue;
+        sum[operation.state === 'sending' ? 'inFlight' : 'unknown'] += amount;
+        sum[amount > 0n ? 'openUp' : 'openDown'] += amount;
+      }
+    }
+    return pending;
+  }
+
+  /** Each wallet that has entries or pending effects, with its positions. */
+  positions(operations: readonly Operation[]) {
+    const pending = this.pending(operations);
+    const keys = new Set([...pending.keys(), ...this.balances.keys()]);
+    return [...keys]
+      .filter((key) => key.startsWith('wallet:'))
+      .map((key) => {
+        const { unposted, inFlight, unknown, openUp, openDown } = pending.get(key) ?? NONE;
+        const ledgerBalance = this.balances.get(key) ?? 0n;
+        const [bestCase, worstCase] = [openUp, openDown].map((n) => ledgerBalance + unposted + n);
+        return [key, { ledgerBalance, unposted, inFlight, unknown, bestCase, worstCase }];
+      });
+  }
+}
+interface Followed {
+  /** Whether the ledger has to hold it, and whether it does. */
+  held: boolean;
+  posted: boolean;
+  due: boolean;
+  quarantined: boolean;
+}
+
+async function check(owner: Db, model: Model, operations: readonly Operation[]): Promise<void> {
+  const { sql } = owner;
+  const rows = await sql`
+    select operation_id, line, account, amount, phase from tallyhook.operation_effects
+    order by operation_id, line`;
+  expect([...rows]).toEqual(
+    operations.flatMap((operation) =>
+      effectsOrNone(operation, model.effects).map((effect, i) => {
+        return { operationId: operation.id, line: i + 1, ...effect, phase: phaseOf(operation) };
+      }),
+    ),
+  );
+  const due = await sql`
+    select operation_id as id, quarantine_reason from tallyhook.due_postings order by 1`;
+  expect(due.map((row) => [row.id, row.quarantineReason !== null])).toEqual(model.due());
+  const pending = await sql`
+    select account_key, unposted, in_flight, unknown, open_up, open_down
+    from tallyhook.pending_effects`;
+  expect(new Map(pending.map(({ accountKey: key, ...sums }) => [key, sums]))).toEqual(
+    model.pending(operations),
+  );
+  const positions = await sql`
+    select 'wallet:' || lower(addr) as key, ledger_balance, unposted, in_flight, unknown,
+      best_case, worst_case from finance_v1.wallet_positions`;
+  expect(new Map(positions.map(({ key, ...sums }) => [key, sums]))).toEqual(
+    new Map(model.positions(operations) as [string, object][]),
+  );
+}
+
+it('Effects, due postings and positions follow from the states of the operations', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      settings,
+      fc.array(step, { minLength: 25, maxLength: 35 }),
+      async (effects, sequence) => {
+        const database = await createDatabase();
+        try {
+          const clock = manualClock();
+          const stages = await openStages(database.db, {
+            ...{ clock, pause: clock.pause, settings: { effects, conflictWaitMs: 0 } },
+          });
+          const model = new Model(effects);
+          for (const one of sequence) {
+            clock.advance(1);
+            await take(stages, clock, effects, one);
+            const operations = (await listOperations(database.db, { limit: 100 })).toReversed();
+            model.follow(operations, one.do === 'post');
+            await check(database.owner, model, operations);
+          }
+        } finally {
+          await database.drop();
+        }
+      },
+    ),
+    { numRuns: 15, interruptAfterTimeLimit: 40_000 },
+  );
+});
+
+it('The effects of a write are those of a naive second definition', () => {
+  fc.assert(
+    fc.property(settings, asked.kind, asked.fields, (effects, kind, fields) => {
+      const found = effectsOrNone({ kind, ...fields }, effects);
+      fc.pre(found.length > 0);
+      const sums = new Map<string, bigint>();
+      for (const { account, amount } of found)
+        sums.set(accountKey(account), (sums.get(accountKey(account)) ?? 0n) + amount);
+      const naive = naiveEffects({ kind, ...fields }, effects);
+      const changing = (all: Map<string, bigint>) => new Map([...all].filter(([, n]) => n !== 0n));
+      expect(changing(sums)).toEqual(changing(naive));
+    }),
+  );
+});
