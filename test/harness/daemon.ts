@@ -80,21 +80,22 @@ export interface DaemonProcess {
 
 /** Starts a daemon on the world and waits until it says that it is ready. */
 export async function startDaemon(world: World, settings: object = {}): Promise<DaemonProcess> {
-  const { url } = world.sandbox;
-  return spawnDaemon(
-    {
-      DATABASE_URL: world.database.url,
-      UPSTREAM_BASE_URL: url,
-      UPSTREAM_AUTH_URL: url,
-      UPSTREAM_TX_URL: url,
-      UPSTREAM_CLIENT_ID: CLIENT.clientId,
-      UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
-      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
-      ADMIN_KEY,
-      MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-    },
-    { ...QUICK, ...settings },
-  );
+  return spawnDaemon(environmentOf(world), { ...QUICK, ...settings });
+}
+
+/** The environment of a daemon on the world. */
+export function environmentOf({ sandbox: { url }, database }: World): Record<string, string> {
+  return {
+    DATABASE_URL: database.url,
+    UPSTREAM_BASE_URL: url,
+    UPSTREAM_AUTH_URL: url,
+    UPSTREAM_TX_URL: url,
+    UPSTREAM_CLIENT_ID: CLIENT.clientId,
+    UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+    ADMIN_KEY,
+    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+  };
 }
 
 /**
