@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { driftOf, matchDrifts } from './drifts.ts';
+
+const SHOP = '0xShop';
+const CHANGES = [
+  { addr: SHOP, amount: -50_000n, at: 1_000 },
+  { addr: SHOP, amount: 65_000n, at: 9_000 },
+  { addr: '0xOther', amount: -50_000n, at: 1_000 },
+];
+
+/** An event about the shop's wallet, in another spelling. */
+function opened(at: number, data: Record<string, string | null>) {
+  return driftOf({ at, data: { addr: SHOP.toLowerCase(), ...data } });
+}
+
+describe('A drift during a load', () => {
+  it('is about the outside change of its wallet that equals its amount', () => {
+    const { foundAt, unmatched } = matchDrifts(
+      [opened(4_000, { amount: '-50000' }), opened(12_000, { amount: '65000' })],
+      CHANGES,
+    );
+    expect(foundAt).toEqual([4_000, 12_000, undefined]);
+    expect(unmatched).toEqual([]);
+  });
+
+  it('is about an outside change within its bounds', () => {
+    const bounds = { amount: null, amount_min: '-51000', amount_max: '-40000' };
+    expect(matchDrifts([opened(4_000, bounds)], CHANGES).foundAt[0]).toBe(4_000);
+  });
+
+  it('is about two outside changes when it equals their sum', () => {
+    const { foundAt } = matchDrifts([opened(12_000, { amount: '15000' })], CHANGES);
+    expect(foundAt).toEqual([12_000, 12_000, undefined]);
+  });
+
+  it.each([
+    ['its amount is another one', opened(4_000, { amount: '-50001' })],
+    ['its bounds leave the change out', opened(4_000, { amount_min: '-49000', amount_max: '-1' })],
+    ['the change came later', opened(900, { amount: '-50000' })],
+  ])('is false when %s', (_why, drift) => {
+    expect(matchDrifts([drift], CHANGES).unmatched).toEqual([drift]);
+  });
+
+  it('is false when an earlier drift was about the same change', () => {
+    const drifts = [opened(4_000, { amount: '-50000' }), opened(5_000, { amount: '-50000' })];
+    expect(matchDrifts(drifts, CHANGES).unmatched).toEqual([drifts[1]]);
+  });
+});

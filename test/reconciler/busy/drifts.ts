@@ -1,0 +1,51 @@
+/** Which opened drifts are about which changes made past the daemon. Pure. */
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import type { Arrived } from './feed.ts';
+import type { Change } from './load.ts';
+
+/** The amount is exact when both bounds are equal; undefined: no bound. */
+export interface DriftOpened {
+  addr: string;
+  least: bigint | undefined;
+  most: bigint | undefined;
+  /** When its event came. */
+  at: number;
+}
+
+export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened {
+  const { addr, amount, amount_min: least, amount_max: most } = data;
+  const bound = (text: unknown) => (text == null ? undefined : BigInt(String(text)));
+  return { addr, at, least: bound(amount ?? least), most: bound(amount ?? most) };
+}
+
+/**
+ * A drift is about changes of its wallet before it that sum to its amount: one, or several when
+ * these came in quick succession. The fewest are taken; each change belongs to one drift.
+ */
+export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Change[]) {
+  const foundAt: (number | undefined)[] = changes.map(() => undefined);
+  const unmatched = drifts.filter((drift) => {
+    const before = changes.flatMap((change, n) => {
+      const free = foundAt[n] === undefined && change.at <= drift.at;
+      return free && addressKey(change.addr) === addressKey(drift.addr) ? [n] : [];
+    });
+    const [fewest] = subsetsOf(before)
+      .filter((chosen) => contains(drift, chosen, changes))
+      .sort((a, b) => a.length - b.length);
+    for (const n of fewest ?? []) foundAt[n] = drift.at;
+    return fewest === undefined;
+  });
+  return { foundAt, unmatched };
+}
+
+function contains({ least, most }: DriftOpened, chosen: number[], changes: readonly Change[]) {
+  const sum = chosen.reduce((total, n) => total + (changes[n]?.amount ?? 0n), 0n);
+  return (least === undefined || least <= sum) && (most === undefined || sum <= most);
+}
+
+/** Every subset but the empty one. */
+function subsetsOf(items: readonly number[]): number[][] {
+  let subsets: number[][] = [[]];
+  for (const item of items) subsets = [...subsets, ...subsets.map((one) => [...one, item])];
+  return subsets.slice(1);
+}

@@ -1,0 +1,167 @@
+/** What a run shows: settled writes, found changes, false drifts, lost answers, latency. */
+import { loadavg } from 'node:os';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { quantileOf } from '../../bench/frame.ts';
+import { type DriftOpened, driftOf, matchDrifts } from './drifts.ts';
+import type { Run, Write } from './load.ts';
+import type { World } from './world.ts';
+
+/** How long after the service shows an operation or a change we may take to say so. */
+export const WITHIN_S = 10;
+
+/** Least good values; undefined without any. */
+export interface Spread {
+  p50: number;
+  p95: number;
+  max: number;
+}
+
+export interface Figures {
+  scenario: string;
+  title: string;
+  delayMs: readonly [number, number];
+  /** Per second: what was asked for, and what was polled. */
+  perS: number;
+  pollsPerS: number;
+  requested: number;
+  /** Due while too many were under way. */
+  skipped: number;
+  accepted: number;
+  /** How many writes got another answer than 200, by status; 0: none. */
+  refused: Record<string, number>;
+  settled: number;
+  /** Seconds from when the service shows a write in reads until `operation.settled`. */
+  settledAfterS: Spread | undefined;
+  /** Accepted writes settled later than the limit, or never. */
+  settledLate: number;
+  /** Seconds until each outside change was found; null: never. */
+  changesFoundAfterS: (number | null)[];
+  falseDrifts: string[];
+  /** Milliseconds of a write in the first and the last minute of the load. */
+  latencyFirstMs: Spread | undefined;
+  latencyLastMs: Spread | undefined;
+  /** Of writes that became unknown. */
+  unknown: number;
+  resolved: number;
+  undecided: number;
+  stillOpen: number;
+  /** What we say against what the service did, in words. */
+  wrong: string[];
+  log: string;
+  /** The machine's load average of the last minute: far above its cores, everything is slower. */
+  machineLoad: number;
+}
+
+export async function figuresOf(world: World, run: Run): Promise<Figures> {
+  const { plan, scenario } = world;
+  const drifts = run.feed.arrived.filter(({ type }) => type === 'wallet.drift_opened').map(driftOf);
+  const { foundAt, unmatched } = matchDrifts(drifts, run.changes);
+  const accepted = run.writes.filter(({ status }) => status === 200);
+  const minute = Math.min(60_000, run.tookMs / 2);
+  return {
+    ...{ scenario: scenario.name, title: scenario.title, perS: plan.perS ?? scenario.perS },
+    delayMs: plan.delayMs ?? scenario.delayMs,
+    pollsPerS: run.polls / (run.tookMs / 1_000),
+    requested: run.writes.length,
+    skipped: run.skipped,
+    accepted: accepted.length,
+    refused: countsOf(run.writes.filter(({ status }) => status !== 200)),
+    ...settlingOf(world, run, accepted),
+    changesFoundAfterS: run.changes.map(({ at }, n) => {
+      const found = foundAt[n];
+      return found === undefined ? null : (found - at) / 1_000;
+    }),
+    falseDrifts: unmatched.map(textOf),
+    latencyFirstMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs < minute)),
+    latencyLastMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs >= run.tookMs - minute)),
+    ...(await outcomesOf(world, run)),
+    log: world.log(),
+    machineLoad: loadavg()[0] ?? 0,
+  };
+}
+
+function settlingOf({ plan }: World, { feed, applied }: Run, accepted: readonly Write[]) {
+  const settledAt = new Map<string, number>();
+  for (const { type, at, data } of feed.arrived)
+    if (type === 'operation.settled') settledAt.set(data.reason_type, at);
+  const shown = accepted.map(({ name }) => (applied.get(name)?.[0] ?? 0) + plan.readLagMs);
+  const after = accepted.flatMap(({ name }, n) => {
+    const at = settledAt.get(name);
+    return at === undefined ? [] : [(at - (shown[n] ?? 0)) / 1_000];
+  });
+  const inTime = after.filter((seconds) => seconds <= WITHIN_S).length;
+  return {
+    settled: after.length,
+    settledAfterS: spreadOf(after),
+    settledLate: accepted.length - inTime,
+  };
+}
+
+/** Unknown writes and how they ended; and every write whose end contradicts the service. */
+async function outcomesOf({ db }: World, { applied }: Run) {
+  const rows = await db.sql<{ name: string; state: string; lost: boolean; left: boolean }[]>`
+    select o.reason_type as name, o.state,
+      exists(select from tallyhook.transitions t
+        where t.operation_id = o.id and t.to_state = 'unknown') as lost,
+      exists(select from tallyhook.transitions t
+        where t.operation_id = o.id and t.to_state = 'undecided') as "left"
+    from tallyhook.operations o`;
+  const unknown = rows.filter(({ lost }) => lost);
+  const open = unknown.filter(({ state }) => state === 'unknown' || state === 'sending');
+  const undecided = unknown.filter(({ left }) => left);
+  return {
+    unknown: unknown.length,
+    resolved: unknown.length - open.length - undecided.length,
+    undecided: undecided.length,
+    stillOpen: open.length,
+    wrong: rows.flatMap(({ name, state }) => {
+      const times = applied.get(name)?.length ?? 0;
+      return contradicts(state, times) ? [`${name} is ${state}, applied ${times} times`] : [];
+    }),
+  };
+}
+
+function contradicts(state: string, times: number): boolean {
+  if (times > 1) return true;
+  if (['accepted', 'executed', 'settled'].includes(state)) return times === 0;
+  return ['rejected', 'not_executed', 'failed'].includes(state) && times === 1;
+}
+
+function countsOf(writes: readonly Write[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { status } of writes) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+function latencyOf(writes: readonly Write[]): Spread | undefined {
+  return spreadOf(writes.filter(({ status }) => status === 200).map(({ tookMs }) => tookMs));
+}
+
+function spreadOf(values: readonly number[]): Spread | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  if (sorted.length === 0) return undefined;
+  const at = (share: number) => quantileOf(sorted, share);
+  return { p50: at(0.5), p95: at(0.95), max: sorted.at(-1) ?? Number.NaN };
+}
+
+function textOf({ addr, least, most }: DriftOpened): string {
+  const amount = least === most ? `${least}` : `${least ?? '…'} to ${most ?? '…'}`;
+  return `${addressKey(addr)}: ${amount}`;
+}
+
+/** What keeps the run from having passed, in words; only wrong outcomes where answers are lost. */
+export function failuresOf(figures: Figures, lost: boolean): string[] {
+  const { wrong, falseDrifts, settledLate, changesFoundAfterS: found } = figures;
+  const late = found.filter((seconds) => seconds === null || seconds > WITHIN_S).length;
+  const failures = [
+    [wrong.length, 'outcomes contradict the service'],
+    ...(lost
+      ? []
+      : [
+          [falseDrifts.length, 'drifts match no outside change'],
+          [late, `outside changes were not found within ${WITHIN_S} s`],
+          [settledLate, `writes were not settled within ${WITHIN_S} s of being shown`],
+        ]),
+  ] as [number, string][];
+  return failures.flatMap(([count, what]) => (count > 0 ? [`${count} ${what}`] : []));
+}

@@ -1,0 +1,84 @@
+/** The three loads: which wallets they use, what they write, and what others change meanwhile. */
+import type { Random } from '../../../src/kernel/random.ts';
+
+export type ScenarioName = 'merchant' | 'operator' | 'pair';
+
+export interface Scenario {
+  name: ScenarioName;
+  title: string;
+  perS: number;
+  /** The wallets under constant traffic; others change these. */
+  busy: string[];
+  /** The other wallets of the load. */
+  others: string[];
+  /** Wallet addresses of operators, as the daemon is configured. */
+  operators: Record<string, string>;
+  /** Least and greatest delay of an exchange with the service, in milliseconds. */
+  delayMs: [number, number];
+  /**
+   * What the first outside change moves: more than all writes together can move that an
+   * observation may or may not show.
+   */
+  change: bigint;
+  /** The next write; `name` is the reason type by which it is found everywhere. */
+  draw(random: Random, name: string): { path: string; body: object };
+}
+
+const below = (random: Random, n: number) => Math.floor(random.unit() * n);
+const addr = (letter: string, n: number) => `0x${letter}${String(n).padStart(39, '0')}`;
+const many = (letter: string, count: number) =>
+  Array.from({ length: count }, (_, n) => addr(letter, n + 1));
+
+/** @param operatorAddr the wallet of operator 1 of the service */
+export function scenarioOf(name: ScenarioName, operatorAddr: string): Scenario {
+  return { merchant, operator, pair }[name](operatorAddr);
+}
+
+function merchant(): Scenario {
+  const [payers, shop] = [many('a', 500), addr('b', 1)];
+  return {
+    name: 'merchant',
+    title: 'transfers/s from 500 payers to one merchant',
+    perS: 25,
+    ...{ busy: [shop], others: payers, operators: {}, delayMs: [20, 200], change: 50_000n },
+    draw: (random, name) =>
+      transfer(payers[below(random, payers.length)] ?? '', shop, 1 + below(random, 1_000), name),
+  };
+}
+
+function operator(operatorAddr: string): Scenario {
+  const receivers = many('c', 500);
+  return {
+    name: 'operator',
+    title: 'gives/s from one operator with a wallet to 500 others',
+    perS: 50,
+    ...{ busy: [operatorAddr], others: receivers, operators: { 1: operatorAddr } },
+    ...{ delayMs: [20, 200], change: 50_000n },
+    draw(random, name) {
+      const toAddr = receivers[below(random, receivers.length)];
+      const body = { toAddr, amount: 1 + below(random, 500), reasonType: name };
+      return { path: '/v1/app/token/operations/1/give', body };
+    },
+  };
+}
+
+/** Twelve open writes on one wallet are told apart, so its answers come sooner. */
+function pair(): Scenario {
+  const [one, other] = [addr('d', 1), addr('e', 1)];
+  return {
+    name: 'pair',
+    title: 'transfers/s in both directions between two wallets',
+    perS: 100,
+    ...{ busy: [one, other], others: [], operators: {}, delayMs: [20, 100] },
+    change: 10n ** 12n,
+    draw(random, name) {
+      const [from, to] = random.unit() < 0.5 ? [one, other] : [other, one];
+      return transfer(from, to, 1 + below(random, 1_000_000_000), name);
+    },
+  };
+}
+
+function transfer(fromAddr: string, toAddr: string, amount: number, name: string) {
+  const body = { fromAddr, toAddr, amount, feeAmount: 0, reasonType: name };
+  return { path: '/v1/app/token/accounts/transfer', body };
+}

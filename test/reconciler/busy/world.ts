@@ -1,0 +1,175 @@
+/**
+ * What a load runs on: the sandbox behind a slow relay, and a daemon in a process of its own on a
+ * new database.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { connect, type Db } from '../../../src/db/connect.ts';
+import { openEmbedded } from '../../../src/db/embedded/embedded.ts';
+import { migrate } from '../../../src/db/migrate.ts';
+import { WRITER } from '../../../src/db/roles.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { systemClock } from '../../../src/kernel/clock.ts';
+import { seededRandom } from '../../../src/kernel/random.ts';
+import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
+import { type App, makeApp } from '../../harness/app.ts';
+import { ADMIN_KEY, CLIENT, spawnDaemon } from '../../harness/daemon.ts';
+import { until } from '../../harness/until.ts';
+import { type Scenario, type ScenarioName, scenarioOf } from './scenarios.ts';
+import { openSlowRelay } from './slow-relay.ts';
+
+export interface Plan {
+  minutes: number;
+  /** Writes per second; undefined for that of the scenario. */
+  perS: number | undefined;
+  /** The share of writes whose answer is lost. */
+  lost: number;
+  seed: number;
+  /** Polls per second. */
+  budgetPerS: number;
+  /** Least and greatest delay of an exchange with the service; undefined for the scenario's own. */
+  delayMs: readonly [number, number] | undefined;
+  /** Reads show a write up to so many milliseconds late. */
+  readLagMs: number;
+  /** The load starts before the wallets are known. */
+  cold: boolean;
+  /** Almost no polls, to compare the latency of writes with. */
+  pollsOff: boolean;
+}
+
+export interface World {
+  plan: Plan;
+  scenario: Scenario;
+  sandbox: Sandbox;
+  app: App;
+  db: Db;
+  /** What the daemon logged so far, warnings and errors only. */
+  log(): string;
+  close(): Promise<void>;
+}
+
+const SERVER_SEED = 1;
+const PLENTY = 10n ** 18n;
+const WATCHES_MAX = 500;
+const OPENED_WITHIN_MS = 120_000;
+
+/** Sooner than by default, so that lost answers end within the run. */
+export const LIMITS = { writeTimeoutMs: 5_000, quiescenceMs: 10_000, undecidedAfterMs: 30_000 };
+
+/** The server on which each load gets a database of its own. */
+export async function openServer() {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-busy-'));
+  // Postgres does not run as root, and has to reach its data.
+  await chmod(folder, 0o711);
+  const server = await openEmbedded({ directory: folder });
+  return {
+    async createDatabase(): Promise<string> {
+      const url = new URL(server.url);
+      const name = `busy_${randomBytes(4).toString('hex')}`;
+      const admin = postgres(server.url, { max: 1, onnotice: () => {} });
+      await admin.unsafe(`create database ${name}`);
+      await admin.end();
+      url.pathname = `/${name}`;
+      await migrate(url.href);
+      return url.href;
+    },
+    async close() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function openWorld(name: ScenarioName, plan: Plan, database: string): Promise<World> {
+  const sandbox = await startSandbox({
+    ...{ ...CLIENT, seed: SERVER_SEED, clock: systemClock },
+    switches: { read_lag_ms: plan.readLagMs },
+  });
+  const { operators } = sandbox.control.state();
+  const operator = operators.find(({ operation_no: no }) => no === 1n)?.addr ?? '';
+  const scenario = scenarioOf(name, operator);
+  const wallets = [...scenario.busy, ...scenario.others];
+  for (const addr of wallets) sandbox.control.setWallet(addr, { amt_token: PLENTY });
+  const random = seededRandom(plan.seed + 1_000);
+  const relay = await openSlowRelay(sandbox.port, plan.delayMs ?? scenario.delayMs, random);
+  const daemon = await spawnDaemon(envOf(database, relay.url), settingsOf(plan, scenario));
+  const db = connect({ url: database, role: WRITER, max: 2 });
+  const varied = plan.readLagMs === 0 ? undefined : varyReadLag(sandbox, plan);
+  const app = makeApp(() => daemon.url);
+  const close = async () => {
+    clearInterval(varied);
+    await db.end();
+    await daemon.stop();
+    await relay.close();
+    await sandbox.close();
+  };
+  try {
+    if (!plan.cold && !plan.pollsOff) await watched(app, db, wallets);
+  } catch (error) {
+    await close();
+    throw new Error(`${String(error)}\n${daemon.output()}`);
+  }
+  return { plan, scenario, sandbox, app, db, log: daemon.output, close };
+}
+
+/** Replicas of a service lag differently: a later read may show less than an earlier one. */
+function varyReadLag({ control }: Sandbox, { readLagMs, seed }: Plan): NodeJS.Timeout {
+  const random = seededRandom(seed + 2_000);
+  const vary = () => control.setSwitches({ read_lag_ms: Math.round(random.unit() * readLagMs) });
+  return setInterval(vary, 50);
+}
+
+function envOf(database: string, service: string): Record<string, string> {
+  return {
+    DATABASE_URL: database,
+    UPSTREAM_BASE_URL: service,
+    UPSTREAM_AUTH_URL: service,
+    UPSTREAM_TX_URL: service,
+    UPSTREAM_CLIENT_ID: CLIENT.clientId,
+    UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
+    ADMIN_KEY,
+    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+  };
+}
+
+/** What an operator sets whose service allows so many polls; all else is as delivered. */
+function settingsOf({ budgetPerS, pollsOff }: Plan, { operators }: Scenario): object {
+  const perS = pollsOff ? 0.01 : budgetPerS;
+  return {
+    http: { port: 0 },
+    log: { level: 'warn' },
+    upstream: {
+      ...{ budget_per_s: perS, initial_rate_per_s: perS, poll_concurrency_max: 32 },
+      write_timeout_ms: LIMITS.writeTimeoutMs,
+    },
+    gateway: pollsOff ? { first_poll_wait_ms: 0 } : {},
+    reconciler: {
+      quiescence_ms: LIMITS.quiescenceMs,
+      undecided_after_ms: LIMITS.undecidedAfterMs,
+    },
+    ledger: { operators },
+  };
+}
+
+/** Puts wallets under observation and waits until each has its opening. */
+async function watched(app: App, db: Db, wallets: readonly string[]): Promise<void> {
+  for (let n = 0; n < wallets.length; n += WATCHES_MAX) {
+    const refs = wallets.slice(n, n + WATCHES_MAX).map((addr) => ({ kind: 'wallet', addr }));
+    const { status, text } = await app.call('POST', '/api/watches', refs);
+    if (status !== 201) throw new Error(`watches were answered ${status} ${text}`);
+  }
+  const keys = wallets.map(addressKey);
+  const opened = await until(
+    async () => {
+      const rows = await db.sql<{ opened: number }[]>`
+        select count(*)::int as opened from tallyhook.wallets
+        where opened_at is not null and key = any(${keys}::text[])`;
+      return rows[0]?.opened === keys.length ? true : undefined;
+    },
+    { deadlineMs: OPENED_WITHIN_MS },
+  );
+  if (!opened) throw new Error(`not every wallet was opened within ${OPENED_WITHIN_MS} ms`);
+}
