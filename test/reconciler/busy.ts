@@ -90,8 +90,9 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
   const polls = plan.pollsOff ? 'polls off' : `budget ${plan.budgetPerS} requests/s`;
   const head = [
     `\n${figures.scenario}: ${figures.perS} ${figures.title}, ${plan.minutes} min, ${polls},`,
-    `answers after ${figures.delayMs.join('–')} ms, reads up to ${plan.readLagMs} ms late, ${plan.lost * 100} % of answers lost,`,
-    `seed ${plan.seed}${plan.cold ? ', wallets unknown at the start' : ''}`,
+    `answers after ${figures.delayMs.join('–')} ms, reads up to ${plan.readLagMs} ms late,`,
+    `${plan.lost * 100} % of answers lost, seed ${plan.seed}`,
+    plan.cold ? ', wallets unknown at the start' : '',
   ];
   const others = Object.entries(figures.refused).map(([status, n]) => `${n} × ${status}`);
   const rows: [string, string][] = [
