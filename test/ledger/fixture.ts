@@ -1,12 +1,24 @@
-/** Operations as the journal leaves them, the wallets they name, and a ledger over a clone. */
+/**
+ * Inserted operations, and a ledger that posts them: `useLedger` opens one on a new database for
+ * each test.
+ */
+import { afterEach, beforeEach, expect } from 'vitest';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { balancesOf, type Ledger, makeLedger, type Pass } from '../../src/ledger/ledger.ts';
-import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
-import type { ManualClock } from '../harness/manual-clock.ts';
+import {
+  balancesOf,
+  type Ledger,
+  makeLedger,
+  type Pass,
+  type PostingRequest,
+  requestPosting,
+} from '../../src/ledger/ledger.ts';
+import type { EffectSettings, Operation, State } from '../../src/operations/operations.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 
 export const START = Date.UTC(2026, 0, 1);
@@ -17,58 +29,25 @@ export function addr(n: number | string): string {
   return `0xAbCd${String(n).padStart(36, '0')}`;
 }
 
-/** A whole operation, accepted, with nothing but what the case names. */
-export function operation(given: Partial<Operation>): Operation {
-  const empty = {
-    idempotencyKey: null,
-    reference: null,
-    fromAddr: null,
-    toAddr: null,
-    operationNo: null,
-    contractId: null,
-    tokenId: null,
-    amount: null,
-    feeAmount: null,
-    reasonType: null,
-    tokenUri: null,
-    metaData: null,
-    extraData: null,
-    txAppNo: null,
-    txLogNo: null,
-    txHash: null,
-    errorClass: null,
-    errorStatus: null,
-    errorCode: null,
-    errorMessage: null,
-    preImage: null,
-    evidence: null,
-    sentAt: null,
-    sendDeadlineAt: null,
-    answeredAt: null,
-    effectiveAt: null,
-    effectiveBasis: null,
-    settledAt: null,
-    expiresAt: null,
-  };
+/** A whole operation, accepted, with the fields that the test names. */
+export function operation(fields: Partial<Operation>): Operation {
   return {
-    ...empty,
-    id: 'op_1',
-    kind: 'give',
-    state: 'accepted',
-    outcome: 'executed',
-    source: 'gateway',
-    owner: 'app',
-    recordedAt: START,
-    ambiguous: false,
-    inLedger: true,
-    ...given,
+    ...{ id: 'op_1', kind: 'give', state: 'accepted', outcome: 'executed', source: 'gateway' },
+    ...{ owner: 'app', idempotencyKey: null, reference: null, fromAddr: null, toAddr: null },
+    ...{ operationNo: null, contractId: null, tokenId: null, amount: null, feeAmount: null },
+    ...{ reasonType: null, tokenUri: null, metaData: null, extraData: null, txAppNo: null },
+    ...{ txLogNo: null, txHash: null, errorClass: null, errorStatus: null, errorCode: null },
+    ...{ errorMessage: null, preImage: null, evidence: null, recordedAt: START, sentAt: null },
+    ...{ sendDeadlineAt: null, answeredAt: null, effectiveAt: null, effectiveBasis: null },
+    ...{ settledAt: null, expiresAt: null, ambiguous: false, inLedger: true },
+    ...fields,
   };
 }
 
-/** Puts operations where the journal keeps them; only what the ledger reads. */
-export async function putOperations(owner: Db, given: readonly Partial<Operation>[]) {
+/** Inserts operations with what the ledger reads of them. */
+export async function putOperations(owner: Db, operations: readonly Partial<Operation>[]) {
   const iso = (at: number | null) => (at === null ? null : isoText(at));
-  const rows = given.map(operation).map((o) => ({
+  const rows = operations.map(operation).map((o) => ({
     ...o,
     recordedAt: isoText(o.recordedAt),
     answeredAt: iso(o.answeredAt),
@@ -93,21 +72,21 @@ export async function putOperations(owner: Db, given: readonly Partial<Operation
       "reasonType" text, reference text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text)`;
 }
 
-/** Moves operations to a state, as a later answer or a person would. */
+/** Changes the state of operations, as a later answer or a decision does. */
 export async function setState(owner: Db, ids: readonly string[], state: string) {
   await owner.sql`
     update tallyhook.operations set state = ${state} where id = any(${ids as string[]}::text[])`;
 }
 
 /** The ledger of one daemon over that database; its log is silent. */
-export async function openLedger(given: {
+export async function openLedger(deps: {
   db: Db;
   clock: ManualClock;
   daemonId?: string;
   books?: EffectSettings;
   batchMax?: number;
 }): Promise<Ledger> {
-  const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = given;
+  const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = deps;
   const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
   const ledger = makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
@@ -119,7 +98,7 @@ export async function openLedger(given: {
   };
 }
 
-/** Runs passes until there is nothing to do; answers what they did together. */
+/** Runs passes until nothing is due; returns their sum. */
 export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<Pass, 'more'>> {
   const sum = { posted: 0, quarantined: 0 };
   for (;;) {
@@ -131,27 +110,55 @@ export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<P
 }
 
 /** An executed give of 10 from operator 7 to the first wallet. */
-export function give(id: string, given: Partial<Operation> = {}): Partial<Operation> {
-  return { id, kind: 'give', operationNo: 7n, toAddr: addr(1), amount: 10n, ...given };
+export function give(id: string, more: Partial<Operation> = {}): Partial<Operation> {
+  return { id, kind: 'give', operationNo: 7n, toAddr: addr(1), amount: 10n, ...more };
 }
 
-/** Balances as text, by the names that were asked. */
-export async function balancesIn(db: Db, ...names: string[]): Promise<Record<string, string>> {
-  const found = await balancesOf(db, names);
-  return Object.fromEntries([...found].map(([name, { balance }]) => [name, balance.toString()]));
+export interface LedgerRig {
+  database: TestDatabase;
+  clock: ManualClock;
+  ledger: Ledger;
 }
 
-/** What was set aside, with its cause. */
-export async function problemsIn(owner: Db): Promise<Record<string, string>> {
-  const rows = await owner.sql<{ id: string; problem: string }[]>`
-    select operation_id as id, quarantine_reason as problem from tallyhook.due_postings
-    where quarantine_reason is not null
-    union all
-    select id, problem from tallyhook.posting_requests where problem is not null`;
-  return Object.fromEntries(rows.map(({ id, problem }) => [id, problem]));
+/** Opens a database and a ledger before each test; after it the entries are checked as a whole. */
+export function useLedger({ startAt = START + 1_000, batchMax = 200 } = {}) {
+  const rig = {} as LedgerRig;
+  beforeEach(async () => {
+    rig.database = await createDatabase();
+    rig.clock = manualClock(startAt);
+    rig.ledger = await openLedger({ db: rig.database.db, clock: rig.clock, batchMax });
+  });
+  afterEach(async () => {
+    expect(await faultsOf(rig.database.owner)).toEqual(NO_FAULTS);
+    await rig.database.drop();
+  });
+  return Object.assign(rig, {
+    put: (...operations: Partial<Operation>[]) => putOperations(rig.database.owner, operations),
+    setState: (state: State, ...ids: string[]) => setState(rig.database.owner, ids, state),
+    runOnce: () => rig.ledger.runOnce(rig.clock.now()),
+    post: () => runDry(rig.ledger, rig.clock),
+    request: (...requests: PostingRequest[]) =>
+      rig.database.db.begin(async (tx) => {
+        for (const [n, one] of requests.entries()) await requestPosting(tx, one, START + n);
+      }),
+    /** Balances as text, by the given names. */
+    async balances(...names: string[]): Promise<Record<string, string>> {
+      const found = await balancesOf(rig.database.db, names);
+      return Object.fromEntries([...found].map(([name, { balance }]) => [name, `${balance}`]));
+    },
+    /** What is quarantined, with the reasons. */
+    async quarantined(): Promise<Record<string, string>> {
+      const rows = await rig.database.owner.sql<{ id: string; reason: string }[]>`
+        select operation_id as id, quarantine_reason as reason from tallyhook.due_postings
+        where quarantine_reason is not null
+        union all
+        select id, problem from tallyhook.posting_requests where problem is not null`;
+      return Object.fromEntries(rows.map(({ id, reason }) => [id, reason]));
+    },
+  });
 }
 
-/** What a whole book may never show, counted over every row. */
+/** Violations of the rules of double entry, counted over every row. */
 export async function faultsOf(owner: Db): Promise<Record<string, number>> {
   const [row] = await owner.sql<Record<string, number>[]>`
     select

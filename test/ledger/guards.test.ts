@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** Postgres itself refuses postings that would not balance and changes of recorded rows. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -33,7 +34,7 @@ const withAmounts = (first: string, second: string): Break =>
     { ...pick(a), amount: first },
     { ...pick(b), amount: second },
   ]);
-/** The entries of the next posting take back what transaction 1 did. */
+/** The entries of the next posting reverse transaction 1. */
 const negated: Break = (raw) => ({
   entries: raw.entries.map((e) => ({
     ...e,
@@ -48,8 +49,8 @@ function pick<T>(value: T | undefined): T {
   return value;
 }
 
-describe('Postgres refuses what would not balance', () => {
-  test('The posting that every case starts from is accepted', async () => {
+describe('An unbalanced posting', () => {
+  it('The posting that every case changes is accepted', async () => {
     const undone = new Error('undo');
     const run = database.db.begin(async (tx) => {
       await post(tx, valid());
@@ -58,11 +59,11 @@ describe('Postgres refuses what would not balance', () => {
     await expect(run).rejects.toBe(undone);
   });
 
-  test.each<[string, string, Break]>([
-    ['Amounts that do not sum to zero', 'TH002', withAmounts('-5', '4')],
-    ['A missing entry', 'TH002', withTransaction({ count: 3 })],
+  it.each<[string, string, Break]>([
+    ['amounts that do not sum to zero', 'TH002', withAmounts('-5', '4')],
+    ['a missing entry', 'TH002', withTransaction({ count: 3 })],
     [
-      'An entry too many',
+      'an entry too many',
       'TH002',
       ({ entries: [paid, got] }) => ({
         entries: [
@@ -76,15 +77,15 @@ describe('Postgres refuses what would not balance', () => {
         ],
       }),
     ],
-    ['A transaction without entries', 'TH002', (raw) => ({ ...raw, entries: [], accounts: [] })],
-    ['A transaction of one entry', '23514', withTransaction({ count: 1 })],
+    ['a transaction without entries', 'TH002', (raw) => ({ ...raw, entries: [], accounts: [] })],
+    ['a transaction of one entry', '23514', withTransaction({ count: 1 })],
     [
-      'Lines that do not count from one',
+      'lines that do not count from one',
       'TH002',
       withEntries((all) => all.map((e) => ({ ...e, line: e.line + 1 }))),
     ],
     [
-      'Entries added to a closed transaction',
+      'entries added to a closed transaction',
       'TH002',
       (raw) => ({
         batch: { ...raw.batch, id: 0 },
@@ -93,7 +94,7 @@ describe('Postgres refuses what would not balance', () => {
       }),
     ],
     [
-      'A closed transaction written again',
+      'a closed transaction written again',
       '23505',
       (raw) => ({
         batch: { ...raw.batch, id: 0 },
@@ -101,33 +102,33 @@ describe('Postgres refuses what would not balance', () => {
       }),
     ],
     [
-      'Entries of no transaction',
+      'entries of no transaction',
       '23503',
       (raw) => ({
         batch: { ...raw.batch, id: 0 },
         transaction: { id: 99 },
       }),
     ],
-    ['A fraction', '23514', withAmounts('-1.5', '1.5')],
-    ['A zero', '23514', withAmounts('0', '0')],
+    ['a fraction', '23514', withAmounts('-1.5', '1.5')],
+    ['a zero', '23514', withAmounts('0', '0')],
     [
-      'A gap in the versions',
+      'a gap in the versions',
       'TH003',
       withEntries((all) => all.map((e) => ({ ...e, version: e.version + 1 }))),
     ],
     [
-      'A repeated version',
+      'a repeated version',
       '23505',
       withEntries((all) => all.map((e) => ({ ...e, version: e.version - 1 }))),
     ],
     [
-      'A balance that does not follow',
+      'a balance that does not follow',
       'TH003',
       withEntries((all) => all.map((e) => ({ ...e, after: '7' }))),
     ],
-    ['Entries that the account does not show', 'TH003', () => ({ accounts: [] })],
+    ['entries that the account does not show', 'TH003', () => ({ accounts: [] })],
     [
-      'An account that moves without entries',
+      'an account that moves without entries',
       'TH003',
       (raw) => ({
         ...raw,
@@ -136,31 +137,31 @@ describe('Postgres refuses what would not balance', () => {
         batch: { ...raw.batch, id: 0 },
       }),
     ],
-    ['A second posting of an operation', '23505', withTransaction({ operation: 'op_1' })],
-    ['A second posting that is no reversal', '23514', withTransaction({ posting: 2 })],
-    ['A posting of nothing', '23514', withTransaction({ operation: null, posting: null })],
-    ['A kind that nobody knows', '23514', withTransaction({ kind: 'gift' })],
+    ['a second posting of an operation', '23505', withTransaction({ operation: 'op_1' })],
+    ['a second posting that is no reversal', '23514', withTransaction({ posting: 2 })],
+    ['a posting of nothing', '23514', withTransaction({ operation: null, posting: null })],
+    ['an unknown kind', '23514', withTransaction({ kind: 'gift' })],
     [
-      'A reversal that does not negate',
+      'a reversal that does not negate',
       'TH005',
       withTransaction({ kind: 'reversal', posting: 2, operation: 'op_1', reverses: 1 }),
     ],
-    ['A gap in the transactions', 'TH004', withTransaction({ id: 5 })],
+    ['a gap in the transactions', 'TH004', withTransaction({ id: 5 })],
     [
-      'A gap in the batches',
+      'a gap in the batches',
       'TH004',
       (raw) => ({
         batch: { ...raw.batch, id: 5 },
         transaction: { ...raw.transaction, batch: 5 },
       }),
     ],
-    ['A batch in the past', 'TH004', (raw) => ({ batch: { ...raw.batch, at: START } })],
+    ['a batch in the past', 'TH004', (raw) => ({ batch: { ...raw.batch, at: START } })],
     [
-      'A transaction of another time than its batch',
+      'a transaction of another time than its batch',
       'TH004',
       withTransaction({ recorded: isoText(START + 99) }),
     ],
-  ])('%s: %s', async (_title, code, change) => {
+  ])('Postgres refuses %s with %s', async (_title, code, change) => {
     const raw = valid();
     expect(await refusalOf(database.owner, (tx) => post(tx, { ...raw, ...change(raw) }))).toBe(
       code,
@@ -168,7 +169,7 @@ describe('Postgres refuses what would not balance', () => {
     expect(await refusalOf(database.db, (tx) => post(tx, { ...raw, ...change(raw) }))).toBe(code);
   });
 
-  test('A transaction is taken back once, and not twice', async () => {
+  it('A transaction is reversed once, and not twice', async () => {
     const back = (operation: string) => {
       const raw = valid();
       const given = { kind: 'reversal', posting: 2, operation, reverses: 1 };
@@ -190,7 +191,7 @@ describe('Postgres refuses what would not balance', () => {
   });
 });
 
-describe('Postgres refuses to change what was recorded', () => {
+describe('A recorded row', () => {
   const tables = ['entries', 'transactions', 'batches'];
   const changes = [
     ['update', (t: string) => `update tallyhook.${t} set recorded_at = recorded_at`],
@@ -199,15 +200,15 @@ describe('Postgres refuses to change what was recorded', () => {
   ] as const;
   const cases = tables.flatMap((t) => changes.map(([verb, of]) => [verb, t, of(t)] as const));
 
-  test.each(cases)(
-    '%s of %s, for the owner and for the writer',
+  it.each(cases)(
+    'Postgres refuses %s of %s to the owner and to the writer',
     async (_verb, _table, statement) => {
       expect(await refusalOf(database.owner, (tx) => tx.sql.unsafe(statement))).toBe('TH001');
       expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');
     },
   );
 
-  test.each([
+  it.each([
     ['TH003', `update tallyhook.accounts set balance = balance + 1 where name = 'fees'`],
     ['TH003', `update tallyhook.accounts set version = version + 1 where name = 'fees'`],
     ['TH001', `update tallyhook.accounts set name = 'opening' where name = 'fees'`],
@@ -217,12 +218,12 @@ describe('Postgres refuses to change what was recorded', () => {
       values ('external', 'external', 1, 0, now())`,
     ],
     ['TH001', `update tallyhook.posting_requests set amount = 1`],
-  ])('%s for %s', async (code, statement) => {
+  ])('Postgres answers with %s: %s', async (code, statement) => {
     expect(await refusalOf(database.owner, (tx) => tx.sql.unsafe(statement))).toBe(code);
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe(code);
   });
 
-  test.each([
+  it.each([
     'alter table tallyhook.entries disable trigger entries_balance',
     'alter table tallyhook.entries disable trigger all',
     'drop trigger entries_append_only on tallyhook.entries',
@@ -233,7 +234,7 @@ describe('Postgres refuses to change what was recorded', () => {
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');
   });
 
-  test('The guards stand even where replication switches triggers off', async () => {
+  it('The guards hold even where replication switches triggers off', async () => {
     const raw = valid();
     const unbalanced = { ...raw, ...withAmounts('-5', '4')(raw) };
     const asReplica = (act: (tx: Tx) => Promise<unknown>) =>

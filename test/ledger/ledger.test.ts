@@ -1,86 +1,45 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+/** Posting executed operations and posting requests, and reading what was posted. */
+import { describe, expect, it } from 'vitest';
 import {
   listAccounts,
   listTransactions,
   type PostingRequest,
   requestPosting,
+  trialBalancePage,
 } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
-import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
-import {
-  addr,
-  balancesIn,
-  faultsOf,
-  give,
-  NO_FAULTS,
-  openLedger,
-  PLAIN,
-  problemsIn,
-  putOperations,
-  runDry,
-  START,
-  setState,
-} from './fixture.ts';
+import { addr, give, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';
 
+const rig = useLedger();
 const [A, B] = [addr(1), addr(2)];
 const HUGE = 123456789012345678901234567890123456789012345678901234567890n;
-
-let database: TestDatabase;
-let clock: ManualClock;
-beforeEach(async () => {
-  database = await createDatabase();
-  clock = manualClock(START + 1_000);
-});
-afterEach(async () => {
-  expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
-  await database.drop();
-});
 
 const opening = (
   id: string,
   amount: bigint,
-  given: Partial<PostingRequest> = {},
+  more: Partial<PostingRequest> = {},
 ): PostingRequest => ({
-  id,
-  kind: 'opening',
-  account: accountOfWallet(A),
-  counter: 'opening',
-  amount,
-  effectiveAt: START,
-  effectiveBasis: 'observed',
-  requestedBy: 'reconciler',
-  ...given,
+  ...{ id, kind: 'opening', account: accountOfWallet(A), counter: 'opening', amount },
+  ...{ effectiveAt: START, effectiveBasis: 'observed', requestedBy: 'reconciler' },
+  ...more,
 });
-const wanting = (...all: PostingRequest[]) =>
-  database.db.begin(async (tx) => {
-    for (const [n, one] of all.entries()) await requestPosting(tx, one, START + n);
-  });
 
-describe('The writer posts', () => {
-  test('An executed operation once, with everything that names it', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    const told = { reasonType: 'event', reference: 'order 1', txAppNo: 5n, txLogNo: 2n ** 70n };
-    await putOperations(database.owner, [
-      give('op_1', { ...told, amount: HUGE, effectiveAt: START + 7, effectiveBasis: 'answer' }),
+describe('Operations', () => {
+  it('An executed operation is posted once, with everything that names it', async () => {
+    const fields = { reasonType: 'event', reference: 'order 1', txAppNo: 5n, txLogNo: 2n ** 70n };
+    await rig.put(
+      give('op_1', { ...fields, amount: HUGE, effectiveAt: START + 7, effectiveBasis: 'answer' }),
       give('op_2', { state: 'unknown' }),
       give('op_3', { state: 'rejected' }),
-    ]);
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 1, quarantined: 0, more: false });
-    expect(await ledger.runOnce(clock.now())).toEqual({ posted: 0, quarantined: 0, more: false });
-    expect(await listTransactions(database.db, { limit: 10 })).toEqual([
+    );
+    expect(await rig.runOnce()).toEqual({ posted: 1, quarantined: 0, more: false });
+    expect(await rig.runOnce()).toEqual({ posted: 0, quarantined: 0, more: false });
+    expect(await listTransactions(rig.database.db, { limit: 10 })).toEqual([
       {
-        ...told,
-        id: 1n,
-        batchId: 1n,
-        kind: 'give',
-        operationId: 'op_1',
-        postingRequestId: null,
-        reverses: null,
-        requestedBy: 'app',
-        effectiveAt: START + 7,
-        effectiveBasis: 'answer',
-        recordedAt: START + 1_000,
+        ...fields,
+        ...{ id: 1n, batchId: 1n, kind: 'give', operationId: 'op_1', postingRequestId: null },
+        ...{ reverses: null, requestedBy: 'app', effectiveAt: START + 7 },
+        ...{ effectiveBasis: 'answer', recordedAt: START + 1_000 },
         entries: [
           { account: 'operator:7', amount: -HUGE, balanceAfter: -HUGE, version: 1n },
           { account: `wallet:${A}`, amount: HUGE, balanceAfter: HUGE, version: 1n },
@@ -89,16 +48,15 @@ describe('The writer posts', () => {
     ]);
   });
 
-  test('Two spellings of one wallet to one account, under the first', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [
+  it('Two spellings of one wallet have one account, named by the first', async () => {
+    await rig.put(
       give('op_1'),
       give('op_2', { toAddr: A.toUpperCase().replace('0X', '0x'), recordedAt: START + 1 }),
-    ]);
-    await runDry(ledger, clock);
-    await putOperations(database.owner, [give('op_3', { toAddr: A.toLowerCase() })]);
-    await runDry(ledger, clock);
-    const accounts = await listAccounts(database.db, { limit: 10 });
+    );
+    await rig.post();
+    await rig.put(give('op_3', { toAddr: A.toLowerCase() }));
+    await rig.post();
+    const accounts = await listAccounts(rig.database.db, { limit: 10 });
     expect(accounts.map(({ name, balance, version }) => [name, balance, version])).toEqual(
       expect.arrayContaining([
         ['operator:7', -30n, 3n],
@@ -106,25 +64,22 @@ describe('The writer posts', () => {
       ]),
     );
     expect(accounts).toHaveLength(2);
-    const asked = `wallet:${A.toLowerCase()}`;
-    expect(await balancesIn(database.db, asked, 'wallet:nobody')).toEqual({ [asked]: '30' });
+    const lower = `wallet:${A.toLowerCase()}`;
+    expect(await rig.balances(lower, 'wallet:none')).toEqual({ [lower]: '30' });
   });
 
-  test('A reversal of what leaves the books, and anew what returns to them', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [
-      give('op_1', { effectiveAt: START + 7, state: 'executed' }),
-    ]);
-    await runDry(ledger, clock);
-    await setState(database.owner, ['op_1'], 'not_executed');
-    await runDry(ledger, clock);
-    expect(await balancesIn(database.db, 'operator:7', `wallet:${A}`)).toEqual({
+  it('An operation that is no longer executed is reversed, and posted again once it is', async () => {
+    await rig.put(give('op_1', { effectiveAt: START + 7, state: 'executed' }));
+    await rig.post();
+    await rig.setState('not_executed', 'op_1');
+    await rig.post();
+    expect(await rig.balances('operator:7', `wallet:${A}`)).toEqual({
       'operator:7': '0',
       [`wallet:${A}`]: '0',
     });
-    await setState(database.owner, ['op_1'], 'executed');
-    await runDry(ledger, clock);
-    const all = await listTransactions(database.db, { operationId: 'op_1', limit: 10 });
+    await rig.setState('executed', 'op_1');
+    await rig.post();
+    const all = await listTransactions(rig.database.db, { operationId: 'op_1', limit: 10 });
     expect(
       all.map(({ id, kind, reverses, effectiveAt }) => [id, kind, reverses, effectiveAt]),
     ).toEqual([
@@ -134,113 +89,135 @@ describe('The writer posts', () => {
     ]);
   });
 
-  test('A reversal of what was posted, even when the books changed meanwhile', async () => {
-    const before = await openLedger({ db: database.db, clock });
-    await putOperations(database.owner, [give('op_1')]);
-    await runDry(before, clock);
-    await setState(database.owner, ['op_1'], 'failed');
-    const books = { ...PLAIN, operators: new Map([['7', B]]) };
-    clock.advance(60_000);
-    await runDry(await openLedger({ db: database.db, clock, books, daemonId: 'dmn_2' }), clock);
-    expect(await balancesIn(database.db, 'operator:7', `wallet:${B}`)).toEqual({
-      'operator:7': '0',
-    });
+  it('A reversal negates what was posted, even when the effect settings changed since', async () => {
+    await rig.put(give('op_1'));
+    await rig.post();
+    await rig.setState('failed', 'op_1');
+    rig.clock.advance(60_000);
+    const settings = { ...PLAIN, operators: new Map([['7', B]]) };
+    const [db, clock] = [rig.database.db, rig.clock];
+    await runDry(await openLedger({ db, clock, books: settings, daemonId: 'dmn_2' }), clock);
+    expect(await rig.balances('operator:7', `wallet:${B}`)).toEqual({ 'operator:7': '0' });
   });
 
-  test('Every batch strictly later, even when the clock stands still or goes back', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
+  it('Each batch is recorded later than the one before, even when the clock goes back', async () => {
     for (const [n, at] of [START, START, START - 5_000, START + 9].entries()) {
-      clock.set(at);
-      await putOperations(database.owner, [give(`op_${n}`)]);
-      await ledger.runOnce(clock.now());
+      rig.clock.set(at);
+      await rig.put(give(`op_${n}`));
+      await rig.runOnce();
     }
-    const all = await listTransactions(database.db, { limit: 10 });
+    const all = await listTransactions(rig.database.db, { limit: 10 });
     expect(all.map((t) => t.recordedAt - START).reverse()).toEqual([0, 1, 2, 9]);
   });
 
-  test('Token writes as movements, and nothing into accounts', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
+  it('NFT writes are movements and change no account', async () => {
     const token = { contractId: 3n, tokenId: 2n ** 64n, txHash: 'h', state: 'settled' as const };
-    await putOperations(database.owner, [
-      { id: 'op_1', kind: 'mint', toAddr: A, ...token },
-      {
-        id: 'op_2',
-        kind: 'transfer_from',
-        fromAddr: A,
-        toAddr: B,
-        ...token,
-        recordedAt: START + 1,
-      },
-      { id: 'op_3', kind: 'burn', ...token, state: 'accepted' },
-      { id: 'op_4', kind: 'other', state: 'settled' },
-    ]);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantined: 0 });
-    await setState(database.owner, ['op_2'], 'failed');
-    await runDry(ledger, clock);
-    const rows = await database.db.sql`
+    const kinds = ['mint_sequential', 'transfer_from', 'mint', 'set_extra_data', 'burn'] as const;
+    const parties = { fromAddr: A, toAddr: B };
+    const writes = kinds.map((kind, i) => {
+      return { ...token, ...parties, id: `op_${i}`, kind, recordedAt: START + i };
+    });
+    const unsettled = { ...token, id: 'op_8', kind: 'burn' as const, state: 'accepted' as const };
+    await rig.put(...writes, unsettled, { id: 'op_9', kind: 'other', state: 'settled' });
+    expect(await rig.post()).toEqual({ posted: 5, quarantined: 0 });
+    await rig.setState('failed', 'op_1');
+    await rig.post();
+    const rows = await rig.database.db.sql`
       select kind, contract_id, token_id, from_addr, to_addr, operation_id, posting, tx_hash
       from tallyhook.nft_movements order by id`;
     const same = { contractId: 3n, tokenId: 2n ** 64n, txHash: 'h' };
+    const moves = ['mint', 'transfer', 'mint', 'data_change', 'burn'];
     expect([...rows]).toEqual([
-      { kind: 'mint', fromAddr: null, toAddr: A, operationId: 'op_1', posting: 1, ...same },
-      { kind: 'transfer', fromAddr: A, toAddr: B, operationId: 'op_2', posting: 1, ...same },
-      { kind: 'reversal', fromAddr: B, toAddr: A, operationId: 'op_2', posting: 2, ...same },
+      ...moves.map((kind, i) => {
+        return { ...same, ...parties, kind, operationId: `op_${i}`, posting: 1 };
+      }),
+      { ...same, kind: 'reversal', fromAddr: B, toAddr: A, operationId: 'op_1', posting: 2 },
     ]);
-    expect(await listAccounts(database.db, { limit: 10 })).toEqual([]);
+    expect(await listAccounts(rig.database.db, { limit: 10 })).toEqual([]);
   });
 });
 
-describe('Wanted postings', () => {
-  test('Wanting twice posts once, and only if the caller commits', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await wanting(opening('opening:a', 40n));
-    await wanting(opening('opening:a', 41n));
+describe('Posting requests', () => {
+  it('A repeated posting request is posted once, and only if its caller commits', async () => {
+    await rig.request(opening('opening:a', 40n));
+    await rig.request(opening('opening:a', 41n));
     const undone = new Error('undo');
-    const run = database.db.begin(async (tx) => {
+    const run = rig.database.db.begin(async (tx) => {
       await requestPosting(tx, opening('opening:b', 5n), START);
       throw undone;
     });
     await expect(run).rejects.toBe(undone);
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantined: 0 });
-    expect(await balancesIn(database.db, `wallet:${A}`, 'opening')).toEqual({
+    expect(await rig.post()).toEqual({ posted: 1, quarantined: 0 });
+    expect(await rig.balances(`wallet:${A}`, 'opening')).toEqual({
       [`wallet:${A}`]: '40',
       opening: '-40',
     });
   });
 
-  test('An opening of zero opens the account without an entry', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
-    await wanting(opening('opening:a', 0n));
-    expect(await runDry(ledger, clock)).toEqual({ posted: 1, quarantined: 0 });
-    expect(await balancesIn(database.db, `wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
-    expect(await listTransactions(database.db, { limit: 10 })).toEqual([]);
+  it('An opening of zero opens the account without an entry', async () => {
+    await rig.request(opening('opening:a', 0n));
+    expect(await rig.post()).toEqual({ posted: 1, quarantined: 0 });
+    expect(await rig.balances(`wallet:${A}`)).toEqual({ [`wallet:${A}`]: '0' });
+    expect(await listTransactions(rig.database.db, { limit: 10 })).toEqual([]);
   });
 
-  test('A reversal waits for what it takes back, and names it', async () => {
-    const ledger = await openLedger({ db: database.db, clock });
+  it('A reversal is posted after the request that it reverses, and names it', async () => {
     const back = { kind: 'reversal', counter: 'external', reverses: 'drift:1' } as const;
-    await wanting(
+    await rig.request(
       opening('drift:1:back', -5n, back),
       opening('drift:1', 5n, { kind: 'booking', counter: 'external' }),
       opening('drift:2:back', -5n, { ...back, reverses: 'drift:2' }),
       opening('drift:1:again', -5n, back),
     );
-    expect(await runDry(ledger, clock)).toEqual({ posted: 2, quarantined: 2 });
-    const all = await listTransactions(database.db, { account: 'external', limit: 10 });
+    expect(await rig.post()).toEqual({ posted: 2, quarantined: 2 });
+    const all = await listTransactions(rig.database.db, { account: 'external', limit: 10 });
     expect(
       all.map(({ kind, postingRequestId, reverses }) => [kind, postingRequestId, reverses]),
     ).toEqual([
       ['reversal', 'drift:1:back', 1n],
       ['booking', 'drift:1', null],
     ]);
-    expect(await problemsIn(database.owner)).toEqual({
+    expect(await rig.quarantined()).toEqual({
       'drift:2:back': 'what it reverses is not in the ledger',
       'drift:1:again': 'database error: 23505 (transactions_reversed_once)',
     });
   });
 
-  test('An account that could not exist is refused where it is wanted', async () => {
-    const wrong = wanting(opening('opening:a', 1n, { account: 'wallet:short' }));
+  it('A posting request for an impossible account name is refused at once', async () => {
+    const wrong = rig.request(opening('opening:a', 1n, { account: 'wallet:short' }));
     await expect(wrong).rejects.toThrow('the account has no valid name');
+  });
+});
+
+describe('Reads', () => {
+  it('A trial balance is given as of an effective time, a recording time, or both', async () => {
+    await rig.put(give('op_1', { effectiveAt: START + 10 }));
+    await rig.post();
+    rig.clock.advance(1_000);
+    await rig.put(give('op_2', { effectiveAt: START + 5, amount: 3n }));
+    await rig.post();
+    const lines = async (at: { asOf?: number; knownAt?: number }) =>
+      (await trialBalancePage(rig.database.db, at, { limit: 10 })).lines.map(
+        ({ account, debit, credit }) => `${account} ${debit} ${credit}`,
+      );
+    const wallet = `wallet:${A}`;
+    expect(await lines({})).toEqual(['operator:7 0 13', `${wallet} 13 0`]);
+    expect(await lines({ asOf: START + 5 })).toEqual(['operator:7 0 3', `${wallet} 3 0`]);
+    expect(await lines({ knownAt: START + 1_000 })).toEqual(['operator:7 0 10', `${wallet} 10 0`]);
+    expect(await lines({ asOf: START + 5, knownAt: START + 1_000 })).toEqual([]);
+  });
+
+  it('Transactions and accounts are listed in pages', async () => {
+    const many = [1, 2, 3].map((n) => give(`op_${n}`, { recordedAt: START + n, toAddr: addr(n) }));
+    await rig.put(...many);
+    await rig.post();
+    const ids = async (page: { before?: bigint; account?: string }) =>
+      (await listTransactions(rig.database.db, { ...page, limit: 2 })).map((t) => t.id);
+    expect(await ids({})).toEqual([3n, 2n]);
+    expect(await ids({ before: 2n })).toEqual([1n]);
+    expect(await ids({ account: `wallet:${addr(2).toLowerCase()}` })).toEqual([2n]);
+    const first = await listAccounts(rig.database.db, { limit: 3 });
+    const rest = await listAccounts(rig.database.db, { after: first.at(-1)?.id ?? 0n, limit: 3 });
+    expect([first.length, rest.length]).toEqual([3, 1]);
   });
 });

@@ -1,9 +1,9 @@
 /**
- * Reports, their reversals, passes of the writer and an opening in any order: in the end the wallet
- * holds what the look showed, and what happened after it. What happened before it moves nothing.
+ * Reports, their reversals, passes of the ledger and an opening in any order: in the end the wallet
+ * holds what was observed and what took effect later. What took effect earlier changes nothing.
  */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { balancesOf, type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
@@ -20,8 +20,8 @@ import {
   setState,
 } from './fixture.ts';
 
-const LOOK = START;
-const SHOWN = 1_000n;
+const OBSERVED_AT = START;
+const OBSERVED = 1_000n;
 
 let database: TestDatabase;
 let clock: ManualClock;
@@ -38,7 +38,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** One thing that happens; reports are named by their place. */
+/** One step; reports are named by their place. */
 const step = fc.oneof(
   fc.record({ do: fc.constant('report' as const), at: fc.integer({ min: -2, max: 2 }) }),
   fc.record({ do: fc.constant('flip' as const), which: fc.nat(5) }),
@@ -46,23 +46,23 @@ const step = fc.oneof(
 );
 
 /** One wallet with what was reported of it. */
-class Story {
+class Hihistory {
   readonly wallet = addr(1_000 + wallets++);
   readonly account = accountOfWallet(this.wallet);
   readonly reports: { id: string; at: number; amount: bigint; executed: boolean }[] = [];
 
   async take(one: { do: string; at?: number; which?: number }): Promise<void> {
     if (one.do === 'post') await ledger.runOnce(clock.now());
-    else if (one.do === 'report') await this.report(LOOK + (one.at ?? 0));
+    else if (one.do === 'report') await this.report(OBSERVED_AT + (one.at ?? 0));
     else await this.flip(one.which ?? 0);
   }
 
   private async report(at: number): Promise<void> {
     const amount = 1n << BigInt(this.reports.length);
     const id = `op_${this.wallet}_${this.reports.length}`;
-    const given = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
+    const reported = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
     await putOperations(database.owner, [
-      give(id, { ...given, effectiveAt: at, toAddr: this.wallet, amount }),
+      give(id, { ...reported, effectiveAt: at, toAddr: this.wallet, amount }),
     ]);
     this.reports.push({ id, at, amount, executed: true });
   }
@@ -74,43 +74,43 @@ class Story {
     await setState(database.owner, [report.id], report.executed ? 'executed' : 'not_executed');
   }
 
-  /** What the look makes of the books as they stand: the opening that it wants. */
+  /** The opening that follows from the observation and from what is posted now. */
   async judge(): Promise<{ amount: bigint; version: bigint }> {
     const held = (await balancesOf(database.db, [this.account])).get(this.account);
     const posted = await database.owner.sql<{ sum: bigint | null }[]>`
       select sum(amount) from tallyhook.operations o where exists (
           select from tallyhook.transactions t where t.operation_id = o.id
           having max(t.posting) % 2 = 1)
-        and effective_at >= ${new Date(LOOK).toISOString()} and to_addr = ${this.wallet}`;
+        and effective_at >= ${new Date(OBSERVED_AT).toISOString()} and to_addr = ${this.wallet}`;
     const base = (held?.balance ?? 0n) - (posted[0]?.sum ?? 0n);
-    return { amount: SHOWN - base, version: held?.version ?? 0n };
+    return { amount: OBSERVED - base, version: held?.version ?? 0n };
   }
 
   async open({ amount, version }: { amount: bigint; version: bigint }): Promise<void> {
-    const wanted = {
+    const request = {
       ...{ id: openingId(this.wallet), kind: 'opening' as const, account: this.account },
-      ...{ counter: 'opening', amount, effectiveAt: LOOK, effectiveBasis: 'observed' },
-      ...{ requestedBy: 'reconciler', seen: { at: LOOK, version } },
+      ...{ counter: 'opening', amount, effectiveAt: OBSERVED_AT, effectiveBasis: 'observed' },
+      ...{ requestedBy: 'reconciler', seen: { at: OBSERVED_AT, version } },
     };
-    await database.db.begin((tx) => requestPosting(tx, wanted, START));
+    await database.db.begin((tx) => requestPosting(tx, request, START));
   }
 }
 
 const steps = fc.array(step, { maxLength: 6 });
 
-test('In any order the wallet holds what was shown and what came after', async () => {
+it('In any order the wallet holds what was observed and what took effect later', async () => {
   await fc.assert(
     fc.asyncProperty(steps, steps, steps, async (before, between, after) => {
-      const story = new Story();
-      for (const one of before) await story.take(one);
-      const judged = await story.judge();
-      for (const one of between) await story.take(one);
-      await story.open(judged);
-      for (const one of after) await story.take(one);
+      const history = new Hihistory();
+      for (const one of before) await history.take(one);
+      const judged = await history.judge();
+      for (const one of between) await history.take(one);
+      await history.open(judged);
+      for (const one of after) await history.take(one);
       await runDry(ledger, clock);
-      const late = story.reports.filter(({ at, executed }) => executed && at >= LOOK);
-      const expected = late.reduce((sum, { amount }) => sum + amount, SHOWN);
-      const found = (await balancesOf(database.db, [story.account])).get(story.account);
+      const late = history.reports.filter(({ at, executed }) => executed && at >= OBSERVED_AT);
+      const expected = late.reduce((sum, { amount }) => sum + amount, OBSERVED);
+      const found = (await balancesOf(database.db, [history.account])).get(history.account);
       expect(found?.balance).toBe(expected);
     }),
     { numRuns: 60 },

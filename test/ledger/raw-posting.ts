@@ -1,10 +1,10 @@
-/** A posting written past the ledger, so that only Postgres can refuse it. */
+/** Postings that are inserted without the ledger, so that only Postgres can refuse them. */
 import { asJson, type Db, type Tx } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { START } from './fixture.ts';
 
-/** One posting as it goes to Postgres; a case breaks one thing of it. */
+/** The rows of one posting. */
 export interface Raw {
   batch: { id: number; at: number };
   transaction: Record<string, unknown>;
@@ -65,7 +65,7 @@ export async function post({ sql }: Db | Tx, { batch, transaction, entries, acco
     join known k on k.name = e.account`;
 }
 
-/** The SQLSTATE with which it was refused; undefined when it went through. */
+/** The SQLSTATE with which it was refused; undefined when it was committed. */
 export async function refusalOf(db: Db, act: (tx: Tx) => Promise<unknown>) {
   try {
     await db.begin(act);

@@ -253,7 +253,7 @@ it('Effects, due postings and positions follow from the states of the operations
   await fc.assert(
     fc.asyncProperty(
       settings,
-      fc.array(step, { minLength: 25, maxLength: 35 }),
+      fc.array(step, { maxLength: 40, size: 'max' }),
       async (effects, sequence) => {
         const database = await createDatabase();
         try {

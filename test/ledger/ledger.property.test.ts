@@ -1,16 +1,18 @@
+/** The ledger agrees with a small model for random writes, and with several writers. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { balancesOf, type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
+import { naiveEffects } from '../harness/naive-effects.ts';
 import {
   addr,
   faultsOf,
   NO_FAULTS,
   openLedger,
-  PLAIN,
+  operation,
   putOperations,
   runDry,
   START,
@@ -23,8 +25,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Books that share nothing with the books of another run. */
-const booksOf = (
+/** Settings whose accounts no other run uses. */
+const settingsOf = (
   run: number,
   feeMode: EffectSettings['feeMode'],
   mapped: boolean,
@@ -35,38 +37,23 @@ const booksOf = (
   collectionAddr: addr(`${run}x2`),
 });
 
-/** The ledger in thirty lines: what each account must hold in the end. */
+/** What each account must hold in the end. */
 function model(
-  operations: readonly Partial<Operation>[],
-  wanted: readonly PostingRequest[],
-  books: EffectSettings,
+  operations: readonly Operation[],
+  requests: readonly PostingRequest[],
+  settings: EffectSettings,
 ) {
-  const held = new Map<string, bigint>();
-  const add = (name: string, amount: bigint) => {
-    const key = name.toLowerCase();
-    held.set(key, (held.get(key) ?? 0n) + amount);
-  };
-  const at = (address: string | null | undefined) => `wallet:${address}`;
-  for (const { kind, state, fromAddr, toAddr, operationNo, amount, feeAmount } of operations) {
-    if (state !== 'accepted') continue;
-    const sent = amount ?? 0n;
-    const fee = feeAmount ?? 0n;
-    if (kind === 'give') {
-      const wallet = books.operators.get(String(operationNo));
-      add(wallet ? at(wallet) : `operator:${operationNo}`, -sent);
-      add(at(toAddr), sent);
-      continue;
-    }
-    const onTop = books.feeMode === 'on_top';
-    add(at(fromAddr), -(onTop ? sent + fee : sent));
-    add(at(kind === 'transfer' ? toAddr : books.collectionAddr), onTop ? sent : sent - fee);
-    add(at(books.feesAddr), fee);
-  }
-  for (const { account, counter, amount } of wanted) {
-    add(account, amount);
+  const balances = new Map<string, bigint>();
+  const add = (name: string, amount: bigint) =>
+    balances.set(name, (balances.get(name) ?? 0n) + amount);
+  for (const one of operations)
+    if (one.state === 'accepted')
+      for (const [name, amount] of naiveEffects(one, settings)) add(name, amount);
+  for (const { account, counter, amount } of requests) {
+    add(account.toLowerCase(), amount);
     add(counter, -amount);
   }
-  return held;
+  return balances;
 }
 
 /** Random writes among five wallets in any spelling; fees never exceed amounts. */
@@ -74,7 +61,7 @@ const write = fc.record({
   kind: fc.constantFrom('give' as const, 'receive_from' as const, 'transfer' as const),
   from: fc.nat(4),
   to: fc.nat(4),
-  shout: fc.boolean(),
+  lowerCase: fc.boolean(),
   amount: fc.oneof(fc.bigInt(1n, 50n), fc.bigInt(1n, 10n ** 60n)),
   fee: fc.bigInt(0n, 10n ** 60n),
   /** The states it passes, one after each round of posting. */
@@ -83,65 +70,56 @@ const write = fc.record({
     maxLength: 3,
   }),
 });
-const wish = fc.record({ account: fc.nat(4), amount: fc.bigInt(-(10n ** 60n), 10n ** 60n) });
+const opening = fc.record({ account: fc.nat(4), amount: fc.bigInt(-(10n ** 60n), 10n ** 60n) });
 
-test('Any writes in any batches leave books that are whole and equal a small model', async () => {
+it('Any writes in any batches give the balances of a small model and break no rule', async () => {
   let run = 100;
   const property = fc.asyncProperty(
     fc.array(write, { maxLength: 25 }),
-    fc.array(wish, { maxLength: 5 }),
+    fc.array(opening, { maxLength: 5 }),
     fc.constantFrom('on_top' as const, 'deducted' as const),
     fc.boolean(),
     fc.integer({ min: 1, max: 30 }),
-    async (writes, wishes, feeMode, mapped, batchMax) => {
+    async (writes, openings, feeMode, mapped, batchMax) => {
       run += 1;
-      const books = booksOf(run, feeMode, mapped);
+      const settings = settingsOf(run, feeMode, mapped);
       const wallet = (n: number) => addr(`${run}w${n}`);
-      const operations = writes.map(({ kind, from, to, shout, amount, fee, states }, n) => ({
+      const operations = writes.map(({ kind, from, to, lowerCase, amount, fee, states }, n) => ({
         id: `op_${run}_${n}`,
         kind,
         state: states[0],
         recordedAt: START + n,
         operationNo: BigInt(run),
         fromAddr: wallet(from),
-        toAddr: shout ? addressKey(wallet(to)) : wallet(to),
+        toAddr: lowerCase ? addressKey(wallet(to)) : wallet(to),
         amount,
         feeAmount: kind === 'give' ? 0n : fee % (amount + 1n),
       }));
-      const wanted = wishes.map(
+      const requests = openings.map(
         ({ account, amount }, n): PostingRequest => ({
-          id: `wanted_${run}_${n}`,
-          kind: 'opening',
-          account: `wallet:${wallet(account)}`,
-          counter: `operator:9${run}`,
-          amount,
-          effectiveAt: START,
-          effectiveBasis: 'observed',
-          requestedBy: 'test',
+          ...{ id: `request_${run}_${n}`, kind: 'opening', amount, requestedBy: 'test' },
+          ...{ account: `wallet:${wallet(account)}`, counter: `operator:9${run}` },
+          ...{ effectiveAt: START, effectiveBasis: 'observed' },
         }),
       );
       const clock = manualClock(START + run * 60_000);
       const ledger = await openLedger({
-        db: database.db,
-        clock,
-        books,
-        batchMax,
-        daemonId: `dmn_${run}`,
+        ...{ db: database.db, clock, books: settings, batchMax, daemonId: `dmn_${run}` },
       });
       await putOperations(database.owner, operations);
       await database.db.begin(async (tx) => {
-        for (const one of wanted) await requestPosting(tx, one, clock.now());
+        for (const one of requests) await requestPosting(tx, one, clock.now());
       });
       for (let round = 0; round < 3; round++) {
         for (const [n, { states }] of writes.entries()) {
           const state = states[round];
-          const operation = operations[n];
-          if (!state || !operation) continue;
-          operation.state = state;
-          await setState(database.owner, [operation.id], state);
+          const one = operations[n];
+          if (!state || !one) continue;
+          one.state = state;
+          await setState(database.owner, [one.id], state);
         }
         expect((await runDry(ledger, clock)).quarantined).toBe(0);
-        const expected = model(operations, wanted, books);
+        const expected = model(operations.map(operation), requests, settings);
         const found = await balancesOf(database.db, [...expected.keys()]);
         for (const [name, balance] of expected) {
           expect([name, found.get(name)?.balance ?? 0n]).toEqual([name, balance]);
@@ -153,7 +131,7 @@ test('Any writes in any batches leave books that are whole and equal a small mod
   await fc.assert(property, { numRuns: 25 });
 });
 
-test('Three writers on one database post everything once, whoever holds the lease', async () => {
+it('Three daemons on one database post everything once, whichever holds the lease', async () => {
   const own = await createDatabase();
   const clock = manualClock();
   const many = Array.from({ length: 300 }, (_, n) => ({
@@ -165,34 +143,29 @@ test('Three writers on one database post everything once, whoever holds the leas
     recordedAt: START + n,
   }));
   await putOperations(own.owner, many);
-  const wanted = many.slice(0, 150).map(
+  const requests = many.slice(0, 150).map(
     ({ id }, n): PostingRequest => ({
-      id: `booking_${id}`,
-      kind: 'booking',
-      account: `wallet:${addr(n % 13)}`,
-      counter: 'external',
-      amount: 1n,
-      effectiveAt: START,
-      effectiveBasis: 'observed',
-      requestedBy: 'test',
+      ...{ id: `booking_${id}`, kind: 'booking', amount: 1n, requestedBy: 'test' },
+      ...{ account: `wallet:${addr(n % 13)}`, counter: 'external' },
+      ...{ effectiveAt: START, effectiveBasis: 'observed' },
     }),
   );
   await own.db.begin(async (tx) => {
-    for (const one of wanted) await requestPosting(tx, one, START);
+    for (const one of requests) await requestPosting(tx, one, START);
   });
   const ids = ['dmn_a', 'dmn_b', 'dmn_c'];
   const ledgers = await Promise.all(
-    ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7, books: PLAIN })),
+    ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7 })),
   );
   const done = { posted: 0, quarantined: 0 };
   for (let round = 0; done.posted < 450 && round < 500; round++) {
-    // Each believes in another time, so a lease runs out while its holder still counts on it.
+    // Each has another time, so a lease ends while its holder still takes it for its own.
     const passes = ledgers.map((ledger, n) =>
       ledger.runOnce(clock.now() + ((n + round) % 3) * 11_000),
     );
-    for (const { posted, quarantined: quarantine } of await Promise.all(passes)) {
+    for (const { posted, quarantined } of await Promise.all(passes)) {
       done.posted += posted;
-      done.quarantined += quarantine;
+      done.quarantined += quarantined;
     }
     clock.advance(11_000);
   }
