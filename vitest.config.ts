@@ -2,7 +2,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-// Workers and the daemons that tests start inherit it; it halves the start of a daemon.
+// The folder of main.ts, for the workers too.
 process.env.NODE_COMPILE_CACHE ??= 'node_modules/.cache/compile';
 
 /** The longest files, which the order by size of a first run would put last. */

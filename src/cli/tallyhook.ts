@@ -2,10 +2,14 @@
 /**
  * The entry of the command line. A Failure is printed as one line on standard error, exit code 1.
  */
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
 import { Failure } from '../kernel/errors.ts';
-import { makeProgram } from './commands.ts';
 
+// As in main.ts.
+enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'));
 try {
+  const { makeProgram } = await import('./commands.ts');
   await makeProgram().parseAsync();
 } catch (error) {
   if (!(error instanceof Failure)) throw error;

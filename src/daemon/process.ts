@@ -5,7 +5,7 @@
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { loadConfig } from './config/config.ts';
-import { type RunningDaemon, startDaemon } from './lifecycle.ts';
+import type { RunningDaemon } from './lifecycle.ts';
 
 const NODE_MAJOR = 24;
 
@@ -20,7 +20,10 @@ export async function runDaemon(): Promise<number> {
   }
   let daemon: RunningDaemon;
   try {
-    daemon = await startDaemon(loadConfig());
+    const config = loadConfig();
+    // Loaded after the configuration, so that a bad setting is reported at once.
+    const { startDaemon } = await import('./lifecycle.ts');
+    daemon = await startDaemon(config);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     printLine(error.detail ?? error.code);

@@ -17,7 +17,7 @@ export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
 const READY_MS = 40_000;
 /** The daemon gets nothing else of the test's environment. */
-const ENV = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
+const ENV = { PATH: process.env.PATH };
 
 /** Everything faster than in production, so that a test waits for events and not for gaps. */
 export const QUICK = {
