@@ -13,30 +13,26 @@ import { type Api, type ApiDeps, makeApi } from '../../src/api/api.ts';
 import { makeConsole } from '../../src/console/console.ts';
 import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { makeEncryption } from '../../src/kernel/encryption.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { addDuePostings, listIncludedInOpenings, makeLedger } from '../../src/ledger/ledger.ts';
+import { addDuePostings, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
   type EffectSettings,
   makeDecisions,
-  makeOperations,
   makeReportedOperations,
 } from '../../src/operations/operations.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { openStages } from '../harness/stages.ts';
 import { answerLost, aWrite } from './writes.ts';
 
 export interface Call {
@@ -67,49 +63,41 @@ export interface Body {
 
 export type TestApi = Awaited<ReturnType<typeof openApi>>;
 
-async function openStages(db: Db) {
+async function openAllStages(db: Db) {
   const clock = { ...systemClock, correctionMs: () => 0 };
   const random = systemRandom;
-  const ids = makeIds(clock, random);
   const lines: string[] = [];
   const log = makeLog('info', { write: (line) => void lines.push(line) });
-  const metrics = makeMetrics();
-  const encryption = makeEncryption(random.bytes(32), random);
+  const effectSettings: EffectSettings = { feeMode: 'on_top', operators: new Map() };
+  const stages = await openStages(db, {
+    ...{ clock, random, log, settings: { effects: effectSettings } },
+    fanOut: (...event) => webhooks.fanOut(...event),
+  });
+  const { ids, metrics, outbox } = stages;
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
-    ...{ db, clock, random, ids, encryption, log, metrics, settings },
-    emit: (tx, drafts) => outbox.emit(tx, drafts),
+    ...{ db, clock, random, ids, log, metrics, settings, emit: outbox.emit },
+    encryption: makeEncryption(random.bytes(32), random),
   });
-  const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const upstream = await openUpstream({
     ...{ baseUrl: CLOSED_PORT, authUrl: CLOSED_PORT, txUrl: CLOSED_PORT },
     ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
     quota: makeQuotaStore(db, clock),
     settings: UPSTREAM,
   });
-  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
-  const operations = makeOperations({ db, clock, ids, daemon, outbox, addDuePostings });
-  const observer = makeObserver({
-    ...{ db, clock, random, ids, upstream, outbox, metrics },
-    settings: OBSERVER,
-  });
-  const books: EffectSettings = { feeMode: 'on_top', operators: new Map() };
-  const ledger = makeLedger({ db, daemon, clock, effectSettings: books, log, metrics });
-  const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
-  const reportedOperations = makeReportedOperations({
-    ...{ db, clock, ids, outbox, effectSettings: books, addDuePostings },
-    includedInOpenings: (tx, reported, at) => listIncludedInOpenings(tx, reported, books, at),
-    observe: addWallets,
-  });
-  const reconciler = makeReconciler({
-    ...{ db, daemon, ids, operations, effectSettings: books, outbox },
-    settings: RECONCILER,
-  });
-  const reports = makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS });
-  const keys = makeKeys({ db, clock, random, ids });
   return {
-    ...{ db, clock, ids, log, lines, metrics, keys, outbox, webhooks, upstream },
-    ...{ observer, ledger, reconciler, reports, operations, decisions, reportedOperations },
+    ...{ ...stages, clock, lines, webhooks, upstream },
+    observer: makeObserver({ ...stages, upstream, settings: OBSERVER }),
+    decisions: makeDecisions({ db, clock, outbox, addDuePostings }),
+    reportedOperations: makeReportedOperations({
+      ...{ db, clock, ids, outbox, effectSettings, addDuePostings },
+      includedInOpenings: (tx, written, at) =>
+        listIncludedInOpenings(tx, written, effectSettings, at),
+      observe: addWallets,
+    }),
+    reconciler: makeReconciler({ ...stages, effectSettings, settings: RECONCILER }),
+    reports: makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS }),
+    keys: makeKeys({ db, clock, random, ids }),
   };
 }
 
@@ -158,7 +146,7 @@ function shortcuts({ call, operations, ledger, clock }: TestApi) {
 
 /** The API of one daemon. */
 export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
-  const stages = await openStages(db);
+  const stages = await openAllStages(db);
   const { keys } = stages;
   const stopping = new AbortController();
   const notifier = makeNotifier();

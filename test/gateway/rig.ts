@@ -10,23 +10,18 @@ import { type Dispatcher, request } from 'undici';
 import { afterAll, beforeEach } from 'vitest';
 import { makeHttpServer } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
 import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gateway/gateway.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { makeIds } from '../../src/kernel/ids.ts';
 import { tryParseJson } from '../../src/kernel/json.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
-import { addDuePostings } from '../../src/ledger/ledger.ts';
 import {
   findByIdempotencyKey,
-  makeOperations,
   type OperationsSettings,
   operationsDefaults,
 } from '../../src/operations/operations.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { createDatabase } from '../harness/database.ts';
+import { openStages } from '../harness/stages.ts';
 import { textLog, upstreamTo } from '../upstream/rig.ts';
 import { listen } from '../upstream/service.ts';
 
@@ -247,23 +242,12 @@ async function startService() {
 async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   const { db, writeTimeoutMs = 10_000, serviceDown = () => false } = options;
   const clock = systemClock;
-  const ids = makeIds(clock, systemRandom);
-  const metrics = makeMetrics();
   const { log, logged } = textLog();
+  const settings = options.operations ?? WITHOUT_CONFLICTS;
+  const { ids, metrics, operations } = await openStages(db, { clock, log, settings });
   const txUrl = options.txUrl ?? origin;
-  const settings = { writeTimeoutMs };
   const { upstream } = await upstreamTo(origin, clock, {
-    ...CLIENT,
-    txUrl,
-    log,
-    metrics,
-    settings,
-  });
-  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), 3_600_000);
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const operations = makeOperations({
-    ...{ db, clock, ids, daemon, outbox, addDuePostings },
-    settings: options.operations ?? WITHOUT_CONFLICTS,
+    ...{ ...CLIENT, txUrl, log, metrics, settings: { writeTimeoutMs } },
   });
   const keys = makeKeys({ db: options.keysDb ?? db, clock, random: systemRandom, ids });
   const reads: AnsweredRead[] = [];

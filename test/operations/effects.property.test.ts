@@ -274,7 +274,7 @@ it('Effects, due postings and positions follow from the states of the operations
         }
       },
     ),
-    { numRuns: 15, interruptAfterTimeLimit: 40_000 },
+    { numRuns: 10, interruptAfterTimeLimit: 40_000 },
   );
 });
 

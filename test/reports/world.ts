@@ -1,14 +1,10 @@
 /** A database for report tests: inserted operations, which the ledger posts, wallets and drifts. */
 import type { Db } from '../../src/db/connect.ts';
-import { registerDaemon } from '../../src/db/leases.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
-import { type Ids, makeIds } from '../../src/kernel/ids.ts';
-import { makeLog } from '../../src/kernel/log.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
+import type { Ids } from '../../src/kernel/ids.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
-import { makeLedger, requestPosting } from '../../src/ledger/ledger.ts';
+import { requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
 import {
   DEFAULT_LIMITS,
   LEDGER_SETTING,
@@ -19,6 +15,7 @@ import {
 import { createDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
+import { openStages } from '../harness/stages.ts';
 
 /** 2026-01-01T00:00:00Z, the begin of the period of `report`. */
 export const START = Date.UTC(2026, 0, 1);
@@ -120,24 +117,15 @@ export async function makeWorld(
 ) {
   const database = await createDatabase();
   const { db, owner } = database;
-  const books = input.effects ?? ON_TOP;
+  const effects = input.effects ?? ON_TOP;
   const clock = manualClock(START + 12 * HOUR);
-  const ids = makeIds(clock, seededRandom(7));
-  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), DAY);
-  const log = makeLog('silent');
-  const ledger = makeLedger({
-    db,
-    daemon,
-    clock,
-    effectSettings: books,
-    log,
-    metrics: makeMetrics(),
-  });
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const random = seededRandom(7);
+  const stages = await openStages(db, { clock, random, aliveMs: DAY, settings: { effects } });
+  const { ids, outbox, ledger } = stages;
   const settings = { ...DEFAULT_LIMITS, ...input.settings };
   const reports = makeReports({ db, clock, ids, outbox, settings });
   const insert = insertAs(owner);
-  const value = ledgerSetting(books);
+  const value = ledgerSetting(effects);
   await insert('installation', { name: LEDGER_SETTING, value, set_at: isoText(START) });
   return {
     ...database,
@@ -145,7 +133,7 @@ export async function makeWorld(
       insert,
       ids,
       clock,
-      () => completeRecords(owner, books),
+      () => completeRecords(owner, effects),
       async (id, reason) => {
         await owner.sql`
         update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
@@ -160,10 +148,10 @@ export async function makeWorld(
     /** Runs SQL as the owner of the database. */
     async sql(text: string): Promise<void> {
       await owner.sql.unsafe(text);
-      await completeRecords(owner, books);
+      await completeRecords(owner, effects);
     },
     async post(): Promise<void> {
-      await completeRecords(owner, books);
+      await completeRecords(owner, effects);
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
     open: (wallet: string, amount: bigint) =>
