@@ -1,5 +1,5 @@
--- Every table of every stage, made from src/*/tables.ts by drizzle-kit; the four tables that are pruned are
--- partitioned by time by hand (drizzle cannot say that).
+-- All tables, generated from src/*/tables.ts by drizzle-kit. The partitioning of the four pruned tables is
+-- added by hand, because drizzle cannot express it.
 CREATE TABLE "tallyhook"."clock" (
 	"id" integer PRIMARY KEY NOT NULL,
 	"steps" integer NOT NULL,

@@ -1,7 +1,7 @@
--- What Postgres itself refuses, whoever asks: fractions, unbalanced transactions, gaps in an account's
--- versions, and any change of what was recorded. A start that finds one of these missing does not run.
+-- Constraints and triggers against fractions, unbalanced transactions, gaps in the versions of an account,
+-- and changes of append-only rows. The daemon does not start if one of them is missing.
 
--- Every service number is whole, whatever its size.
+-- Numbers of the service are whole and of any size.
 do $$
 declare c record;
 begin
@@ -27,7 +27,7 @@ alter table tallyhook.decisions
 --> statement-breakpoint
 alter table tallyhook.entries add constraint entries_move_something check (amount <> 0);
 --> statement-breakpoint
--- While there is one asset, zero in sum is zero per asset.
+-- check_entries sums over all assets, which is only correct for a single one.
 alter table tallyhook.accounts add constraint accounts_one_asset check (asset = 'service_token');
 --> statement-breakpoint
 alter table tallyhook.clock add constraint clock_one_row check (id = 1);
@@ -35,7 +35,7 @@ alter table tallyhook.clock add constraint clock_one_row check (id = 1);
 insert into tallyhook.clock (id, steps, correction_ms, set_at, ends_at, highest_at)
   values (1, 0, 0, 'epoch', 'epoch', 'epoch');
 --> statement-breakpoint
--- Room beside each account, so that a new balance needs no new index entry.
+-- Free space in each page, so that a new balance is a HOT update without new index entries.
 alter table tallyhook.accounts set (fillfactor = 70);
 --> statement-breakpoint
 create function tallyhook.refuse_change() returns trigger language plpgsql as $$
@@ -63,8 +63,7 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- What a transaction may say of itself. An odd posting puts its operation into the books, an even one takes
--- it out again; a transaction is taken back at most once.
+-- Odd postings post an operation, even ones reverse it. A transaction is reversed at most once.
 alter table tallyhook.transactions
   add constraint transactions_kind_known check (kind in ('give', 'receive_from', 'transfer', 'opening',
     'booking', 'reversal')),
@@ -78,10 +77,10 @@ alter table tallyhook.transactions
 create unique index transactions_reversed_once on tallyhook.transactions (reverses)
   where reverses is not null;
 --> statement-breakpoint
--- The guards below look up single rows by index, as scalar subqueries and never as joins: a plan that was
--- made while a table was small would else read all of it when it has grown.
+-- The functions below look up single rows in scalar subqueries instead of joins: a join planned while a
+-- table was small would scan the whole table after it has grown.
 
--- Batches are numbered without a gap and rise in time.
+-- Batches are numbered without gaps and rise in time.
 create function tallyhook.check_batches() returns trigger language plpgsql
 set enable_seqscan = off as $$
 begin
@@ -89,7 +88,7 @@ begin
     where n.id < 1 or n.id > 1 and coalesce((select p.recorded_at from tallyhook.batches p
       where p.id = n.id - 1), 'infinity') >= n.recorded_at;
   if found then
-    raise exception 'a batch does not continue the books' using errcode = 'TH004';
+    raise exception 'a batch does not continue the ledger' using errcode = 'TH004';
   end if;
   return null;
 end $$;
@@ -99,8 +98,8 @@ create trigger batches_continue after insert on tallyhook.batches
 --> statement-breakpoint
 alter table tallyhook.batches enable always trigger batches_continue;
 --> statement-breakpoint
--- Transactions are numbered without a gap, are recorded with their batch, have entries, and a reversal
--- negates what it takes back.
+-- Transactions are numbered without gaps, have the time of their batch, and have entries. A reversal negates
+-- the transaction that it reverses.
 create function tallyhook.check_transactions() returns trigger language plpgsql
 set enable_seqscan = off as $$
 declare bare bigint;
@@ -115,7 +114,7 @@ begin
     where n.first < 1 or n.last - n.first + 1 <> n.found
       or n.first > 1 and (select p.id from tallyhook.transactions p where p.id = n.first - 1) is null;
   if found then
-    raise exception 'a transaction does not continue the books' using errcode = 'TH004';
+    raise exception 'a transaction does not continue the ledger' using errcode = 'TH004';
   end if;
   perform from (select distinct batch_id, recorded_at from new_rows) n
     where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
@@ -139,9 +138,10 @@ create trigger transactions_have_entries after insert on tallyhook.transactions
 --> statement-breakpoint
 alter table tallyhook.transactions enable always trigger transactions_have_entries;
 --> statement-breakpoint
--- The entries of a transaction come whole, in one statement: lines 1 to entry_count, zero in sum, with the
--- transaction's times. Whoever adds to a closed one must repeat its lines, which the primary key refuses, so
--- the table itself need not be read. Each entry continues its account, and the account shows its last entry.
+-- One statement inserts all entries of a transaction: lines 1 to entry_count, which sum to zero and have the
+-- times of the transaction. A later statement would have to repeat these lines, which the primary key
+-- refuses, so only the new rows are read. Each entry continues the versions and balances of its account,
+-- whose row equals the last entry.
 create function tallyhook.check_entries() returns trigger language plpgsql
 set enable_seqscan = off as $$
 declare broken bigint;
@@ -181,7 +181,7 @@ create trigger entries_balance after insert on tallyhook.entries
 --> statement-breakpoint
 alter table tallyhook.entries enable always trigger entries_balance;
 --> statement-breakpoint
--- An account shows what its last entry says, and nothing when it has none.
+-- An account has the balance and version of its last entry, or zeros without entries.
 create function tallyhook.check_accounts() returns trigger language plpgsql
 set enable_seqscan = off as $$
 begin
@@ -192,7 +192,7 @@ begin
         where e.account_id = n.id and e.version = n.version + 1) is not null
     limit 1;
   if found then
-    raise exception 'an account does not show its last entry' using errcode = 'TH003';
+    raise exception 'an account does not equal its last entry' using errcode = 'TH003';
   end if;
   return null;
 end $$;
@@ -216,8 +216,8 @@ alter table tallyhook.accounts enable always trigger accounts_opened_true,
 --> statement-breakpoint
 alter table tallyhook.posting_requests enable always trigger posting_requests_identity;
 --> statement-breakpoint
--- What is pruned by dropping partitions. A month each, made ahead; the default partition takes what no
--- month was made for, so that an insert never fails for lack of one.
+-- Tables that are pruned by dropping monthly partitions, which are created ahead. The default partition takes
+-- rows of other months, so that no insert fails.
 do $$
 declare t text;
 begin
@@ -240,7 +240,7 @@ begin
             'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
             t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
             (m + interval '1 month')::date::text || ' 00:00:00+00');
-        -- The default partition holds rows of this month already, and goes on to take them.
+        -- The default partition has rows of this month and keeps taking them.
         exception when check_violation then null;
         end;
       end if;
@@ -248,7 +248,7 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- Drops the months of one prunable table that ended before the given day; answers their names.
+-- Drops the monthly partitions of a table that ended before the given day; returns their names.
 create function tallyhook.drop_partitions(of_table text, ended_before date) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare p record;

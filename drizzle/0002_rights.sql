@@ -1,6 +1,6 @@
--- Who may do what. The daemon works as tallyhook_writer, which owns nothing, cannot touch a guard or a
--- partition, and cannot change what is append-only. Finance reads finance_v1 and nothing else.
--- The roles themselves belong to the cluster and are made before the migrations run.
+-- Privileges. The daemon works as tallyhook_writer, which owns nothing and can change neither triggers nor
+-- partitions nor append-only rows. tallyhook_finance reads only finance_v1. The roles belong to the cluster
+-- and are created before the migrations run.
 grant usage on schema tallyhook to tallyhook_writer;
 --> statement-breakpoint
 grant select on all tables in schema tallyhook to tallyhook_writer;
@@ -25,7 +25,7 @@ grant update on tallyhook.clock to tallyhook_writer;
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
   tallyhook.candidates, tallyhook.holds, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint
--- What was asked of the service is never changed: an update may touch what a change of state brings, no more.
+-- An update may only change what a transition sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, daemon_id,
   answered_at, effective_at, effective_basis, settled_at, ambiguous)

@@ -1,12 +1,10 @@
--- finance_v1: what finance people query, read-only, documented column by column, never broken within v1.
--- Views run with the rights of their owner, functions are security definer with a fixed search path, so
--- tallyhook_finance sees this schema and nothing behind it. Amounts are whole service tokens of any size,
--- instants are timestamptz. A positive entry increases its account.
+-- finance_v1: the read-only, documented interface for finance; compatible within v1. Views run with the
+-- rights of their owner and functions are security definer with a fixed search path, so tallyhook_finance
+-- needs no access to the tables behind them.
 create schema finance_v1;
 --> statement-breakpoint
-comment on schema finance_v1 is 'The books for finance people: read-only, stable within v1. Amounts are whole service tokens; a positive entry increases its account.';
+comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
 --> statement-breakpoint
--- Operations that people have to decide are few; this index finds them.
 create index operations_undecided on tallyhook.operations (recorded_at) where state = 'undecided';
 --> statement-breakpoint
 -- The time of all daemons: what src/db/clock/slew.ts computes.
@@ -15,8 +13,8 @@ select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then
   else extract(epoch from ends_at - now())::float8 / extract(epoch from ends_at - set_at)::float8 end as now
 from tallyhook.clock;
 --> statement-breakpoint
--- What the ledger does not hold yet, per account: executed or requested and not posted (or not executed any more and
--- not reversed), in flight, and unknown; and of what is open, all that would increase and all that would decrease it.
+-- Amounts per account that are not in the ledger yet: due postings, reversals and posting requests (unposted), sent
+-- writes (in_flight), unknown and undecided ones (unknown); and the increases and decreases among the open ones.
 create view tallyhook.pending_effects as
 select p.account_key, min(p.account) as account, sum(p.unposted) as unposted, sum(p.in_flight) as in_flight,
   sum(p.unknown) as unknown, sum(p.open_up) as open_up, sum(p.open_down) as open_down
@@ -43,11 +41,11 @@ group by p.account_key;
 create view finance_v1.accounts as
 select name as account, kind, asset, opened_at::timestamptz as opened_at from tallyhook.accounts;
 --> statement-breakpoint
-comment on view finance_v1.accounts is 'Every account of the books.';
-comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (first sight of a wallet) or external (suspense: differences that nobody explained).';
+comment on view finance_v1.accounts is 'Every account of the ledger.';
+comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances before the first known entry) or external (suspense: unexplained differences).';
 comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
 comment on column finance_v1.accounts.asset is 'Always service_token.';
-comment on column finance_v1.accounts.opened_at is 'When the account got into the books.';
+comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
 --> statement-breakpoint
 create view finance_v1.journal as
 select t.id * 1000 + e.line as seq, t.id as transaction_id, a.name as account, a.asset, e.amount,
@@ -58,24 +56,24 @@ from tallyhook.entries e
 join tallyhook.transactions t on t.id = e.transaction_id
 join tallyhook.accounts a on a.id = e.account_id;
 --> statement-breakpoint
-comment on view finance_v1.journal is 'Every entry of the books, one row per account that a transaction moves. Entries of one transaction sum to zero. Nothing is ever changed: corrections are reversals.';
-comment on column finance_v1.journal.seq is 'Place of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
+comment on view finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
+comment on column finance_v1.journal.seq is 'Number of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
 comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
-comment on column finance_v1.journal.account is 'The account that moves.';
+comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
 comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
 comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
-comment on column finance_v1.journal.reason_type is 'The reason that the write gave, word for word; empty for what is not a write.';
-comment on column finance_v1.journal.reference is 'The app''s own name for the write.';
+comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; empty for postings that are not of a write.';
+comment on column finance_v1.journal.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
 comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
 comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
-comment on column finance_v1.journal.recorded_at is 'When it got into the books.';
-comment on column finance_v1.journal.reverses is 'The transaction that this one takes back.';
-comment on column finance_v1.journal.requested_by is 'Who asked: the owner of the key, or the stage that booked it.';
+comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
+comment on column finance_v1.journal.reverses is 'The transaction that this one reverses.';
+comment on column finance_v1.journal.requested_by is 'Owner of the key, or the part of Tallyhook that requested the posting.';
 --> statement-breakpoint
 create view finance_v1.balances as
 select a.name as account, a.asset, a.balance, (select e.transaction_id * 1000 + e.line
@@ -167,14 +165,14 @@ select addr, status, opened, ledger_balance, unposted, in_flight, unknown,
   observed_balance, observed_at::timestamptz as observed_at, ledger_at_observation, drift
 from summed;
 --> statement-breakpoint
-comment on view finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: what the books hold, what is still open on it, and what the service showed.';
+comment on view finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
 comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
-comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first look.';
+comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first observation.';
 comment on column finance_v1.wallet_positions.opened is 'Whether its opening balance was taken; before that it has no drift.';
 comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
-comment on column finance_v1.wallet_positions.unposted is 'What is executed or wanted and not posted yet, in service tokens; normally for less than a second.';
-comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on their way: sent, not answered yet, in service tokens.';
-comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost, in service tokens: applied or not, nobody knows yet.';
+comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
+comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes that are sent and not answered yet, in service tokens.';
+comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost and whose outcome is unknown, in service tokens.';
 comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
 comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest processed observation.';
@@ -189,11 +187,11 @@ select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, 
   settled_at::timestamptz as settled_at
 from tallyhook.operations;
 --> statement-breakpoint
-comment on view finance_v1.operations is 'Every write that was asked of the service, whatever became of it.';
+comment on view finance_v1.operations is 'Every write, whatever its outcome.';
 comment on column finance_v1.operations.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
-comment on column finance_v1.operations.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
-comment on column finance_v1.operations.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations.outcome is 'Outcome of the state: executed, not_executed or open.';
 comment on column finance_v1.operations.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
@@ -202,10 +200,10 @@ comment on column finance_v1.operations.to_addr is 'Wallet that receives, or the
 comment on column finance_v1.operations.operation_no is 'Operator wallet that pays a give.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
 comment on column finance_v1.operations.token_id is 'NFT token.';
-comment on column finance_v1.operations.amount is 'Amount that was asked, in service tokens.';
-comment on column finance_v1.operations.fee_amount is 'Fee that was asked, in service tokens.';
-comment on column finance_v1.operations.reason_type is 'Reason, word for word.';
-comment on column finance_v1.operations.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
+comment on column finance_v1.operations.fee_amount is 'Requested fee, in service tokens.';
+comment on column finance_v1.operations.reason_type is 'Reason as sent with the write.';
+comment on column finance_v1.operations.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
 comment on column finance_v1.operations.answered_at is 'When the service answered.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
@@ -223,8 +221,8 @@ where outcome = 'executed' and (
 comment on view finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
-comment on column finance_v1.operations_without_tx_number.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
-comment on column finance_v1.operations_without_tx_number.outcome is 'What that means for the books: executed, not_executed or open.';
+comment on column finance_v1.operations_without_tx_number.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.outcome is 'Outcome of the state: executed, not_executed or open.';
 comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
@@ -233,10 +231,10 @@ comment on column finance_v1.operations_without_tx_number.to_addr is 'Wallet tha
 comment on column finance_v1.operations_without_tx_number.operation_no is 'Operator wallet that pays a give.';
 comment on column finance_v1.operations_without_tx_number.contract_id is 'NFT contract.';
 comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token.';
-comment on column finance_v1.operations_without_tx_number.amount is 'Amount that was asked, in service tokens.';
-comment on column finance_v1.operations_without_tx_number.fee_amount is 'Fee that was asked, in service tokens.';
-comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason, word for word.';
-comment on column finance_v1.operations_without_tx_number.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations_without_tx_number.amount is 'Requested amount, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.fee_amount is 'Requested fee, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason as sent with the write.';
+comment on column finance_v1.operations_without_tx_number.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
 comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
@@ -254,7 +252,7 @@ select (t.effective_at at time zone $3)::date as day, o.kind, t.reason_type,
   order by 1, 2, 3
 $$;
 --> statement-breakpoint
-comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A write that was taken back counts minus one on the day it was thought to have taken effect. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the amounts that were asked, in service tokens; fees: sum of the fees that were asked, in service tokens.';
+comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 --> statement-breakpoint
 create view finance_v1.drifts as
 select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
@@ -267,18 +265,18 @@ cross join tallyhook.present p
 cross join lateral (select make_interval(secs =>
   extract(epoch from coalesce(d.closed_at, p.now) - d.suspected_at)::float8) as age) a;
 --> statement-breakpoint
-comment on view finance_v1.drifts is 'Every confirmed difference between a wallet and everything that explains it, also those that ended. Never netted: one row each.';
+comment on view finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
-comment on column finance_v1.drifts.addr is 'Wallet that holds another balance than everything known explains.';
-comment on column finance_v1.drifts.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
+comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts.age is 'From first sight until it closed, or until now.';
-comment on column finance_v1.drifts.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
+comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
-comment on column finance_v1.drifts.proposal is 'The proposal to end it; JSON.';
-comment on column finance_v1.drifts.approved_by is 'The other person who approved.';
-comment on column finance_v1.drifts.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.';
+comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
 --> statement-breakpoint
 create view finance_v1.drifts_ageing as
 select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
@@ -294,22 +292,22 @@ where d.closed_at is null;
 --> statement-breakpoint
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
-comment on column finance_v1.drifts_ageing.addr is 'Wallet that holds another balance than everything known explains.';
-comment on column finance_v1.drifts_ageing.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
+comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts_ageing.age is 'From first sight until it closed, or until now.';
-comment on column finance_v1.drifts_ageing.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
+comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
-comment on column finance_v1.drifts_ageing.proposal is 'The proposal to end it; JSON.';
-comment on column finance_v1.drifts_ageing.approved_by is 'The other person who approved.';
-comment on column finance_v1.drifts_ageing.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts_ageing.proposal is 'The proposal to close it; JSON.';
+comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
 --> statement-breakpoint
 create view finance_v1.nft_movements as
 select contract_id, token_id, kind, from_addr, to_addr, tx_hash, effective_at::timestamptz as effective_at
 from tallyhook.nft_movements;
 --> statement-breakpoint
-comment on view finance_v1.nft_movements is 'What happened to tokens, as booked; nothing is ever changed.';
+comment on view finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
@@ -343,7 +341,7 @@ comment on column finance_v1.reports.period_to is 'End of its period, excluded.'
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the books are not chained.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the ledger has no hash chain.';
 --> statement-breakpoint
 create view finance_v1.coverage as
 with scope as (
@@ -363,13 +361,13 @@ from scope s
 cross join fresh f
 left join tallyhook.wallets w on w.key = s.key;
 --> statement-breakpoint
-comment on view finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. A check counts when it ended with a conclusion; it is stale after the time that the fact ''stale_after_ms'' sets (24 h without it).';
-comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the books.';
+comment on view finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
+comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the ledger.';
 comment on column finance_v1.coverage.checked is 'Wallets whose newest observation was conclusive and recent enough.';
 comment on column finance_v1.coverage.stale is 'Wallets whose newest processed observation is too old, or that were never observed.';
 comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest processed observations.';
 --> statement-breakpoint
--- Finance reads here and nowhere else; the daemon reads here too.
+-- tallyhook_finance may read nothing else.
 revoke all on all functions in schema finance_v1 from public;
 --> statement-breakpoint
 grant usage on schema finance_v1 to tallyhook_finance, tallyhook_writer;

@@ -1,17 +1,17 @@
--- How intents become durable: checked and recorded in one call, under locks on the wallets, tokens and keys that they
--- name, so that of two conflicting writes the later one finds the earlier. A function, because the checks must begin
--- after the locks are held, and each statement apart would be a round trip of its own.
+-- Checks and records intents in one call, under locks on the wallets, tokens and keys that they name, so that of two
+-- conflicting writes the later one sees the earlier. It is a function because the checks must begin after the locks
+-- are granted, and separate statements would each cost a round trip.
 --
--- Conflicts are decided by the caller: `known` lists the open writes that it took into account (null: the write is
--- recorded whatever is open). If another write is open now, nothing is recorded and the open ones are returned.
+-- The caller decides conflicts: `known` lists the open writes that do not conflict; null skips the check. If another
+-- write is open, nothing is recorded and the open writes are returned.
 --
--- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused); wallet_held (until then,
--- on the wallets in open); others_open (the writes in open); lease_lost for the whole call.
+-- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused); wallet_held (until the
+-- end of the hold, with the wallets in `open`); others_open (with the writes in `open`); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
 returns table (n int, result text, until timestamptz, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
--- A new plan for every call costs more than running it.
+-- Planning each call costs more than executing it.
 set plan_cache_mode = force_generic_plan as $$
 declare frozen boolean; holding boolean; queue_length int;
 begin
@@ -43,7 +43,7 @@ begin
       i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
         select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
         where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
-      -- Writes that may wait keep their order: behind another of theirs on the same wallet or token.
+      -- Writes that may queue keep their order per wallet and token.
       i.state = 'queued' or i."expiresAt" is not null and (
         exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
           where e.account_key = any(i.users) and e.phase in ('queued', 'open')

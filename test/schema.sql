@@ -982,7 +982,7 @@ begin
         where e.account_id = n.id and e.version = n.version + 1) is not null
     limit 1;
   if found then
-    raise exception 'an account does not show its last entry' using errcode = 'TH003';
+    raise exception 'an account does not equal its last entry' using errcode = 'TH003';
   end if;
   return null;
 end $function$;
@@ -996,7 +996,7 @@ begin
     where n.id < 1 or n.id > 1 and coalesce((select p.recorded_at from tallyhook.batches p
       where p.id = n.id - 1), 'infinity') >= n.recorded_at;
   if found then
-    raise exception 'a batch does not continue the books' using errcode = 'TH004';
+    raise exception 'a batch does not continue the ledger' using errcode = 'TH004';
   end if;
   return null;
 end $function$;
@@ -1053,7 +1053,7 @@ begin
     where n.first < 1 or n.last - n.first + 1 <> n.found
       or n.first > 1 and (select p.id from tallyhook.transactions p where p.id = n.first - 1) is null;
   if found then
-    raise exception 'a transaction does not continue the books' using errcode = 'TH004';
+    raise exception 'a transaction does not continue the ledger' using errcode = 'TH004';
   end if;
   perform from (select distinct batch_id, recorded_at from new_rows) n
     where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
@@ -1115,7 +1115,7 @@ begin
             'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
             t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
             (m + interval '1 month')::date::text || ' 00:00:00+00');
-        -- The default partition holds rows of this month already, and goes on to take them.
+        -- The default partition has rows of this month and keeps taking them.
         exception when check_violation then null;
         end;
       end if;
@@ -1159,7 +1159,7 @@ begin
       i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
         select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
         where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
-      -- Writes that may wait keep their order: behind another of theirs on the same wallet or token.
+      -- Writes that may queue keep their order per wallet and token.
       i.state = 'queued' or i."expiresAt" is not null and (
         exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
           where e.account_key = any(i.users) and e.phase in ('queued', 'open')
@@ -1278,41 +1278,41 @@ CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON ta
 
 -- comments
 
-comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (first sight of a wallet) or external (suspense: differences that nobody explained).';
+comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances before the first known entry) or external (suspense: unexplained differences).';
 comment on column finance_v1.accounts.asset is 'Always service_token.';
 comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
-comment on column finance_v1.accounts.opened_at is 'When the account got into the books.';
+comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
 comment on column finance_v1.balances.account is 'The account.';
 comment on column finance_v1.balances.asset is 'Always service_token.';
 comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
 comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
 comment on column finance_v1.coverage.checked is 'Wallets whose newest observation was conclusive and recent enough.';
-comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the books.';
+comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the ledger.';
 comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest processed observations.';
 comment on column finance_v1.coverage.stale is 'Wallets whose newest processed observation is too old, or that were never observed.';
-comment on column finance_v1.drifts.addr is 'Wallet that holds another balance than everything known explains.';
-comment on column finance_v1.drifts.age is 'From first sight until it closed, or until now.';
-comment on column finance_v1.drifts.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
-comment on column finance_v1.drifts.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
+comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
+comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
-comment on column finance_v1.drifts.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
-comment on column finance_v1.drifts.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts.proposal is 'The proposal to end it; JSON.';
+comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
-comment on column finance_v1.drifts_ageing.addr is 'Wallet that holds another balance than everything known explains.';
-comment on column finance_v1.drifts_ageing.age is 'From first sight until it closed, or until now.';
-comment on column finance_v1.drifts_ageing.amount is 'Observed minus explained, in service tokens; positive when the wallet holds more.';
-comment on column finance_v1.drifts_ageing.approved_by is 'The other person who approved.';
+comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
+comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
-comment on column finance_v1.drifts_ageing.bucket is 'Age in words: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
-comment on column finance_v1.drifts_ageing.closed_at is 'When it ended; empty while it is open.';
+comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts_ageing.proposal is 'The proposal to end it; JSON.';
+comment on column finance_v1.drifts_ageing.proposal is 'The proposal to close it; JSON.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
-comment on column finance_v1.journal.account is 'The account that moves.';
+comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
 comment on column finance_v1.journal.asset is 'Always service_token.';
 comment on column finance_v1.journal.balance_after is 'Balance of the account after this entry, in the order of recording, in service tokens.';
@@ -1320,12 +1320,12 @@ comment on column finance_v1.journal.effective_at is 'When it took effect, as fa
 comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.kind is 'give, receive_from, transfer, opening, booking or reversal.';
 comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
-comment on column finance_v1.journal.reason_type is 'The reason that the write gave, word for word; empty for what is not a write.';
-comment on column finance_v1.journal.recorded_at is 'When it got into the books.';
-comment on column finance_v1.journal.reference is 'The app''s own name for the write.';
-comment on column finance_v1.journal.requested_by is 'Who asked: the owner of the key, or the stage that booked it.';
-comment on column finance_v1.journal.reverses is 'The transaction that this one takes back.';
-comment on column finance_v1.journal.seq is 'Place of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
+comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; empty for postings that are not of a write.';
+comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
+comment on column finance_v1.journal.reference is 'Reference that the app gave to the write.';
+comment on column finance_v1.journal.requested_by is 'Owner of the key, or the part of Tallyhook that requested the posting.';
+comment on column finance_v1.journal.reverses is 'The transaction that this one reverses.';
+comment on column finance_v1.journal.seq is 'Number of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
 comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
 comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
@@ -1341,46 +1341,46 @@ comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, bur
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction.';
-comment on column finance_v1.operations.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.operations.answered_at is 'When the service answered.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
-comment on column finance_v1.operations.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations.fee_amount is 'Requested fee, in service tokens.';
 comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
 comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
 comment on column finance_v1.operations.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations.operation_no is 'Operator wallet that pays a give.';
-comment on column finance_v1.operations.outcome is 'What that means for the books: executed, not_executed or open.';
-comment on column finance_v1.operations.reason_type is 'Reason, word for word.';
-comment on column finance_v1.operations.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations.outcome is 'Outcome of the state: executed, not_executed or open.';
+comment on column finance_v1.operations.reason_type is 'Reason as sent with the write.';
+comment on column finance_v1.operations.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
 comment on column finance_v1.operations.to_addr is 'Wallet that receives, or the owner after.';
 comment on column finance_v1.operations.token_id is 'NFT token.';
 comment on column finance_v1.operations.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
-comment on column finance_v1.operations_without_tx_number.amount is 'Amount that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.amount is 'Requested amount, in service tokens.';
 comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
 comment on column finance_v1.operations_without_tx_number.contract_id is 'NFT contract.';
-comment on column finance_v1.operations_without_tx_number.fee_amount is 'Fee that was asked, in service tokens.';
+comment on column finance_v1.operations_without_tx_number.fee_amount is 'Requested fee, in service tokens.';
 comment on column finance_v1.operations_without_tx_number.from_addr is 'Wallet that pays, or the owner before.';
 comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
 comment on column finance_v1.operations_without_tx_number.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations_without_tx_number.operation_no is 'Operator wallet that pays a give.';
-comment on column finance_v1.operations_without_tx_number.outcome is 'What that means for the books: executed, not_executed or open.';
-comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason, word for word.';
-comment on column finance_v1.operations_without_tx_number.reference is 'The app''s own name for the write.';
+comment on column finance_v1.operations_without_tx_number.outcome is 'Outcome of the state: executed, not_executed or open.';
+comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason as sent with the write.';
+comment on column finance_v1.operations_without_tx_number.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
-comment on column finance_v1.operations_without_tx_number.state is 'Where the write stands: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
+comment on column finance_v1.operations_without_tx_number.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';
 comment on column finance_v1.operations_without_tx_number.to_addr is 'Wallet that receives, or the owner after.';
 comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token.';
 comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the books are not chained.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the ledger has no hash chain.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';
@@ -1390,33 +1390,33 @@ comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';
 comment on column finance_v1.wallet_positions.best_case is 'ledger_balance + unposted + every open write that increases it.';
 comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, in service tokens; positive when the wallet holds more than explained. Single drifts: see drifts.';
-comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes on their way: sent, not answered yet, in service tokens.';
+comment on column finance_v1.wallet_positions.in_flight is 'Sum of the writes that are sent and not answered yet, in service tokens.';
 comment on column finance_v1.wallet_positions.ledger_at_observation is 'What the ledger held when that observation was processed, posting requests included.';
 comment on column finance_v1.wallet_positions.ledger_balance is 'Posted balance, in service tokens.';
 comment on column finance_v1.wallet_positions.observed_at is 'When that observation began.';
 comment on column finance_v1.wallet_positions.observed_balance is 'Balance that the service showed at the newest processed observation.';
 comment on column finance_v1.wallet_positions.opened is 'Whether its opening balance was taken; before that it has no drift.';
-comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first look.';
-comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost, in service tokens: applied or not, nobody knows yet.';
-comment on column finance_v1.wallet_positions.unposted is 'What is executed or wanted and not posted yet, in service tokens; normally for less than a second.';
+comment on column finance_v1.wallet_positions.status is 'Status that the service showed: 1 normal, 2 suspended, 3 user request, 9 withdrawn; empty before the first observation.';
+comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost and whose outcome is unknown, in service tokens.';
+comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
 comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts that had entries. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens.';
-comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A write that was taken back counts minus one on the day it was thought to have taken effect. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the amounts that were asked, in service tokens; fees: sum of the fees that were asked, in service tokens.';
+comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens.';
-comment on relation finance_v1.accounts is 'Every account of the books.';
+comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
-comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. A check counts when it ended with a conclusion; it is stale after the time that the fact ''stale_after_ms'' sets (24 h without it).';
-comment on relation finance_v1.drifts is 'Every confirmed difference between a wallet and everything that explains it, also those that ended. Never netted: one row each.';
+comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
+comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
-comment on relation finance_v1.journal is 'Every entry of the books, one row per account that a transaction moves. Entries of one transaction sum to zero. Nothing is ever changed: corrections are reversals.';
+comment on relation finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
-comment on relation finance_v1.nft_movements is 'What happened to tokens, as booked; nothing is ever changed.';
-comment on relation finance_v1.operations is 'Every write that was asked of the service, whatever became of it.';
+comment on relation finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
+comment on relation finance_v1.operations is 'Every write, whatever its outcome.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on relation finance_v1.reports is 'Every report that was made.';
-comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: what the books hold, what is still open on it, and what the service showed.';
-comment on schema finance_v1 is 'The books for finance people: read-only, stable within v1. Amounts are whole service tokens; a positive entry increases its account.';
+comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
+comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
 
 -- grants
 
