@@ -7,6 +7,7 @@ import { makeConsole } from '../console/console.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
+import { systemClock } from '../kernel/clock.ts';
 import { makeEncryption } from '../kernel/encryption.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -139,13 +140,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   const { db, clock, random, ids, metrics, encryption, log, daemon, upstream, heartbeat } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
-    db,
-    clock,
-    random,
-    ids,
-    encryption,
-    log,
-    metrics,
+    ...{ db, clock, wallClock: systemClock, random, ids, encryption, log, metrics },
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
     wake: () => wake('webhooks'),

@@ -15,15 +15,23 @@ const ASCTIME = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:
 /**
  * The deadline that a header value sets, between `now` and a day later; undefined for a value that
  * is neither a number of seconds nor an HTTP date.
+ * @param sentAt the header `Date`: what the sender's clock showed, which may differ from ours
  */
-export function parseRetryAfter(value: string | undefined, now: Instant): Instant | undefined {
+export function parseRetryAfter(
+  value: string | undefined,
+  now: Instant,
+  sentAt: string | undefined,
+): Instant | undefined {
   const text = value?.trim() ?? '';
-  const at = SECONDS.test(text) ? now + Math.ceil(Number(text) * 1000) : parseHttpDate(text);
+  const at = SECONDS.test(text)
+    ? now + Math.ceil(Number(text) * 1000)
+    : parseHttpDate(text, now - (parseHttpDate(sentAt?.trim() ?? '') ?? now));
   return at === undefined ? undefined : Math.min(Math.max(at, now), now + RETRY_AFTER_MAX_MS);
 }
 
-function parseHttpDate(text: string): Instant | undefined {
+/** @param aheadMs how far our clock is ahead of the sender's */
+function parseHttpDate(text: string, aheadMs = 0): Instant | undefined {
   const zoned = HTTP_DATE.test(text) ? text : ASCTIME.test(text) ? `${text} GMT` : '';
   const at = Date.parse(zoned);
-  return Number.isNaN(at) ? undefined : at;
+  return Number.isNaN(at) ? undefined : at + aheadMs;
 }

@@ -31,6 +31,8 @@ export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts
 export interface WebhooksDeps {
   db: Db;
   clock: Clock;
+  /** The time of signatures, which receivers compare with their own clock; steps do not matter. */
+  wallClock: Clock;
   random: Random;
   ids: Ids;
   encryption: Encryption;
@@ -79,11 +81,14 @@ const RECENT_MS = 120_000;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
-  const { db, clock, random, ids, encryption, log, metrics, settings, emit } = deps;
+  const { db, clock, wallClock, random, ids, encryption, log, metrics, settings, emit } = deps;
   const { daemons = () => 1, wake = () => {} } = deps;
   const allowed = parseRanges(settings.allowCidrs);
   const client = makeAttemptClient(settings.send, allowed);
-  const requests = makeRequestBuilder({ encryption, allowed, userAgent: settings.userAgent });
+  const requests = makeRequestBuilder({
+    ...{ encryption, wallClock, allowed },
+    userAgent: settings.userAgent,
+  });
   const dispatcher = new Dispatcher({
     ...{ db, clock, random, log, metrics, settings, emit },
     ...{ requests, client, daemons, wake },

@@ -76,7 +76,8 @@ async function openAllStages(db: Db) {
   const { ids, metrics, outbox } = stages;
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
-    ...{ db, clock, random, ids, log, metrics, settings, emit: outbox.emit },
+    ...{ db, clock, wallClock: clock, random, ids, log, metrics, settings },
+    emit: outbox.emit,
     encryption: makeEncryption(random.bytes(32), random),
   });
   const upstream = await openUpstream({

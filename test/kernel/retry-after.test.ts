@@ -26,13 +26,23 @@ it.each<[string | undefined, number | undefined]>([
   ['Thu, 99 Foo 2026 00:10:00 GMT', undefined],
   [undefined, undefined],
 ])('A Retry-After of %j sets the deadline %j', (value, deadline) => {
-  expect(parseRetryAfter(value, NOW)).toBe(deadline);
+  expect(parseRetryAfter(value, NOW, undefined)).toBe(deadline);
 });
 
 it('A wait of up to a day is never shortened', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 86_400 }), (seconds) => {
-      expect(parseRetryAfter(String(seconds), NOW)).toBe(NOW + seconds * 1000);
+      expect(parseRetryAfter(String(seconds), NOW, undefined)).toBe(NOW + seconds * 1000);
     }),
   );
+});
+
+it('A date counts from the clock of its sender, whatever ours shows', () => {
+  const date = 'Thu, 01 Jan 2026 01:00:30 GMT';
+  expect(parseRetryAfter(date, NOW, 'Thu, 01 Jan 2026 01:00:00 GMT')).toBe(NOW + 30_000);
+  expect(parseRetryAfter(date, NOW + 7_200_000, 'Thu, 01 Jan 2026 01:00:00 GMT')).toBe(
+    NOW + 7_230_000,
+  );
+  expect(parseRetryAfter(date, NOW, 'nonsense')).toBe(NOW + 3_630_000);
+  expect(parseRetryAfter('30', NOW, 'Thu, 01 Jan 2026 01:00:00 GMT')).toBe(NOW + 30_000);
 });

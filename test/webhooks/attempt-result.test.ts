@@ -16,7 +16,10 @@ const evaluate = (
   retryAfter?: string,
   queuedAt = NOW,
   error = status === null ? 'timeout' : null,
-) => evaluateAttempt({ status, error, retryAfter }, { scheduleStep, queuedAt }, retry, NOW, random);
+) => {
+  const response = { status, error, retryAfter, date: undefined };
+  return evaluateAttempt(response, { scheduleStep, queuedAt }, retry, NOW, random);
+};
 
 it('The next attempt is due no earlier than its schedule step and Retry-After', () => {
   fc.assert(

@@ -126,7 +126,10 @@ it.each([
   const { endpoint } = await rig.subscribe();
   // HTTP dates have whole seconds.
   rig.clock.set(Math.ceil(rig.clock.now() / SECOND) * SECOND);
-  rig.receiver.answer(429, { 'retry-after': text(rig.clock.now()) });
+  // The clock of the receiver is three hours ahead.
+  const theirs = rig.clock.now() + 3 * HOUR;
+  const date = new Date(theirs).toUTCString();
+  rig.receiver.answer(429, { 'retry-after': text(theirs), date });
   await deliverOne();
   const { health } = await rig.webhooks.getEndpoint(endpoint.id);
   expect(health.pausedUntil).toBe(rig.clock.now() + wait);

@@ -79,7 +79,7 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
     const random = seededRandom(seed);
     const ids = makeIds(clock, random);
     const webhooks = makeWebhooks({
-      ...{ db, clock, random, ids, log, metrics: makeMetrics() },
+      ...{ db, clock, wallClock: clock, random, ids, log, metrics: makeMetrics() },
       encryption: makeEncryption(new Uint8Array(32).fill(7), random),
       settings: { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'], ...changed },
       emit: (tx, drafts) => outbox.emit(tx, drafts),

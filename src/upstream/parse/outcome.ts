@@ -46,7 +46,7 @@ export type RateSignal =
 export function rateSignalOf(exchanged: ExchangeResult): RateSignal {
   if (exchanged.end === 'not_sent' || !exchanged.answer) return { kind: 'none' };
   const { answer, endedAt } = exchanged;
-  const retryAt = parseRetryAfter(headerOf(answer, 'retry-after'), endedAt);
+  const retryAt = retryAtOf(answer, endedAt);
   if (exchanged.end !== 'answered')
     return answer.status === 429 ? { kind: 'throttled', retryAt } : { kind: 'none' };
   const unavailable = unavailability(answer, parseEnvelope(answer.body), endedAt);
@@ -54,6 +54,10 @@ export function rateSignalOf(exchanged: ExchangeResult): RateSignal {
   // A 503 with a deadline but without maintenance asks for fewer requests.
   if (answer.status === 503 && retryAt !== undefined) return { kind: 'throttled', retryAt };
   return { kind: 'answered' };
+}
+
+function retryAtOf(answer: Answer, now: Instant): Instant | undefined {
+  return parseRetryAfter(headerOf(answer, 'retry-after'), now, headerOf(answer, 'date'));
 }
 
 /** True when the credentials were refused: 401 of HTTP or body, and 406 with code 401. */
@@ -88,7 +92,7 @@ function unavailability(
     answer.status === status || (envelope.shape === 'error' && envelope.status === status);
   // A success envelope under such a status contradicts itself and proves nothing.
   if (envelope.shape === 'success') return undefined;
-  const retryAt = parseRetryAfter(headerOf(answer, 'retry-after'), now);
+  const retryAt = retryAtOf(answer, now);
   if (has(429)) return { class: 'unavailable', reason: 'throttled', retryAt };
   if (!has(503) || !mentionsMaintenance(answer, envelope)) return undefined;
   return { class: 'unavailable', reason: 'maintenance', retryAt };

@@ -16,6 +16,8 @@ export interface ResponseSummary {
   /** Such as timeout, refused, reset, dns, tls, blocked_address; also when the body is cut off. */
   error: string | null;
   retryAfter: string | undefined;
+  /** What the receiver's clock showed. */
+  date: string | undefined;
 }
 
 export interface RetryPolicy {
@@ -47,7 +49,7 @@ export function evaluateAttempt(
     const scheduleStep = delivery.scheduleStep + 1;
     return { kind: 'delivered', scheduleStep, dueAt: null, pausedUntil: null };
   }
-  const retryAt = parseRetryAfter(response.retryAfter, now);
+  const retryAt = parseRetryAfter(response.retryAfter, now, response.date);
   const throttled = (status === 429 || status === 503) && retryAt !== undefined;
   const gone = status === 410;
   const usesStep = !throttled && !gone && error !== 'interrupted';

@@ -80,7 +80,7 @@ export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): A
 }
 
 export function notSent(error: string): AttemptResponse {
-  const empty = { status: null, retryAfter: undefined, body: null, headers: null };
+  const empty = { status: null, retryAfter: undefined, date: undefined, body: null, headers: null };
   return { ...empty, error, durationMs: 0 };
 }
 
@@ -130,6 +130,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       status: this.status,
       error,
       retryAfter: this.headers?.['retry-after'],
+      date: this.headers?.date,
       durationMs: Math.round(monotonicMs() - this.startedMs),
       body: this.status === null ? null : printable(Buffer.concat(this.chunks).toString('utf8')),
       headers: this.headers,

@@ -2,7 +2,7 @@
  * Builds the signed request for one attempt. Decrypted secrets are cached in memory only, until the
  * endpoint's encrypted columns change.
  */
-import type { Instant } from '../../kernel/clock.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Encryption } from '../../kernel/encryption.ts';
 import { type AllowedRanges, validateUrl } from '../endpoints/address.ts';
 import { decryptHeaders, decryptKeys } from '../endpoints/secrets.ts';
@@ -47,10 +47,11 @@ const SECRET_LENGTH_MIN = 6;
 
 export function makeRequestBuilder(deps: {
   encryption: Encryption;
+  wallClock: Clock;
   allowed: AllowedRanges;
   userAgent: string;
 }): RequestBuilder {
-  const { encryption, allowed, userAgent } = deps;
+  const { encryption, wallClock, allowed, userAgent } = deps;
   const cache = new Map<string, DecryptedEndpoint>();
   const decrypted = (endpoint: EncryptedEndpoint): DecryptedEndpoint => {
     const cached = cache.get(endpoint.endpointId);
@@ -64,7 +65,7 @@ export function makeRequestBuilder(deps: {
     build(endpoint, event, now) {
       const { url, headers, keys } = decrypted(endpoint);
       const body = Buffer.from(event.body);
-      const message = { id: event.id, timestamp: Math.floor(now / 1000), body };
+      const message = { id: event.id, timestamp: Math.floor(wallClock.now() / 1000), body };
       const parsed = activeKeys(keys, now).map((key) => key.parsed);
       return {
         url,
