@@ -27,7 +27,7 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: Sequencer },
     // Generous: a test waits for events, and only a starved machine comes near it.
-    testTimeout: 60_000,
-    hookTimeout: 90_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

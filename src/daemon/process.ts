@@ -2,6 +2,7 @@
  * A daemon as a process: the banner, the signals and the exit code. Standard output is for people;
  * the log goes to standard error.
  */
+import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/terminal.ts';
 import { loadConfig } from './config/config.ts';
@@ -30,6 +31,8 @@ export async function runDaemon(): Promise<number> {
     return 1;
   }
   printBanner(daemon);
+  // Else only a process that ends by itself keeps its compiled code.
+  flushCompileCache();
   return untilSignal(daemon);
 }
 

@@ -51,7 +51,7 @@ export interface App {
     headers?: Record<string, string>,
   ): Promise<Answered>;
   /**
-   * Follows the feed from its beginning until an event fits. @throws Error after `deadlineMs` (20 s
+   * Follows the feed from its beginning until an event fits. @throws Error after `deadlineMs` (40 s
    * by default), listing what came
    */
   until(fits: (event: FeedEvent) => boolean, deadlineMs?: number): Promise<FeedEvent>;
@@ -59,7 +59,7 @@ export interface App {
   events(): Promise<FeedEvent[]>;
 }
 
-const UNTIL_MS = 20_000;
+const UNTIL_MS = 40_000;
 const PAGE = 500;
 
 /** @param url read at every call, since a restarted daemon has another port */

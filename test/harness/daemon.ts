@@ -15,14 +15,14 @@ import { createDatabase, type TestDatabase } from './database.ts';
 export const ADMIN_KEY = 'thk_test-admin-key-0123456789abcdefghijklmnop';
 export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
-const READY_MS = 40_000;
+const READY_MS = 80_000;
 /** The daemon gets nothing else of the test's environment. */
 const ENV = { PATH: process.env.PATH };
 
 /** Everything faster than in production, so that a test waits for events and not for gaps. */
 export const QUICK = {
   http: { port: 0 },
-  daemon: { heartbeat_timeout_ms: 1_500, worker_interval_ms: 100, drain_ms: 10_000 },
+  daemon: { heartbeat_timeout_ms: 3_000, worker_interval_ms: 100, drain_ms: 10_000 },
   upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },
   observer: {
     steady_interval_ms: 400,

@@ -60,7 +60,7 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 30_000;
 
 /** Starts one; it answers 200 until `behave` changes that. Call `close` at the end. */
 export async function startReceiver(): Promise<Receiver> {

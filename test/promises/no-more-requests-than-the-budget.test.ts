@@ -46,7 +46,7 @@ it('After a 429 no poll is sent until its Retry-After has passed, also after a r
   await rig.daemon.kill();
   const daemon = await startDaemon(rig.world, SETTINGS);
   const next = await until(async () => polls().find((poll) => poll.at > at + 1_000), {
-    deadlineMs: 15_000,
+    deadlineMs: 25_000,
   });
   // One poll of the other daemon may have been on its way.
   expect((next?.at ?? 0) - at).toBeGreaterThan(3_900);

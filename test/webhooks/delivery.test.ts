@@ -8,7 +8,7 @@ import { useRig, verifyV1a, walletEvent } from './rig.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-const QUICK = { send: { ...webhookDefaults.send, deadlineMs: 300 } };
+const QUICK = { send: { ...webhookDefaults.send, deadlineMs: 1_500 } };
 
 const rig = useRig(QUICK);
 

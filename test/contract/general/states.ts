@@ -58,10 +58,11 @@ const STATES: Statement[] = [
     const id = newTokenId();
     const toAddr = await wallet(service);
     dataOf(await mint(service, { toAddr, tokenId: String(id), tokenURI: TOKEN_URI }));
-    const failed = await until(async () => {
+    const isFailed = async () => {
       const record = dataOf(await readToken(service, id));
       return record.integer('status') === 3n ? true : undefined;
-    });
+    };
+    const failed = await until(isFailed, { deadlineMs: 8_000 });
     ensure(failed, `token ${id} should reach the state Fail (3)`);
   }),
   statement('3', 'NFT token lock has the state Locked (1)', async (service) => {

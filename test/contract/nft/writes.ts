@@ -111,7 +111,7 @@ const OTHERS: Statement[] = [
         const list = dataOf(await listTokens(service, { ownerAddr, perPage: '100' })).list('data');
         return list.every((row) => row.integer('token_id') !== id) ? true : undefined;
       },
-      { deadlineMs: service.options.patienceMs },
+      { deadlineMs: service.options.patienceMs ?? 8_000 },
     );
     if (!removed) throw new NotHeld(`token ${id} is still listed for its owner after its burn`);
   }),

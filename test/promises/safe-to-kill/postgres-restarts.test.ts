@@ -76,4 +76,4 @@ it('the daemon outlives three restarts of Postgres, and no applied write is miss
     expect(['accepted', 'settled', 'sending', 'unknown', 'executed', 'undecided']).toContain(state);
   }
   expect(await daemon.stop()).toBe(0);
-}, 90_000);
+}, 240_000);
