@@ -64,8 +64,8 @@ describe('A key', () => {
     async (scope) => {
       const key = await api.keyFor(scope);
       for (const { method, path, route } of await routes()) {
-        const wanted = route.security?.[0]?.key[0];
-        if (wanted === undefined || wanted === scope) continue;
+        const required = route.security?.[0]?.key[0];
+        if (required === undefined || required === scope) continue;
         const { status, headers, body } = await api.call(method, path, { key });
         expect({ path, status, code: body.code }).toEqual({ path, status: 403, code: 'forbidden' });
         expect(headers.get('www-authenticate')).toContain('insufficient_scope');

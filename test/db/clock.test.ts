@@ -36,9 +36,9 @@ const errors = () => lines.filter((line) => line.includes('"level":"error"'));
 describe("The database's clock", () => {
   it('returns whole milliseconds of the server, and never goes backwards', async () => {
     const clock = await databaseClock(database.db, makeLog('silent'));
-    const told = Array.from({ length: 1_000 }, () => clock.now());
-    expect(told.every(Number.isInteger)).toBe(true);
-    expect(told.toSorted((x, y) => x - y)).toEqual(told);
+    const instants = Array.from({ length: 1_000 }, () => clock.now());
+    expect(instants.every(Number.isInteger)).toBe(true);
+    expect(instants.toSorted((x, y) => x - y)).toEqual(instants);
     const before = await databaseNow(database.db);
     await clock.follow();
     const now = clock.now();

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
 import { is } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
@@ -35,11 +35,11 @@ const columnLine = (name: string, type: string, notNull: boolean) =>
 const SPELLED: Record<string, string> = { 'timestamptz(3)': 'timestamp(3) with time zone' };
 
 describe('The schema', () => {
-  test('Is the one that was committed', async () => {
+  it('The schema is the committed one', async () => {
     await expect(await dumpSchema(database.owner)).toMatchFileSnapshot('../schema.sql');
   });
 
-  test('Has the tables of the code, column for column', async () => {
+  it('The schema has the tables of the code, column for column', async () => {
     const rows = await database.owner.sql<
       { table: string; name: string; type: string; required: boolean }[]
     >`
@@ -49,9 +49,9 @@ describe('The schema', () => {
       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
       where c.relnamespace = 'tallyhook'::regnamespace and c.relkind in ('r', 'p')
         and not c.relispartition and c.relname <> 'migrations'`;
-    const standing: Record<string, string[]> = {};
+    const existing: Record<string, string[]> = {};
     for (const { table, name, type, required } of rows)
-      standing[table] = [...(standing[table] ?? []), columnLine(name, type, required)];
+      existing[table] = [...(existing[table] ?? []), columnLine(name, type, required)];
     const written = Object.values(tables).map((table) => {
       const { name, schema, columns } = getTableConfig(table);
       expect(schema).toBe('tallyhook');
@@ -61,11 +61,11 @@ describe('The schema', () => {
       });
       return [name, lines.sort()] as const;
     });
-    for (const lines of Object.values(standing)) lines.sort();
-    expect(standing).toEqual(Object.fromEntries(written));
+    for (const lines of Object.values(existing)) lines.sort();
+    expect(existing).toEqual(Object.fromEntries(written));
   });
 
-  test('Has the indexes and foreign keys of the code', async () => {
+  it('The schema has the indexes and foreign keys of the code', async () => {
     const indexes = await database.owner.sql<{ name: string; unique: boolean }[]>`
       select c.relname as name, i.indisunique as unique
       from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -73,12 +73,12 @@ describe('The schema', () => {
     const references = await database.owner.sql<{ name: string }[]>`
       select conname as name from pg_constraint
       where connamespace = 'tallyhook'::regnamespace and contype = 'f'`;
-    const standing = new Map(indexes.map(({ name, unique }) => [name, unique]));
+    const existing = new Map(indexes.map(({ name, unique }) => [name, unique]));
     const keys = references.map(({ name }) => name);
     for (const table of Object.values(tables)) {
       const { indexes: written, foreignKeys } = getTableConfig(table);
       for (const { config } of written)
-        expect([config.name, standing.get(config.name ?? '')]).toEqual([
+        expect([config.name, existing.get(config.name ?? '')]).toEqual([
           config.name,
           config.unique,
         ]);
@@ -86,7 +86,7 @@ describe('The schema', () => {
     }
   });
 
-  test('Is what drizzle-kit remembers, so that it would generate nothing', async () => {
+  it('The schema is what drizzle-kit remembers, so that it generates no migration', async () => {
     const journal = JSON.parse(readFileSync(join(REMEMBERED, '_journal.json'), 'utf8'));
     const last = String(journal.entries.at(-1).idx).padStart(4, '0');
     const path = join(REMEMBERED, `${last}_snapshot.json`);

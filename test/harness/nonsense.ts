@@ -67,7 +67,7 @@ export const anyRequest = fc.record({
     { nil: '' },
   ),
   body,
-  who: fc.constantFrom('client', 'user', 'basic', 'nobody', 'noise'),
+  who: fc.constantFrom('client', 'user', 'basic', 'none', 'noise'),
   type: fc.option(fc.constantFrom('application/json', 'text/plain', 'multipart/form-data')),
 });
 

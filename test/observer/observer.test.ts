@@ -81,11 +81,11 @@ describe('Polling', () => {
 
   it('A wallet that does not exist is absent and has no record', async () => {
     const observer = await openObserver();
-    const nobody: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
-    await observer.add(database.db, [nobody]);
+    const absent: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
+    await observer.add(database.db, [absent]);
     await observer.runOnce(clock.now());
-    expect(await observationsOf(nobody)).toMatchObject([{ result: 'absent', record: null }]);
-    expect(await listLastRecords(database.db, [targetName(nobody)])).toEqual([]);
+    expect(await observationsOf(absent)).toMatchObject([{ result: 'absent', record: null }]);
+    expect(await listLastRecords(database.db, [targetName(absent)])).toEqual([]);
   });
 
   it('A failed poll is repeated with growing intervals until one succeeds', async () => {

@@ -78,7 +78,7 @@ const lost = (id: string, tokenUri: string) =>
 async function scanOnce(): Promise<StoredObservation | undefined> {
   await requestScan(database.db, 1n, clock.now(), clock.now());
   const before = new Set((await listObservations(database.db, NAME, 100)).map(({ id }) => id));
-  for (let turn = 0; turn < 30; turn++) {
+  for (let pass = 0; pass < 30; pass++) {
     clock.advance(1_000);
     await observer.runOnce(clock.now());
     const observations = await listObservations(database.db, NAME, 100);

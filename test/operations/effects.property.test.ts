@@ -43,7 +43,7 @@ const FIELDS = {
   contractId: fc.constant(3n),
   tokenId: fc.option(fc.bigInt(1n, 99n), { freq: 9 }),
 };
-const asked = {
+const writeFields = {
   kind: fc.constantFrom<Kind>(
     ...TOKEN_KINDS,
     ...TOKEN_KINDS,
@@ -66,8 +66,8 @@ interface Step {
 }
 const steps = (weight: number, arbitrary: fc.Arbitrary<Step>) => ({ weight, arbitrary });
 const step = fc.oneof(
-  steps(3, fc.record({ do: fc.constantFrom('record', 'queue'), ...asked })),
-  steps(1, fc.record({ do: fc.constantFrom('report', 'report as included'), ...asked })),
+  steps(3, fc.record({ do: fc.constantFrom('record', 'queue'), ...writeFields })),
+  steps(1, fc.record({ do: fc.constantFrom('report', 'report as included'), ...writeFields })),
   steps(4, fc.record({ do: fc.constant('conclude'), which, cls: fc.constantFrom(...CLASSES) })),
   steps(4, fc.record({ do: fc.constant('move'), which, to: fc.constantFrom(...STATES) })),
   steps(1, fc.record({ do: fc.constantFrom('claim', 'cancel'), which })),
@@ -280,7 +280,7 @@ it('Effects, due postings and positions follow from the states of the operations
 
 it('The effects of a write are those of a naive second definition', () => {
   fc.assert(
-    fc.property(settings, asked.kind, asked.fields, (effects, kind, fields) => {
+    fc.property(settings, writeFields.kind, writeFields.fields, (effects, kind, fields) => {
       const found = effectsOrNone({ kind, ...fields }, effects);
       fc.pre(found.length > 0);
       const sums = new Map<string, bigint>();

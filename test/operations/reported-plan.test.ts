@@ -55,9 +55,9 @@ function memory(first: readonly Operation[] = []) {
           ),
         ]),
       );
-      const beside = { sameNumber, named: new Map(operations), alike };
+      const matching = { sameNumber, named: new Map(operations), alike };
       const by = { owner: 'app', keyId: 'key_1', at: AT };
-      const plan = planReports(lines, beside, by, () => `op_new_${next++}`);
+      const plan = planReports(lines, matching, by, () => `op_new_${next++}`);
       for (const { operation } of plan.fresh) operations.set(operation.id, operation);
       for (const { id, ...change } of [...plan.moves, ...plan.numberings]) {
         const { txAppNo = null, txLogNo = null } = change;

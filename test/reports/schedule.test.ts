@@ -104,11 +104,11 @@ it('A failing outbox leaves no report', async () => {
 it('Empty periods, unknown reports and the name of the schedule are refused', async () => {
   world = await makeWorld();
   const { reports } = world;
-  const ask = (from: number, to: number, requestedBy = 'finance') =>
+  const request = (from: number, to: number, requestedBy = 'finance') =>
     reports.makeReconciliation({ from, to, requestedBy });
-  await expect(ask(START, START)).rejects.toMatchObject({ code: 'invalid_request' });
-  await expect(ask(START, Number.NaN)).rejects.toMatchObject({ code: 'invalid_request' });
-  await expect(ask(START, START + 1, 'schedule')).rejects.toMatchObject({
+  await expect(request(START, START)).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(request(START, Number.NaN)).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(request(START, START + 1, 'schedule')).rejects.toMatchObject({
     code: 'invalid_request',
   });
   await expect(reports.getReport('rep_none')).rejects.toMatchObject({ code: 'not_found' });

@@ -143,6 +143,12 @@ const IN_TESTS: Ban[] = [
     use: 'a test that runs, or none',
   },
   {
+    what: 'a test by another name',
+    within: ['code'],
+    patterns: [/(?<![.\w])test(?:\.each\b[^(]*)?\(/g],
+    use: 'it, with a title that is a sentence',
+  },
+  {
     what: 'a mocked module',
     within: ['code'],
     patterns: [/\bvi\.(?:mock|doMock)\b/g],

@@ -263,6 +263,7 @@ const SLEEP: [string, string] = ['a sleep', 'until of test/harness'];
 const tests = banned(TEST, {
   "it.skip('x', () => {});": RUNS,
   'const maybe = docker ? it : it.skip;': RUNS,
+  "test('Is fast', () => {});": ['a test by another name', 'it, with a title that is a sentence'],
   "vi.mock('../../src/x.ts');": ['a mocked module', 'the real module, or an argument'],
   'await new Promise((done) => setTimeout(done, 50));': SLEEP,
   'await pause(50);': SLEEP,

@@ -9,7 +9,7 @@ import { sourcesOf, type Tree } from './source.ts';
 const REPLACED = new Map(
   `
   admission, admit, admitting: intake, record
-  ask: request, poll
+  ask, asked: request, poll
   beliefs: outcome, evidence
   beside: open, matching
   breath: interval
@@ -39,7 +39,7 @@ const REPLACED = new Map(
   stranger, strangers: unauthenticated
   sweep, sweeping: scan
   turn, turns: order, slot
-  want, wants: posting request
+  want, wanted, wanting, wants: posting request
   whatever: the name of the thing
   wish, wishes: request, params
   `
@@ -48,9 +48,6 @@ const REPLACED = new Map(
     .flatMap(([words = '', use = '']) => words.split(', ').map((word) => [word, use] as const)),
 );
 
-/** Private words that tests still use; delete each as soon as it is gone. */
-const STILL_IN_TESTS = 'ask beside nobody told turn'.split(' ');
-
 const WORD = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g;
 
 /** Names that hold a replaced word. */
@@ -58,29 +55,26 @@ export function replacedNames(tree: Tree): string[] {
   return [...identifiers(tree), ...fileNames(tree), ...sqlNames(tree), ...settings(tree)];
 }
 
-function wrongIn(name: string, path: string): string[] {
-  const except = path.startsWith('test/') ? STILL_IN_TESTS : [];
+function wrongIn(name: string): string[] {
   const words = (name.match(WORD) ?? []).map((word) => word.toLowerCase());
-  const wrong = words.find((word) => word && REPLACED.has(word) && !except.includes(word));
+  const wrong = words.find((word) => REPLACED.has(word));
   return wrong ? [`${name} says ${wrong}, use ${REPLACED.get(wrong)}`] : [];
 }
 
 function identifiers(tree: Tree): string[] {
-  return sourcesOf(tree).flatMap(({ path, all, at }) => {
+  return sourcesOf(tree).flatMap(({ all, at }) => {
     const seen = new Set<string>();
     const names: (Node & { name: string })[] = [...all('Identifier'), ...all('PrivateIdentifier')];
     return names.flatMap(({ name, start }) => {
       if (seen.has(name)) return [];
       seen.add(name);
-      return wrongIn(name, path).map((wrong) => at(start, wrong));
+      return wrongIn(name).map((wrong) => at(start, wrong));
     });
   });
 }
 
 function fileNames(tree: Tree): string[] {
-  return sourcesOf(tree).flatMap(({ path, at }) =>
-    wrongIn(path, path).map((wrong) => at(0, wrong)),
-  );
+  return sourcesOf(tree).flatMap(({ path, at }) => wrongIn(path).map((wrong) => at(0, wrong)));
 }
 
 /** Quoted names in the migrations: tables, columns, indexes, constraints. */
@@ -96,6 +90,6 @@ function linesOf(tree: Tree, ending: string, pattern: RegExp): string[] {
   return [...tree].flatMap(([path, text]) => {
     if (!path.endsWith(ending)) return [];
     const names = new Set([...text.matchAll(pattern)].map(({ 1: name = '' }) => name));
-    return [...names].flatMap((name) => wrongIn(name, path).map((wrong) => `${path}: ${wrong}`));
+    return [...names].flatMap((name) => wrongIn(name).map((wrong) => `${path}: ${wrong}`));
   });
 }

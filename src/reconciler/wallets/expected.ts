@@ -40,7 +40,7 @@ export async function readBaseline(
 ): Promise<{ baseline: Baseline; drifts: Drift[] }> {
   const account = accountOfWallet(addr);
   const { balance, version } = (await balancesOf(tx, [account])).get(account) ?? NO_BALANCE;
-  const wanted = await sumPostingRequests(tx, account);
+  const requested = await sumPostingRequests(tx, account);
   const drifts = await listOpenDrifts(tx, addressKey(addr));
   const operations = await listTouching(tx, touchingOf(addr, effectSettings), {
     since: range.since,
@@ -63,7 +63,7 @@ export async function readBaseline(
   }));
   const drift = sumOf(drifts.map((open) => open.amount));
   const complete = effects.length <= OPERATIONS_MAX;
-  const baseline = { ledger: balance + wanted, version, drift, effects, complete };
+  const baseline = { ledger: balance + requested, version, drift, effects, complete };
   return { baseline, drifts };
 }
 

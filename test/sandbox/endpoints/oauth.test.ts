@@ -18,7 +18,7 @@ const query = (change: Record<string, string> = {}) =>
   });
 
 describe('An authorization code', () => {
-  const CASES: [title: string, detail: string, ask: () => ReturnType<typeof grant>][] = [
+  const CASES: [title: string, detail: string, request: () => ReturnType<typeof grant>][] = [
     [
       'is refused when it was used before',
       'invalid_grant',
@@ -43,8 +43,8 @@ describe('An authorization code', () => {
       async () => exchange(await codeFor(caller.send, 1), 'http://localhost:3000/callback'),
     ],
   ];
-  it.each(CASES)('%s: %s', async (_title, detail, ask) => {
-    const reply = await ask();
+  it.each(CASES)('%s: %s', async (_title, detail, request) => {
+    const reply = await request();
     expect([reply.status, reply.at('error.detail')]).toEqual([400, detail]);
   });
 });

@@ -61,7 +61,7 @@ describe('A fee', () => {
 });
 
 describe('A refused payment changes no wallet and has the exact code', () => {
-  const CASES: [code: string, reason: string, ask: () => Promise<{ text: string }>][] = [
+  const CASES: [code: string, reason: string, request: () => Promise<{ text: string }>][] = [
     ['997', 'the body is not JSON', () => post('accounts/transfer', '{')],
     ['997', 'the body is not an object', () => post('accounts/transfer', '[]')],
     ['997', 'a field is missing', () => transfer({ feeAmount: undefined })],
@@ -75,9 +75,9 @@ describe('A refused payment changes no wallet and has the exact code', () => {
     ['294', 'the fee is a fraction', () => transfer({ feeAmount: 0.5 })],
   ];
 
-  it.each(CASES)('%s: %s', async (code, _reason, ask) => {
+  it.each(CASES)('%s: %s', async (code, _reason, request) => {
     const before = wallets();
-    expect(JSON.parse((await ask()).text).error.code).toBe(code);
+    expect(JSON.parse((await request()).text).error.code).toBe(code);
     expect(wallets()).toEqual(before);
   });
 });

@@ -21,7 +21,7 @@ it('Every HTTP request gets a documented response', async () => {
         client: `Bearer ${caller.client}`,
         user: `Bearer ${user}`,
         basic: BASIC,
-        nobody: '',
+        none: '',
         noise: 'Bearer ~~~',
       }[who];
       if (authorization) headers.set('authorization', authorization);

@@ -37,7 +37,12 @@ const order = async () => ids(await get(`${NFT}/tokens`));
 const at = async (reply: Promise<Reply>, path: string) => (await reply).at(path);
 const httpStatus = async (reply: Promise<Reply>) => (await reply).status;
 
-const CASES: [Partial<Switches>, before: unknown, after: unknown, ask: () => Promise<unknown>][] = [
+const CASES: [
+  Partial<Switches>,
+  before: unknown,
+  after: unknown,
+  request: () => Promise<unknown>,
+][] = [
   [{ absent_token: 422 }, 404, 422, () => at(get(`${NFT}/tokens/9`), 'status')],
   [{ burn: 'own' }, 200, 422, () => at(burn(), 'status')],
   [{ list_order: 'token_id_desc' }, [1, 2, 3], [3, 2, 1], order],
@@ -65,14 +70,14 @@ const CASES: [Partial<Switches>, before: unknown, after: unknown, ask: () => Pro
 
 it.each(CASES)(
   'The switch %j changes what the service answers',
-  async (switches, before, after, ask) => {
+  async (switches, before, after, request) => {
     const { control, world } = caller.sandbox;
     const { tokens } = control.state();
-    expect(await ask()).toEqual(before);
+    expect(await request()).toEqual(before);
     // The first request may have changed a token.
     for (const each of tokens) world.tokens.put(`${each.contract_id}/${each.token_id}`, each);
     control.setSwitches(switches);
-    expect(await ask()).toEqual(after);
+    expect(await request()).toEqual(after);
   },
 );
 
