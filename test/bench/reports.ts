@@ -1,5 +1,5 @@
 /**
- * Reports of writes made elsewhere: 100,000 lines in one request to a whole daemon on an embedded
+ * Reported operations: 100,000 lines in one request to a whole daemon on an embedded
  * database, first new and then known. The time of both, and how far the daemon's memory grows.
  */
 import { spawn } from 'node:child_process';
@@ -25,7 +25,7 @@ const EVERY_CORE = PINS ? ['taskset', '-c', `0-${availableParallelism() - 1}`] :
 
 export const reports: Bench = {
   name: 'reports',
-  what: `${LINES} reports from elsewhere as lines of one request, recorded and then known`,
+  what: `${LINES} reports as lines of one request, recorded and then known`,
   target: 'every line recorded once, the memory of the daemon bounded',
   async run() {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));

@@ -1,6 +1,6 @@
 /**
  * The schema that the migrations make: as it was looked at and committed (test/schema.sql), as the
- * tables in the code say, and as drizzle-kit remembers it. After a change that is meant, look at
+ * tables in the code say, and as drizzle-kit remembers it. After an intended change, check
  * what differs and run `npx vitest run test/db/schema.test.ts -u`.
  */
 import { globSync, readFileSync } from 'node:fs';

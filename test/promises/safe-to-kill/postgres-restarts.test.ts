@@ -1,6 +1,6 @@
 /**
  * The database is killed and started again while writes go on: the daemon lives, and afterwards
- * every write that the service applied is in the journal, once.
+ * every write that the service applied is in the ledger, once.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
