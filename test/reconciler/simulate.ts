@@ -2,10 +2,13 @@
  * The simulation from the command line, on a database of its own:
  *
  *     node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--mapped]
- *       [--daemons 2] [--wallets 80] [--unharmed 5]
+ *       [--fresh] [--busy] [--daemons 2] [--wallets 80] [--unharmed 5]
+ *     node test/reconciler/simulate.ts --seeds 1,2,3 --writes 100000
  *
- * It prints its seed and figures, and exits with 1 when a resolution was wrong. With `--look-alike`
- * outside changes may equal writes; the wrong resolutions are then the published error.
+ * It prints the figures of each seed and one table of all, and exits with 1 when a resolution was
+ * wrong. With `--look-alike` outside changes may equal writes; the wrong resolutions are then the
+ * published error. With `--fresh` nothing was observed before, and each token write has wallets of
+ * its own. With `--busy` a few wallets are never quiet, and fewer answers are lost.
  *
  * The same arguments make the same writes, faults, outages and outside changes in the same order.
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
@@ -31,28 +34,32 @@ import { buildWorld, type Plan } from './simulation/world.ts';
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
+    seeds: { type: 'string' },
     writes: { type: 'string', default: '10000' },
     daemons: { type: 'string', default: '1' },
     wallets: { type: 'string', default: '80' },
-    unharmed: { type: 'string', default: '5' },
+    unharmed: { type: 'string' },
     'look-alike': { type: 'boolean', default: false },
     mapped: { type: 'boolean', default: false },
+    fresh: { type: 'boolean', default: false },
+    busy: { type: 'boolean', default: false },
   },
 });
 
-const plan: Plan = {
-  seed: Number(values.seed),
+const COMMON: Omit<Plan, 'seed'> = {
   writes: Number(values.writes),
   mapped: values.mapped,
   lookAlike: values['look-alike'],
   daemons: Number(values.daemons),
   wallets: Number(values.wallets),
   members: Math.ceil(Number(values.wallets) / 4),
-  unharmed: Number(values.unharmed),
+  unharmed: Number(values.unharmed ?? (values.busy ? 50 : 5)),
+  fresh: values.fresh,
+  busy: values.busy,
 };
 
 /** Runs the plan on a new server, which is deleted afterwards. */
-async function simulate(): Promise<Figures> {
+async function simulate(plan: Plan): Promise<Figures> {
   const folder = await mkdtemp(join(tmpdir(), 'tallyhook-simulation-'));
   await chmod(folder, 0o711);
   const server = await openEmbedded({ directory: folder });
@@ -82,10 +89,7 @@ async function simulate(): Promise<Figures> {
   }
 }
 
-function report(figures: Figures, seconds: number): void {
-  const { unknown, undecided, open } = figures;
-  const concluded = unknown - undecided - open;
-  const resolved = unknown === 0 ? 100 : (100 * concluded) / unknown;
+function report(plan: Plan, figures: Figures, seconds: number): void {
   const { byKind, reasons, wrong, books, digests, ...counts } = figures;
   printLine(`plan: ${JSON.stringify(plan)}`);
   printLine(`digests: ${JSON.stringify(digests)}`);
@@ -95,16 +99,53 @@ function report(figures: Figures, seconds: number): void {
     printLine(`undecided ${names.length} × ${why}: ${names.join(' ')}`);
   for (const line of wrong) printLine(`WRONG ${line}`);
   for (const line of books) printLine(`BOOKS ${line}`);
-  const error = concluded === 0 ? 0 : (100 * wrong.length) / concluded;
-  printLine(
-    `seed ${plan.seed}: ${figures.recorded} writes, ${unknown} unknown, ` +
-      `${resolved.toFixed(2)} % resolved, ${wrong.length} wrong ` +
-      `(${error.toFixed(2)} % of these), ${undecided} undecided, ` +
-      `${open} open, ${seconds.toFixed(0)} s`,
-  );
+  printLine(`seed ${plan.seed}: ${seconds.toFixed(0)} s`);
 }
 
-const startedAt = monotonicMs();
-const figures = await simulate();
-report(figures, (monotonicMs() - startedAt) / 1000);
-process.exitCode = figures.wrong.length > 0 && !plan.lookAlike ? 1 : 0;
+/** A table of all seeds, and of their sums where there are several, in Markdown. */
+function tableOf(all: ReadonlyMap<string, Figures>): string {
+  const rows = [...all];
+  if (rows.length > 1) rows.push(['all', sumOf([...all.values()])]);
+  const head = ['seed', 'writes', 'answers lost', 'resolved without a person', 'given to people'];
+  return [
+    `| ${[...head, 'still open', 'wrong'].join(' | ')} |`,
+    `|${'---|'.repeat(head.length + 2)}`,
+    ...rows.map(([seed, figures]) => `| ${[seed, ...cellsOf(figures)].join(' | ')} |`),
+  ].join('\n');
+}
+
+function cellsOf({ recorded, unknown, undecided, open, wrong }: Figures): string[] {
+  const share = (count: number, of: number) =>
+    of === 0 ? '0' : `${count} (${((100 * count) / of).toFixed(2)} %)`;
+  const resolved = unknown - undecided - open;
+  return [
+    `${recorded}`,
+    `${unknown}`,
+    share(resolved, unknown),
+    share(undecided, unknown),
+    `${open}`,
+    share(wrong.length, resolved),
+  ];
+}
+
+/** Of what the table shows. */
+function sumOf(all: readonly Figures[]): Figures {
+  const sum = structuredClone(all[0]) as Figures;
+  for (const one of all.slice(1)) {
+    for (const key of ['recorded', 'unknown', 'undecided', 'open'] as const) sum[key] += one[key];
+    sum.wrong.push(...one.wrong);
+  }
+  return sum;
+}
+
+const all = new Map<string, Figures>();
+for (const seed of (values.seeds ?? values.seed).split(',')) {
+  const plan = { ...COMMON, seed: Number(seed) };
+  const startedAt = monotonicMs();
+  const figures = await simulate(plan);
+  report(plan, figures, (monotonicMs() - startedAt) / 1000);
+  all.set(seed, figures);
+}
+printLine(tableOf(all));
+const wrong = [...all.values()].some((figures) => figures.wrong.length > 0);
+process.exitCode = wrong && !COMMON.lookAlike ? 1 : 0;

@@ -68,14 +68,15 @@ export async function figuresOf(world: World, simulation: Simulation): Promise<F
   };
   const cases = await casesOf(world, simulation);
   figures.digests = digestsOf(simulation, cases);
-  const failing = failedOnChain(world);
+  const chain = chainOf(world);
   const madeBy = new Map<string, string>();
   for (const one of cases) {
     count(figures, one);
-    figures.wrong.push(...contradictions(one, failing), ...doubleClaim(one, madeBy));
+    figures.wrong.push(...contradictions(one, chain), ...doubleClaim(one, madeBy));
   }
+  const open = cases.filter(({ operation }) => operation.outcome === 'open');
   for (const addr of await walletsIn(world)) {
-    figures.books.push(...(await walletWrongs(world, addr, cases, simulation.outside)));
+    figures.books.push(...(await walletWrongs(world, addr, open, simulation.outside)));
     figures.drifts += (await listOpenDrifts(world.db, addressKey(addr))).length;
   }
   return figures;
@@ -139,21 +140,41 @@ function reasonOf(evidence: unknown): string {
   return String(explanations ?? (indicated ? `${basis}, ${indicated}` : 'no reason'));
 }
 
-/** The hashes of the chain's transactions that failed, as the chain itself draws it. */
-function failedOnChain({ sandbox }: World): Set<string> {
-  const nft = [...sandbox.world.effects.values()].filter(({ tx_hash: hash }) => hash !== null);
-  const failing = new Set<string>();
-  nft.forEach(({ tx_hash: hash }, i) => {
-    const fails = sandbox.world.draw('fail', BigInt(i + 1)) < sandbox.world.switches().fail_share;
-    if (fails && hash !== null) failing.add(hash);
-  });
-  return failing;
+/** What the chain did with its transactions, by hash. */
+interface Chain {
+  /** Those that failed, as the chain itself draws it. */
+  failing: Set<string>;
+  /** Those whose token got another one so soon that they may have been replaced by it. */
+  replaced: Set<string>;
+}
+
+/** The chain settles a transaction at the latest after that many medians. */
+const SETTLE_MEDIANS_MAX = 20;
+
+function chainOf({ sandbox }: World): Chain {
+  const { settle_median_ms: medianMs, fail_share: share } = sandbox.world.switches();
+  const chain: Chain = { failing: new Set(), replaced: new Set() };
+  const newest = new Map<string, { hash: string; at: number }>();
+  let n = 0n;
+  for (const { tx_hash: hash, contract_id, token_id, at } of sandbox.world.effects.values()) {
+    if (hash === null) continue;
+    n += 1n;
+    if (sandbox.world.draw('fail', n) < share) chain.failing.add(hash);
+    const before = newest.get(`${contract_id}/${token_id}`);
+    if (before && at - before.at <= SETTLE_MEDIANS_MAX * medianMs) chain.replaced.add(before.hash);
+    newest.set(`${contract_id}/${token_id}`, { hash, at });
+  }
+  return chain;
 }
 
 /** What we say of a write against what the service did. */
-function contradictions({ entry, operation, applied }: Case, failing: Set<string>): string[] {
+function contradictions(
+  { entry, operation, history, applied }: Case,
+  { failing, replaced }: Chain,
+): string[] {
   const { state, txHash } = operation;
-  const write = `${entry.name} ${operation.id}: ${entry.kind}`;
+  const path = history.map(({ toState, cause }) => `${toState} (${cause})`).join(', ');
+  const write = `${entry.name} ${operation.id}: ${path}: ${entry.kind}`;
   const finding = `${write} is ${state}, applied ${applied} times`;
   if (applied > 1) return [finding];
   if (['accepted', 'executed', 'settled', 'failed'].includes(state) && applied === 0)
@@ -165,6 +186,7 @@ function contradictions({ entry, operation, applied }: Case, failing: Set<string
   if (state === 'not_executed' && applied === 1) return [`${finding}: nft`];
   if (txHash === null || !isNft) return [];
   if (state === 'settled' && failing.has(txHash)) return [`${finding}, but the chain failed it`];
+  if (replaced.has(txHash)) return [];
   if (state === 'failed' && !failing.has(txHash)) return [`${finding}, but the chain completed it`];
   return [];
 }
@@ -182,8 +204,8 @@ function doubleClaim({ entry, operation }: Case, madeBy: Map<string, string>): s
   });
 }
 
-async function walletsIn({ db, users, books }: World): Promise<string[]> {
-  const all = [...new Set([...users, ...books.operators.values()])];
+async function walletsIn({ db, users, singles, books }: World): Promise<string[]> {
+  const all = [...new Set([...users, ...singles, ...books.operators.values()])];
   const known = await Promise.all(all.map((addr) => findWallet(db, addressKey(addr))));
   return all.filter((_, i) => known[i]?.openedAt != null);
 }
@@ -203,7 +225,6 @@ async function walletWrongs(
   const drifts = await listOpenDrifts(db, key);
   const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
   const open = cases
-    .filter(({ operation }) => operation.outcome === 'open')
     .map(({ operation }) => effectOn(operation, account, books))
     .filter((effect) => effect !== 0n);
   const wrong: string[] = [];

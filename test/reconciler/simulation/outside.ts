@@ -44,7 +44,11 @@ export function changeWallet(
 /** Changes owner, extra data or lock of a token that the chain is not processing. */
 export function changeToken({ sandbox, random, users, serial, plan }: World): void {
   const below = (n: number) => Math.floor(random.unit() * n);
-  const all = [...sandbox.world.tokens.values()].filter(({ work, exists }) => exists && !work);
+  // A burn that is due must not end between the choice and the change, which would mint it again.
+  sandbox.world.advance();
+  const all = [...sandbox.world.tokens.values()].filter(
+    ({ contract_id: contract, work, exists }) => contract === CONTRACT && exists && !work,
+  );
   const token = all[below(all.length)];
   if (!token) return;
   const dice = below(4);

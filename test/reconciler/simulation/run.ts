@@ -3,6 +3,8 @@
  * wallets and tokens are changed elsewhere.
  */
 import { keepAlive } from '../../../src/db/leases.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
+import { isoText } from '../../../src/kernel/clock.ts';
 import { listOperations, type Move } from '../../../src/operations/operations.ts';
 import type { Received } from '../../../src/sandbox/state/request-log.ts';
 import { runDry } from '../../ledger/fixture.ts';
@@ -14,7 +16,15 @@ import {
   shiftingPages,
   staleReads,
 } from './outside.ts';
-import { DAY_MS, drawsOf, logInMembers, openDaemon, type SimDaemon, type World } from './world.ts';
+import {
+  DAY_MS,
+  drawsOf,
+  logInMembers,
+  openDaemon,
+  type Plan,
+  type SimDaemon,
+  type World,
+} from './world.ts';
 import { type RequestedWrite, requestWrite } from './writes.ts';
 
 export interface Simulation {
@@ -28,8 +38,10 @@ export interface Simulation {
 }
 
 const ALIVE_MS = 15_000;
-/** Writes between two quiet times. */
-const SESSION = 120;
+/** Writes between two quiet times, and the longest pause between two steps. */
+const PACE = { session: 120, pauseMs: 3_000 };
+/** About ten writes a second for ten minutes. */
+const BUSY_PACE = { session: 6_000, pauseMs: 150 };
 /** Bound of the wait for unknown operations before a rest, in rounds. */
 const WAITS_MAX = 60;
 const WAIT_MS = 20_000;
@@ -44,28 +56,35 @@ export async function runSimulation(world: World, print: (line: string) => void 
     events: {},
     harvested: 0,
   };
-  await flow(world, 30_000);
-  // A long history without changes makes one-sided evidence sufficient.
-  clock.advance(60 * DAY_MS);
+  const { session } = paceOf(plan);
+  if (!plan.fresh) {
+    await flow(world, 30_000);
+    clock.advance(60 * DAY_MS);
+  }
   await logInMembers(world);
-  await settleDown(world, simulation, 4);
+  await settleDown(world, simulation, plan.fresh ? 1 : 4);
   let rested = 0;
   for (let n = 1; simulation.requested.length < plan.writes; n++) {
     world.random = drawsOf(plan, 'step', n);
     await step(world, simulation);
-    if (world.draws - rested < SESSION) continue;
+    if (world.draws - rested < session) continue;
     rested = world.draws;
     await settleDown(world, simulation, 10);
     await untilNoneIsUnknown(world, simulation);
     await decide(world, simulation);
-    await rest(world);
-    if (rested % 1_000 < SESSION) print(`${rested} writes`);
+    await (plan.fresh ? retireSingles(world) : rest(world));
+    if (rested % 1_000 < session) print(`${rested} writes`);
   }
+  if (plan.fresh) await recallSingles(world);
   await settleDown(world, simulation, 20);
   await untilNoneIsUnknown(world, simulation);
   // Failed polls are retried after minutes; every wallet must be observed at the end.
   await settleDown(world, simulation, 40, WAIT_MS);
   return simulation;
+}
+
+function paceOf({ busy }: Plan): typeof PACE {
+  return busy ? BUSY_PACE : PACE;
 }
 
 async function untilNoneIsUnknown(world: World, simulation: Simulation): Promise<void> {
@@ -108,7 +127,7 @@ async function step(world: World, simulation: Simulation): Promise<void> {
     happened('restart');
   }
   await time.settled();
-  await flow(world, 20 + below(3_000));
+  await flow(world, 20 + below(paceOf(world.plan).pauseMs));
   harvest(world, simulation);
 }
 
@@ -205,6 +224,23 @@ async function rest(world: World): Promise<void> {
         and o.token_id = targets.token_id)`;
   await logInMembers(world);
   await flow(world, 30_000);
+}
+
+/** Wallets whose write has ended are not polled again until the end of the simulation. */
+async function retireSingles(world: World): Promise<void> {
+  await pollSinglesAt(world, world.clock.now() + 3_650 * DAY_MS);
+  await logInMembers(world);
+}
+
+async function recallSingles(world: World): Promise<void> {
+  await pollSinglesAt(world, world.clock.now());
+}
+
+async function pollSinglesAt({ db, singles }: World, at: number): Promise<void> {
+  const names = singles.map((addr) => `wallet:${addressKey(addr)}`);
+  await db.sql`
+    update tallyhook.targets set next_poll_at = ${isoText(at)}
+    where name = any(${names}::text[])`;
 }
 
 /** Collects what the service received; its own log is bounded. */

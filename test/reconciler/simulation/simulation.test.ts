@@ -7,7 +7,10 @@ import { buildWorld, type Plan } from './world.ts';
 
 afterEach(closeAll);
 
-const COMMON = { writes: 16, lookAlike: false, wallets: 6, members: 3, unharmed: 0.5 };
+const COMMON = {
+  ...{ writes: 16, wallets: 6, members: 3, unharmed: 0.5 },
+  ...{ lookAlike: false, fresh: false, busy: false },
+};
 const PLANS: (Plan & { title: string })[] = [
   { title: 'With one daemon and readable operators', ...COMMON, seed: 1, mapped: true, daemons: 1 },
   {

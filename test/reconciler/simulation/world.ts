@@ -45,12 +45,21 @@ export interface Plan {
   members: number;
   /** How many writes are without a fault for each one with a fault. */
   unharmed: number;
+  /**
+   * Without a history: the service is observed from the first write on, and each token write has
+   * wallets of its own.
+   */
+  fresh: boolean;
+  /** A few wallets get most of the writes, which come so quickly that these are never quiet. */
+  busy: boolean;
 }
 
 export const DAY_MS = 86_400_000;
 export const CONTRACT = 1n;
 const ALIVE_MS = 15_000;
 const SETTINGS = { ...RIG_SETTINGS, steadyMs: 120_000 };
+/** Under constant traffic a write is given to people before the traffic ends. */
+const BUSY_SETTINGS = { ...SETTINGS, undecidedAfterMs: 60_000 };
 
 /**
  * Draws of its own for each step and for each write: one that draws more often than in another run
@@ -86,6 +95,8 @@ export interface World {
   books: EffectSettings;
   /** Addresses of users; the first ones are members. */
   users: string[];
+  /** Addresses that one write used each. */
+  singles: string[];
   memberNos: ReadonlyMap<string, number>;
   /** The access token of each member, by address; it lives for a day. */
   tokens: Map<string, string>;
@@ -116,7 +127,8 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
   }
   let serials = 0;
   const world: World = {
-    ...{ plan, db, clock, sandbox, users, memberNos, daemons: [], restarts: 0, draws: 0 },
+    ...{ plan, db, clock, sandbox, users, singles: [], memberNos },
+    ...{ daemons: [], restarts: 0, draws: 0 },
     random: drawsOf(plan, 'step', 0),
     pace: drawsOf(plan, 'pace', 0),
     tokens: new Map(),
@@ -172,6 +184,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     },
   });
   const log = makeLog('silent');
+  const settings = plan.busy ? BUSY_SETTINGS : SETTINGS;
   const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
   return {
     daemon,
@@ -185,7 +198,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       operations,
       effectSettings: books,
       outbox,
-      settings: SETTINGS,
+      settings,
     }),
     write: {
       ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },

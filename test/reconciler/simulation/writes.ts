@@ -1,7 +1,7 @@
 /** The writes of a simulation, and the faults that happen to them. */
 import { fieldsOf, type Request, routeOf } from '../../../src/gateway/routes.ts';
 import { runWrite, type WriteInput } from '../../../src/gateway/writes.ts';
-import { addressKey } from '../../../src/kernel/addresses.ts';
+import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
 import type { Kind, WriteFields } from '../../../src/operations/operations.ts';
 import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
@@ -101,17 +101,43 @@ function drawWrite(world: World): DrawnWrite | undefined {
 
 const PRICES = [1n, 5n, 10n, 50n, 100n, 500n];
 
-function drawTokenWrite({ random, users, plan }: World, dice: number): DrawnWrite {
+function drawTokenWrite(world: World, dice: number): DrawnWrite {
+  const { random, plan } = world;
   const below = (n: number) => Math.floor(random.unit() * n);
-  const user = () => users[below(users.length)] ?? '';
+  const user = () => drawWallet(world);
   const amount = below(3) === 0 ? (PRICES[below(PRICES.length)] ?? 1n) : BigInt(1 + below(5_000));
   const feeAmount = BigInt(below(plan.mapped ? 3 : 2));
   if (dice < 22) return { kind: 'give', fields: { operationNo: 1n, toAddr: user(), amount } };
   if (dice < 38) return { kind: 'receive_from', fields: { fromAddr: user(), amount, feeAmount } };
+  return { kind: 'transfer', fields: { ...drawPair(world), amount, feeAmount } };
+}
+
+/** Any wallet; with `busy` the n-th is chosen n times less often than the first. */
+function drawWallet({ random, users, singles, plan, sandbox }: World): string {
+  if (plan.fresh) {
+    const head = `0x${plan.seed}F`;
+    const addr = head + String(singles.length).padStart(ADDRESS_LENGTH - head.length, '0');
+    singles.push(addr);
+    sandbox.control.setWallet(addr, { amt_token: 1_000_000n });
+    return addr;
+  }
+  // The share of the first n wallets is about ln(n + 1) of ln(all + 1).
+  const at = plan.busy ? (users.length + 1) ** random.unit() - 1 : random.unit() * users.length;
+  return users[Math.floor(at)] ?? '';
+}
+
+function drawPair(world: World): { fromAddr: string; toAddr: string } {
+  const { random, users, plan } = world;
+  if (plan.fresh || plan.busy) {
+    const fromAddr = drawWallet(world);
+    let toAddr = drawWallet(world);
+    while (toAddr === fromAddr) toAddr = drawWallet(world);
+    return { fromAddr, toAddr };
+  }
+  const below = (n: number) => Math.floor(random.unit() * n);
   const from = below(users.length);
   const to = (from + 1 + below(users.length - 1)) % users.length;
-  const parties = { fromAddr: users[from] ?? '', toAddr: users[to] ?? '' };
-  return { kind: 'transfer', fields: { ...parties, amount, feeAmount } };
+  return { fromAddr: users[from] ?? '', toAddr: users[to] ?? '' };
 }
 
 /** Half of the tokens are of a kind of their own, half of a few kinds that are made again. */
