@@ -63,7 +63,8 @@ CREATE TABLE "tallyhook"."batches" (
 CREATE TABLE "tallyhook"."due_postings" (
 	"operation_id" text PRIMARY KEY NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
-	"quarantine_reason" text
+	"quarantine_reason" text,
+	"quarantined_at" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."entries" (
@@ -136,11 +137,13 @@ CREATE TABLE "tallyhook"."observations" (
 	"target" text NOT NULL,
 	"kind" text NOT NULL,
 	"started_at" timestamptz(3) NOT NULL,
+	"first_ended_at" timestamptz(3) NOT NULL,
+	"last_started_at" timestamptz(3) NOT NULL,
 	"ended_at" timestamptz(3) NOT NULL,
+	"polls" integer DEFAULT 1 NOT NULL,
 	"result" text NOT NULL,
 	"cause" text,
 	"record" jsonb,
-	"processed_at" timestamptz(3),
 	CONSTRAINT "observations_started_at_id_pk" PRIMARY KEY("started_at","id")
 ) PARTITION BY RANGE ("started_at");
 --> statement-breakpoint
@@ -173,9 +176,26 @@ CREATE TABLE "tallyhook"."targets" (
 	"lease_until" timestamptz(3),
 	"failures" integer DEFAULT 0 NOT NULL,
 	"last_started_at" timestamptz(3),
+	"last_result" text,
 	"last_record" jsonb,
+	"observation_id" text,
+	"observation_started_at" timestamptz(3),
 	"scan_progress" jsonb,
 	"added_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."unprocessed_observations" (
+	"target" text PRIMARY KEY NOT NULL,
+	"kind" text NOT NULL,
+	"observation_id" text NOT NULL,
+	"unchanged_since" timestamptz(3) NOT NULL,
+	"started_at" timestamptz(3) NOT NULL,
+	"ended_at" timestamptz(3) NOT NULL,
+	"result" text NOT NULL,
+	"record" jsonb,
+	"process_at" timestamptz(3) NOT NULL,
+	"failures" integer DEFAULT 0 NOT NULL,
+	"problem" text
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."watches" (
@@ -212,11 +232,6 @@ CREATE TABLE "tallyhook"."freezes" (
 	"released_at" timestamptz(3),
 	"released_by" text,
 	"release_reason" text
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."holds" (
-	"wallet_key" text PRIMARY KEY NOT NULL,
-	"until" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."key_usage" (
@@ -362,7 +377,9 @@ CREATE TABLE "tallyhook"."drifts" (
 	"id" text PRIMARY KEY NOT NULL,
 	"wallet_key" text NOT NULL,
 	"addr" text NOT NULL,
-	"amount" numeric NOT NULL,
+	"amount" numeric,
+	"amount_min" numeric NOT NULL,
+	"amount_max" numeric NOT NULL,
 	"state" text NOT NULL,
 	"suspected_at" timestamptz(3) NOT NULL,
 	"opened_at" timestamptz(3) NOT NULL,
@@ -410,14 +427,16 @@ CREATE TABLE "tallyhook"."wallets" (
 	"status" integer,
 	"observed_balance" numeric,
 	"observed_at" timestamptz(3),
+	"observation_ended_at" timestamptz(3),
 	"opened_at" timestamptz(3),
+	"consistent_at" timestamptz(3),
 	"quiet_at" timestamptz(3),
 	"ledger_at_observation" numeric,
 	"observation_id" text,
 	"verdict" text NOT NULL,
 	"cause" text,
-	"unquiet_observations" integer DEFAULT 0 NOT NULL,
-	"suspected_amount" numeric,
+	"suspected_min" numeric,
+	"suspected_max" numeric,
 	"suspected_at" timestamptz(3)
 );
 --> statement-breakpoint
@@ -505,19 +524,22 @@ ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_d
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
 CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at") WHERE quarantine_reason is null;--> statement-breakpoint
+CREATE INDEX "due_postings_quarantined" ON "tallyhook"."due_postings" USING btree ("quarantined_at") WHERE quarantined_at is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
 CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
+CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" USING btree (lower(account)) WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
-CREATE INDEX "observations_unprocessed" ON "tallyhook"."observations" USING btree ("started_at") WHERE processed_at is null;--> statement-breakpoint
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
 CREATE INDEX "targets_by_contract" ON "tallyhook"."targets" USING btree ("contract_id");--> statement-breakpoint
-CREATE INDEX "operation_effects_open" ON "tallyhook"."operation_effects" USING btree ("account_key","phase") WHERE phase in ('queued', 'open');--> statement-breakpoint
+CREATE INDEX "unprocessed_observations_due" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is null;--> statement-breakpoint
+CREATE INDEX "operation_effects_unsettled" ON "tallyhook"."operation_effects" USING btree ("account_key","phase") WHERE phase in ('queued', 'open', 'executed', 'taken_back');--> statement-breakpoint
+CREATE INDEX "operation_effects_not_executed" ON "tallyhook"."operation_effects" USING btree ("account_key","amount") WHERE phase = 'not_executed';--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint

@@ -10,8 +10,8 @@ grant insert, update on
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
-  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries, tallyhook.holds,
-  tallyhook.key_usage, tallyhook.due_postings
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
+  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
@@ -23,7 +23,7 @@ grant insert on
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
-  tallyhook.candidates, tallyhook.holds, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
+  tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint
 -- An update may only change what a transition sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,

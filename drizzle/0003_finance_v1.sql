@@ -13,6 +13,22 @@ select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then
   else extract(epoch from ends_at - now())::float8 / extract(epoch from ends_at - set_at)::float8 end as now
 from tallyhook.clock;
 --> statement-breakpoint
+-- What due postings will change: executed effects that are not posted, and posted ones to be reversed. What is due is
+-- unsettled or quarantined, so that each account finds its own by an index, however many postings are due.
+create view tallyhook.due_effects as
+select e.operation_id, e.account_key, e.account,
+  case when o.in_ledger then e.amount else -e.amount end as amount
+from (
+  select e.* from tallyhook.operation_effects e where e.phase in ('executed', 'taken_back')
+  union all
+  select e.* from tallyhook.due_postings q join tallyhook.operation_effects e on e.operation_id = q.operation_id
+  where q.quarantined_at is not null and e.phase in ('settled', 'not_executed')
+) e
+join tallyhook.due_postings d on d.operation_id = e.operation_id
+join tallyhook.operations o on o.id = e.operation_id
+where o.in_ledger <> coalesce((
+  select max(t.posting) % 2 = 1 from tallyhook.transactions t where t.operation_id = e.operation_id), false);
+--> statement-breakpoint
 -- Amounts per account that are not in the ledger yet: due postings, reversals and posting requests (unposted), sent
 -- writes (in_flight), unknown and undecided ones (unknown); and the increases and decreases among the open ones.
 create view tallyhook.pending_effects as
@@ -26,12 +42,7 @@ from (
   from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
   where e.phase = 'open'
   union all
-  select e.account_key, e.account, case when o.in_ledger then e.amount else -e.amount end, 0, 0, 0, 0
-  from tallyhook.due_postings d
-  join tallyhook.operations o on o.id = d.operation_id
-  join tallyhook.operation_effects e on e.operation_id = d.operation_id
-  where o.in_ledger <> exists (select from tallyhook.transactions t where t.operation_id = d.operation_id
-    having max(t.posting) % 2 = 1)
+  select d.account_key, d.account, d.amount, 0, 0, 0, 0 from tallyhook.due_effects d
   union all
   select lower(r.account), r.account, r.amount, 0, 0, 0, 0
   from tallyhook.posting_requests r where r.posted_at is null and r.problem is null
@@ -259,7 +270,7 @@ select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as 
   case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
     when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
     when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
-  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
+  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max
 from tallyhook.drifts d
 cross join tallyhook.present p
 cross join lateral (select make_interval(secs =>
@@ -268,7 +279,7 @@ cross join lateral (select make_interval(secs =>
 comment on view finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
-comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
@@ -276,6 +287,8 @@ comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.';
 comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
+comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
 --> statement-breakpoint
 create view finance_v1.drifts_ageing as
@@ -283,7 +296,7 @@ select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as 
   case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
     when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
     when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
-  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at
+  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max
 from tallyhook.drifts d
 cross join tallyhook.present p
 cross join lateral (select make_interval(secs =>
@@ -293,7 +306,7 @@ where d.closed_at is null;
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
-comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
@@ -301,6 +314,8 @@ comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, 
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.proposal is 'The proposal to close it; JSON.';
 comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
+comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
 --> statement-breakpoint
 create view finance_v1.nft_movements as

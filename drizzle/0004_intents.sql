@@ -5,26 +5,25 @@
 -- The caller decides conflicts: `known` lists the open writes that do not conflict; null skips the check. If another
 -- write is open, nothing is recorded and the open writes are returned.
 --
--- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused); wallet_held (until the
--- end of the hold, with the wallets in `open`); others_open (with the writes in `open`); lease_lost for the whole call.
+-- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused);
+-- others_open (with the writes in `open`); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
-returns table (n int, result text, until timestamptz, open jsonb) language plpgsql
+returns table (n int, result text, open jsonb) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off
 -- Planning each call costs more than executing it.
 set plan_cache_mode = force_generic_plan as $$
-declare frozen boolean; holding boolean; queue_length int;
+declare frozen boolean; queue_length int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
     select distinct hashtext(name) as hash from unnest(names) name order by hash offset 0) s;
   perform from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at;
   if not found then
-    return query select -1, 'lease_lost', null::timestamptz, null::jsonb;
+    return query select -1, 'lease_lost', null::jsonb;
     return;
   end if;
   frozen := exists (select from tallyhook.freezes f where f.released_at is null);
-  holding := exists (select from tallyhook.holds h where h.until > at);
   queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
@@ -34,7 +33,7 @@ begin
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[], wallets text[],
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
       "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
     select i.n, i.id, i.known,
@@ -53,8 +52,6 @@ begin
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
               and o.to_key = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
-      case when holding then (select max(h.until) from tallyhook.holds h
-        where h.wallet_key = any(i.wallets) and h.until > at) end as held_until,
       case when i.known is null or i.state = 'queued' then '{}' else array(
         select k.id from (
           select o.id from unnest(i.users) u cross join lateral (
@@ -67,13 +64,12 @@ begin
         ) k order by k.id collate "C") end as open
     from intent i
   ), decided as materialized (
-    select c.n, c.id, c.held_until, c.open, case
+    select c.n, c.id, c.open, case
       when c.key_in_use then 'key_in_use'
       when frozen then 'frozen'
       when c.over_day_limit then 'day_limit'
       when c.must_queue and queue_length >= queue_max then 'queue_full'
       when c.must_queue then 'queued'
-      when c.held_until is not null then 'wallet_held'
       when not c.open <@ c.known then 'others_open'
       else 'sending' end as result
     from checked c
@@ -117,9 +113,7 @@ begin
     on conflict (key_id, hour) do update set moved = k.moved + excluded.moved
   )
   select d.n, case when d.result in ('sending', 'queued') and r.id is null then 'key_in_use' else d.result end,
-    d.held_until, case d.result
-      when 'wallet_held' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, intent i
-        where i.n = d.n and h.wallet_key = any(i.wallets) and h.until > at)
+    case d.result
       when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
         'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,

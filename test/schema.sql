@@ -90,7 +90,9 @@ create table tallyhook.drifts (
   id text not null,
   wallet_key text not null,
   addr text not null,
-  amount numeric not null,
+  amount numeric,
+  amount_min numeric not null,
+  amount_max numeric not null,
   state text not null,
   suspected_at timestamp(3) with time zone not null,
   opened_at timestamp(3) with time zone not null,
@@ -105,7 +107,8 @@ create table tallyhook.drifts (
 create table tallyhook.due_postings (
   operation_id text not null,
   due_at timestamp(3) with time zone not null,
-  quarantine_reason text
+  quarantine_reason text,
+  quarantined_at timestamp(3) with time zone
 );
 create table tallyhook.endpoint_health (
   endpoint_id text not null,
@@ -175,10 +178,6 @@ create table tallyhook.freezes (
   released_by text,
   release_reason text
 );
-create table tallyhook.holds (
-  wallet_key text not null,
-  until timestamp(3) with time zone not null
-);
 create table tallyhook.installation (
   name text not null,
   value text not null,
@@ -230,11 +229,13 @@ create table tallyhook.observations (
   target text not null,
   kind text not null,
   started_at timestamp(3) with time zone not null,
+  first_ended_at timestamp(3) with time zone not null,
+  last_started_at timestamp(3) with time zone not null,
   ended_at timestamp(3) with time zone not null,
+  polls integer not null default 1,
   result text not null,
   cause text,
-  record jsonb,
-  processed_at timestamp(3) with time zone
+  record jsonb
 ) partition by RANGE (started_at);
 create table tallyhook.operation_effects (
   operation_id text not null,
@@ -378,7 +379,10 @@ create table tallyhook.targets (
   lease_until timestamp(3) with time zone,
   failures integer not null default 0,
   last_started_at timestamp(3) with time zone,
+  last_result text,
   last_record jsonb,
+  observation_id text,
+  observation_started_at timestamp(3) with time zone,
   scan_progress jsonb,
   added_at timestamp(3) with time zone not null
 );
@@ -427,20 +431,35 @@ create table tallyhook.transitions (
   evidence jsonb,
   daemon_id text
 );
+create table tallyhook.unprocessed_observations (
+  target text not null,
+  kind text not null,
+  observation_id text not null,
+  unchanged_since timestamp(3) with time zone not null,
+  started_at timestamp(3) with time zone not null,
+  ended_at timestamp(3) with time zone not null,
+  result text not null,
+  record jsonb,
+  process_at timestamp(3) with time zone not null,
+  failures integer not null default 0,
+  problem text
+);
 create table tallyhook.wallets (
   key text not null,
   addr text not null,
   status integer,
   observed_balance numeric,
   observed_at timestamp(3) with time zone,
+  observation_ended_at timestamp(3) with time zone,
   opened_at timestamp(3) with time zone,
+  consistent_at timestamp(3) with time zone,
   quiet_at timestamp(3) with time zone,
   ledger_at_observation numeric,
   observation_id text,
   verdict text not null,
   cause text,
-  unquiet_observations integer not null default 0,
-  suspected_amount numeric,
+  suspected_min numeric,
+  suspected_max numeric,
   suspected_at timestamp(3) with time zone
 );
 create table tallyhook.watches (
@@ -474,6 +493,8 @@ alter table tallyhook.decisions add constraint decisions_outcome_known CHECK ((o
 alter table tallyhook.deliveries add constraint deliveries_id_created_at_pk PRIMARY KEY (id, created_at);
 alter table tallyhook.drift_actions add constraint drift_actions_drift_id_drifts_id_fk FOREIGN KEY (drift_id) REFERENCES tallyhook.drifts(id);
 alter table tallyhook.drift_actions add constraint drift_actions_pkey PRIMARY KEY (id);
+alter table tallyhook.drifts add constraint drifts_amount_max_whole CHECK ((scale(amount_max) = 0));
+alter table tallyhook.drifts add constraint drifts_amount_min_whole CHECK ((scale(amount_min) = 0));
 alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
 alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY (operation_id);
@@ -490,7 +511,6 @@ alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
 alter table tallyhook.findings add constraint findings_pkey PRIMARY KEY (id);
 alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
-alter table tallyhook.holds add constraint holds_pkey PRIMARY KEY (wallet_key);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
 alter table tallyhook.key_usage add constraint key_usage_key_id_hour_pk PRIMARY KEY (key_id, hour);
 alter table tallyhook.key_usage add constraint key_usage_moved_whole CHECK ((scale(moved) = 0));
@@ -540,10 +560,12 @@ alter table tallyhook.transactions add constraint transactions_reverse_known FOR
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
+alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
 alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
 alter table tallyhook.wallets add constraint wallets_pkey PRIMARY KEY (key);
-alter table tallyhook.wallets add constraint wallets_suspected_amount_whole CHECK ((scale(suspected_amount) = 0));
+alter table tallyhook.wallets add constraint wallets_suspected_max_whole CHECK ((scale(suspected_max) = 0));
+alter table tallyhook.wallets add constraint wallets_suspected_min_whole CHECK ((scale(suspected_min) = 0));
 alter table tallyhook.watches add constraint watches_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.watches add constraint watches_pkey PRIMARY KEY (id);
 alter table tallyhook.watches add constraint watches_target_unique UNIQUE (target);
@@ -560,6 +582,7 @@ CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drif
 CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opened_at);
 CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
+CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE INDEX entries_by_effective ON tallyhook.entries USING btree (account_id, effective_at);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE INDEX events_by_id ON ONLY tallyhook.events USING btree (id);
@@ -569,8 +592,8 @@ CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subje
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
-CREATE INDEX observations_unprocessed ON ONLY tallyhook.observations USING btree (started_at) WHERE (processed_at IS NULL);
-CREATE INDEX operation_effects_open ON tallyhook.operation_effects USING btree (account_key, phase) WHERE (phase = ANY (ARRAY['queued'::text, 'open'::text]));
+CREATE INDEX operation_effects_not_executed ON tallyhook.operation_effects USING btree (account_key, amount) WHERE (phase = 'not_executed'::text);
+CREATE INDEX operation_effects_unsettled ON tallyhook.operation_effects USING btree (account_key, phase) WHERE (phase = ANY (ARRAY['queued'::text, 'open'::text, 'executed'::text, 'taken_back'::text]));
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at) WHERE (operation_no IS NOT NULL);
@@ -589,6 +612,7 @@ CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (
 CREATE INDEX operations_undecided ON tallyhook.operations USING btree (recorded_at) WHERE (state = 'undecided'::text);
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
 CREATE INDEX targets_by_contract ON tallyhook.targets USING btree (contract_id);
@@ -598,6 +622,7 @@ CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (ef
 CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
+CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 
 -- partitions
 
@@ -665,7 +690,9 @@ create view finance_v1.drifts as
     d.assignee,
     d.proposal,
     d.approved_by,
-    (d.closed_at)::timestamp with time zone AS closed_at
+    (d.closed_at)::timestamp with time zone AS closed_at,
+    d.amount_min,
+    d.amount_max
    FROM ((tallyhook.drifts d
      CROSS JOIN tallyhook.present p)
      CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a);
@@ -687,7 +714,9 @@ create view finance_v1.drifts_ageing as
     d.assignee,
     d.proposal,
     d.approved_by,
-    (d.closed_at)::timestamp with time zone AS closed_at
+    (d.closed_at)::timestamp with time zone AS closed_at,
+    d.amount_min,
+    d.amount_max
    FROM ((tallyhook.drifts d
      CROSS JOIN tallyhook.present p)
      CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a)
@@ -839,6 +868,37 @@ create view finance_v1.wallet_positions as
     ledger_at_observation,
     drift
    FROM summed;
+create view tallyhook.due_effects as
+ SELECT e.operation_id,
+    e.account_key,
+    e.account,
+        CASE
+            WHEN o.in_ledger THEN e.amount
+            ELSE (- e.amount)
+        END AS amount
+   FROM ((( SELECT e_1.operation_id,
+            e_1.line,
+            e_1.account,
+            e_1.account_key,
+            e_1.amount,
+            e_1.phase
+           FROM tallyhook.operation_effects e_1
+          WHERE (e_1.phase = ANY (ARRAY['executed'::text, 'taken_back'::text]))
+        UNION ALL
+         SELECT e_1.operation_id,
+            e_1.line,
+            e_1.account,
+            e_1.account_key,
+            e_1.amount,
+            e_1.phase
+           FROM (tallyhook.due_postings q
+             JOIN tallyhook.operation_effects e_1 ON ((e_1.operation_id = q.operation_id)))
+          WHERE ((q.quarantined_at IS NOT NULL) AND (e_1.phase = ANY (ARRAY['settled'::text, 'not_executed'::text])))) e
+     JOIN tallyhook.due_postings d ON ((d.operation_id = e.operation_id)))
+     JOIN tallyhook.operations o ON ((o.id = e.operation_id)))
+  WHERE (o.in_ledger <> COALESCE(( SELECT ((max(t.posting) % 2) = 1)
+           FROM tallyhook.transactions t
+          WHERE (t.operation_id = e.operation_id)), false));
 create view tallyhook.pending_effects as
  SELECT account_key,
     min(account) AS account,
@@ -864,23 +924,14 @@ create view tallyhook.pending_effects as
              JOIN tallyhook.operations o ON ((o.id = e.operation_id)))
           WHERE (e.phase = 'open'::text)
         UNION ALL
-         SELECT e.account_key,
-            e.account,
-                CASE
-                    WHEN o.in_ledger THEN e.amount
-                    ELSE (- e.amount)
-                END AS "case",
+         SELECT d.account_key,
+            d.account,
+            d.amount,
             0,
             0,
             0,
             0
-           FROM ((tallyhook.due_postings d
-             JOIN tallyhook.operations o ON ((o.id = d.operation_id)))
-             JOIN tallyhook.operation_effects e ON ((e.operation_id = d.operation_id)))
-          WHERE (o.in_ledger <> (EXISTS ( SELECT
-                   FROM tallyhook.transactions t
-                  WHERE (t.operation_id = d.operation_id)
-                 HAVING ((max(t.posting) % 2) = 1))))
+           FROM tallyhook.due_effects d
         UNION ALL
          SELECT lower(r.account) AS lower,
             r.account,
@@ -1097,6 +1148,66 @@ begin
     return next p.relname;
   end loop;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
+ RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
+ LANGUAGE sql
+ STABLE
+AS $function$
+select coalesce(a.balance, 0) + r.amount, coalesce(a.version, 0), s.unposted, s.late, s.possible, s.up, s.down,
+  s.waiting, s.open_since, s.executed_until, s.candidates
+from (select coalesce(sum(q.amount), 0) as amount from tallyhook.posting_requests q
+  where lower(q.account) = $1 and q.posted_at is null and q.problem is null) r
+left join tallyhook.accounts a on lower(a.name) = $1 and a.asset = 'service_token'
+cross join (select coalesce(max(q.seen_at), $4, '-infinity') as held_before from tallyhook.posting_requests q
+  where q.id = 'opening:' || substr($1, 8) and q.seen_at is not null and q.problem is null) n
+cross join lateral (
+  select coalesce(sum(c.amount) filter (where c.inclusion = 'required' and not c.posted), 0)
+      - coalesce(sum(c.amount) filter (where c.inclusion = 'undone' and c.posted), 0) as unposted,
+    coalesce(sum(c.amount) filter (where c.inclusion in ('possible', 'excluded') and c.posted), 0) as late,
+    (count(*) filter (where c.inclusion = 'possible'))::int as possible,
+    coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount > 0), 0) as up,
+    coalesce(sum(c.amount) filter (where c.inclusion = 'possible' and c.amount < 0), 0) as down,
+    (count(*) filter (where c.inclusion = 'required' and c.waiting))::int as waiting,
+    min(c.sent_at) filter (where c.inclusion = 'possible' and c.outcome = 'open' and c.state <> 'undecided')
+      as open_since,
+    max(c.took_effect_at) filter (where c.inclusion = 'possible' and c.outcome = 'executed') as executed_until,
+    coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'effect', c.amount::text, 'state', c.state, 'outcome', c.outcome,
+      'deadlineAt', c.deadline_at, 'indicated', c.indicated)) filter (where c.inclusion = 'possible' and c.place <= 13),
+      '[]') as candidates
+  from (
+    select o.id, e.amount, o.state, o.outcome, o.sent_at, o.took_effect_at, o.posted, o.waiting, i.inclusion,
+      (extract(epoch from o.deadline_at) * 1000)::bigint as deadline_at, o.indicated,
+      row_number() over (partition by i.inclusion order by o.sent_at, o.id) as place
+    from (
+      select u.operation_id, sum(u.amount) as amount from (
+        select l.operation_id, l.amount from tallyhook.operation_effects l
+        where l.account_key = $1 and l.phase in ('open', 'executed', 'taken_back')
+        union all
+        select l.operation_id, l.amount from tallyhook.due_postings q
+        join tallyhook.operation_effects l on l.operation_id = q.operation_id
+        where q.quarantined_at is not null and l.account_key = $1 and l.phase in ('settled', 'not_executed')
+      ) u group by u.operation_id having sum(u.amount) <> 0) e
+    cross join lateral (
+      select w.id, w.state, w.outcome, coalesce(w.sent_at, w.effective_at, w.recorded_at) as sent_at,
+        coalesce(w.effective_at, w.answered_at, w.recorded_at) as took_effect_at,
+        coalesce(w.send_deadline_at, w.recorded_at) as deadline_at, w.evidence ->> 'indicated' as indicated,
+        p.due and (w.source = 'report' or p.times > 0 or w.effective_basis in ('reported', 'decision')) as late,
+        case when p.due then p.times % 2 = 1 else w.in_ledger end as posted, p.waiting
+      from tallyhook.operations w
+      cross join lateral (
+        select d.operation_id is not null as due,
+          d.operation_id is not null and d.quarantine_reason is null as waiting, case when d.operation_id is null then 0 else coalesce((
+          select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
+        from (select) x left join tallyhook.due_postings d on d.operation_id = w.id) p
+      where w.id = e.operation_id) o
+    cross join lateral (select case
+      when o.late and o.sent_at < n.held_before then 'held'
+      when o.outcome = 'not_executed' then 'undone'
+      when o.sent_at > $3 then 'excluded'
+      when o.outcome = 'executed' and o.took_effect_at < $2 then 'required'
+      else 'possible' end as inclusion) i
+  ) c) s
+$function$;
 CREATE OR REPLACE FUNCTION tallyhook.make_partitions(first_month date, months integer)
  RETURNS void
  LANGUAGE plpgsql
@@ -1123,24 +1234,23 @@ begin
   end loop;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
- RETURNS TABLE(n integer, result text, until timestamp with time zone, open jsonb)
+ RETURNS TABLE(n integer, result text, open jsonb)
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare frozen boolean; holding boolean; queue_length int;
+declare frozen boolean; queue_length int;
 begin
   perform pg_advisory_xact_lock_shared(7240201, 0);
   perform pg_advisory_xact_lock(7240202, s.hash) from (
     select distinct hashtext(name) as hash from unnest(names) name order by hash offset 0) s;
   perform from tallyhook.daemons d where d.id = by_daemon and d.alive_until > at;
   if not found then
-    return query select -1, 'lease_lost', null::timestamptz, null::jsonb;
+    return query select -1, 'lease_lost', null::jsonb;
     return;
   end if;
   frozen := exists (select from tallyhook.freezes f where f.released_at is null);
-  holding := exists (select from tallyhook.holds h where h.until > at);
   queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
@@ -1150,7 +1260,7 @@ begin
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[], wallets text[],
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
       "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
     select i.n, i.id, i.known,
@@ -1169,8 +1279,6 @@ begin
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
               and o.to_key = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
-      case when holding then (select max(h.until) from tallyhook.holds h
-        where h.wallet_key = any(i.wallets) and h.until > at) end as held_until,
       case when i.known is null or i.state = 'queued' then '{}' else array(
         select k.id from (
           select o.id from unnest(i.users) u cross join lateral (
@@ -1183,13 +1291,12 @@ begin
         ) k order by k.id collate "C") end as open
     from intent i
   ), decided as materialized (
-    select c.n, c.id, c.held_until, c.open, case
+    select c.n, c.id, c.open, case
       when c.key_in_use then 'key_in_use'
       when frozen then 'frozen'
       when c.over_day_limit then 'day_limit'
       when c.must_queue and queue_length >= queue_max then 'queue_full'
       when c.must_queue then 'queued'
-      when c.held_until is not null then 'wallet_held'
       when not c.open <@ c.known then 'others_open'
       else 'sending' end as result
     from checked c
@@ -1233,9 +1340,7 @@ begin
     on conflict (key_id, hour) do update set moved = k.moved + excluded.moved
   )
   select d.n, case when d.result in ('sending', 'queued') and r.id is null then 'key_in_use' else d.result end,
-    d.held_until, case d.result
-      when 'wallet_held' then (select jsonb_agg(h.wallet_key) from tallyhook.holds h, intent i
-        where i.n = d.n and h.wallet_key = any(i.wallets) and h.until > at)
+    case d.result
       when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
         'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,
@@ -1292,7 +1397,9 @@ comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of
 comment on column finance_v1.coverage.stale is 'Wallets whose newest processed observation is too old, or that were never observed.';
 comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
-comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
+comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
+comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
@@ -1303,7 +1410,9 @@ comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
-comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens.';
+comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
+comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
+comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
@@ -1453,6 +1562,7 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.drop_partitions(text,date) to tallyhook_writer;
+grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.make_partitions(date,integer) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
@@ -1482,7 +1592,6 @@ grant insert, select on tallyhook.freezes to tallyhook_writer;
 grant update on tallyhook.freezes.release_reason to tallyhook_writer;
 grant update on tallyhook.freezes.released_at to tallyhook_writer;
 grant update on tallyhook.freezes.released_by to tallyhook_writer;
-grant delete, insert, select, update on tallyhook.holds to tallyhook_writer;
 grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.key_usage to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
@@ -1526,5 +1635,6 @@ grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;
 grant insert, select on tallyhook.transitions to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.unprocessed_observations to tallyhook_writer;
 grant insert, select, update on tallyhook.wallets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;

@@ -181,6 +181,8 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
   });
   const reconciler = makeReconciler({
     db,
+    random,
+    log,
     daemon,
     outbox,
     ids,

@@ -28,10 +28,10 @@ import * as store from './posting-store.ts';
 import { countUnposted } from './store.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
-export { isOffsetByOpening, isPosted, type Opening, openingId } from './opening-rule.ts';
+export { type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';
-export { addDuePostings, listDueOn, timesPosted } from './posting-store.ts';
+export { addDuePostings } from './posting-store.ts';
 export {
   type Account,
   type Balance,
@@ -113,7 +113,7 @@ export function makeLedger(deps: {
         const problem = { ...first, problem: error.message };
         await db.begin(async (tx) => {
           await lockLease(tx, LEASE, fence);
-          await quarantine(tx, problem);
+          await quarantine(tx, problem, clock.now());
         });
         log.error(problem, 'a posting was quarantined');
         return { posted: 0, quarantined: 1, more: true };
@@ -220,16 +220,16 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
   await store.removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
   await store.insertPostingRequests(tx, plan.corrections, recordedAt);
   await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
-  for (const problem of plan.problems) await quarantine(tx, problem);
+  for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
     problems: plan.problems,
     posted: plan.operationIds.length + plan.postingRequestIds.length,
   };
 }
 
-function quarantine(tx: Tx, { of, id, problem }: Problem): Promise<void> {
+function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
   return of === 'operation'
-    ? store.quarantineDue(tx, id, problem)
+    ? store.quarantineDue(tx, { id, problem, at })
     : store.quarantineRequest(tx, id, problem);
 }
 

@@ -40,20 +40,6 @@ export function isBackdated(operation: Operation, timesPosted: number): boolean 
   return effectiveBasis !== null && BACKDATED_BASES.includes(effectiveBasis);
 }
 
-/**
- * True for a due posting that comes with an equal correction of the opening, so that the balance of
- * the wallet stays.
- * @param before the start of the observation that the opening is or will be based on
- */
-export function isOffsetByOpening(
-  operation: Operation,
-  timesPosted: number,
-  before: Instant,
-): boolean {
-  const isDue = operation.inLedger !== isPosted(timesPosted);
-  return isDue && isBackdated(operation, timesPosted) && earliestEffectAt(operation) < before;
-}
-
 /** Postings alternate: odd ones post the operation, even ones reverse it. */
 export function isPosted(timesPosted: number): boolean {
   return timesPosted % 2 === 1;

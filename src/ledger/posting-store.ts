@@ -5,12 +5,7 @@
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
-import {
-  accountKey,
-  type DuePosting,
-  findOperations,
-  listEffects,
-} from '../operations/operations.ts';
+import { type DuePosting, findOperations, listEffects } from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
 import type { DueOperation, Original } from './plan.ts';
 import type { PostingRequest } from './posting-request.ts';
@@ -27,13 +22,16 @@ export async function addDuePostings(tx: Tx, due: readonly DuePosting[]): Promis
   if (due.length === 0) return;
   const rows = due.map((one) => ({ ...one, dueAt: isoText(one.dueAt) }));
   await tx.sql`
-    insert into tallyhook.due_postings as d (operation_id, due_at, quarantine_reason)
-    select "operationId", "dueAt", "quarantineReason"
+    insert into tallyhook.due_postings as d (operation_id, due_at, quarantine_reason,
+      quarantined_at)
+    select "operationId", "dueAt", "quarantineReason",
+      case when "quarantineReason" is not null then "dueAt" end
     from jsonb_to_recordset(${asJson(rows)}::jsonb)
       as x("operationId" text, "dueAt" timestamptz, "quarantineReason" text)
     order by "operationId"
     on conflict (operation_id) do update
-      set quarantine_reason = coalesce(d.quarantine_reason, excluded.quarantine_reason)`;
+      set quarantine_reason = coalesce(d.quarantine_reason, excluded.quarantine_reason),
+        quarantined_at = coalesce(d.quarantined_at, excluded.quarantined_at)`;
 }
 
 /**
@@ -75,25 +73,22 @@ export async function timesPosted(
   return new Map(rows.map(({ operationId, n }) => [operationId, n]));
 }
 
-/** Operations with a due posting that changes this account, quarantined ones included. */
-export async function listDueOn(db: Queryable, account: string): Promise<string[]> {
-  const rows = await db.sql<{ operationId: string }[]>`
-    select d.operation_id from tallyhook.due_postings d
-    join tallyhook.operation_effects e on e.operation_id = d.operation_id
-    where e.account_key = ${accountKey(account)}`;
-  return rows.map(({ operationId }) => operationId);
-}
-
+/** Removes due postings that were made. */
 export async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
     delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
 }
 
-/** Excludes a due posting from posting until a person releases it. */
-export async function quarantineDue(tx: Tx, id: string, reason: string): Promise<void> {
+/** Takes a due posting out of the work, with the reason, until a person releases it. */
+export async function quarantineDue(
+  tx: Tx,
+  { id, problem, at }: { id: string; problem: string; at: Instant },
+): Promise<void> {
   await tx.sql`
-    update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
+    update tallyhook.due_postings set quarantine_reason = ${problem},
+      quarantined_at = ${isoText(at)}
+    where operation_id = ${id}`;
 }
 
 /** The last batch and the last transaction; zeros before the first batch. */

@@ -102,8 +102,13 @@ export const duePostings = tallyhook.table(
     operationId: text('operation_id').primaryKey(),
     dueAt: instant('due_at').notNull(),
     quarantineReason: text('quarantine_reason'),
+    /** Kept when a person releases it, until it is posted. */
+    quarantinedAt: instant('quarantined_at'),
   },
-  (t) => [index('due_postings_in_order').on(t.dueAt).where(sql`quarantine_reason is null`)],
+  (t) => [
+    index('due_postings_in_order').on(t.dueAt).where(sql`quarantine_reason is null`),
+    index('due_postings_quarantined').on(t.quarantinedAt).where(sql`quarantined_at is not null`),
+  ],
 );
 
 /** Postings that later stages request (opening, booking, reversal). */
@@ -135,6 +140,9 @@ export const postingRequests = tallyhook.table(
   (t) => [
     index('posting_requests_unposted')
       .on(t.requestedAt)
+      .where(sql`posted_at is null and problem is null`),
+    index('posting_requests_unposted_on')
+      .on(sql`lower(account)`)
       .where(sql`posted_at is null and problem is null`),
   ],
 );

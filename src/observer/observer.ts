@@ -18,32 +18,39 @@ import type {
   Upstream,
   WalletRecord,
 } from '../upstream/upstream.ts';
+import * as observations from './observations-store.ts';
+import { cachedTargetCount, openOperationSearch } from './open-operations.ts';
 import { scanPages } from './scans/scans.ts';
 import { type PollIntervals, steadyIntervalMs, withJitter } from './schedule.ts';
 import { probeOnce } from './service/probe.ts';
 import { mayPoll } from './service/state.ts';
 import { expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
-import * as store from './store.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
+import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
 
-export { requestScan, type ScanRecord } from './scans/scans.ts';
-export { type PollIntervals, pendingIntervalMs } from './schedule.ts';
-export type { ServiceState } from './service/state.ts';
-export { findService } from './service/store.ts';
 export {
-  countBacklog,
-  expedite,
-  listLastRecords,
+  deferObservation,
   listObservations,
   listObservationsBefore,
   listUnprocessed,
   markProcessed,
+  newestScan,
   type ObservationCursor,
-  type ObserverBacklog,
   type StoredObservation,
-} from './store.ts';
+  type UnprocessedObservation,
+} from './observations-store.ts';
+export { requestScan, type ScanRecord } from './scans/scans.ts';
+export { type PollIntervals, pendingIntervalMs } from './schedule.ts';
+export type { ServiceState } from './service/state.ts';
+export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
+export {
+  countBacklog,
+  expedite,
+  listLastRecords,
+  type ObserverBacklog,
+} from './targets-store.ts';
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watches } from './watches/watches.ts';
 
@@ -76,17 +83,6 @@ export interface Observer extends Watches {
 /** Polls per pass. */
 const CLAIM_MAX = 16;
 const FAILURE_CAP_MS = 300_000;
-/**
- * How often open operations are searched, and how far back before the previous search. Changes are
- * dated before they are committed, normally by less than a second; the wider searches find the
- * rest.
- */
-const SEARCHES = [
-  { everyMs: 60_000, overlapMs: Number.POSITIVE_INFINITY },
-  { everyMs: 10_000, overlapMs: 20_000 },
-  { everyMs: 250, overlapMs: 1_000 },
-];
-
 /**
  * Since when the service has been available: 0 before the first probe, infinite while it is down.
  * Waits for effects of the service count from then.
@@ -131,39 +127,13 @@ interface ObserverDeps {
 }
 type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
 
-/** Counting all targets costs more than a poll. */
-const COUNT_EVERY_MS = 5_000;
-
-function cachedTargetCount(db: Db, clock: Clock): () => Promise<number> {
-  let count = { targets: 0, at: Number.NEGATIVE_INFINITY };
-  return async () => {
-    const now = clock.now();
-    if (now < count.at || now >= count.at + COUNT_EVERY_MS)
-      count = { targets: await store.countTargets(db), at: now };
-    return count.targets;
-  };
-}
-
-/** Schedules targets of open operations; returns when to call it again if nothing was due. */
-function openOperationSearch(db: Db): (now: Instant) => Promise<Instant> {
-  const passes = SEARCHES.map((pass) => ({ ...pass, last: Number.NEGATIVE_INFINITY }));
-  return async (now) => {
-    const due = passes.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
-    const pass = passes[due];
-    if (!pass) return Math.min(...passes.map(({ everyMs, last }) => last + everyMs));
-    const since = Math.min(now, pass.last) - pass.overlapMs;
-    await store.scheduleOpen(db, now, Number.isFinite(since) ? since : undefined);
-    // A wider search includes the narrower ones.
-    for (const narrower of passes.slice(due)) narrower.last = now;
-    return Number.POSITIVE_INFINITY;
-  };
-}
-
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, upstream, settings } = observerDeps;
   const deps = { ...observerDeps, targetCount: cachedTargetCount(db, clock) };
   let credit = 0;
-  const scheduleOpen = openOperationSearch(db);
+  // One passive observation of a target at a time; the others show the same.
+  const reading = new Set<string>();
+  const scheduleOpen = openOperationSearch(db, settings.pendingMinMs);
   return {
     ...makeWatches(deps),
     observationAgeMaxMs: () => observationAgeMaxMs(deps),
@@ -195,9 +165,18 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     add: (on, refs) =>
       refs.length === 0 ? Promise.resolve() : store.addTargets(on, refs.map(toTarget), clock.now()),
     async noteRead(ref, seen) {
-      const name = targetName(ref);
-      if (await store.isTarget(db, name))
-        await record(deps, { name, kind: ref.kind, failures: 0 }, seen);
+      const target = targetName(ref);
+      if (seen.result === 'inconclusive' || reading.has(target)) return;
+      reading.add(target);
+      try {
+        const { startedAt } = seen;
+        const record = seen.result === 'seen' ? { ...seen.record } : null;
+        const gapMs = { pending: settings.pendingMinMs, steady: settings.steadyMs / 2 };
+        if (await observations.needsObservation(db, { target, startedAt, record }, gapMs))
+          await recordPoll(deps, { name: target, kind: ref.kind, failures: 0 }, seen);
+      } finally {
+        reading.delete(target);
+      }
     },
   };
 }
@@ -217,7 +196,7 @@ async function runScan(deps: Deps, target: store.DueTarget): Promise<string | nu
       ? SCAN_INTERVAL_MS
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
-  await db.begin((tx) => store.recordObservation(tx, row, observation.endedAt + gap));
+  await db.begin((tx) => observations.recordObservation(tx, row, observation.endedAt + gap));
   return observation.cause;
 }
 
@@ -231,11 +210,11 @@ async function poll(deps: Deps, target: store.DueTarget): Promise<string | null>
     target.kind === 'wallet'
       ? await upstream.account(must(addr, 'address'), 'pending', signal)
       : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
-  await record(deps, target, seen);
+  await recordPoll(deps, target, seen);
   return seen.result === 'inconclusive' ? seen.cause : null;
 }
 
-async function record(
+async function recordPoll(
   deps: Deps,
   target: { name: string; kind: string; failures: number },
   observation: TargetObservation,
@@ -244,7 +223,7 @@ async function record(
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.polls.inc({ kind: target.kind, result: observation.result });
   const nextAt = await nextPollAt(deps, observation, target.failures);
-  await db.begin((tx) => store.recordObservation(tx, row, nextAt));
+  await db.begin((tx) => observations.recordObservation(tx, row, nextAt));
 }
 
 async function nextPollAt(
@@ -271,7 +250,7 @@ function observationRow(
   target: string,
   kind: string,
   observation: TargetObservation,
-): store.ObservationRow {
+): observations.ObservationRow {
   const { startedAt, endedAt, result } = observation;
   const record = result === 'seen' ? { ...observation.record } : null;
   const cause =

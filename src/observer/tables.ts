@@ -1,7 +1,6 @@
 /**
- * `targets` is the schedule of polls, `observations` their results. An observation is changed only
- * to
- * mark it as processed.
+ * `targets` is the schedule of polls, `observations` their results, `unprocessed_observations` what
+ * the reconciler has to do.
  */
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
@@ -36,9 +35,13 @@ export const targets = tallyhook.table(
     leaseUntil: instant('lease_until'),
     /** Consecutive inconclusive polls. */
     failures: integer().notNull().default(0),
-    /** Of the newest conclusive observation: the start of its request, and its record. */
+    /** Of the newest conclusive observation: the start of its request, its result and record. */
     lastStartedAt: instant('last_started_at'),
+    lastResult: text('last_result'),
     lastRecord: json('last_record'),
+    /** The row of `observations` that it extends. */
+    observationId: text('observation_id'),
+    observationStartedAt: instant('observation_started_at'),
     /** Of an unfinished scan: what it has read so far. */
     scanProgress: json('scan_progress'),
     addedAt: instant('added_at').notNull(),
@@ -50,27 +53,56 @@ export const targets = tallyhook.table(
   ],
 );
 
-/** Partitioned by `started_at`; old partitions are dropped. */
+/**
+ * A row is a series of polls of one target with the same result; only its end and its number of
+ * polls change. Partitioned by `started_at`; old partitions are dropped.
+ */
 export const observations = tallyhook.table(
   'observations',
   {
     id: text().notNull(),
     target: text().notNull(),
     kind: text().notNull(),
+    /** Of the first poll of the series. */
     startedAt: instant('started_at').notNull(),
+    firstEndedAt: instant('first_ended_at').notNull(),
+    /** Of the last one. */
+    lastStartedAt: instant('last_started_at').notNull(),
     endedAt: instant('ended_at').notNull(),
+    polls: integer().notNull().default(1),
     /** seen, absent, or inconclusive. */
     result: text().notNull(),
     cause: text(),
     /** A wallet record, a token record, or the result of a scan. */
     record: json(),
-    processedAt: instant('processed_at'),
   },
   (t) => [
     primaryKey({ columns: [t.startedAt, t.id] }),
-    index('observations_unprocessed').on(t.startedAt).where(sql`processed_at is null`),
     index('observations_by_target').on(t.target, t.startedAt),
   ],
+);
+
+/** The newest conclusive observation of each target that the reconciler has not processed. */
+export const unprocessedObservations = tallyhook.table(
+  'unprocessed_observations',
+  {
+    target: text().primaryKey(),
+    kind: text().notNull(),
+    observationId: text('observation_id').notNull(),
+    /** Since when the target has been observed like this. */
+    unchangedSince: instant('unchanged_since').notNull(),
+    /** The request of its last poll. */
+    startedAt: instant('started_at').notNull(),
+    endedAt: instant('ended_at').notNull(),
+    result: text().notNull(),
+    record: json(),
+    /** When it is processed, or tried again. */
+    processAt: instant('process_at').notNull(),
+    failures: integer().notNull().default(0),
+    /** Why it is quarantined. A changed observation of the target replaces it. */
+    problem: text(),
+  },
+  (t) => [index('unprocessed_observations_due').on(t.processAt).where(sql`problem is null`)],
 );
 
 /** The limits that the service has set, per class of traffic; they survive a restart. */

@@ -1,4 +1,4 @@
-/** SQL of freezes, which stop all writes, and of holds, which delay those of one wallet. */
+/** SQL of freezes: when all writes stop. */
 import type { Queryable, Sql, Tx } from '../db/connect.ts';
 import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
@@ -51,15 +51,4 @@ export async function releaseFreeze(
     where released_at is null
     returning ${columns(tx.sql)}`;
   return rows[0];
-}
-
-export async function upsertHold(tx: Tx, walletKey: string, until: Instant): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.holds as h (wallet_key, until)
-    values (${walletKey}, ${isoText(until)})
-    on conflict (wallet_key) do update set until = excluded.until`;
-}
-
-export async function deleteHold(tx: Tx, walletKey: string): Promise<void> {
-  await tx.sql`delete from tallyhook.holds where wallet_key = ${walletKey}`;
 }

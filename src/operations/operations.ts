@@ -72,13 +72,13 @@ export {
   type KeyedOperation,
   listEffects,
   listForToken,
+  listNotExecuted,
   listOperations,
-  listTouching,
   listTransitions,
   listUnknown,
+  listUnknownOn,
   type OperationFilter,
   type StoredAnswer,
-  type Touching,
 } from './store.ts';
 export type { AddDuePostings, DuePosting, Move } from './transition-store.ts';
 
@@ -115,9 +115,6 @@ export interface Operations {
   /** Releases all writes. @throws Failure `conflict` when nothing is frozen */
   unfreeze(order: FreezeOrder): Promise<Freeze>;
   currentFreeze(): Promise<Freeze | undefined>;
-  /** New writes on this wallet (lower case) wait until then, or until `unhold`. */
-  hold(tx: Tx, walletKey: string, until: Instant): Promise<void>;
-  unhold(tx: Tx, walletKey: string): Promise<void>;
   /**
    * One pass: abandoned sends become `unknown`; expired queued writes and unconfirmed intents are
    * rejected as not sent. Returns how many changed.
@@ -182,8 +179,6 @@ export function makeOperations(deps: Deps): Operations {
         return released;
       }),
     currentFreeze: () => freezes.findFreeze(db),
-    hold: freezes.upsertHold,
-    unhold: freezes.deleteHold,
     runOnce: (now) => endOverdue({ ...deps, unconfirmed }, now),
     close: recording.close,
   };

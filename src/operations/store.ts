@@ -118,73 +118,63 @@ export async function listAbandoned(
   return rows.map((row) => row.id);
 }
 
-/** Those of these names that still block: ids of open operations, and `hold:<wallet>`. */
-export async function listBlocking(
-  db: Queryable,
-  names: readonly string[],
-  now: Instant,
-): Promise<Set<string>> {
-  const rows = await db.sql<{ name: string }[]>`
-    select o.id as name from tallyhook.operations o
-    where o.id = any(${names as string[]}::text[]) and o.state in ('sending', 'unknown')
-    union all
-    select 'hold:' || h.wallet_key from tallyhook.holds h
-    where 'hold:' || h.wallet_key = any(${names as string[]}::text[])
-      and h.until > ${isoText(now)}`;
-  return new Set(rows.map((row) => row.name));
+/** Those of these writes whose outcome is still open. */
+export async function listOpen(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await db.sql<{ id: string }[]>`
+    select o.id from tallyhook.operations o
+    where o.id = any(${ids as string[]}::text[]) and o.state in ('sending', 'unknown')`;
+  return new Set(rows.map(({ id }) => id));
 }
 
-/** Operations that change a set of wallets: by address, by operator number, or by kind. */
-export interface Touching {
-  /** Lower-case addresses. */
-  keys: readonly string[];
-  /** Operator numbers whose wallet is among them. */
-  operationNos: readonly bigint[];
-  /** True when the collection wallet is among them: every receive_from changes it. */
-  collection: boolean;
-  /** True when the fee wallet is among them: every write with a fee changes it. */
-  fees: boolean;
+/** Operations whose outcome is unknown, oldest first, after one of them. */
+export async function listUnknown(
+  db: Queryable,
+  after: Pick<Operation, 'recordedAt' | 'id'> | undefined,
+  limit: number,
+): Promise<Operation[]> {
+  const { sql } = db;
+  const next = after
+    ? sql`and (o.recorded_at, o.id) > (${isoText(after.recordedAt)}::timestamptz, ${after.id})`
+    : sql``;
+  return sql<Operation[]>`
+    select ${operationColumns(sql)} from tallyhook.operations o
+    where o.settled_at is null and o.state = 'unknown' ${next}
+    order by o.recorded_at, o.id limit ${limit}`;
+}
+
+/** Token writes with an unknown outcome on these wallets (lower case), oldest first. */
+export async function listUnknownOn(
+  db: Queryable,
+  keys: readonly string[],
+  limit: number,
+): Promise<Operation[]> {
+  if (keys.length === 0) return [];
+  return db.sql<Operation[]>`
+    select ${operationColumns(db.sql)} from tallyhook.operations o
+    where o.state = 'unknown' and o.id in (
+      select e.operation_id from tallyhook.operation_effects e
+      where e.account_key = any(${keys.map((key) => `wallet:${key}`)}::text[])
+        and e.phase = 'open')
+    order by o.recorded_at, o.id limit ${limit}`;
 }
 
 /**
- * Token writes on these wallets that an observation has to consider: open, due for posting (`due`),
- * executed and not settled, or in effect since `since`. Oldest first.
+ * Operations recorded since then that evidence or people called not executed, with exactly this
+ * effect on a wallet (lower case).
  */
-export async function listTouching(
+export async function listNotExecuted(
   db: Queryable,
-  touching: Touching,
-  options: { since: Instant; due: readonly string[]; limit: number },
+  effect: { key: string; amount: bigint },
+  since: Instant,
+  limit: number,
 ): Promise<Operation[]> {
-  const { sql } = db;
-  const { since, due, limit } = options;
-  return sql<Operation[]>`
-    select ${operationColumns(sql)} from tallyhook.operations o
-    where o.kind in ('give', 'receive_from', 'transfer')
-      and ${touches(sql, touching)}
-      and (o.outcome = 'open' or o.id = any(${due as string[]}::text[])
-        or (o.in_ledger and o.settled_at is null)
-        or o.answered_at >= ${isoText(since)} or o.effective_at >= ${isoText(since)})
-      and o.state not in ('recorded', 'queued', 'cancelled')
-    order by o.recorded_at limit ${limit}`;
-}
-
-function touches(sql: Sql, { keys, operationNos, collection, fees }: Touching) {
-  const addrs = keys as string[];
-  // Conditions that do not apply are left out, so that the others can use indexes.
-  const operators =
-    operationNos.length > 0
-      ? sql`or o.operation_no = any(${operationNos.map(String)}::numeric[])`
-      : sql``;
-  return sql`(o.from_key = any(${addrs}::text[]) or o.to_key = any(${addrs}::text[]) ${operators}
-    ${collection ? sql`or o.kind = 'receive_from'` : sql``}
-    ${fees ? sql`or o.fee_amount > 0` : sql``})`;
-}
-
-/** Operations whose outcome is unknown, oldest first. */
-export async function listUnknown(db: Queryable, limit: number): Promise<Operation[]> {
   return db.sql<Operation[]>`
-    select ${operationColumns(db.sql)} from tallyhook.operations o
-    where o.settled_at is null and o.state = 'unknown'
+    select ${operationColumns(db.sql)} from tallyhook.operation_effects e
+    join tallyhook.operations o on o.id = e.operation_id
+    where e.account_key = ${`wallet:${effect.key}`}
+      and e.amount = ${effect.amount.toString()}::numeric
+      and e.phase = 'not_executed' and o.state = 'not_executed'
+      and o.recorded_at >= ${isoText(since)}
     order by o.recorded_at limit ${limit}`;
 }
 

@@ -162,9 +162,10 @@ export const transitions = tallyhook.table(
 );
 
 /**
- * The effects of token writes, computed by effects.ts when the write is recorded. `phase` is
- * `queued` while the write waits in the request queue, else the operation's outcome. A write that
- * cannot be posted has no rows.
+ * The effects of token writes, computed by effects.ts when the write is recorded. `phase`: `queued`
+ * while the write waits in the request queue, `open`, `executed` until an observation confirms it,
+ * `settled`, `not_executed`, or `taken_back`: executed before and not executed as is known now. A
+ * write that cannot be posted has no rows.
  */
 export const operationEffects = tallyhook.table(
   'operation_effects',
@@ -178,9 +179,14 @@ export const operationEffects = tallyhook.table(
   },
   (t) => [
     primaryKey({ columns: [t.operationId, t.line] }),
-    index('operation_effects_open')
+    // What observations of a wallet have to account for; it shrinks when operations settle.
+    index('operation_effects_unsettled')
       .on(t.accountKey, t.phase)
-      .where(sql`phase in ('queued', 'open')`),
+      .where(sql`phase in ('queued', 'open', 'executed', 'taken_back')`),
+    // What a drift may prove to have been executed after all.
+    index('operation_effects_not_executed')
+      .on(t.accountKey, t.amount)
+      .where(sql`phase = 'not_executed'`),
   ],
 );
 
@@ -223,12 +229,6 @@ export const freezes = tallyhook.table('freezes', {
   releasedAt: instant('released_at'),
   releasedBy: text('released_by'),
   releaseReason: text('release_reason'),
-});
-
-/** Wallets whose new writes wait for an observation, until the hold ends or is deleted. */
-export const holds = tallyhook.table('holds', {
-  walletKey: text('wallet_key').primaryKey(),
-  until: instant().notNull(),
 });
 
 /** Outcomes that one person proposes and a person of another owner approves. */

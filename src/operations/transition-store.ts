@@ -1,5 +1,5 @@
 /** SQL of transitions: the one statement that changes states. */
-import { asJson, type Tx } from '../db/connect.ts';
+import { asJson, type Sql, type Tx } from '../db/connect.ts';
 import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
@@ -144,10 +144,10 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
           then 'repeated_tx_log_no' else x."quarantineReason" end as quarantine_reason
     ), effects as (
       update tallyhook.operation_effects e
-      set phase = case m.state when 'queued' then 'queued' else m.outcome end
-      from moved m
-      where e.operation_id = m.id
-        and e.phase <> case m.state when 'queued' then 'queued' else m.outcome end
+      set phase = p.phase
+      from moved m cross join lateral (${phaseOf(sql)}) p
+      where e.operation_id = m.id and e.phase <> p.phase
+        and not (e.phase = 'taken_back' and p.phase = 'not_executed')
     ), usage as (
       ${countUsage(
         sql,
@@ -159,6 +159,16 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
       )}
     )
     select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
+}
+
+/** The phase of a moved operation's effects; see the table. */
+function phaseOf(sql: Sql) {
+  return sql`
+    select case
+      when m.state in ('queued', 'settled') then m.state
+      when m.outcome = 'not_executed' and m.from_state in ('accepted', 'executed', 'settled')
+        then 'taken_back'
+      else m.outcome end as phase`;
 }
 
 function textOf(at: Instant | undefined): string | null {

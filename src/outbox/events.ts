@@ -58,7 +58,11 @@ const wallet = z.object({ addr: z.string() });
 const walletState = z.object({ balance: digits, status: z.number().int() });
 const drift = wallet.extend({
   drift_id: z.string(),
-  amount: digits.describe('Observed minus expected balance'),
+  amount: digits
+    .nullable()
+    .describe('Observed minus expected balance; null while only its bounds are known'),
+  amount_min: digits.describe('The least amount that the observations allow'),
+  amount_max: digits.describe('The greatest one'),
   window_from: instantText.nullable(),
   window_to: instantText,
   evidence,

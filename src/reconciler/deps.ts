@@ -3,7 +3,6 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { PollIntervals } from '../observer/observer.ts';
 import type { EffectSettings, Operations } from '../operations/operations.ts';
-import type { Estimates } from './unknown/probability.ts';
 
 export interface ReconcilerSettings extends PollIntervals {
   /** L: how long a write may take to show in reads, in milliseconds. */
@@ -12,6 +11,10 @@ export interface ReconcilerSettings extends PollIntervals {
   quiescenceMs: number;
   /** How long after quiescence an unexplained unknown operation becomes undecided. */
   undecidedAfterMs: number;
+  /** One-sided evidence is enough when the polls around the send are at most so far apart. */
+  bracketMaxMs: number;
+  /** Whether one-sided evidence may resolve an operation, or people always decide. */
+  oneSided: 'resolve' | 'people';
 }
 
 export interface Deps {
@@ -21,7 +24,4 @@ export interface Deps {
   settings: ReconcilerSettings;
   /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;
-  /** Since when observations have been processed without a break. */
-  processingSince: Instant;
-  estimates: Estimates;
 }

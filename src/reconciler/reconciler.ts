@@ -1,28 +1,29 @@
 /**
- * What observations mean. One elected daemon processes observations in the order in which they
- * started, in one transaction each: the accepted state, drifts, posting requests, transitions of
- * operations and their events are one commit.
+ * What observations mean. One elected daemon processes them, in one transaction each: the accepted
+ * state, drifts, posting requests, transitions of operations and their events are one commit.
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
 import { isAway } from '../db/sqlstate.ts';
+import { backoffMs } from '../kernel/backoff.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Random } from '../kernel/random.ts';
 import {
   addWallets,
   availableSince,
+  deferObservation,
   listUnprocessed,
   markProcessed,
-  type StoredObservation,
+  type UnprocessedObservation,
 } from '../observer/observer.ts';
 import { ownWalletsOf } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { Deps, ReconcilerSettings } from './deps.ts';
-import { countResolutions } from './store.ts';
+import type { Deps } from './deps.ts';
 import { evaluateToken } from './tokens/tokens.ts';
 import { evaluateScan } from './unknown/mints.ts';
-import { type Estimates, estimatesFrom } from './unknown/probability.ts';
 import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
@@ -43,97 +44,71 @@ export {
 export interface Reconciler {
   /**
    * One bounded pass. Answers how many observations it processed, which is 0 while another daemon
-   * is the leader, and whether more are waiting.
+   * is the leader, and whether more are due.
    */
   runOnce(now: Instant): Promise<{ processed: number; more: boolean }>;
 }
 
 const LEASE = 'reconciler';
 const LEASE_MS = 15_000;
-const OBSERVATIONS_MAX = 50;
-const ESTIMATE_EVERY_MS = 600_000;
-const BREAK_MS = 120_000;
+const OBSERVATIONS_MAX = 100;
+/** The deadline of one evaluation; a slow one must not delay the others for long. */
+const EVALUATION_MS = 5_000;
+/** After so many failures an observation is quarantined. */
+const FAILURES_MAX = 5;
+const RETRY_MS = 1_000;
+const RETRY_MAX_MS = 60_000;
 
-type Conditions = Pick<Deps, 'availableSince' | 'processingSince' | 'estimates'>;
+/** The reconciler of one daemon. */
+export function makeReconciler(
+  deps: Omit<Deps, 'availableSince'> & {
+    db: Db;
+    daemon: Daemon;
+    outbox: Outbox;
+    random: Random;
+    log: Log;
+  },
+): Reconciler {
+  const { db, daemon, outbox, random: _, log: __, ...given } = deps;
+  const unknownWork = makeUnknownWork(db);
+  let ownWalletsObserved = false;
 
-/** Tracks what all evaluations of a pass share. */
-function trackConditions(db: Db, settings: ReconcilerSettings) {
-  let processedAt = Number.NEGATIVE_INFINITY;
-  let processingSince: Instant = 0;
-  let estimated: { estimates: Estimates; at: Instant } | undefined;
-  return async (now: Instant): Promise<Conditions> => {
-    // After a break, as after a start, deadlines for evidence begin anew.
-    if (now - processedAt > BREAK_MS) processingSince = now;
-    processedAt = now;
-    if (!estimated || now >= estimated.at + ESTIMATE_EVERY_MS || now < estimated.at) {
-      const hiddenMs = settings.quiescenceMs + settings.readLagMs;
-      estimated = { estimates: estimatesFrom(await countResolutions(db), hiddenMs), at: now };
-    }
-    const { estimates } = estimated;
-    return { availableSince: await availableSince(db), processingSince, estimates };
-  };
-}
-
-/** Runs one evaluation in one snapshot, fenced, and commits its events with it. */
-function fencedCommits(db: Db, outbox: Outbox) {
-  return (fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> =>
+  /** Runs one evaluation, fenced, and commits its events with it. */
+  const commit = (fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> =>
     db.begin(
       async (tx) => {
         await lockLease(tx, LEASE, fence);
         await outbox.emit(tx, await work(tx));
       },
-      { snapshot: true },
+      { snapshot: true, deadlineMs: EVALUATION_MS },
     );
-}
-
-/** The reconciler of one daemon. */
-export function makeReconciler(
-  deps: Omit<Deps, keyof Conditions> & { db: Db; daemon: Daemon; outbox: Outbox },
-): Reconciler {
-  const { db, daemon, outbox, ids, operations, effectSettings, settings } = deps;
-  const unknownWork = makeUnknownWork(db);
-  const conditionsAt = trackConditions(db, settings);
-  let booksObserved = false;
-
-  const commit = fencedCommits(db, outbox);
-
-  const evaluateObservation = (
-    fence: bigint,
-    evaluation: Deps,
-    observation: StoredObservation,
-    now: Instant,
-  ) =>
-    commit(fence, async (tx) => {
-      if (!(await markProcessed(tx, observation, now)) || observation.result === 'inconclusive')
-        return [];
-      return evaluatorOf(observation)(tx, evaluation, observation, now);
-    });
-
-  /** Wallets of the ledger's own accounts are observed without a watch. */
-  async function observeBooks(now: Instant): Promise<void> {
-    if (booksObserved) return;
-    await addWallets(db, ownWalletsOf(effectSettings), now);
-    booksObserved = true;
-  }
 
   async function pass(fence: bigint, now: Instant) {
-    await observeBooks(now);
-    const evaluation = { ids, operations, effectSettings, settings, ...(await conditionsAt(now)) };
-    const observations = await listUnprocessed(db, OBSERVATIONS_MAX);
-    // A failed evaluation does not delay the others; the pass fails after all of them.
-    const failures: unknown[] = [];
-    const attempt = async (work: Promise<void>) => {
-      await work.catch((error: unknown) => {
+    // Wallets of the ledger's own accounts are observed without a watch.
+    if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(given.effectSettings), now);
+    ownWalletsObserved = true;
+    const evaluation: Deps = { ...given, availableSince: await availableSince(db) };
+    const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
+    for (const observation of observations) {
+      const work = async (tx: Tx) =>
+        (await markProcessed(tx, observation))
+          ? evaluatorOf(observation)(tx, evaluation, observation, now)
+          : [];
+      await commit(fence, work).catch((error: unknown) => {
         if (isAway(error) || isLeaseLost(error)) throw error;
-        failures.push(error);
+        return defer(deps, observation, error, now);
       });
-    };
-    for (const observation of observations)
-      await attempt(evaluateObservation(fence, evaluation, observation, now));
-    const seen = new Set(observations.map(({ target }) => target.replace(/^wallet:/, '')));
+    }
+    const wallets = observations.filter(({ kind }) => kind === 'wallet');
+    const seen = new Set(wallets.map(({ target }) => target.slice('wallet:'.length)));
+    // One that fails does not delay the others; the pass fails after all of them.
+    let failure: unknown;
     for (const work of await unknownWork.next(evaluation, seen, now))
-      await attempt(commit(fence, work));
-    if (failures.length > 0) throw failures[0];
+      await commit(fence, work).catch((error: unknown) => {
+        if (isAway(error) || isLeaseLost(error)) throw error;
+        failure ??= error;
+      });
+    if (failure) throw failure;
     return { processed: observations.length, more: observations.length === OBSERVATIONS_MAX };
   }
 
@@ -151,7 +126,22 @@ export function makeReconciler(
   };
 }
 
-function evaluatorOf({ kind, result }: StoredObservation): typeof evaluateWallet {
+/** What fails is tried again later, and quarantined after five failures. It delays no other. */
+async function defer(
+  { db, random, log }: { db: Db; random: Random; log: Log },
+  { target, failures }: UnprocessedObservation,
+  error: unknown,
+  now: Instant,
+): Promise<void> {
+  const message = error instanceof Error ? error.message : String(error);
+  const problem = failures + 1 >= FAILURES_MAX ? message : null;
+  const retryAt = now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
+  await db.single((q) => deferObservation(q, target, { retryAt, problem }));
+  const event = problem ? 'an observation was quarantined' : 'an observation was not processed';
+  log.error({ err: error, target, failures: failures + 1 }, event);
+}
+
+function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateWallet {
   if (kind === 'token') return evaluateToken;
   if (kind === 'scan') return evaluateScan;
   return result === 'seen' ? evaluateWallet : async () => [];

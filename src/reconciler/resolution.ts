@@ -10,7 +10,6 @@ import { type Operation, operationFields } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Deps } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
-import { probabilityExecuted } from './unknown/probability.ts';
 
 /** What one or several observations say about one unknown operation. */
 export interface Finding {
@@ -32,12 +31,19 @@ export interface Finding {
  * From when on an observation can prove that a write was not executed: send deadline, quiescence
  * and read lag have passed. Time before the service became available again does not count.
  */
-export function quiescentAt(
-  operation: Operation,
+export function quiescenceEnd(
+  deadlineAt: Instant,
   { settings, availableSince }: Pick<Deps, 'settings' | 'availableSince'>,
 ): Instant {
-  const deadline = operation.sendDeadlineAt ?? operation.recordedAt;
-  return Math.max(deadline, availableSince) + settings.quiescenceMs + settings.readLagMs;
+  return Math.max(deadlineAt, availableSince) + settings.quiescenceMs + settings.readLagMs;
+}
+
+/** The same for an operation. */
+export function quiescentAt(
+  { sendDeadlineAt, recordedAt }: Operation,
+  deps: Pick<Deps, 'settings' | 'availableSince'>,
+): Instant {
+  return quiescenceEnd(sendDeadlineAt ?? recordedAt, deps);
 }
 
 export function isQuiescent(
@@ -48,32 +54,23 @@ export function isQuiescent(
   return startedAt >= quiescentAt(operation, deps);
 }
 
+/** How long an operation waits for an observation after quiescence, before people decide. */
+const UNOBSERVED_MAX_MS = 86_400_000;
+
 /**
- * True when a write has waited for evidence as long as it may. Only time counts in which the
- * service was available and observations were processed.
+ * True when an operation becomes undecided: the time set is over, and each of its targets was
+ * observed after quiescence; without such observations after a day.
+ * @param observedAt start of the newest observation of the target that was observed least recently
  */
 export function isOverdue(
   operation: Operation,
-  deps: Pick<Deps, 'settings' | 'availableSince' | 'processingSince'>,
+  deps: Pick<Deps, 'settings' | 'availableSince'>,
+  observedAt: Instant | undefined,
   now: Instant,
 ): boolean {
-  const since = Math.max(quiescentAt(operation, deps), deps.processingSince);
-  return now >= since + deps.settings.undecidedAfterMs;
-}
-
-/** The probability that a write was executed which an observation at `startedAt` does not show. */
-export function executedProbability(
-  { estimates, availableSince }: Pick<Deps, 'estimates' | 'availableSince'>,
-  operation: Operation,
-  startedAt: Instant,
-): number {
-  const { errorClass, errorCode, sentAt, recordedAt } = operation;
-  const cause = errorCode ?? errorClass ?? 'unknown';
-  return probabilityExecuted(
-    estimates,
-    cause,
-    startedAt - Math.max(sentAt ?? recordedAt, availableSince),
-  );
+  const since = quiescentAt(operation, deps);
+  const isObserved = observedAt !== undefined && observedAt >= since;
+  return now >= since + (isObserved ? deps.settings.undecidedAfterMs : UNOBSERVED_MAX_MS);
 }
 
 /** Applies one finding about an unknown operation. Answers the resulting events. */
@@ -91,10 +88,8 @@ export async function applyFinding(
   }
   // Overlapping observations neither confirm nor contradict each other.
   if (finding.startedAt <= earlier.seenAt) return [];
-  const evidence = {
-    ...{ basis: finding.basis, first: earlier.evidence, second: finding.evidence },
-    ...(finding.outcome === 'executed' ? shownAfter(deps, operation, earlier) : {}),
-  };
+  const { basis } = finding;
+  const evidence = { basis, first: earlier.evidence, second: finding.evidence };
   await dropCandidate(tx, operation.id);
   const contradicts =
     earlier.outcome !== finding.outcome || tokenIn(earlier.evidence) !== tokenIn(finding.evidence);
@@ -122,16 +117,6 @@ export async function applyFinding(
     occurredAt: now,
     data: { ...operationFields(resolved), evidence, supersedes: null },
   }));
-}
-
-/** An upper bound of the time until it showed; omitted when the service was down meanwhile. */
-function shownAfter(
-  { availableSince }: Deps,
-  { sentAt }: Operation,
-  { seenAt }: Candidate,
-): { shown_after_ms?: number } {
-  if (sentAt === null || availableSince > sentAt) return {};
-  return { shown_after_ms: Math.max(0, seenAt - sentAt) };
 }
 
 function tokenIn(evidence: Json): Json | undefined {

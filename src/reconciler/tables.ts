@@ -12,11 +12,14 @@ export const wallets = tallyhook.table('wallets', {
   addr: text().notNull(),
   status: integer(),
   observedBalance: whole('observed_balance'),
-  /** Start of the request of the newest processed observation. */
+  /** Of the newest processed observation: start and end of its request. */
   observedAt: instant('observed_at'),
+  observationEndedAt: instant('observation_ended_at'),
   /** When the opening was requested; null means `unopened`: shown, never in drift. */
   openedAt: instant('opened_at'),
-  /** Start of the newest quiet observation that was fully explained; it settles operations. */
+  /** Start of the newest observation that operations and drifts explain; it settles operations. */
+  consistentAt: instant('consistent_at'),
+  /** Start of the newest of these at which no operation was merely possible. */
   quietAt: instant('quiet_at'),
   /** The ledger's balance at the newest processed observation, posting requests included. */
   ledgerAtObservation: whole('ledger_at_observation'),
@@ -24,10 +27,9 @@ export const wallets = tallyhook.table('wallets', {
   /** explained, drifting, inconclusive or unopened; `cause` says why. */
   verdict: text().notNull(),
   cause: text(),
-  /** Observations in a row that were not quiet. */
-  unquietObservations: integer('unquiet_observations').notNull().default(0),
-  /** A residual seen once; a later observation confirms it. */
-  suspectedAmount: whole('suspected_amount'),
+  /** A difference seen once, between these bounds; a later observation confirms it. */
+  suspectedMin: whole('suspected_min'),
+  suspectedMax: whole('suspected_max'),
   suspectedAt: instant('suspected_at'),
 });
 
@@ -60,13 +62,16 @@ export const drifts = tallyhook.table(
     id: text().primaryKey(),
     walletKey: text('wallet_key').notNull(),
     addr: text().notNull(),
-    amount: whole().notNull(),
+    /** Null until it is exact; then equal to both bounds. */
+    amount: whole(),
+    amountMin: whole('amount_min').notNull(),
+    amountMax: whole('amount_max').notNull(),
     /** open, proposed, booked, linked, dismissed, returned, explained. */
     state: text().notNull(),
     suspectedAt: instant('suspected_at').notNull(),
     openedAt: instant('opened_at').notNull(),
     closedAt: instant('closed_at'),
-    /** The last quiet observation before the change, and the end of the one that confirmed it. */
+    /** The last consistent observation before the change, and the end of the confirming one. */
     windowFrom: instant('window_from'),
     windowTo: instant('window_to').notNull(),
     evidence: json().notNull(),

@@ -1,7 +1,8 @@
 /** Wallets, tokens, the ledger and drifts through the API, as the stages leave them. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { asJson } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
+import type { Json } from '../../src/kernel/json.ts';
+import { recordObservation } from '../../src/observer/observations-store.ts';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
 
@@ -14,14 +15,15 @@ async function observation(
   object: string,
   record: object,
 ): Promise<void> {
-  const at = isoText(api.deps.clock.now());
+  const now = api.deps.clock.now();
+  const at = isoText(now);
   await api.database.db.sql`
     insert into tallyhook.targets (name, kind, next_poll_at, added_at)
     values (${object}, ${kind}, ${at}, ${at}) on conflict do nothing`;
-  await api.database.db.sql`
-    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, record)
-    values (${api.ids.next('obs')}, ${object}, ${kind}, ${at}, ${at}, 'seen',
-      ${asJson(record)}::jsonb)`;
+  const row = { id: api.ids.next('obs'), target: object, kind, startedAt: now, endedAt: now };
+  await api.database.db.begin((tx) =>
+    recordObservation(tx, { ...row, result: 'seen', cause: null, record: record as Json }, now),
+  );
   await api.reconciler.runOnce(api.deps.clock.now());
   await api.postAll();
 }

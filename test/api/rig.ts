@@ -198,6 +198,8 @@ const RECONCILER = {
   readLagMs: 0,
   quiescenceMs: 30_000,
   undecidedAfterMs: 3_600_000,
+  bracketMaxMs: 600_000,
+  oneSided: 'resolve' as const,
 };
 const OBSERVER = {
   steadyMs: 60_000,

@@ -49,10 +49,10 @@ async function members(): Promise<string[]> {
 }
 
 // First, while no token names a second wallet that the demo could find by itself.
-it('every step holds with one wallet, and the lost answer is left to people and named', async () => {
+it('every step holds with one wallet, whose polls around the lost answer resolve it', async () => {
   const [, , chloe] = await members();
   const { code, out } = await run([chloe as string]);
-  expect(out).toContain('the report lists it for people');
+  expect(out).toContain('resolved as executed by evidence');
   expect(out).toContain('Every step succeeded.');
   expect(code).toBe(0);
 }, 120_000);

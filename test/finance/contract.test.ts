@@ -23,7 +23,8 @@ const OPERATIONS =
   `reference text, sent_at ${TIME}, answered_at ${TIME}, settled_at ${TIME}`;
 const DRIFTS =
   `drift_id text, addr text, amount numeric, state text, opened_at ${TIME}, age interval, ` +
-  `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}`;
+  `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}, ` +
+  'amount_min numeric, amount_max numeric';
 
 const VIEWS: Record<string, string> = {
   accounts: `account text, kind text, asset text, opened_at ${TIME}`,

@@ -28,10 +28,13 @@ export async function completeRecords(db: Db, settings: EffectSettings): Promise
       as x(id text, line smallint, account text, amount numeric)
     on conflict do nothing`;
   await db.sql`
-    update tallyhook.operation_effects e
-    set phase = case o.state when 'queued' then 'queued' else o.outcome end
-    from tallyhook.operations o where o.id = e.operation_id
-      and e.phase <> case o.state when 'queued' then 'queued' else o.outcome end`;
+    update tallyhook.operation_effects e set phase = p.phase
+    from tallyhook.operations o cross join lateral (select case
+      when o.state in ('queued', 'settled') then o.state
+      when o.outcome = 'not_executed' and exists (
+        select from tallyhook.transactions t where t.operation_id = o.id) then 'taken_back'
+      else o.outcome end as phase) p
+    where o.id = e.operation_id and e.phase <> p.phase and e.phase <> 'taken_back'`;
   await db.sql`
     insert into tallyhook.due_postings (operation_id, due_at)
     select o.id, o.recorded_at from tallyhook.operations o

@@ -4,7 +4,7 @@
  * matter: see opening.property.test.ts.
  */
 import { afterEach, describe, expect, it } from 'vitest';
-import { isOffsetByOpening, listIncludedInOpenings, openingId } from '../../src/ledger/ledger.ts';
+import { listIncludedInOpenings, openingId } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type Operation } from '../../src/operations/operations.ts';
 import { addr, give, operation, PLAIN, START, useLedger } from './fixture.ts';
 
@@ -122,27 +122,7 @@ describe('A write of ours from before the opening', () => {
   });
 });
 
-describe('For an observation', () => {
-  const due = { inLedger: true };
-  it.each<[string, Partial<Operation>, boolean, number?]>([
-    [
-      'An unposted report from before it is offset by the opening',
-      report('o', OBSERVED - 1, due),
-      true,
-    ],
-    ['An unposted report from after it is not offset', report('o', OBSERVED, due), false],
-    ['A posted report is not offset', report('o', OBSERVED - 1, { inLedger: true }), false, 1],
-    ['An unposted write of ours is not offset', give('o', { sentAt: OBSERVED - 1, ...due }), false],
-    [
-      'An unposted reversal is offset',
-      give('o', { sentAt: OBSERVED - 1, inLedger: false }),
-      true,
-      1,
-    ],
-  ])('%s', (_, fields, expected, timesPosted = 0) => {
-    expect(isOffsetByOpening(operation(fields), timesPosted, OBSERVED)).toBe(expected);
-  });
-
+describe('For a report', () => {
   it('An opening includes writes whose wallets were all opened later or will be opened', async () => {
     await open(A, 100n);
     const pay = (id: string, at: number, to: string) =>

@@ -9,7 +9,6 @@ import {
   freshWallet,
   giveTo,
   nextNumber,
-  OPERATOR,
   POLL_MS,
   useOperations,
   WAIT_MS,
@@ -30,12 +29,6 @@ async function waiting(more: Partial<NewWrite>, { by = rig.first, ms = WAIT_MS }
   await rig.clock.paused(1, ms);
   return { recording };
 }
-const hold = (key: string, ms: number) =>
-  rig.database.db.begin((tx) =>
-    rig.first.operations.hold(tx, key.toLowerCase(), rig.clock.now() + ms),
-  );
-const unhold = (key: string) =>
-  rig.database.db.begin((tx) => rig.first.operations.unhold(tx, key.toLowerCase()));
 
 describe('A second equal amount on the wallet of a user', () => {
   it('A write waits for the answer to an equal one and is not marked ambiguous', async () => {
@@ -182,63 +175,5 @@ describe('NFT writes', () => {
       ['other', { ...contract, ...nothing }],
     ] as const)
       for (let i = 0; i < 2; i++) await rig.record({ kind, fields });
-  });
-});
-
-describe('A held wallet', () => {
-  it('A held wallet takes no write until it is released', async () => {
-    await hold(toAddr, 1_000);
-    const { recording } = await waiting(give(), { ms: 1_000 });
-    await unhold(toAddr);
-    rig.clock.advance(POLL_MS);
-    expect(await recording).toMatchObject({ ambiguous: false });
-  });
-
-  it.each([
-    ['the hold ends', 1_000, 1_000],
-    ['the longest wait of a write is over', 9_000, WAIT_MS],
-  ])('A write waits for a held wallet until %s', async (_, ms, atMost) => {
-    await hold(toAddr, ms);
-    const { recording } = await waiting(give(), { ms: atMost });
-    rig.clock.advance(atMost);
-    expect(await recording).toMatchObject({ ambiguous: false });
-  });
-
-  it('A held wallet delays no write when waitingMax writes wait already', async () => {
-    const full = await rig.open({ settings: { waitingMax: 0 } });
-    await hold(toAddr, 1_000);
-    const before = full.begun();
-    await rig.record(give(), full);
-    expect(full.begun() - before).toBe(2);
-  });
-
-  it("A held operator's wallet delays its gives, and no other write", async () => {
-    await hold(OPERATOR, 1_000);
-    const { recording } = await waiting(give(), { ms: 1_000 });
-    await rig.record({ kind: 'burn', fields: token() });
-    await unhold(OPERATOR);
-    rig.clock.advance(POLL_MS);
-    expect(await recording).toMatchObject({ ambiguous: false });
-  });
-
-  it('80 writes that wait for one wallet are polled for together and go on in their order', async () => {
-    await hold(OPERATOR, 60_000);
-    const order: number[] = [];
-    const all = Array.from({ length: 80 }, (_, i) =>
-      rig.record(giveTo()).then(() => order.push(i)),
-    );
-    await rig.clock.paused(80, WAIT_MS);
-    const before = rig.first.begun();
-    rig.clock.advance(POLL_MS);
-    await rig.clock.paused(81, POLL_MS);
-    expect(rig.first.begun() - before).toBe(1);
-    await unhold(OPERATOR);
-    // One poll wakes a part of them.
-    for (const left of [16, 0]) {
-      rig.clock.advance(POLL_MS);
-      await rig.clock.paused(left, WAIT_MS);
-    }
-    await Promise.all(all);
-    expect(order).toEqual(Array.from({ length: 80 }, (_, i) => i));
   });
 });

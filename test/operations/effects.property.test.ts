@@ -11,7 +11,6 @@ import {
   accountKey,
   type EffectSettings,
   effectsOrNone,
-  isInLedger,
   type Kind,
   listOperations,
   makeReportedOperations,
@@ -26,6 +25,7 @@ import { createDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { naiveEffects } from '../harness/naive-effects.ts';
 import { openStages } from '../harness/stages.ts';
+import { Model } from './effects-model.ts';
 import { conclusion, nextNumber, write } from './rig.ts';
 
 const addr = (n: number) => `0xAb${String(n).padStart(38, '0')}`;
@@ -99,6 +99,8 @@ async function take(stages: Stages, clock: ManualClock, effects: EffectSettings,
       if (all.length === 0) return;
       return operations.conclude(conclusion(id, one.cls ?? 'unknown', clock.now()));
     case 'move': {
+      // What the reconciler settles is posted.
+      if (one.to === 'settled' && (await isDue(db, id))) return;
       const to = { id, to: one.to ?? 'executed', at: clock.now(), cause: 'test', decided: true };
       return db.begin((tx) => operations.move(tx, [to]));
     }
@@ -134,90 +136,9 @@ function reportOf(kind: Kind, fields: object, clock: ManualClock): Report {
   };
 }
 
-const phaseOf = ({ state, outcome }: Operation) => (state === 'queued' ? 'queued' : outcome);
-const NONE = { unposted: 0n, inFlight: 0n, unknown: 0n, openUp: 0n, openDown: 0n };
-
-/** What must be due, pending and posted, from the states that the operations pass. */
-class Model {
-  readonly effects: EffectSettings;
-  private readonly seen = new Map<string, Followed>();
-  private readonly balances = new Map<string, bigint>();
-
-  constructor(effects: EffectSettings) {
-    this.effects = effects;
-  }
-
-  /** Takes over the states after a step, and posts when the step did. */
-  follow(operations: readonly Operation[], isPosting: boolean): void {
-    for (const { id, kind, state, contractId, tokenId, ...fields } of operations) {
-      const effects = effectsOrNone({ kind, ...fields }, this.effects);
-      const one = this.seen.get(id) ?? {
-        held: false,
-        posted: false,
-        due: false,
-        quarantined: false,
-      };
-      this.seen.set(id, one);
-      const held = isInLedger(kind, state);
-      if (held !== one.held) one.due = true;
-      one.held = held;
-      if (!isPosting || !one.due || one.quarantined) continue;
-      const isNft = NFT_KINDS.includes(kind);
-      const postable = isNft ? contractId !== null && tokenId !== null : effects.length > 0;
-      one.quarantined = held !== one.posted && !postable;
-      one.due = one.quarantined;
-      if (one.due || held === one.posted) continue;
-      one.posted = held;
-      for (const { account, amount } of effects) {
-        const balance = this.balances.get(accountKey(account)) ?? 0n;
-        this.balances.set(accountKey(account), balance + (held ? amount : -amount));
-      }
-    }
-  }
-
-  due(): [string, boolean][] {
-    return [...this.seen].flatMap(([id, { due, quarantined }]) => (due ? [[id, quarantined]] : []));
-  }
-
-  pending(operations: readonly Operation[]): Map<string, typeof NONE> {
-    const pending = new Map<string, typeof NONE>();
-    for (const operation of operations) {
-      const { held, posted, due } = this.seen.get(operation.id) as Followed;
-      const isOpen = phaseOf(operation) === 'open';
-      const isUnposted = due && held !== posted;
-      if (!isOpen && !isUnposted) continue;
-      for (const { account, amount } of effectsOrNone(operation, this.effects)) {
-        const sum = pending.get(accountKey(account)) ?? { ...NONE };
-        pending.set(accountKey(account), sum);
-        if (isUnposted) sum.unposted += held ? amount : -amount;
-        if (!isOpen) continue;
-        sum[operation.state === 'sending' ? 'inFlight' : 'unknown'] += amount;
-        sum[amount > 0n ? 'openUp' : 'openDown'] += amount;
-      }
-    }
-    return pending;
-  }
-
-  /** Each wallet that has entries or pending effects, with its positions. */
-  positions(operations: readonly Operation[]) {
-    const pending = this.pending(operations);
-    const keys = new Set([...pending.keys(), ...this.balances.keys()]);
-    return [...keys]
-      .filter((key) => key.startsWith('wallet:'))
-      .map((key) => {
-        const { unposted, inFlight, unknown, openUp, openDown } = pending.get(key) ?? NONE;
-        const ledgerBalance = this.balances.get(key) ?? 0n;
-        const [bestCase, worstCase] = [openUp, openDown].map((n) => ledgerBalance + unposted + n);
-        return [key, { ledgerBalance, unposted, inFlight, unknown, bestCase, worstCase }];
-      });
-  }
-}
-interface Followed {
-  /** Whether the ledger has to hold it, and whether it does. */
-  held: boolean;
-  posted: boolean;
-  due: boolean;
-  quarantined: boolean;
+async function isDue(db: Db, id: string): Promise<boolean> {
+  const rows = await db.sql`select 1 from tallyhook.due_postings where operation_id = ${id}`;
+  return rows.length > 0;
 }
 
 async function check(owner: Db, model: Model, operations: readonly Operation[]): Promise<void> {
@@ -228,7 +149,12 @@ async function check(owner: Db, model: Model, operations: readonly Operation[]):
   expect([...rows]).toEqual(
     operations.flatMap((operation) =>
       effectsOrNone(operation, model.effects).map((effect, i) => {
-        return { operationId: operation.id, line: i + 1, ...effect, phase: phaseOf(operation) };
+        return {
+          operationId: operation.id,
+          line: i + 1,
+          ...effect,
+          phase: model.phaseOf(operation),
+        };
       }),
     ),
   );

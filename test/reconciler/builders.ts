@@ -1,8 +1,13 @@
 /** Settings, operations, balances and tokens for tests of the reconciler. */
+import { sumOf } from '../../src/kernel/amounts.ts';
 import { type Operation, outcomeOf, type State } from '../../src/operations/operations.ts';
 import type { ReconcilerSettings } from '../../src/reconciler/reconciler.ts';
 import type { TokenState } from '../../src/reconciler/tokens/rule.ts';
-import type { Baseline, OperationEffect } from '../../src/reconciler/wallets/rule.ts';
+import {
+  type Expectation,
+  POSSIBLE_MAX,
+  type PossibleOperation,
+} from '../../src/reconciler/wallets/rule.ts';
 import { addr, operation, START } from '../ledger/fixture.ts';
 
 export { addr, operation, START };
@@ -14,6 +19,8 @@ export const SETTINGS: ReconcilerSettings = {
   readLagMs: 1_000,
   quiescenceMs: 30_000,
   undecidedAfterMs: 600_000,
+  bracketMaxMs: 600_000,
+  oneSided: 'resolve',
 };
 
 /** Instants of a test, in milliseconds after its start. */
@@ -42,17 +49,25 @@ export function write(
   });
 }
 
-/** A write with its effect on the wallet. */
-export function part(
+/** An operation that an observation may include. */
+export function possible(
   effect: bigint,
   state: State,
-  { posted = false, ...given }: Parameters<typeof write>[1] & { posted?: boolean } = {},
-): OperationEffect {
-  return { effect, posted, operation: write(state, given) };
+  given: Partial<PossibleOperation> = {},
+): PossibleOperation {
+  const outcome = outcomeOf(state) === 'executed' ? 'executed' : 'open';
+  return { id: `op_${++count}`, effect, state, outcome, deadlineAt: 0, indicated: null, ...given };
 }
 
-export function baseline(ledger: bigint, effects: OperationEffect[] = [], drift = 0n): Baseline {
-  return { ledger, version: 0n, drift, effects, complete: true };
+/** A base with these possible operations. */
+export function expectation(base: bigint, operations: readonly PossibleOperation[]): Expectation {
+  const effects = operations.map(({ effect }) => effect);
+  return {
+    base,
+    possible: operations.length <= POSSIBLE_MAX ? operations : undefined,
+    up: sumOf(effects.filter((effect) => effect > 0n)),
+    down: sumOf(effects.filter((effect) => effect < 0n)),
+  };
 }
 
 /** An observation; its times are milliseconds after the start. */

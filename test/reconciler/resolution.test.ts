@@ -29,14 +29,16 @@ describe('When a write becomes undecided (600,000 after quiescence)', () => {
   const unknown = write('unknown', { sent: 1_000, sendDeadlineAt: at(6_000) });
   const down = Number.POSITIVE_INFINITY;
   it.each([
-    ['It becomes undecided 600,000 after quiescence', 0, 0, 637_000],
-    ['Time in which the service was down does not count', at(50_000), 0, 681_000],
-    ['Time without processing does not count', 0, at(500_000), 1_100_000],
-    ['While the service is down it does not', down, 0, down],
-  ] as const)('%s', (_title, availableSince, processingSince, after) => {
-    const deps = { settings: SETTINGS, availableSince, processingSince };
+    ['It becomes undecided 600,000 after quiescence', 0, 40_000, 637_000],
+    ['Time in which the service was down does not count', at(50_000), 90_000, 681_000],
+    ['Without an observation after quiescence it waits for a day', 0, 36_999, 86_437_000],
+    ['A target that was never observed counts the same', 0, undefined, 86_437_000],
+    ['While the service is down it does not', down, 40_000, down],
+  ] as const)('%s', (_title, availableSince, observed, after) => {
+    const deps = { settings: SETTINGS, availableSince };
+    const observedAt = observed === undefined ? undefined : at(observed);
     const from = after === down ? at(1e12) : at(after);
-    expect(isOverdue(unknown, deps, from - 1)).toBe(false);
-    expect(isOverdue(unknown, deps, from)).toBe(after !== down);
+    expect(isOverdue(unknown, deps, observedAt, from - 1)).toBe(false);
+    expect(isOverdue(unknown, deps, observedAt, from)).toBe(after !== down);
   });
 });

@@ -8,10 +8,12 @@ import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
+import { makeLog } from '../../src/kernel/log.ts';
 import { seededRandom } from '../../src/kernel/random.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
-import { addTargets, recordObservation } from '../../src/observer/store.ts';
+import { recordObservation } from '../../src/observer/observations-store.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
+import { addTargets } from '../../src/observer/targets-store.ts';
 import {
   type Conclusion,
   type EffectSettings,
@@ -23,7 +25,11 @@ import {
   type WriteFields,
 } from '../../src/operations/operations.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
-import { makeReconciler } from '../../src/reconciler/reconciler.ts';
+import {
+  makeReconciler,
+  type Reconciler,
+  type ReconcilerSettings,
+} from '../../src/reconciler/reconciler.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
 import { createDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
@@ -42,7 +48,13 @@ interface EventRow {
 let rigs = 0;
 
 /** A rig on a new database, which is dropped after the test file. */
-export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}) {
+export async function openRig({
+  books = PLAIN,
+  settings,
+}: {
+  books?: EffectSettings;
+  settings?: Partial<ReconcilerSettings>;
+} = {}) {
   const name = `dmn_${++rigs}`;
   const database = await createDatabase();
   afterAll(() => database.drop());
@@ -53,20 +65,44 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
   const daemon = await registerDaemon(db, name, clock.now(), 1e12);
   const operations = makeOperations({
     ...{ db, clock, ids, daemon, outbox, addDuePostings },
-    settings: { ...operationsDefaults, effects: books },
+    // Conflicting writes are sent at once, marked ambiguous.
+    settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
   });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
-      ...{ db, ids, operations, effectSettings: books, outbox: emitting, settings: SETTINGS },
+      ...{ random: seededRandom(1), log: makeLog('silent') },
+      ...{
+        db,
+        ids,
+        operations,
+        effectSettings: books,
+        outbox: emitting,
+        settings: { ...SETTINGS, ...settings },
+      },
       daemon: id === name ? daemon : await registerDaemon(db, id, clock.now(), 1e12),
     });
   const reconciler = await reconcilerOf(name);
 
   const put = observationsOf(db, ids, clock);
 
-  const rig = {
+  return {
     ...{ name, database, clock, ids, reconciler, reconcilerOf, put },
+    ...stepsOf({ clock, reconciler, ledger, put }),
+    ...writesOf(operations, clock),
+    ...readsOf(db, clock),
+  };
+}
+
+/** How time passes: observations are stored and processed, and what is due is posted. */
+function stepsOf(stages: {
+  clock: ManualClock;
+  reconciler: Reconciler;
+  ledger: Parameters<typeof runDry>[0];
+  put: ReturnType<typeof observationsOf>;
+}) {
+  const { clock, reconciler, ledger, put } = stages;
+  const rig = {
     putObservation: (addr: string, balance: bigint) =>
       put({ kind: 'wallet', addr }, 'seen', { addr, balance, status: 1 }),
     /** Processes all stored observations; answers how many. */
@@ -87,9 +123,10 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
     },
     passQuiescence: () => clock.advance(5_000 + SETTINGS.quiescenceMs + SETTINGS.readLagMs),
     post: () => runDry(ledger, clock),
-    /** Observes a wallet and processes the observation. */
+    /** Posts what is due, observes a wallet and processes the observation. */
     async observe(addr: string, balance: bigint, afterMs = 2_000) {
       clock.advance(afterMs);
+      await rig.post();
       await rig.putObservation(addr, balance);
       await rig.process();
     },
@@ -107,17 +144,19 @@ export async function openRig({ books = PLAIN }: { books?: EffectSettings } = {}
       await rig.post();
       return addr;
     },
-    ...writesOf(operations, clock),
-    ...readsOf(db, clock),
   };
   return rig;
 }
 
 /** Stores observations that begin now and end 10 ms later. */
 function observationsOf(db: Db, ids: Ids, clock: ManualClock) {
-  return async (ref: TargetRef, result: 'seen' | 'absent' | 'inconclusive', record: Json) => {
+  return async (
+    ref: TargetRef,
+    result: 'seen' | 'absent' | 'inconclusive',
+    record: Json,
+    startedAt = clock.now(),
+  ) => {
     await addTargets(db, [toTarget(ref)], clock.now());
-    const startedAt = clock.now();
     clock.advance(10);
     const row = {
       ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },

@@ -15,16 +15,8 @@ describe('Ledger and observation', () => {
     world = await makeWorld();
     await world.open(addr(1), 100n);
     await world.post();
-    await world.wallet(addr(1), balance);
     const at = world.clock.now();
-    await world.insert('observations', {
-      id: 'obs_1',
-      target: `wallet:${addr(1)}`,
-      kind: 'wallet',
-      started_at: isoText(at),
-      ended_at: isoText(at + 500),
-      result: 'seen',
-    });
+    await world.wallet(addr(1), balance, { observation_ended_at: isoText(at + 500) });
     return { world, at };
   }
   const later = (at: number) => {

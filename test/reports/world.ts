@@ -81,6 +81,8 @@ function makeRows(
       const observation = {
         observation_id: 'obs_1',
         observed_at: at,
+        observation_ended_at: at,
+        consistent_at: at,
         quiet_at: at,
         opened_at: at,
       };
@@ -91,7 +93,8 @@ function makeRows(
       const at = isoText(clock.now());
       const times = { suspected_at: at, opened_at: at, window_to: at };
       const base = { id, wallet_key: address.toLowerCase(), addr: address, state: 'open' };
-      await insert('drifts', { ...base, amount, evidence: {}, ...times, ...columns });
+      const amounts = { amount, amount_min: amount, amount_max: amount };
+      await insert('drifts', { ...base, ...amounts, evidence: {}, ...times, ...columns });
       return id;
     },
   };

@@ -16,13 +16,13 @@ import { isSql, isStore } from './sql.ts';
  */
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
-  ledger: 'operation_effects operations',
+  ledger: 'operations',
   observer: 'operations tokens',
-  reconciler: 'accounts observations operations transitions',
+  reconciler: 'accounts due_postings observations operation_effects operations',
   reports:
-    'accounts batches drifts due_postings entries installation nft_movements observations ' +
+    'batches drifts due_postings entries installation nft_movements ' +
     'operation_effects operations ' +
-    'posting_requests targets tokens transactions wallets',
+    'posting_requests targets tokens transactions wallets accounts',
   webhooks: 'events',
 };
 

@@ -74,6 +74,8 @@ export const settingsSchema = z.strictObject({
     read_lag_ms: z.number().int().min(0).max(3_600_000),
     quiescence_ms: ms,
     undecided_after_ms: ms,
+    bracket_max_ms: ms,
+    one_sided: z.enum(['resolve', 'people']),
   }),
   ledger: z.strictObject({
     fee_mode: z.enum(['on_top', 'deducted']),

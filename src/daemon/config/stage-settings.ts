@@ -61,6 +61,8 @@ export function reconcilerSettings(config: Config): ReconcilerSettings {
     readLagMs: reconciler.read_lag_ms,
     quiescenceMs: reconciler.quiescence_ms,
     undecidedAfterMs: reconciler.undecided_after_ms,
+    bracketMaxMs: reconciler.bracket_max_ms,
+    oneSided: reconciler.one_sided,
   };
 }
 

@@ -9,7 +9,8 @@ import type { Db, Queryable } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Observation, TokenPage, Upstream } from '../../upstream/upstream.ts';
-import { type DueTarget, listObservations, type ObservationRow } from '../store.ts';
+import { listObservations, type ObservationRow } from '../observations-store.ts';
+import type { DueTarget } from '../targets-store.ts';
 import {
   afterPage,
   beginScan,

@@ -3,8 +3,8 @@ import type { Db } from '../../db/connect.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import { addTargets } from '../store.ts';
 import { type TargetRef, toTarget } from '../targets.ts';
+import { addTargets } from '../targets-store.ts';
 import * as store from './store.ts';
 
 export interface Watches {

@@ -57,11 +57,10 @@ export function canTellApart(own: bigint, others: readonly bigint[]): boolean {
   return !sums.some((sum) => distinct.has(sum + own));
 }
 
-/** Where a write may conflict, its effects, and every wallet it changes (lower case). */
+/** Where a write may conflict, and its effects. */
 export interface WriteImpact {
   scope: ConflictScope;
   effects: Effect[];
-  wallets: string[];
 }
 
 /**
@@ -76,7 +75,6 @@ export function impactOf(kind: Kind, fields: WriteFields, settings: EffectSettin
   return {
     scope: { effects: users, conflictKey: conflictKeyOf(kind, fields) },
     effects: effectsOrNone(write, settings),
-    wallets: [...wallets.keys()],
   };
 }
 

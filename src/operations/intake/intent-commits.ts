@@ -19,7 +19,6 @@ import type { UnconfirmedIntents } from './unconfirmed.ts';
 
 export type Verdict =
   | { verdict: 'sending' | 'queued' | 'key_in_use' | 'frozen' | 'day_limit' | 'queue_full' }
-  | { verdict: 'wallet_held'; until: Instant; wallets: string[] }
   | { verdict: 'others_open'; open: OpenWrite[] }
   /** It conflicts with another write of the same commit. */
   | { verdict: 'retry' };
@@ -99,10 +98,6 @@ function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSetting
       return attempt.dayMoved > movedBy(attempt.intent.fields)
         ? { verdict: 'retry' }
         : { verdict: 'day_limit' };
-    case 'wallet_held': {
-      const wallets = Array.isArray(row.open) ? row.open.map(String) : [];
-      return { verdict: 'wallet_held', until: row.until ?? 0, wallets };
-    }
     case 'others_open':
       return { verdict: 'others_open', open: openOf(row.open, settings) };
     default:
@@ -138,7 +133,6 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
       ambiguous: known === undefined,
       effects: candidate.effects,
       users: [...scope.effects.keys()].map(accountOfWallet),
-      wallets: candidate.wallets,
       conflictKey: scope.conflictKey ?? null,
       known: known ? known.map(({ id }) => id) : null,
       dayMoved: moved,

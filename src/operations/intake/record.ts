@@ -59,7 +59,7 @@ export function makeIntentRecorder(deps: Deps) {
   const waitQueue = makeWaitQueue({
     max: settings.waitingMax,
     pause,
-    stillBlocking: (names) => db.single((q) => reads.listBlocking(q, names, clock.now())),
+    stillBlocking: (names) => db.single((q) => reads.listOpen(q, names)),
   });
   const commits = intentCommits(deps);
   const waits = { clock, settings, waitQueue };
@@ -88,9 +88,6 @@ export function makeIntentRecorder(deps: Deps) {
           );
         case 'queue_full':
           throw new Failure('too_many_requests', 'the request queue is full');
-        case 'wallet_held':
-          await waitForHold(waits, candidate, result, endAt);
-          break;
         case 'others_open':
           await waitForOpen(waits, candidate, result.open, endAt);
           break;
@@ -165,24 +162,4 @@ async function waitForOpen(
   if (candidate.intent.expiresAt !== null) candidate.state = 'queued';
   else if (settings.refuseConflicts)
     throw new Failure('wallet_outcome_pending', undefined, { operation_ids: conflicts });
-}
-
-/**
- * Waits until the holds end. After a timeout the candidate ignores holds.
- * @throws Failure `shutting_down`
- */
-async function waitForHold(
-  { clock, waitQueue }: Waits,
-  candidate: Candidate,
-  { until, wallets }: { until: Instant; wallets: string[] },
-  endAt: Instant,
-): Promise<void> {
-  const names = wallets.map((wallet) => `hold:${wallet}`);
-  const woken = await waitQueue.wait(
-    names,
-    Math.min(until, endAt) - clock.now(),
-    candidate.arrival,
-  );
-  if (woken === 'closed') throw new Failure('shutting_down');
-  if (woken === 'timed_out') candidate.wallets = [];
 }

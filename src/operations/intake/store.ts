@@ -37,8 +37,6 @@ export interface Attempt {
   effects: readonly Effect[];
   /** Accounts of users' wallets (lower case), on which conflicts are checked. */
   users: readonly string[];
-  /** Every wallet that it changes (lower case), on which holds are checked. */
-  wallets: readonly string[];
   /** See `ConflictScope`. */
   conflictKey: string | null;
   /** Open writes known not to conflict; null skips the check. */
@@ -58,12 +56,9 @@ export interface RecordRow {
     | 'frozen'
     | 'day_limit'
     | 'queue_full'
-    | 'wallet_held'
     | 'others_open'
     | 'lease_lost';
-  /** When the hold of `wallet_held` ends. */
-  until: Instant | null;
-  /** The open writes of `others_open`, or the wallets of `wallet_held`. */
+  /** The open writes of `others_open`. */
   open: Json;
 }
 
@@ -82,7 +77,7 @@ export async function recordIntents(
   const names = [...new Set(attempts.flatMap((attempt) => attempt.names))];
   const mayQueue = attempts.some(({ intent }) => intent.expiresAt !== null);
   return db.sql<RecordRow[]>`
-    select n, result, until, open from tallyhook.record_intents(
+    select n, result, open from tallyhook.record_intents(
       ${asJson(attempts.map(rowOf))}::jsonb, ${names}::text[], ${isoText(at)}::timestamptz,
       ${daemonId}, ${epoch.toString()}::bigint, ${mayQueue ? input.queueMax : null}::int)`;
 }

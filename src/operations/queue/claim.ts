@@ -45,7 +45,7 @@ export async function claim(
   await lockWritesShared(tx);
   if (await findFreeze(tx)) return [];
   const queue = await store.listQueue(tx, QUEUE_MAX);
-  const heads = headsOf(queue, settings, await store.listHeldWallets(tx, now), now);
+  const heads = headsOf(queue, settings, now);
   // Checked once without locks, so that only sendable writes count towards the limit.
   const candidates = (await listSendable(tx, heads, settings, now)).slice(0, limit);
   if (candidates.length === 0) return [];
@@ -87,22 +87,16 @@ async function listSendable(
 }
 
 /** The queued writes that share no name with an earlier write of the queue. */
-function headsOf(
-  queue: readonly Operation[],
-  settings: OperationsSettings,
-  held: ReadonlySet<string>,
-  now: Instant,
-): Head[] {
+function headsOf(queue: readonly Operation[], settings: OperationsSettings, now: Instant): Head[] {
   const taken = new Set<string>();
   const heads: Head[] = [];
   for (const operation of queue) {
-    const { scope, wallets } = impactOf(operation.kind, operation, settings.effects);
+    const { scope } = impactOf(operation.kind, operation, settings.effects);
     const names = lockNamesOf(operation.kind, operation, scope);
     const isBehind = names.some((name) => taken.has(name));
     for (const name of names) taken.add(name);
     const isWaiting = operation.state === 'queued' && (operation.expiresAt ?? 0) > now;
-    if (!isBehind && isWaiting && !wallets.some((wallet) => held.has(wallet)))
-      heads.push({ operation, scope, names });
+    if (!isBehind && isWaiting) heads.push({ operation, scope, names });
   }
   return heads;
 }

@@ -66,13 +66,6 @@ export async function listOpenOn(
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** Wallets with a current hold, lower case. */
-export async function listHeldWallets(tx: Tx, now: Instant): Promise<Set<string>> {
-  const rows = await tx.sql<{ key: string }[]>`
-    select wallet_key as key from tallyhook.holds where until > ${isoText(now)}`;
-  return new Set(rows.map((row) => row.key));
-}
-
 /** Moves queued writes to `sending`, each with its transition and its send. */
 export async function sendQueued(
   tx: Tx,

@@ -185,7 +185,7 @@ export async function insertReported(
       order by o.id, s.n
     ), e as (
       insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
-      select x.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric, 'executed'
+      select x.id, e.line, e.effect ->> 'account', (e.effect ->> 'amount')::numeric, x.state
       from o join x on x.id = o.id
       cross join jsonb_array_elements(x.effects) with ordinality as e(effect, line)
     )

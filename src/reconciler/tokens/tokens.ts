@@ -9,9 +9,8 @@ import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import {
   expedite,
-  listObservations,
   pendingIntervalMs,
-  type StoredObservation,
+  type UnprocessedObservation,
 } from '../../observer/observer.ts';
 import {
   listForToken,
@@ -39,7 +38,7 @@ const OPERATIONS_MAX = 100;
 export async function evaluateToken(
   tx: Tx,
   deps: Deps,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
   const { contractId, tokenId } = tokenOf(observation.target);
@@ -80,7 +79,7 @@ export async function evaluateToken(
 async function pollAgain(
   tx: Tx,
   { settings }: Deps,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
   input: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
 ): Promise<void> {
   const { token, gone, operations, now } = input;
@@ -91,29 +90,9 @@ async function pollAgain(
   let since: Instant;
   if (unsure) since = now;
   else if (newest) since = newest.recordedAt;
-  else if (token.presence === 'present' && isMoving(token))
-    since = await movingSince(tx, observation);
+  else if (token.presence === 'present' && isMoving(token)) since = observation.unchangedSince;
   else return;
   await expedite(tx, observation.target, now + pendingIntervalMs(settings, since, now));
-}
-
-const UNCHANGED_OBSERVATIONS_MAX = 16;
-
-/** Since when, at least, hash and status have been as in this observation. */
-async function movingSince(tx: Tx, observation: StoredObservation): Promise<Instant> {
-  const isUnchanged = (other: StoredObservation) => {
-    const [a, b] = [other, observation].map(
-      ({ record }) => record as Record<string, unknown> | null,
-    );
-    return a?.lastTxHash === b?.lastTxHash && a?.status === b?.status;
-  };
-  let since = observation.startedAt;
-  for (const other of await listObservations(tx, observation.target, UNCHANGED_OBSERVATIONS_MAX)) {
-    if (other.startedAt > observation.startedAt) continue;
-    if (!isUnchanged(other)) break;
-    since = other.startedAt;
-  }
-  return since;
 }
 
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
@@ -122,7 +101,7 @@ function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
 }
 
 function stateOf(
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
 ): TokenState & { createdText: string; ownedText: string } {
   const record = observation.record as Record<string, unknown>;
   const text = (value: unknown) => (typeof value === 'string' ? value : '');
@@ -143,7 +122,7 @@ function stateOf(
 function presentToken(
   contractId: bigint,
   tokenId: bigint,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
   seen: TokenState & { createdText: string; ownedText: string },
 ): Token {
   return {
@@ -160,7 +139,7 @@ function presentToken(
 function absentToken(
   contractId: bigint,
   tokenId: bigint,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
   before: Token | undefined,
 ): Token {
   const empty: TokenState = {
@@ -191,7 +170,7 @@ function changeEvents(
   token: Token,
   before: Token | undefined,
   operations: readonly Operation[],
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
   const cause = causeOf(token.lastTxHash, operations);
@@ -209,7 +188,7 @@ function burnedEvent(
   token: Token,
   before: Token,
   operations: readonly Operation[],
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
 ): EventDraft {
   const burn = operations.find((o) => o.kind === 'burn' && o.outcome !== 'not_executed');
   return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.endedAt);

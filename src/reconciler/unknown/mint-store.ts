@@ -1,7 +1,6 @@
 /** SQL of unknown mints: what operations and observations say about the tokens of a scan. */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
-import type { StoredObservation } from '../../observer/observer.ts';
 import type { ListedToken } from './mint-rule.ts';
 
 /** What is known about one token besides the scan. */
@@ -120,18 +119,4 @@ export async function listUnnumbered(
       and state not in ('recorded', 'queued', 'cancelled')
     order by recorded_at limit ${limit}`;
   return rows.map(({ id }) => id);
-}
-
-/** The newest complete scan of a contract that began at `since` or later. */
-export async function newestScan(
-  db: Queryable,
-  contractId: bigint,
-  since: Instant,
-): Promise<StoredObservation | undefined> {
-  const rows = await db.sql<StoredObservation[]>`
-    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
-    where kind = 'scan' and result = 'seen' and target like ${`scan:${contractId}:%`}
-      and started_at >= ${isoText(since)}
-    order by started_at desc limit 1`;
-  return rows[0];
 }

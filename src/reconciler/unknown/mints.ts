@@ -6,17 +6,16 @@ import type { Queryable, Tx } from '../../db/connect.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { pendingIntervalMs, requestScan, type StoredObservation } from '../../observer/observer.ts';
+import {
+  newestScan,
+  pendingIntervalMs,
+  requestScan,
+  type StoredObservation,
+} from '../../observer/observer.ts';
 import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import {
-  applyFinding,
-  executedProbability,
-  isQuiescent,
-  markUndecided,
-  quiescentAt,
-} from '../resolution.ts';
+import { applyFinding, isQuiescent, markUndecided, quiescentAt } from '../resolution.ts';
 import { sameAddress } from '../tokens/rule.ts';
 import {
   type ListedToken,
@@ -25,15 +24,7 @@ import {
   mintHashOf,
   type ScannedToken,
 } from './mint-rule.ts';
-import {
-  burnedUnseen,
-  HELD_MAX,
-  knownOf,
-  listHeld,
-  listUnnumbered,
-  newestScan,
-} from './mint-store.ts';
-import { isUnlikely } from './probability.ts';
+import { burnedUnseen, HELD_MAX, knownOf, listHeld, listUnnumbered } from './mint-store.ts';
 
 const MINTS_MAX = 500;
 const CANDIDATES_MAX = 20;
@@ -42,7 +33,7 @@ const CANDIDATES_MAX = 20;
 export async function evaluateScan(
   tx: Tx,
   deps: Deps,
-  observation: StoredObservation,
+  observation: Pick<StoredObservation, 'id' | 'startedAt' | 'endedAt' | 'record'>,
   now: Instant,
 ): Promise<EventDraft[]> {
   const scan = scanOf(observation);
@@ -54,8 +45,6 @@ export async function evaluateScan(
     if (!isQuiescent(operation, observation.startedAt, deps)) continue;
     const found = await findingOf(tx, operation, scan, mints);
     if (found.outcome === 'unclear') continue;
-    const probability = executedProbability(deps, operation, observation.startedAt);
-    if (found.outcome === 'not_executed' && !isUnlikely(probability)) continue;
     const token = found.outcome === 'executed' ? found.token : undefined;
     const finding = {
       outcome: found.outcome,
@@ -64,7 +53,7 @@ export async function evaluateScan(
       evidence: {
         observation: observation.id,
         tokens_listed: scan.total,
-        ...(token ? { token_id: token.tokenId.toString() } : { probability_executed: probability }),
+        ...(token ? { token_id: token.tokenId.toString() } : {}),
       },
       startedAt: observation.startedAt,
       endedAt: observation.endedAt,
@@ -128,7 +117,7 @@ interface Scan {
   tokens: Record<string, unknown>[];
 }
 
-function scanOf({ record }: StoredObservation): Scan | undefined {
+function scanOf({ record }: Pick<StoredObservation, 'record'>): Scan | undefined {
   const scan = record as Record<string, unknown> | null;
   const contractId = wholeOf(scan?.contractId);
   if (!scan || contractId === undefined || !Array.isArray(scan.tokens)) return undefined;

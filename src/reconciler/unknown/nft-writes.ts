@@ -1,14 +1,13 @@
 /** Resolves unknown NFT writes by observations of their token. */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { listObservations, type StoredObservation } from '../../observer/observer.ts';
+import { listObservations, type UnprocessedObservation } from '../../observer/observer.ts';
 import { type Operation, UNSENT_STATES } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { applyFinding, executedProbability, type Finding, isQuiescent } from '../resolution.ts';
+import { applyFinding, type Finding, isQuiescent } from '../resolution.ts';
 import type { Token } from '../store.ts';
 import { hashChange, type ObservedToken, preImageOf, tokenEvidence } from '../tokens/evidence.ts';
-import { isUnlikely } from './probability.ts';
 
 /**
  * Evaluates every unknown operation of one token with one observation.
@@ -21,7 +20,7 @@ export async function evaluateNftWrites(
     operations: readonly Operation[];
     held: Token | undefined;
     seen: ObservedToken | 'absent';
-    observation: StoredObservation;
+    observation: UnprocessedObservation;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
@@ -46,10 +45,8 @@ export async function evaluateNftWrites(
       alone: open.length === 1,
     });
     if (!found) continue;
-    const probability = executedProbability(deps, operation, observation.startedAt);
     if (found.outcome === 'not_executed') {
-      if (!isQuiescent(operation, observation.startedAt, deps) || !isUnlikely(probability))
-        continue;
+      if (!isQuiescent(operation, observation.startedAt, deps)) continue;
       if (seen === 'absent' && (await wasThere(tx, operation, others, observation))) continue;
     }
     const { outcome, cause } = found;
@@ -57,9 +54,8 @@ export async function evaluateNftWrites(
     const owned = others.some((other) => other.txHash !== null && other.txHash === hash);
     const txHash = outcome === 'executed' && open.length === 1 && !owned ? hash : null;
     const [startedAt, endedAt] = [observation.startedAt, observation.endedAt];
-    const evidence: Finding['evidence'] = { observation: observation.id, cause };
-    if (outcome === 'not_executed') evidence.probability_executed = probability;
-    const finding = {
+    const evidence = { observation: observation.id, cause };
+    const finding: Finding = {
       outcome,
       txHash,
       basis: 'token',
@@ -79,14 +75,16 @@ const OBSERVATIONS_SEARCHED_MAX = 200;
 async function withImage(
   tx: Tx,
   operation: Operation,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
 ): Promise<Operation> {
   if (preImageOf(operation)) return operation;
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const observations = await listObservations(tx, observation.target, OBSERVATIONS_SEARCHED_MAX);
-  const before = observations.find(({ result, endedAt }) => result === 'seen' && endedAt <= sentAt);
+  const before = observations.find(
+    ({ result, firstEndedAt }) => result === 'seen' && firstEndedAt <= sentAt,
+  );
   return before
-    ? { ...operation, preImage: { token: before.record, at: before.startedAt } }
+    ? { ...operation, preImage: { token: before.record, at: before.unchangedSince } }
     : operation;
 }
 
@@ -95,7 +93,7 @@ async function wasThere(
   tx: Tx,
   operation: Operation,
   others: readonly Operation[],
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
 ): Promise<boolean> {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   if (others.some(({ outcome, recordedAt }) => outcome === 'executed' && recordedAt > sentAt))

@@ -87,48 +87,18 @@ export function solveJointly(
   };
 }
 
-const LIKE_MAX = 6;
+/** The polls around the send of an unknown operation on one wallet. */
+export interface Bracket {
+  /** Start of the last poll before the send; undefined when there was none. */
+  before: Instant | undefined;
+  /** End of the poll that shows the effect, or of the first one after quiescence. */
+  after: Instant;
+}
 
 /**
- * The sizes of an outside change that would lead to a wrong finding: the operation's own amount,
- * alone or combined with other possible operations. Undefined when any size might.
+ * Whether one wallet alone is enough evidence: the polls around the send are so close to each other
+ * that a change made elsewhere by exactly the same amount need not be assumed.
  */
-export function likeAmounts(
-  operationId: string,
-  possible: readonly { id: string; effect: bigint }[],
-): bigint[] | undefined {
-  const others = possible.filter(({ id }) => id !== operationId);
-  const own = possible.find(({ id }) => id === operationId)?.effect ?? 0n;
-  if (others.length > LIKE_MAX || own === 0n) return undefined;
-  let sums = new Set([own]);
-  for (const { effect } of others)
-    sums = new Set([...sums].flatMap((sum) => [sum, sum + effect, sum - effect]));
-  return [...new Set([...sums].map((sum) => (sum < 0n ? -sum : sum)))].filter((sum) => sum !== 0n);
+export function isWithin({ before, after }: Bracket, maxMs: number): boolean {
+  return before !== undefined && after - before <= maxMs;
 }
-
-export interface OutsideHistory {
-  changes: number;
-  observedMs: number;
-}
-
-/** The other wallets count at most as much as so much time of the wallet itself. */
-const POOL_MS_MAX = 30 * 86_400_000;
-
-/**
- * The chance that an outside change of this size happened within the bracket: its rate times the
- * bracket. The rate is the mean of a Gamma posterior of the wallet's own changes, with one change
- * per mean interval of all other wallets as the prior (empirical Bayes, polling study, 2.5).
- */
-export function chanceOfCoincidence(
-  own: OutsideHistory,
-  pool: OutsideHistory,
-  bracketMs: number,
-): number {
-  const prior = Math.min(POOL_MS_MAX, Math.max(0, pool.observedMs) / (pool.changes + 1));
-  const observed = Math.max(0, own.observedMs) + prior;
-  if (observed <= 0) return 1;
-  return Math.min(1, ((own.changes + 1) / observed) * Math.max(0, bracketMs));
-}
-
-/** One-sided evidence is enough below this chance (design, section 4, reconciler). */
-export const COINCIDENCE_MAX = 1e-4;

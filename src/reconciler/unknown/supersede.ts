@@ -8,7 +8,7 @@ import type { Instant } from '../../kernel/clock.ts';
 import {
   accountOfWallet,
   effectOn,
-  listOperations,
+  listNotExecuted,
   type Operation,
   operationFields,
   walletKeysOf,
@@ -38,17 +38,12 @@ export async function compareWithNotExecuted(
   drift: Drift,
   now: Instant,
 ): Promise<Superseded> {
+  const { amount, walletKey: key, windowTo } = drift;
+  if (amount === null) return { like: [] };
   const since = now - COMPARED_MS;
-  const notExecuted = await listOperations(tx, {
-    state: 'not_executed',
-    since,
-    limit: COMPARED_MAX,
-  });
+  const notExecuted = await listNotExecuted(tx, { key, amount }, since, COMPARED_MAX);
   const like = notExecuted.filter(
-    (operation) =>
-      isInferred(operation) &&
-      (operation.sentAt ?? operation.recordedAt) < drift.windowTo &&
-      effectAt(operation, drift.walletKey, deps) === drift.amount,
+    (operation) => isInferred(operation) && (operation.sentAt ?? operation.recordedAt) < windowTo,
   );
   const ids = like.map(({ id }) => id);
   const [operation, second] = like;

@@ -1,31 +1,34 @@
 /**
- * Resolves unknown token writes, jointly over all wallets that they connect, from the newest
- * observations and the ledger in one snapshot. Other possible operations take part in the solution.
+ * Resolves unknown token writes by the balances of their wallets: what all explanations agree on,
+ * over all wallets that the writes connect.
+ *
+ * Two wallets that agree are enough. One wallet is enough if exactly one explanation fits, and the
+ * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { expedite, listObservations, pendingIntervalMs } from '../../observer/observer.ts';
+import type { Json } from '../../kernel/json.ts';
+import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
 import { type Operation, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import {
   applyFinding,
-  executedProbability,
   type Finding,
   isOverdue,
   isQuiescent,
   markUndecided,
+  quiescenceEnd,
 } from '../resolution.ts';
 import { findCandidate } from '../store.ts';
-import { readBaseline } from '../wallets/expected.ts';
-import { expectationOf } from '../wallets/rule.ts';
-import { findWallet } from '../wallets/store.ts';
-import { coincidence, stepShown } from './coincidence.ts';
-import { isUnlikely } from './probability.ts';
+import { totalOf } from '../wallets/drift-rule.ts';
+import { expectedBalances } from '../wallets/expected-store.ts';
+import { isExact } from '../wallets/rule.ts';
+import { listOpenDrifts, type Wallet, walletsByKey } from '../wallets/store.ts';
 import {
-  COINCIDENCE_MAX,
   canBeExplained,
   type Explanation,
+  isWithin,
   solveJointly,
   type WalletEvidence,
 } from './rule.ts';
@@ -59,92 +62,62 @@ export async function evaluateComponent(
   { operations, keys }: Component,
   now: Instant,
 ): Promise<EventDraft[]> {
-  const wallets: WalletEvidence[] = [];
-  for (const key of keys) {
-    await pollSoon(tx, deps, key, operations, now);
-    const evidence = await evidenceOf(tx, deps, key);
-    // Unexplained wallets are left out, so that they cannot block the others.
-    if (evidence && canBeExplained(evidence)) wallets.push(evidence);
-  }
-  const solved = wallets.length > 0 ? solveJointly(wallets) : 'no wallet can be explained';
+  for (const key of keys) await pollSoon(tx, deps, key, operations, now);
+  const wallets = await walletsByKey(tx, keys);
+  // Unexplained wallets are left out, so that they cannot block the others.
+  const evidence = (await evidenceOf(tx, deps, [...wallets.values()])).filter(canBeExplained);
+  const solved = evidence.length > 0 ? solveJointly(evidence) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
-    const explained = wallets.filter(({ key }) => isPartyOf(operation, key, deps));
+    const parties = walletKeysOf(operation, deps.effectSettings);
+    const explained = evidence.filter(({ key }) => parties.includes(key));
     const finding =
-      explained.length === 0
-        ? await findingFromStep(tx, deps, operation, now)
-        : typeof solved !== 'string' &&
-          (await findingOf(tx, deps, { operation, solved, explained, now }));
+      typeof solved !== 'string' && explained.length > 0
+        ? await findingOf(tx, deps, { operation, solved, explained, wallets })
+        : undefined;
+    if (finding) {
+      events.push(...(await applyFinding(tx, deps, operation, finding, now)));
+      continue;
+    }
+    const observed = parties.map((key) => wallets.get(key)?.observedAt ?? 0);
+    if (!isOverdue(operation, deps, Math.min(...observed), now)) continue;
     const why = typeof solved === 'string' ? solved : 'the observations are inconclusive';
-    events.push(
-      ...(finding
-        ? await applyFinding(tx, deps, operation, finding, now)
-        : await undecidedIfOverdue(tx, deps, operation, now, why)),
-    );
+    events.push(...(await markUndecided(tx, deps, operation, { explanations: why }, now)));
   }
   return events;
 }
 
-function isPartyOf(operation: Operation, key: string, { effectSettings }: Deps): boolean {
-  return walletKeysOf(operation, effectSettings).includes(key);
-}
-
-/**
- * The finding when none of its wallets can be explained because they were also changed elsewhere:
- * executed, if one of them changed once by exactly its effect.
- */
-async function findingFromStep(
+/** The evidence of these wallets, each at its newest observation; none without an opening. */
+async function evidenceOf(
   tx: Tx,
   deps: Deps,
-  operation: Operation,
-  now: Instant,
-): Promise<Finding | undefined> {
-  for (const key of walletKeysOf(operation, deps.effectSettings)) {
-    const step = await stepShown(tx, deps, key, { operation, now });
-    const newest = step?.observations.at(-1);
-    if (!step || !newest || step.chance >= COINCIDENCE_MAX) continue;
-    const evidence = {
-      observations: step.observations.map(({ observationId }) => observationId),
-      wallets: [key],
-      residuals: step.observations.map(({ residual }) => residual.toString()),
-      moved_once: true,
-      chance_of_coincidence: step.chance,
-    };
-    const finding = { outcome: 'executed', basis: 'one_sided', sufficient: true } as const;
-    return { ...finding, evidence, startedAt: newest.startedAt, endedAt: newest.endedAt };
+  wallets: readonly Wallet[],
+): Promise<WalletEvidence[]> {
+  const observed = wallets.flatMap((wallet) => {
+    const { openedAt, observedAt: startedAt, observationEndedAt: endedAt } = wallet;
+    if (openedAt === null || startedAt === null || endedAt === null) return [];
+    return [{ ...wallet, startedAt, endedAt, opened: true }];
+  });
+  const expected = await expectedBalances(tx, observed, deps.settings.readLagMs);
+  const evidence: WalletEvidence[] = [];
+  for (const { key, observedBalance, observationId, startedAt, endedAt } of observed) {
+    const { base, possible } = expected.get(key) ?? {};
+    const drift = totalOf(await listOpenDrifts(tx, key));
+    if (base === undefined || !possible || !isExact(drift)) continue;
+    evidence.push({
+      key,
+      residual: (observedBalance ?? 0n) - base - drift.min,
+      possible: possible.map(({ id, effect, outcome, deadlineAt }) => ({
+        id,
+        effect,
+        quiescent: outcome === 'open' && startedAt >= quiescenceEnd(deadlineAt, deps),
+      })),
+      observationId: observationId ?? '',
+      startedAt,
+      endedAt,
+    });
   }
-  return undefined;
-}
-
-/** The evidence of one wallet; undefined without an opening or a complete observation. */
-async function evidenceOf(tx: Tx, deps: Deps, key: string): Promise<WalletEvidence | undefined> {
-  const { readLagMs } = deps.settings;
-  const wallet = await findWallet(tx, key);
-  if (!wallet?.openedAt || wallet.observedBalance === null || !wallet.observationId)
-    return undefined;
-  const [observation] = (await listObservations(tx, `wallet:${key}`, 8)).filter(
-    (l) => l.id === wallet.observationId,
-  );
-  if (!observation) return undefined;
-  const balance = wallet.observedBalance;
-  const { startedAt, endedAt } = observation;
-  const since = startedAt - readLagMs;
-  const { baseline } = await readBaseline(tx, wallet.addr, deps.effectSettings, { since });
-  const observed = { balance, startedAt, endedAt };
-  const { base, possible, complete } = expectationOf(observed, baseline, readLagMs);
-  if (!complete) return undefined;
-  return {
-    key,
-    residual: balance - base,
-    possible: possible.map(({ operation, effect }) => ({
-      id: operation.id,
-      effect,
-      quiescent: operation.outcome === 'open' && isQuiescent(operation, startedAt, deps),
-    })),
-    observationId: observation.id,
-    startedAt,
-    endedAt,
-  };
+  return evidence;
 }
 
 /** Schedules a poll of a wallet with unknown writes at a gap that grows with their age. */
@@ -156,11 +129,8 @@ async function pollSoon(
   now: Instant,
 ): Promise<void> {
   const since = Math.max(...operations.map((o) => o.sendDeadlineAt ?? o.recordedAt));
-  await expedite(
-    tx,
-    `wallet:${key}`,
-    Math.max(now, since) + pendingIntervalMs(settings, since, now),
-  );
+  const at = Math.max(now, since) + pendingIntervalMs(settings, since, now);
+  await expedite(tx, `wallet:${key}`, at);
 }
 
 /** What all explanations agree on for one operation; undefined while they do not. */
@@ -172,51 +142,54 @@ async function findingOf(
     solved: Explanation;
     /** The wallets of the operation that can be explained. */
     explained: readonly WalletEvidence[];
-    now: Instant;
+    wallets: ReadonlyMap<string, Wallet>;
   },
 ): Promise<Finding | undefined> {
-  const { operation, solved, explained, now } = input;
+  const { operation, solved, explained, wallets } = input;
+  const { settings } = deps;
   const shown = solved.shown.get(operation.id);
-  const parties = new Set(walletKeysOf(operation, deps.effectSettings));
   const sides = explained.filter(({ possible }) => possible.some(({ id }) => id === operation.id));
   // One of these observations is from before the send.
   if (sides.length < explained.length) return undefined;
   if (shown === undefined || shown === 'open') return undefined;
   if (shown === 'none' && !isQuiescent(operation, solved.startedAt, deps)) return undefined;
   const outcome = shown === 'all' ? 'executed' : 'not_executed';
-  const probability = executedProbability(deps, operation, solved.startedAt);
   const twoSided = sides.length >= 2;
-  if (!twoSided && outcome === 'not_executed' && !isUnlikely(probability)) return undefined;
   const earlier = await findCandidate(tx, operation.id);
-  const first = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
-  const chance = twoSided
-    ? 0
-    : await coincidence(tx, deps, sides, { operation, outcome, first, now });
+  const after = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
+  const brackets = sides.map(({ key }) => ({
+    before: polledBefore(operation, wallets.get(key)),
+    after,
+  }));
+  const oneSided =
+    settings.oneSided === 'resolve' &&
+    brackets.every((bracket) => isWithin(bracket, settings.bracketMaxMs));
   // Weak evidence waits while another wallet of the operation may still be explained.
-  if (chance >= COINCIDENCE_MAX && explained.length < parties.size) return undefined;
+  const parties = walletKeysOf(operation, deps.effectSettings);
+  if (!twoSided && !oneSided && explained.length < parties.length) return undefined;
   return {
     outcome,
     basis: twoSided ? 'two_sided' : 'one_sided',
-    sufficient: twoSided || chance < COINCIDENCE_MAX,
+    sufficient: twoSided || oneSided,
     evidence: {
       observations: solved.observationIds,
-      wallets: sides.map((side) => side.key),
-      residuals: sides.map((side) => side.residual.toString()),
-      ...(twoSided ? {} : { chance_of_coincidence: chance }),
-      ...(outcome === 'not_executed' ? { probability_executed: probability } : {}),
+      wallets: sides.map(({ key }) => key),
+      residuals: sides.map(({ residual }) => residual.toString()),
+      ...(twoSided
+        ? {}
+        : { bracket_ms: brackets.map(({ before }) => (before ? after - before : null)) }),
     },
     startedAt: solved.startedAt,
     endedAt: solved.endedAt,
   };
 }
 
-async function undecidedIfOverdue(
-  tx: Tx,
-  deps: Deps,
-  operation: Operation,
-  now: Instant,
-  why: string,
-): Promise<EventDraft[]> {
-  if (!isOverdue(operation, deps, now)) return [];
-  return markUndecided(tx, deps, operation, { explanations: why }, now);
+/** Start of the last known poll of a wallet before an operation was sent. */
+function polledBefore(operation: Operation, wallet: Wallet | undefined): Instant | undefined {
+  const sentAt = operation.sentAt ?? operation.recordedAt;
+  const image = operation.preImage as { wallets?: { name: string; at: Json }[] } | null;
+  const polled = image?.wallets?.find(({ name }) => name === `wallet:${wallet?.key}`)?.at;
+  const times = [typeof polled === 'number' ? polled : undefined, wallet?.quietAt ?? undefined];
+  const before = times.filter((at) => at !== undefined && at < sentAt) as Instant[];
+  return before.length > 0 ? Math.max(...before) : undefined;
 }

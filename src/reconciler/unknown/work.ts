@@ -1,21 +1,31 @@
 /**
- * The unknown operations to evaluate in a pass. Components of token writes are evaluated when one
- * of their wallets was observed, and else periodically. NFT writes are evaluated with observations
- * of their tokens; here scans for mints are requested and overdue operations become undecided.
+ * The unknown operations to evaluate in a pass: token writes on wallets that were just observed,
+ * and every operation in turn, a page per pass, for changes of the ledger and for time limits. NFT
+ * writes are evaluated with observations of their tokens; here scans for mints are requested.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { listUnknown, NFT_KINDS, TOKEN_KINDS } from '../../operations/operations.ts';
+import { newestScan } from '../../observer/observer.ts';
+import {
+  listUnknown,
+  listUnknownOn,
+  NFT_KINDS,
+  type Operation,
+  TOKEN_KINDS,
+  walletKeysOf,
+} from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
+import { findToken } from '../store.ts';
 import { markMintUndecided, requestScans } from './mints.ts';
-import { type Component, componentsOf, evaluateComponent } from './token-writes.ts';
+import { componentsOf, evaluateComponent } from './token-writes.ts';
 
-const UNKNOWN_MAX = 1_000;
-/** Interval at which a component without new observations is evaluated, for ledger changes. */
-const AGAIN_MS = 5_000;
-const SCAN_REQUESTS_EVERY_MS = 1_000;
+const PAGE_MAX = 500;
+/** Operations of one component at most; evidence of a larger one is not unique anyway. */
+const COMPONENT_MAX = 1_000;
+/** Every operation is evaluated at most so often without an observation. */
+const ROUND_MS = 5_000;
 
 /** One evaluation in the caller's transaction. */
 export type Work = (tx: Tx) => Promise<EventDraft[]>;
@@ -26,56 +36,77 @@ export interface UnknownWork {
 }
 
 export function makeUnknownWork(db: Db): UnknownWork {
-  let evaluatedAt = new Map<string, Instant>();
-  let scannedAt = Number.NEGATIVE_INFINITY;
+  let after: Operation | undefined;
+  let roundAt = Number.NEGATIVE_INFINITY;
 
-  function dueOf(components: readonly Component[], seen: ReadonlySet<string>, now: Instant) {
-    const before = evaluatedAt;
-    evaluatedAt = new Map();
-    return components.filter((component) => {
-      const name = component.operations.map(({ id }) => id).join();
-      const at = before.get(name);
-      const due =
-        at === undefined ||
-        now < at ||
-        now >= at + AGAIN_MS ||
-        component.keys.some((key) => seen.has(key));
-      evaluatedAt.set(name, due ? now : at);
-      return due;
-    });
+  /** The next page of a round; none until the next round begins. */
+  async function nextPage(now: Instant): Promise<Operation[]> {
+    if (!after) {
+      if (now >= roundAt && now < roundAt + ROUND_MS) return [];
+      roundAt = now;
+    }
+    const page = await listUnknown(db, after, PAGE_MAX);
+    after = page.length === PAGE_MAX ? page.at(-1) : undefined;
+    return page;
+  }
+
+  /** These token writes, and all that share wallets with them, directly or through others. */
+  async function connected(found: readonly Operation[], seen: ReadonlySet<string>, deps: Deps) {
+    const operations = new Map(found.map((operation) => [operation.id, operation]));
+    const searched = new Set<string>();
+    let keys = [...seen, ...found.flatMap((one) => walletKeysOf(one, deps.effectSettings))];
+    while (keys.length > 0 && operations.size < COMPONENT_MAX + found.length) {
+      for (const key of keys) searched.add(key);
+      const others = await listUnknownOn(db, keys, COMPONENT_MAX);
+      for (const other of others) operations.set(other.id, other);
+      const named = others.flatMap((one) => walletKeysOf(one, deps.effectSettings));
+      keys = [...new Set(named)].filter((key) => !searched.has(key));
+    }
+    return [...operations.values()];
   }
 
   return {
     async next(deps, seen, now) {
-      const unknown = await listUnknown(db, UNKNOWN_MAX);
-      const tokenWrites = unknown.filter(({ kind }) => TOKEN_KINDS.includes(kind));
-      const components = dueOf(componentsOf(tokenWrites, deps), seen, now);
-      const others = unknown.filter(({ kind }) => !TOKEN_KINDS.includes(kind));
-      const overdue = others.filter((operation) =>
-        NFT_KINDS.includes(operation.kind)
-          ? isOverdue(operation, deps, now)
-          : now >= quiescentAt(operation, deps),
-      );
+      const page = await nextPage(now);
+      const tokenWrites = page.filter(({ kind }) => TOKEN_KINDS.includes(kind));
+      const components = componentsOf(await connected(tokenWrites, seen, deps), deps);
+      const others = page.filter(({ kind }) => !TOKEN_KINDS.includes(kind));
+      const overdue: Operation[] = [];
+      for (const operation of others)
+        if (await isOver(db, deps, operation, now)) overdue.push(operation);
       const mints = others.filter((o) => o.kind === 'mint_sequential' && !overdue.includes(o));
-      if (mints.length > 0 && (now < scannedAt || now >= scannedAt + SCAN_REQUESTS_EVERY_MS)) {
-        await requestScans(db, deps, mints, now);
-        scannedAt = now;
-      }
-      const evidence = { explanations: 'no evidence within the time set' };
+      await requestScans(db, deps, mints, now);
       return [
         ...components.map(
-          (one): Work =>
+          (component): Work =>
             (tx) =>
-              evaluateComponent(tx, deps, one, now),
+              evaluateComponent(tx, deps, component, now),
         ),
         ...overdue.map(
           (operation): Work =>
             (tx) =>
-              operation.kind === 'mint_sequential'
-                ? markMintUndecided(tx, deps, operation, now)
-                : markUndecided(tx, deps, operation, evidence, now),
+              end(tx, deps, operation, now),
         ),
       ];
     },
   };
+}
+
+async function isOver(db: Db, deps: Deps, operation: Operation, now: Instant): Promise<boolean> {
+  const { kind, contractId, tokenId } = operation;
+  const quiescent = quiescentAt(operation, deps);
+  if (now < quiescent) return false;
+  // Nothing that is polled shows a write of an unknown kind.
+  if (!NFT_KINDS.includes(kind) || contractId === null) return true;
+  const shown =
+    tokenId === null
+      ? (await newestScan(db, contractId, quiescent))?.startedAt
+      : (await findToken(db, contractId, tokenId))?.observedAt;
+  return isOverdue(operation, deps, shown, now);
+}
+
+function end(tx: Tx, deps: Deps, operation: Operation, now: Instant): Promise<EventDraft[]> {
+  if (operation.kind === 'mint_sequential') return markMintUndecided(tx, deps, operation, now);
+  const evidence = { explanations: 'no evidence within the time set' };
+  return markUndecided(tx, deps, operation, evidence, now);
 }

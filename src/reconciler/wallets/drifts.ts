@@ -1,84 +1,77 @@
-/** Applies the drift rule to a wallet: stores drifts with their history and emits their events. */
+/** Applies the drift rule to a wallet: stores drifts with their history and makes their events. */
 import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { expedite, type StoredObservation } from '../../observer/observer.ts';
 import type { EventData, EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { compareWithNotExecuted, supersede } from '../unknown/supersede.ts';
-import { driftStep } from './drift-rule.ts';
-import { holdForPoll } from './hold.ts';
-import type { OperationEffect } from './rule.ts';
-import { closeDrift, type Drift, insertDrift, insertDriftAction, type Wallet } from './store.ts';
+import { driftStep, type Suspicion } from './drift-rule.ts';
+import { type Comparison, isExact, type Range } from './rule.ts';
+import {
+  closeDrift,
+  type Drift,
+  insertDrift,
+  insertDriftAction,
+  reviseDrift,
+  type Wallet,
+} from './store.ts';
 
-interface Residual {
-  residual: bigint;
-  drifts: Drift[];
-  observation: StoredObservation;
+interface Input {
+  comparison: Comparison;
+  /** The open drifts of the wallet. */
+  drifts: readonly Drift[];
+  observation: { id: string; startedAt: Instant; endedAt: Instant };
   now: Instant;
 }
 
-/**
- * Schedules the next poll of a wallet whose observation decided nothing, at a gap that grows up to
- * the steady one.
- */
-export async function pollAgain(
-  tx: Tx,
-  deps: Deps,
-  wallet: Wallet,
-  input: { possible: readonly OperationEffect[]; observation: StoredObservation; now: Instant },
-): Promise<void> {
-  const { pendingMinMs, steadyMs } = deps.settings;
-  const gapMs = Math.min(steadyMs, pendingMinMs * 1.5 ** Math.min(wallet.unquietObservations, 30));
-  wallet.unquietObservations += 1;
-  const possible = input.possible.map(({ operation }) => operation);
-  const heldAt = await holdForPoll(tx, deps, wallet, { ...input, possible });
-  await expedite(tx, `wallet:${wallet.key}`, heldAt ?? input.now + gapMs);
-}
-
-/** Applies the residual of a quiet observation; changes `wallet`, which the caller stores. */
+/** Applies the comparison to the drifts of a wallet; changes `wallet`, which the caller stores. */
 export async function stepDrift(
   tx: Tx,
   deps: Deps,
   wallet: Wallet,
-  { residual, drifts, observation, now }: Residual,
+  input: Input,
 ): Promise<EventDraft[]> {
-  const suspicion =
-    wallet.suspectedAmount !== null && wallet.suspectedAt !== null
-      ? { amount: wallet.suspectedAmount, at: wallet.suspectedAt }
-      : undefined;
-  const next = driftStep(residual, suspicion, drifts, {
-    startedAt: observation.startedAt,
-    endedAt: observation.endedAt,
-  });
-  if (next.step === 'none') return [];
-  if (next.step === 'suspect') {
-    const { amount, at } = next.suspicion;
-    // Only a first suspicion resets the gap: a balance that keeps changing is polled ever less.
-    if (!suspicion) wallet.unquietObservations = 0;
-    Object.assign(wallet, {
-      verdict: 'drifting',
-      cause: 'suspected',
-      suspectedAmount: amount,
-      suspectedAt: at,
-    });
-    await pollAgain(tx, deps, wallet, { possible: [], observation, now });
-    return [];
+  const { comparison, drifts, observation, now } = input;
+  const next = driftStep(comparison, suspicionOf(wallet), drifts, observation);
+  Object.assign(wallet, { suspectedMin: null, suspectedMax: null, suspectedAt: null });
+  switch (next.step) {
+    case 'none':
+      return [];
+    case 'suspect': {
+      const { min, max, at } = next.suspicion;
+      Object.assign(wallet, { verdict: 'drifting', cause: 'suspected' });
+      Object.assign(wallet, { suspectedMin: min, suspectedMax: max, suspectedAt: at });
+      return [];
+    }
+    case 'open': {
+      const events = await openDrift(tx, deps, wallet, { ...input, ...next });
+      // With the drift the observation is explained.
+      wallet.consistentAt = observation.startedAt;
+      return events;
+    }
+    case 'revise': {
+      const { drift, range } = next;
+      wallet.consistentAt = observation.startedAt;
+      const amount = isExact(range) ? range.min : null;
+      await reviseDrift(tx, { id: drift.id, amount, ...range });
+      await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
+      return [];
+    }
+    case 'return':
+      Object.assign(wallet, { verdict: 'explained', cause: null });
+      Object.assign(wallet, {
+        consistentAt: observation.startedAt,
+        quietAt: observation.startedAt,
+      });
+      return closeAll(tx, next.drifts, 'returned', input);
   }
-  Object.assign(wallet, { suspectedAmount: null, suspectedAt: null, unquietObservations: 0 });
-  if (next.step === 'open') {
-    Object.assign(wallet, { verdict: 'drifting', cause: null });
-    const { amount: found, suspectedAt } = next;
-    return openDrift(tx, deps, wallet, { residual: found, observation, now, suspectedAt });
-  }
-  Object.assign(wallet, { verdict: 'explained', cause: null, quietAt: observation.startedAt });
-  const events: EventDraft[] = [];
-  for (const returned of next.drifts) {
-    const drift = drifts.find((open) => open.id === returned.id);
-    if (drift) events.push(...(await close(tx, drift, 'returned', observation, now)));
-  }
-  return events;
+}
+
+function suspicionOf({ suspectedMin, suspectedMax, suspectedAt }: Wallet): Suspicion | undefined {
+  return suspectedMin === null || suspectedMax === null || suspectedAt === null
+    ? undefined
+    : { min: suspectedMin, max: suspectedMax, at: suspectedAt };
 }
 
 /** Opens a drift, and closes it at once when it proves a write that was called not executed. */
@@ -86,31 +79,29 @@ async function openDrift(
   tx: Tx,
   deps: Deps,
   wallet: Wallet,
-  input: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
+  input: Input & { range: Range; suspectedAt: Instant },
 ): Promise<EventDraft[]> {
   const { observation, now } = input;
+  Object.assign(wallet, { verdict: 'drifting', cause: null });
   const made = newDrift(deps, wallet, input);
   const { proved, like } = await compareWithNotExecuted(tx, deps, made, now);
-  const drift =
+  const drift: Drift =
     like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_not_executed: like } } : made;
   await insertDrift(tx, drift);
-  const action = { driftId: drift.id, at: now, by: 'reconciler' };
-  await insertDriftAction(tx, { ...action, action: 'opened', detail: drift.evidence });
+  await addAction(tx, drift, 'opened', now, drift.evidence);
   const events = [driftEvent(drift, observation.endedAt)];
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
   events.push(...(await supersede(tx, deps, proved, now)));
-  for (const one of proved.drifts)
-    events.push(...(await close(tx, one, 'explained', observation, now)));
+  events.push(...(await closeAll(tx, proved.drifts, 'explained', input)));
   return events;
 }
 
 function newDrift(
   deps: Deps,
   wallet: Wallet,
-  input: { residual: bigint; observation: StoredObservation; now: Instant; suspectedAt: Instant },
+  { observation, now, range, suspectedAt }: Input & { range: Range; suspectedAt: Instant },
 ): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
-  const { observation, now } = input;
   const evidence = {
     observation: observation.id,
     observed_balance: decimalText(wallet.observedBalance),
@@ -121,12 +112,13 @@ function newDrift(
     id: deps.ids.next('drf'),
     walletKey: wallet.key,
     addr: wallet.addr,
-    amount: input.residual,
+    amount: isExact(range) ? range.min : null,
+    ...range,
     state: 'open',
-    suspectedAt: input.suspectedAt,
+    suspectedAt,
     openedAt: now,
     closedAt: null,
-    windowFrom: wallet.quietAt,
+    windowFrom: wallet.consistentAt,
     windowTo: observation.endedAt,
     evidence,
     assignee: null,
@@ -135,23 +127,33 @@ function newDrift(
   };
 }
 
-async function close(
+async function closeAll(
   tx: Tx,
-  drift: Drift,
+  drifts: readonly Drift[],
   how: string,
-  observation: StoredObservation,
-  now: Instant,
+  { observation, now }: Input,
 ): Promise<EventDraft[]> {
-  if (!(await closeDrift(tx, drift.id, how, now))) return [];
-  const detail = { observation: observation.id };
-  await insertDriftAction(tx, {
-    driftId: drift.id,
-    action: how,
-    at: now,
-    by: 'reconciler',
-    detail,
-  });
-  return [driftEvent(drift, observation.endedAt, how)];
+  const events: EventDraft[] = [];
+  for (const drift of drifts) {
+    if (!(await closeDrift(tx, drift.id, how, now))) continue;
+    await addAction(tx, drift, how, now, { observation: observation.id });
+    events.push(driftEvent(drift, observation.endedAt, how));
+  }
+  return events;
+}
+
+function addAction(
+  tx: Tx,
+  { id }: Drift,
+  action: string,
+  at: Instant,
+  detail: Json,
+): Promise<void> {
+  return insertDriftAction(tx, { driftId: id, action, at, by: 'reconciler', detail });
+}
+
+function texts({ min, max }: Range) {
+  return { amount_min: decimalText(min), amount_max: decimalText(max) };
 }
 
 /** @param how how the drift closed; undefined when it opened */
@@ -159,7 +161,8 @@ function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft
   const data: EventData<'wallet.drift_opened'> = {
     addr: drift.addr,
     drift_id: drift.id,
-    amount: decimalText(drift.amount),
+    amount: drift.amount === null ? null : decimalText(drift.amount),
+    ...texts(drift),
     window_from: drift.windowFrom === null ? null : isoText(drift.windowFrom),
     window_to: isoText(drift.windowTo),
     evidence: drift.evidence as Record<string, unknown>,

@@ -1,125 +1,138 @@
 /**
  * Compares an observed balance with the expected one. Pure.
  *
- * An observation is true at some instant between the start s and the end e of its request. It
- * includes operations that took effect before s − L (required), excludes those sent after e, and
- * may include all others (possible). L is the read lag of the service. Source: ledger study, 7.2.
+ * The observation includes all required operations, some of the possible ones, and none of the
+ * others; `tallyhook.expected_balance` tells them apart and sums them. What the ledger, the
+ * required operations and a subset of the possible ones do not account for is the difference.
+ * Source: ledger study, 7.2.
  */
-
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../../kernel/subset-sums.ts';
-import type { Operation } from '../../operations/operations.ts';
 
-/** An operation and its effect on one wallet. */
-export interface OperationEffect {
-  operation: Operation;
+/** Both ends included. */
+export interface Range {
+  min: bigint;
+  max: bigint;
+}
+
+/** An operation that an observation may include, and its effect on the wallet. */
+export interface PossibleOperation {
+  id: string;
   effect: bigint;
-  /** Whether the ledger's balance contains it. */
-  posted: boolean;
+  state: string;
+  outcome: 'executed' | 'open';
+  /** Until when it might have been sent. */
+  deadlineAt: Instant;
+  /** Of an undecided one: the outcome that its evidence indicates. */
+  indicated: string | null;
 }
 
-export interface ObservedBalance {
-  balance: bigint;
-  startedAt: Instant;
-  endedAt: Instant;
-}
-
-/** What an observation is compared with, read in one snapshot. */
-export interface Baseline {
-  /** The ledger's balance of the wallet, posting requests included. */
-  ledger: bigint;
-  /** The version of its account in the ledger; 0 without an account. */
-  version: bigint;
-  /** The sum of its open drifts. */
-  drift: bigint;
-  /** Operations on it that are open, not yet posted, or recent. */
-  effects: readonly OperationEffect[];
-  /** False when there are more such operations than were read. */
-  complete: boolean;
-}
-
+/** What an observation is compared with, read in one statement. */
 export interface Expectation {
-  /** The ledger, required operations that are not posted, and open drifts. */
+  /** The ledger with all required operations, and without all others. */
   base: bigint;
-  possible: OperationEffect[];
-  complete: boolean;
+  /** The possible operations; undefined when there are more than can be tried as subsets. */
+  possible: readonly PossibleOperation[] | undefined;
+  /** The sums of those that increase the balance, and of those that decrease it. */
+  up: bigint;
+  down: bigint;
 }
 
-export function expectationOf(
-  observed: ObservedBalance,
-  baseline: Baseline,
-  lagMs: number,
-): Expectation {
-  let base = baseline.ledger + baseline.drift;
-  const possible: OperationEffect[] = [];
-  for (const one of baseline.effects) {
-    const { operation, effect } = one;
-    if (effect === 0n) continue;
-    if (one.posted) base -= effect;
-    const inclusion = inclusionOf(operation, observed, lagMs);
-    if (inclusion === 'required') base += effect;
-    if (inclusion === 'possible') possible.push(one);
-  }
-  return { base, possible, complete: baseline.complete };
-}
+/** At most so many possible operations are tried as subsets. */
+export const POSSIBLE_MAX = 12;
 
-/** Whether an observation includes an operation. */
-export type Inclusion = 'required' | 'possible' | 'excluded';
-
-export function inclusionOf(
-  operation: Operation,
-  observed: ObservedBalance,
-  lagMs: number,
-): Inclusion {
-  const { outcome, sentAt, effectiveAt, recordedAt } = operation;
-  if (outcome === 'not_executed') return 'excluded';
-  // A reported operation has no time of sending. Equal milliseconds leave the order open.
-  if ((sentAt ?? effectiveAt ?? recordedAt) > observed.endedAt) return 'excluded';
-  if (outcome === 'open') return 'possible';
-  const tookEffectBy = effectiveAt ?? operation.answeredAt ?? recordedAt;
-  return tookEffectBy < observed.startedAt - lagMs ? 'required' : 'possible';
-}
-
-export type BalanceResult =
-  /**
-   * `shown` are the possible operations that the balance includes. `quiet`: there is one
-   * explanation, and no operation was possible except undecided ones.
-   */
-  | { result: 'explained'; quiet: boolean; unique: boolean; shown: OperationEffect[] }
-  | { result: 'unexplained'; residual: bigint }
-  | { result: 'inconclusive'; cause: 'no_subset_explains' | 'too_many_open' };
+export type Comparison =
+  | {
+      result: 'explained';
+      /** One subset of the possible operations, and no other, explains the balance. */
+      unique: boolean;
+      /** No operation was possible, except undecided ones, and the explanation is unique. */
+      quiet: boolean;
+      /** Ids of the possible operations that the balance includes; none unless unique. */
+      shown: string[];
+      /** What open drifts have to account for. */
+      difference: Range;
+    }
+  | { result: 'unexplained'; difference: Range };
 
 /**
- * Compares a balance with the expected one. Undecided operations explain it if a subset fits.
- * Otherwise they count with the outcome that their evidence indicates, so that they cannot hide a
- * drift: an outside change of 7 is a drift of 7, whether or not the balance includes them.
+ * Compares a balance with the expected one. It is explained when a subset of the possible
+ * operations leaves a difference that the open drifts account for; with too many of them, when the
+ * difference may lie there.
+ *
+ * Undecided operations alone cannot hide a drift: where no subset fits, they count with the outcome
+ * that their evidence indicates. An outside change of 7 is a difference of 7, whether or not the
+ * balance includes them.
+ * @param drift the sum of the open drifts
  */
-export function evaluateBalance(balance: bigint, expectation: Expectation): BalanceResult {
-  const { base, possible, complete } = expectation;
+export function compareBalance(
+  balance: bigint,
+  { base, possible, up, down }: Expectation,
+  drift: Range,
+): Comparison {
   const residual = balance - base;
-  const vectors = possible.map(({ effect }) => [effect]);
-  const found = complete ? subsetsWithSum(vectors, [residual], 2) : 'too_many';
-  if (found === 'too_many') return { result: 'inconclusive', cause: 'too_many_open' };
-  const undecidedOnly = possible.every(({ operation }) => operation.state === 'undecided');
-  const [first] = found;
-  if (first) {
-    const shown = first.flatMap((i) => possible[i] ?? []);
-    const unique = found.length === 1;
-    return { result: 'explained', quiet: undecidedOnly && unique, unique, shown };
+  if (!possible) {
+    const difference = { min: residual - up, max: residual - down };
+    const found = intersection(difference, drift);
+    return found
+      ? { result: 'explained', unique: false, quiet: false, shown: [], difference: found }
+      : { result: 'unexplained', difference };
   }
-  if (undecidedOnly)
-    return { result: 'unexplained', residual: residual - indicatedEffect(possible) };
-  return { result: 'inconclusive', cause: 'no_subset_explains' };
+  const undecidedOnly = possible.every(({ state }) => state === 'undecided');
+  const subsets = subsetsOf(possible).map((subset) => ({
+    subset,
+    difference: residual - sumOf(subset.map(({ effect }) => effect)),
+  }));
+  const indicated = subsets.filter(({ subset }) =>
+    possible.every((one) => subset.includes(one) === (one.indicated === 'executed')),
+  );
+  const fits = subsets.filter(({ difference }) => includes(drift, difference));
+  // Bounds of a drift are no evidence about undecided operations.
+  const fitting =
+    undecidedOnly && !isExact(drift) ? fits.filter((one) => indicated.includes(one)) : fits;
+  const [first] = fitting;
+  if (!first) {
+    const differences = (undecidedOnly ? indicated : subsets).map(({ difference }) => difference);
+    return { result: 'unexplained', difference: hull(differences) };
+  }
+  const unique = fitting.length === 1;
+  return {
+    result: 'explained',
+    unique,
+    quiet: unique && undecidedOnly,
+    shown: unique ? first.subset.map(({ id }) => id) : [],
+    difference: hull(fitting.map(({ difference }) => difference)),
+  };
 }
 
-function indicatedEffect(undecided: readonly OperationEffect[]): bigint {
-  return sumOf(
-    undecided.flatMap(({ operation, effect }) => (isIndicatedExecuted(operation) ? [effect] : [])),
+function subsetsOf<T>(items: readonly T[]): T[][] {
+  let subsets: T[][] = [[]];
+  for (const item of items) subsets = [...subsets, ...subsets.map((subset) => [...subset, item])];
+  return subsets;
+}
+
+function hull(values: readonly bigint[]): Range {
+  return values.reduce<Range>(
+    ({ min, max }, value) => ({ min: value < min ? value : min, max: value > max ? value : max }),
+    { min: values[0] ?? 0n, max: values[0] ?? 0n },
   );
 }
 
-function isIndicatedExecuted({ evidence }: Operation): boolean {
-  const known = evidence && typeof evidence === 'object' && !Array.isArray(evidence);
-  return known === true && evidence.indicated === 'executed';
+export function includes({ min, max }: Range, value: bigint): boolean {
+  return min <= value && value <= max;
+}
+
+export function intersection(a: Range, b: Range): Range | undefined {
+  const min = a.min > b.min ? a.min : b.min;
+  const max = a.max < b.max ? a.max : b.max;
+  return min <= max ? { min, max } : undefined;
+}
+
+/** The range moved by an amount. */
+export function shifted({ min, max }: Range, by: bigint): Range {
+  return { min: min + by, max: max + by };
+}
+
+export function isExact({ min, max }: Range): boolean {
+  return min === max;
 }

@@ -9,21 +9,23 @@ export interface Wallet {
   status: number | null;
   observedBalance: bigint | null;
   observedAt: Instant | null;
+  observationEndedAt: Instant | null;
   openedAt: Instant | null;
+  consistentAt: Instant | null;
   quietAt: Instant | null;
   ledgerAtObservation: bigint | null;
   observationId: string | null;
   verdict: string;
   cause: string | null;
-  unquietObservations: number;
-  suspectedAmount: bigint | null;
+  suspectedMin: bigint | null;
+  suspectedMax: bigint | null;
   suspectedAt: Instant | null;
 }
 
 function walletColumns(sql: Sql) {
-  return sql`key, addr, status, observed_balance, observed_at, opened_at, quiet_at,
-    ledger_at_observation, observation_id, verdict, cause, unquiet_observations, suspected_amount,
-      suspected_at`;
+  return sql`key, addr, status, observed_balance, observed_at, observation_ended_at, opened_at,
+    consistent_at, quiet_at, ledger_at_observation, observation_id, verdict, cause, suspected_min,
+    suspected_max, suspected_at`;
 }
 
 export async function findWallet(db: Queryable, key: string): Promise<Wallet | undefined> {
@@ -46,21 +48,24 @@ export async function listWallets(
 export async function saveWallet(tx: Tx, wallet: Wallet): Promise<void> {
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await tx.sql`
-    insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at, opened_at,
-      quiet_at, ledger_at_observation, observation_id, verdict, cause, unquiet_observations,
-      suspected_amount, suspected_at)
+    insert into tallyhook.wallets (key, addr, status, observed_balance, observed_at,
+      observation_ended_at, opened_at, consistent_at, quiet_at, ledger_at_observation,
+      observation_id, verdict, cause, suspected_min, suspected_max, suspected_at)
     values (${wallet.key}, ${wallet.addr}, ${wallet.status},
-      ${text(wallet.observedBalance)}::numeric, ${at(wallet.observedAt)}, ${at(wallet.openedAt)},
+      ${text(wallet.observedBalance)}::numeric, ${at(wallet.observedAt)},
+      ${at(wallet.observationEndedAt)}, ${at(wallet.openedAt)}, ${at(wallet.consistentAt)},
       ${at(wallet.quietAt)}, ${text(wallet.ledgerAtObservation)}::numeric,
-      ${wallet.observationId}, ${wallet.verdict}, ${wallet.cause}, ${wallet.unquietObservations},
-      ${text(wallet.suspectedAmount)}::numeric, ${at(wallet.suspectedAt)})
+      ${wallet.observationId}, ${wallet.verdict}, ${wallet.cause},
+      ${text(wallet.suspectedMin)}::numeric, ${text(wallet.suspectedMax)}::numeric,
+      ${at(wallet.suspectedAt)})
     on conflict (key) do update set status = excluded.status,
       observed_balance = excluded.observed_balance, observed_at = excluded.observed_at,
-      opened_at = excluded.opened_at, quiet_at = excluded.quiet_at,
+      observation_ended_at = excluded.observation_ended_at, opened_at = excluded.opened_at,
+      consistent_at = excluded.consistent_at, quiet_at = excluded.quiet_at,
       ledger_at_observation = excluded.ledger_at_observation,
       observation_id = excluded.observation_id, verdict = excluded.verdict, cause = excluded.cause,
-      unquiet_observations = excluded.unquiet_observations,
-      suspected_amount = excluded.suspected_amount, suspected_at = excluded.suspected_at`;
+      suspected_min = excluded.suspected_min, suspected_max = excluded.suspected_max,
+      suspected_at = excluded.suspected_at`;
 }
 
 function text(value: bigint | null): string | null {
@@ -82,7 +87,10 @@ export interface Drift {
   id: string;
   walletKey: string;
   addr: string;
-  amount: bigint;
+  /** Null until it is exact; then equal to both bounds. */
+  amount: bigint | null;
+  min: bigint;
+  max: bigint;
   state: string;
   suspectedAt: Instant;
   openedAt: Instant;
@@ -96,17 +104,19 @@ export interface Drift {
 }
 
 function driftColumns(sql: Sql) {
-  return sql`id, wallet_key, addr, amount, state, suspected_at, opened_at, closed_at, window_from,
-    window_to, evidence, assignee, proposal, approved_by`;
+  return sql`id, wallet_key, addr, amount, amount_min as min, amount_max as max, state,
+    suspected_at, opened_at, closed_at, window_from, window_to, evidence, assignee, proposal,
+    approved_by`;
 }
 
 export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
   const { windowFrom: from } = drift;
   await tx.sql`
-    insert into tallyhook.drifts (id, wallet_key, addr, amount, state, suspected_at, opened_at,
-      window_from, window_to, evidence)
-    values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${drift.amount.toString()}::numeric,
-      ${drift.state}, ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
+    insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
+      suspected_at, opened_at, window_from, window_to, evidence)
+    values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${text(drift.amount)}::numeric,
+      ${text(drift.min)}::numeric, ${text(drift.max)}::numeric, ${drift.state},
+      ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
       ${from === null ? null : isoText(from)}, ${isoText(drift.windowTo)},
       ${asJson(drift.evidence)}::jsonb)`;
 }
@@ -146,6 +156,17 @@ export async function findDrift(db: Queryable, id: string): Promise<Drift | unde
   return rows[0];
 }
 
+/** Stores what is known better of an open drift. */
+export async function reviseDrift(
+  tx: Tx,
+  { id, amount, min, max }: Pick<Drift, 'id' | 'amount' | 'min' | 'max'>,
+): Promise<void> {
+  await tx.sql`
+    update tallyhook.drifts set amount = ${text(amount)}::numeric,
+      amount_min = ${min.toString()}::numeric, amount_max = ${max.toString()}::numeric
+    where id = ${id} and closed_at is null`;
+}
+
 /** Closes an open drift; false when it was closed already. */
 export async function closeDrift(tx: Tx, id: string, state: string, at: Instant): Promise<boolean> {
   const rows = await tx.sql`
@@ -172,31 +193,3 @@ export async function listDriftActions(
     select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId}
     order by id limit 1000`;
 }
-
-/**
- * How many drifts of these sizes, open or closed, one wallet had and all wallets together; and for
- * how many milliseconds the other wallets have been observed in total.
- * @param sizes without sign; undefined for any
- */
-export async function countLikeDrifts(
-  db: Queryable,
-  walletKey: string,
-  sizes: readonly bigint[] | undefined,
-  now: Instant,
-): Promise<{ own: number; pool: number; observedMs: number }> {
-  const { sql } = db;
-  const like = sizes ? sql`and abs(amount) = any(${sizes.map(String)}::numeric[])` : sql``;
-  const rows = await sql<{ own: number; pool: number; observedMs: number }[]>`
-    select d.own, d.pool, w.observed as "observedMs"
-    from (select count(*)::int as pool,
-        (count(*) filter (where wallet_key = ${walletKey}))::int as own
-      from tallyhook.drifts where true ${like}) d,
-      (select coalesce(sum(extract(epoch from ${isoText(now)}::timestamptz - opened_at) * 1000), 0)
-          ::float8 as observed
-        from (select opened_at from tallyhook.wallets
-          where opened_at is not null and key <> ${walletKey} limit ${POOL_MAX}) o) w`;
-  return rows[0] ?? { own: 0, pool: 0, observedMs: 0 };
-}
-
-/** At most so many wallets contribute to `observedMs`. */
-const POOL_MAX = 1_000;

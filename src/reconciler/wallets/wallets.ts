@@ -1,6 +1,7 @@
 /**
  * Evaluates observations of wallets: in one transaction the accepted state, drifts, the posting
- * request of the opening, operations that settle, and the events.
+ * request of the opening, operations that settle, and the events. The cost does not depend on the
+ * history of the wallet: settled operations are in the ledger's balance and are not read.
  */
 import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
@@ -8,36 +9,35 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { openingId, requestPosting } from '../../ledger/ledger.ts';
-import type { StoredObservation } from '../../observer/observer.ts';
 import {
-  accountOfWallet,
-  type Operation,
-  operationFields,
-  walletKeysOf,
-} from '../../operations/operations.ts';
+  expedite,
+  pendingIntervalMs,
+  type UnprocessedObservation,
+} from '../../observer/observer.ts';
+import { accountOfWallet, operationFields } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { pollAgain, stepDrift } from './drifts.ts';
-import { explainedBy, observedEvents } from './events.ts';
-import { readBaseline } from './expected.ts';
-import { release } from './hold.ts';
+import { totalOf } from './drift-rule.ts';
+import { stepDrift } from './drifts.ts';
+import { observedEvents } from './events.ts';
 import {
-  type BalanceResult,
-  type Baseline,
-  type Expectation,
-  evaluateBalance,
-  expectationOf,
-  inclusionOf,
-  type ObservedBalance,
-  type OperationEffect,
-} from './rule.ts';
-import { type Drift, findWallet, saveWallet, type Wallet, walletsByKey } from './store.ts';
+  type Expected,
+  expectedBalances,
+  firstUnsettledAt,
+  listConfirmed,
+  listExecutedBetween,
+} from './expected-store.ts';
+import { type Comparison, compareBalance } from './rule.ts';
+import { findWallet, listOpenDrifts, saveWallet, type Wallet } from './store.ts';
+
+/** Operations that one observation settles; more are settled by the next one. */
+const SETTLED_MAX = 1_000;
 
 /** Evaluates one conclusive observation of a wallet. Answers the events to emit. */
 export async function evaluateWallet(
   tx: Tx,
   deps: Deps,
-  observation: StoredObservation,
+  observation: UnprocessedObservation,
   now: Instant,
 ): Promise<EventDraft[]> {
   const seen = walletRecordOf(observation);
@@ -47,48 +47,32 @@ export async function evaluateWallet(
   const before = await findWallet(tx, key);
   // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
-  const observed = {
-    balance: seen.balance,
-    startedAt: observation.startedAt,
-    endedAt: observation.endedAt,
-  };
-  const lagged = observation.startedAt - deps.settings.readLagMs;
-  const since = Math.min(lagged, before?.observedAt ?? lagged);
-  const opensAt = before?.openedAt == null ? { opensAt: lagged } : {};
-  const { baseline, drifts } = await readBaseline(
-    tx,
-    before?.addr ?? seen.addr,
-    deps.effectSettings,
-    {
-      since,
-      ...opensAt,
-    },
-  );
-  const expectation = expectationOf(observed, baseline, deps.settings.readLagMs);
-  const result = evaluateBalance(seen.balance, expectation);
+  const { startedAt, endedAt } = observation;
+  const opened = before?.openedAt != null;
+  const { readLagMs } = deps.settings;
+  const expectations = await expectedBalances(tx, [{ key, startedAt, endedAt, opened }], readLagMs);
+  const expected = must(expectations.get(key), 'expected balance');
+  const drifts = await listOpenDrifts(tx, key);
+  const comparison = compareBalance(seen.balance, expected, totalOf(drifts));
   const wallet: Wallet = {
     ...(before ?? newWallet(key, seen.addr)),
     status: seen.status,
     observedBalance: seen.balance,
-    observedAt: observation.startedAt,
-    ledgerAtObservation: baseline.ledger,
+    observedAt: startedAt,
+    observationEndedAt: endedAt,
+    ledgerAtObservation: expected.ledger,
     observationId: observation.id,
   };
-  const opened = wallet.openedAt !== null;
-  const events = observedEvents(before, wallet, result, {
-    operations: explainedBy(observed, baseline, result, before),
-    at: observation.endedAt,
-  });
-  const { possible } = expectation;
-  await release(tx, deps, before);
+  const operations = await explainedBy(tx, before, wallet, comparison);
+  const events = observedEvents(before, wallet, comparison, { operations, at: endedAt });
   if (opened) {
-    const input = { result, drifts, observation, possible, now };
-    events.push(...(await applyResult(tx, deps, wallet, input)));
-  } else await open(tx, deps, wallet, { expectation, baseline, observed, observation, now });
-  if (wallet.quietAt === observation.startedAt) {
-    events.push(...(await settle(tx, deps, wallet, { observed, baseline, drifts, now })));
-  }
+    if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
+    const input = { comparison, drifts, observation, now };
+    events.push(...(await stepDrift(tx, deps, wallet, input)));
+  } else await open(tx, wallet, expected, now);
   await saveWallet(tx, wallet);
+  if (wallet.consistentAt === startedAt) events.push(...(await settle(tx, deps, wallet, now)));
+  await pollAgain(tx, deps, { before, wallet, expected, now });
   return events;
 }
 
@@ -99,19 +83,21 @@ function newWallet(key: string, addr: string): Wallet {
     status: null,
     observedBalance: null,
     observedAt: null,
+    observationEndedAt: null,
     openedAt: null,
+    consistentAt: null,
     quietAt: null,
     ledgerAtObservation: null,
     observationId: null,
     verdict: 'unopened',
     cause: null,
-    unquietObservations: 0,
-    suspectedAmount: null,
+    suspectedMin: null,
+    suspectedMax: null,
     suspectedAt: null,
   };
 }
 
-function walletRecordOf(observation: StoredObservation): {
+function walletRecordOf(observation: UnprocessedObservation): {
   addr: string;
   balance: bigint;
   status: number;
@@ -124,32 +110,41 @@ function walletRecordOf(observation: StoredObservation): {
   };
 }
 
+/** The operations that explain why the balance differs from the one observed before. */
+async function explainedBy(
+  tx: Tx,
+  before: Wallet | undefined,
+  { key, observedBalance, observedAt }: Wallet,
+  comparison: Comparison,
+): Promise<string[]> {
+  if (!before?.observedAt || before.observedBalance === observedBalance) return [];
+  const shown = comparison.result === 'explained' ? comparison.shown : [];
+  const executed = await listExecutedBetween(tx, key, before.observedAt, observedAt ?? 0);
+  return [...new Set([...executed, ...shown])];
+}
+
+function markExplained(
+  wallet: Wallet,
+  { unique, quiet }: Extract<Comparison, { result: 'explained' }>,
+  startedAt: Instant,
+): void {
+  const cause = unique ? null : 'several explanations';
+  Object.assign(wallet, { verdict: 'explained', cause, consistentAt: startedAt });
+  if (quiet) wallet.quietAt = startedAt;
+}
+
 /**
  * Requests the opening: what the first quiet observation shows beyond executed operations. Until
  * then the wallet is `unopened`: shown, and never in drift.
  */
-async function open(
-  tx: Tx,
-  deps: Deps,
-  wallet: Wallet,
-  input: {
-    expectation: Expectation;
-    baseline: Baseline;
-    observed: ObservedBalance;
-    observation: StoredObservation;
-    now: Instant;
-  },
-): Promise<void> {
-  const { expectation, baseline, observed, observation, now } = input;
-  if (expectation.possible.length > 0 || !expectation.complete) {
+async function open(tx: Tx, wallet: Wallet, expected: Expected, now: Instant): Promise<void> {
+  const startedAt = must(wallet.observedAt, 'observed');
+  const balance = must(wallet.observedBalance, 'observed balance');
+  if (expected.possibleCount > 0) {
     wallet.cause = 'operations are open on it';
-    await pollAgain(tx, deps, wallet, { possible: expectation.possible, observation, now });
     return;
   }
-  const earliest = Math.min(
-    observed.startedAt,
-    ...baseline.effects.map(({ operation }) => operation.recordedAt - 1),
-  );
+  const first = await firstUnsettledAt(tx, wallet.key);
   await requestPosting(
     tx,
     {
@@ -157,82 +152,33 @@ async function open(
       kind: 'opening',
       account: accountOfWallet(wallet.addr),
       counter: 'opening',
-      amount: observed.balance - expectation.base,
-      effectiveAt: earliest,
+      amount: balance - expected.base,
+      effectiveAt: Math.min(startedAt, (first ?? startedAt + 1) - 1),
       effectiveBasis: 'observed',
       requestedBy: 'reconciler',
       reason: 'first observation',
-      seen: { at: observed.startedAt, version: baseline.version },
+      seen: { at: startedAt, version: expected.version },
     },
     now,
   );
-  Object.assign(wallet, {
-    openedAt: now,
-    quietAt: observed.startedAt,
-    verdict: 'explained',
-    cause: null,
-    unquietObservations: 0,
-  });
+  Object.assign(wallet, { openedAt: now, verdict: 'explained', cause: null });
+  Object.assign(wallet, { consistentAt: startedAt, quietAt: startedAt });
 }
 
-/** Applies the result to an opened wallet. */
-async function applyResult(
-  tx: Tx,
-  deps: Deps,
-  wallet: Wallet,
-  input: {
-    result: BalanceResult;
-    drifts: Drift[];
-    observation: StoredObservation;
-    possible: readonly OperationEffect[];
-    now: Instant;
-  },
-): Promise<EventDraft[]> {
-  const { result, drifts, observation, possible, now } = input;
-  if (result.result === 'unexplained')
-    return stepDrift(tx, deps, wallet, { residual: result.residual, drifts, observation, now });
-  if (result.result === 'inconclusive') {
-    Object.assign(wallet, { verdict: 'inconclusive', cause: result.cause });
-    await pollAgain(tx, deps, wallet, { possible, observation, now });
-    return [];
-  }
-  Object.assign(wallet, {
-    verdict: 'explained',
-    cause: result.unique ? null : 'several explanations',
-    suspectedAmount: null,
-    suspectedAt: null,
-  });
-  if (result.quiet)
-    Object.assign(wallet, { quietAt: observation.startedAt, unquietObservations: 0 });
-  else await pollAgain(tx, deps, wallet, { possible, observation, now });
-  return [];
-}
-
-/** Settles the operations that a quiet observation confirms, once their other wallets are too. */
+/** Settles the operations that observations of all their wallets confirm. */
 async function settle(
   tx: Tx,
-  deps: Deps,
+  { operations, settings }: Deps,
   wallet: Wallet,
-  input: { observed: ObservedBalance; baseline: Baseline; drifts: Drift[]; now: Instant },
+  now: Instant,
 ): Promise<EventDraft[]> {
-  const { observed, baseline, drifts, now } = input;
-  const lag = deps.settings.readLagMs;
-  const confirmed = baseline.effects.filter(
-    ({ operation, effect }) =>
-      operation.outcome === 'executed' &&
-      operation.settledAt === null &&
-      inclusionOf(operation, observed, lag) === 'required' &&
-      // A drift of the opposite effect says that the service does not show the operation.
-      !drifts.some((drift) => drift.amount === -effect && drift.openedAt >= operation.recordedAt),
-  );
-  const done: Operation[] = [];
-  for (const { operation } of confirmed) {
-    if (await confirmedOnOtherWallets(tx, deps, wallet, operation)) done.push(operation);
-  }
+  const { readLagMs } = settings;
+  const before = must(wallet.consistentAt, 'consistent') - readLagMs;
+  const ids = await listConfirmed(tx, wallet.key, { before, readLagMs, limit: SETTLED_MAX });
   const cause = `balance of ${wallet.addr} confirms it`;
-  const moved = await deps.operations.move(
+  const moved = await operations.move(
     tx,
-    done.map(({ id }) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
+    ids.map((id) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
   return moved.map((operation) => ({
     type: 'operation.settled',
@@ -242,15 +188,26 @@ async function settle(
   }));
 }
 
-/** True when each of its other wallets had a quiet observation that must include it. */
-async function confirmedOnOtherWallets(
+/**
+ * Schedules the next poll while something is undetermined: when the last executed operation must
+ * show, at once after a first suspicion, and at growing intervals while an outcome is open or the
+ * balance keeps changing.
+ */
+async function pollAgain(
   tx: Tx,
-  { effectSettings, settings }: Deps,
-  wallet: Wallet,
-  operation: Operation,
-): Promise<boolean> {
-  const keys = walletKeysOf(operation, effectSettings).filter((key) => key !== wallet.key);
-  const others = await walletsByKey(tx, keys);
-  const tookEffectBy = operation.effectiveAt ?? operation.recordedAt;
-  return keys.every((key) => (others.get(key)?.quietAt ?? 0) > tookEffectBy + settings.readLagMs);
+  { settings }: Deps,
+  input: { before: Wallet | undefined; wallet: Wallet; expected: Expected; now: Instant },
+): Promise<void> {
+  const { before, wallet, expected, now } = input;
+  const { executedUntil, openSince, waiting } = expected;
+  const soon = now + settings.pendingMinMs;
+  const times: Instant[] = [];
+  if (executedUntil !== null) times.push(Math.max(soon, executedUntil + settings.readLagMs + 1));
+  if (openSince !== null) times.push(now + pendingIntervalMs(settings, openSince, now));
+  if (waiting > 0) times.push(soon);
+  if (wallet.suspectedAt !== null) {
+    const since = before?.suspectedAt == null ? now : (wallet.consistentAt ?? now);
+    times.push(now + pendingIntervalMs(settings, since, now));
+  }
+  if (times.length > 0) await expedite(tx, `wallet:${wallet.key}`, Math.min(...times));
 }

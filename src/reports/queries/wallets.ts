@@ -48,21 +48,21 @@ function reconcileWallet(
   sums: Sums,
 ): InTransit | undefined {
   const { residual, verdict, cause } = row;
-  const effects = new Map(
-    Object.entries(row.optional ?? {}).map(([id, amount]) => [id, BigInt(amount)]),
-  );
-  const included = effects.size <= OPEN_MAX ? idsWithSum(effects, residual) : undefined;
+  const effects = new Map((row.candidates ?? []).map(({ id, effect }) => [id, BigInt(effect)]));
+  const included = includedIn(row, effects);
   if (included) {
-    if (included.length === 0) return undefined;
+    if (residual === 0n && included.length === 0) return undefined;
     sums.inTransit += residual;
     return { addr, amount: residual.toString(), operations: included };
   }
   if (residual > 0n) sums.up += residual;
   else sums.down += residual;
+  // The drift is listed as a finding of its own.
+  if (row.inexactDrift) return undefined;
   const kind =
     verdict === 'drifting' && cause === 'suspected'
       ? 'drift_suspected'
-      : verdict === 'inconclusive' || effects.size > OPEN_MAX
+      : verdict === 'inconclusive' || row.possible > OPEN_MAX
         ? 'wallet_undetermined'
         : 'observed_not_explained';
   const evidence = {
@@ -80,6 +80,15 @@ function reconcileWallet(
     evidence,
   });
   return undefined;
+}
+
+/** The ids of a subset that explains the residual; with too many operations, of the first ones. */
+function includedIn(
+  { residual, possible, up, down }: WalletRow,
+  effects: ReadonlyMap<string, bigint>,
+): string[] | undefined {
+  if (possible <= OPEN_MAX) return idsWithSum(effects, residual);
+  return down <= residual && residual <= up ? [...effects.keys()].sort() : undefined;
 }
 
 /** The operation ids of a subset with this sum; the same one for equal effects. */

@@ -223,7 +223,7 @@ async function walletWrongs(
   const account = `wallet:${addr}`;
   const ledger = (await balancesOf(db, [account])).get(account)?.balance ?? 0n;
   const drifts = await listOpenDrifts(db, key);
-  const drift = drifts.reduce((sum, { amount }) => sum + amount, 0n);
+  const drift = drifts.reduce((sum, { min }) => sum + min, 0n);
   const open = cases
     .map(({ operation }) => effectOn(operation, account, books))
     .filter((effect) => effect !== 0n);

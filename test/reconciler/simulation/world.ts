@@ -192,7 +192,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     observer,
     ledger: await openLedger({ db, clock, books, daemonId: `${id}_ledger` }),
     reconciler: makeReconciler({
-      db,
+      ...{ db, log, random: seededRandom(plan.seed) },
       daemon,
       ids,
       operations,

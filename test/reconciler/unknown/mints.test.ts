@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/kernel/json.ts';
-import { recordObservation } from '../../../src/observer/store.ts';
+import { recordObservation } from '../../../src/observer/observations-store.ts';
 import { freshAddr, openRig } from '../rig.ts';
 import { freshHash } from '../tokens/scenario.ts';
 
@@ -32,6 +32,8 @@ function mintedToken(fields: MintFields) {
 async function unknownMint(fields: MintFields): Promise<string> {
   const id = await rig.send('mint_sequential', fields);
   await rig.lose(id);
+  // A pass requests the scan.
+  await rig.wait(5_000);
   return id;
 }
 
@@ -80,7 +82,7 @@ describe('An unknown sequential mint', () => {
 
   it('Its scan is due after quiescence', async () => {
     const id = await unknownMint(mintFields());
-    await rig.process();
+    await rig.wait(5_000);
     const rows = await rig.database.db.sql<{ at: number }[]>`
       select next_poll_at as at from tallyhook.targets where name = ${`scan:${CONTRACT}:*`}`;
     const sent = await rig.operation(id);

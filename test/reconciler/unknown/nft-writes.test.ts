@@ -205,7 +205,8 @@ describe('An unknown write on a token', () => {
     await token.observe({ owner: token.other, lastTxHash: freshHash() });
     await token.observe();
     await rig.wait(700_000);
-    await rig.process();
+    await token.observe();
+    await rig.wait(10_000);
     for (const id of ids) expect(await rig.stateOf(id)).toBe('undecided');
     // An undecided write does not shorten the polling interval.
     await token.observe();

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  chanceOfCoincidence,
-  likeAmounts,
+  isWithin,
   solveJointly,
   type WalletEvidence,
 } from '../../../src/reconciler/unknown/rule.ts';
@@ -94,41 +93,12 @@ describe('Unknown token writes are solved jointly', () => {
   });
 });
 
-const DAY_MS = 86_400_000;
-const over = (changes: number, days: number) => ({ changes, observedMs: days * DAY_MS });
-
-describe('The chance of an equal outside change', () => {
+describe('The polls around a send (at most 600,000 apart)', () => {
   it.each([
-    ['Without observed time it is one', over(0, 0), over(0, 0), 1_000, 1],
-    [
-      'Eight days without a change make a bracket of a minute safe',
-      over(0, 8),
-      over(0, 0),
-      60,
-      8.68e-5,
-    ],
-    ['One change in eight days does not', over(1, 8), over(0, 0), 60, 1.736e-4],
-    ['It is at most one', over(9, 0.00001), over(0, 0), 60, 1],
-    ['A new wallet has the rate of the others', over(0, 0), over(1, 40), 60, 3.47e-5],
-    ['The others count for at most a month', over(0, 0), over(0, 4_000), 60, 2.315e-5],
-    ['Its own changes weigh against them', over(3, 10), over(0, 4_000), 60, 6.94e-5],
-  ])('%s', (_title, own, pool, windowS, chance) => {
-    expect(chanceOfCoincidence(own, pool, windowS * 1_000)).toBeCloseTo(chance, 6);
-  });
-
-  it.each([
-    ['Alone its own amount', [['a', -5n]], [5n]],
-    [
-      'Beside another one what both make',
-      [
-        ['a', 5n],
-        ['b', 3n],
-      ],
-      [5n, 8n, 2n],
-    ],
-    ['One that changes nothing has none', [['b', 3n]], undefined],
-  ] as const)('Amounts of a coincidence: %s', (_title, parts, amounts) => {
-    const possible = parts.map(([id, effect]) => ({ id, effect }));
-    expect(likeAmounts('a', possible)).toEqual(amounts);
+    ['Without a poll before the send they are no bracket', undefined, 700_000, false],
+    ['Polls close to each other are', 100_000, 700_000, true],
+    ['Polls far from each other are not', 99_999, 700_000, false],
+  ])('%s', (_title, before, after, within) => {
+    expect(isWithin({ before, after }, 600_000)).toBe(within);
   });
 });

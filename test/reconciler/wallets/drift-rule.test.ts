@@ -1,78 +1,182 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { driftStep } from '../../../src/reconciler/wallets/drift-rule.ts';
-import { at, observed } from '../builders.ts';
+import { driftStep, type OpenDrift, totalOf } from '../../../src/reconciler/wallets/drift-rule.ts';
+import {
+  type Comparison,
+  compareBalance,
+  type Range,
+} from '../../../src/reconciler/wallets/rule.ts';
+import { at, expectation, observed, possible } from '../builders.ts';
 
 const observation = observed(0n, 10_000);
-const before = { amount: 5n, at: at(9_000) };
-const drift = (id: string, amount: bigint) => ({ id, amount });
+const range = (min: bigint, max = min) => ({ min, max });
+const suspicion = (min: bigint, max = min, ms = 9_000) => ({ ...range(min, max), at: at(ms) });
+const drift = (id: string, min: bigint, max = min): OpenDrift => ({ id, min, max });
+const unexplained = (min: bigint, max = min): Comparison => ({
+  result: 'unexplained',
+  difference: range(min, max),
+});
+const explained = (min: bigint, max = min): Comparison => ({
+  ...{ result: 'explained', unique: true, quiet: true, shown: [] },
+  difference: range(min, max),
+});
+const open = (min: bigint, max = min) => ({
+  ...{ step: 'open', range: range(min, max), suspectedAt: at(9_000) },
+});
 
-describe('A residual that nothing explains', () => {
+describe('A difference that no operation explains', () => {
   it.each([
-    ['A residual of zero leads to nothing', 0n, before, [], { step: 'none' }],
+    ['An explained balance leads to nothing', explained(0n), suspicion(5n), [], { step: 'none' }],
     [
-      'A first residual is suspected',
-      5n,
+      'A first difference is suspected',
+      unexplained(5n),
       undefined,
       [],
-      { step: 'suspect', suspicion: { amount: 5n, at: at(10_010) } },
+      { step: 'suspect', suspicion: suspicion(5n, 5n, 10_010) },
     ],
     [
       'Another amount is a new suspicion',
-      6n,
-      before,
+      unexplained(6n),
+      suspicion(5n),
       [],
-      { step: 'suspect', suspicion: { amount: 6n, at: at(10_010) } },
+      { step: 'suspect', suspicion: suspicion(6n, 6n, 10_010) },
     ],
     [
       'The same amount in a later observation is a drift',
-      5n,
-      before,
+      unexplained(5n),
+      suspicion(5n),
       [],
-      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+      open(5n),
     ],
     [
       'The same amount in an overlapping observation confirms nothing',
-      5n,
-      { amount: 5n, at: at(10_000) },
+      unexplained(5n),
+      suspicion(5n, 5n, 10_000),
       [],
-      { step: 'suspect', suspicion: { amount: 5n, at: at(10_000) } },
+      { step: 'suspect', suspicion: suspicion(5n, 5n, 10_000) },
     ],
     [
-      'A further change beside an open drift is a separate drift',
-      5n,
-      before,
+      'A further change beside an open drift of 7 is a separate drift',
+      unexplained(12n),
+      suspicion(5n),
       [drift('a', 7n)],
-      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+      open(5n),
     ],
     [
-      'What takes back all of them returns all of them',
-      5n,
-      before,
+      'What takes back all drifts returns all of them',
+      unexplained(0n),
+      suspicion(5n),
       [drift('a', -7n), drift('b', 2n)],
-      { step: 'return', drifts: [drift('a', -7n), drift('b', 2n)], suspectedAt: at(9_000) },
+      { step: 'return', drifts: [drift('a', -7n), drift('b', 2n)] },
     ],
     [
-      'What takes back one of them returns that one',
-      5n,
-      before,
+      'What takes back one drift returns that one',
+      unexplained(2n),
+      suspicion(5n),
       [drift('a', -5n), drift('b', 2n)],
-      { step: 'return', drifts: [drift('a', -5n)], suspectedAt: at(9_000) },
+      { step: 'return', drifts: [drift('a', -5n)] },
     ],
     [
-      'One equal drift is preferred to two that sum to the residual',
-      5n,
-      before,
+      'One equal drift is preferred to two that sum to the change',
+      unexplained(-4n),
+      suspicion(5n),
       [drift('a', -3n), drift('b', -2n), drift('c', -5n), drift('d', 1n)],
-      { step: 'return', drifts: [drift('c', -5n)], suspectedAt: at(9_000) },
+      { step: 'return', drifts: [drift('c', -5n)] },
     ],
     [
       'A partial return is a separate drift',
-      5n,
-      before,
+      unexplained(-2n),
+      suspicion(5n),
       [drift('a', -7n)],
-      { step: 'open', amount: 5n, suspectedAt: at(9_000) },
+      open(5n),
     ],
-  ] as const)('%s', (_title, residual, suspicion, open, step) => {
-    expect(driftStep(residual, suspicion, [...open], observation)).toEqual(step);
+    [
+      'Bounds that agree with the suspicion are a drift with the bounds of both',
+      unexplained(-60n, -45n),
+      suspicion(-50n, -40n),
+      [],
+      open(-50n, -45n),
+    ],
+    [
+      'Bounds that meet in one amount are exact',
+      unexplained(-60n, -50n),
+      suspicion(-50n, -40n),
+      [],
+      open(-50n),
+    ],
+    [
+      'An explained balance that says more of a drift with bounds revises it',
+      explained(-48n, -46n),
+      undefined,
+      [drift('a', -50n, -45n)],
+      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-48n, -46n) },
+    ],
+    [
+      'An exact drift beside it is left out',
+      explained(-41n, -39n),
+      undefined,
+      [drift('a', -50n, -45n), drift('b', 7n)],
+      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-48n, -46n) },
+    ],
+    [
+      'A drift with bounds that turns out to be nothing returns',
+      explained(0n),
+      undefined,
+      [drift('a', -50n, 3n)],
+      { step: 'return', drifts: [drift('a', -50n, 3n)] },
+    ],
+    [
+      'A further change before a drift is exact changes that drift',
+      unexplained(-70n),
+      suspicion(-70n),
+      [drift('a', -50n, -45n)],
+      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-70n) },
+    ],
+  ] as const)('%s', (_title, comparison, suspected, drifts, step) => {
+    expect(driftStep(comparison, suspected, [...drifts], observation)).toEqual(step);
+  });
+});
+
+/** One observation of a wallet: what was changed elsewhere before it, and operations around it. */
+const polls = fc.array(
+  fc.record({
+    outside: fc.oneof(fc.constant(0n), fc.bigInt({ min: -40n, max: 40n })),
+    around: fc.array(fc.tuple(fc.bigInt({ min: -9n, max: 9n }), fc.boolean()), { maxLength: 16 }),
+  }),
+  { maxLength: 12 },
+);
+
+describe('Over random observations of a wallet', () => {
+  it('Open drifts contain the sum of all outside changes after two quiet observations', () => {
+    fc.assert(
+      fc.property(polls, (drawn) => {
+        let outside = 0n;
+        let drifts: OpenDrift[] = [];
+        let suspected: (Range & { at: number }) | undefined;
+        const calm = { outside: 0n, around: [] };
+        for (const [i, poll] of [...drawn, calm, calm].entries()) {
+          outside += poll.outside;
+          const operations = poll.around.map(([effect]) => possible(effect, 'sending'));
+          const shown = poll.around.reduce(
+            (sum, [effect, shows]) => sum + (shows ? effect : 0n),
+            0n,
+          );
+          const comparison = compareBalance(
+            100n + outside + shown,
+            expectation(100n, operations),
+            totalOf(drifts),
+          );
+          const step = driftStep(comparison, suspected, drifts, observed(0n, 10_000 + i * 1_000));
+          suspected = step.step === 'suspect' ? step.suspicion : undefined;
+          if (step.step === 'open') drifts = [...drifts, { id: `drf_${i}`, ...step.range }];
+          if (step.step === 'return')
+            drifts = drifts.filter(({ id }) => !step.drifts.some((one) => one.id === id));
+          if (step.step === 'revise')
+            drifts = drifts.map((one) => (one === step.drift ? { ...one, ...step.range } : one));
+        }
+        expect(totalOf(drifts)).toEqual({ min: outside, max: outside });
+      }),
+      { numRuns: 1_000 },
+    );
   });
 });

@@ -67,6 +67,8 @@ const drift = {
   addr: ADDR,
   drift_id: `drf_${UUID}`,
   amount: '-250',
+  amount_min: '-250',
+  amount_max: '-250',
   window_from: AT,
   window_to: '2026-01-31T09:05:00.000Z',
   evidence: EVIDENCE,

@@ -34,7 +34,11 @@ const drift = z
   .object({
     id: z.string(),
     addr: z.string(),
-    amount: decimal.openapi({ description: 'Positive if the wallet holds more than is explained' }),
+    amount: decimal.nullable().openapi({
+      description: 'Positive if the wallet holds more than is explained; null until it is exact',
+    }),
+    amount_min: decimal.openapi({ description: 'The least amount that the observations allow' }),
+    amount_max: decimal.openapi({ description: 'The greatest one' }),
     state: z.string(),
     suspected_at: instant,
     opened_at: instant,
@@ -101,7 +105,9 @@ function driftOutput(row: Drift) {
   return {
     id: row.id,
     addr: row.addr,
-    amount: decimalText(row.amount),
+    amount: row.amount === null ? null : decimalText(row.amount),
+    amount_min: decimalText(row.min),
+    amount_max: decimalText(row.max),
     state: row.state,
     suspected_at: instantText(row.suspectedAt),
     opened_at: instantText(row.openedAt),

@@ -73,6 +73,7 @@ const statementLine = z
 const observation = z
   .object({
     id: z.string(),
+    unchanged_since: instant.openapi({ description: 'Since when it has been observed like this' }),
     started_at: instant,
     ended_at: instant,
     result: z.enum(['seen', 'absent', 'inconclusive']),
@@ -152,7 +153,7 @@ export function addWallets(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
       return listObservationsBefore(db, targetName({ kind: 'wallet', addr }), { before, limit });
     },
     output: observationOutput,
-    position: (row) => `${row.startedAt} ${row.id}`,
+    position: (row) => `${row.unchangedSince} ${row.id}`,
   });
 }
 
@@ -164,9 +165,9 @@ async function getWallet(db: Queryable, addr: string): Promise<Wallet> {
 }
 
 function observationPosition(text: string) {
-  const [startedAt = '', id = '', ...rest] = text.split(' ');
-  const valid = /^\d{1,14}$/.test(startedAt) && isId('obs', id) && rest.length === 0;
-  return valid ? { startedAt: Number(startedAt), id } : undefined;
+  const [since = '', id = '', ...rest] = text.split(' ');
+  const valid = /^\d{1,14}$/.test(since) && isId('obs', id) && rest.length === 0;
+  return valid ? { unchangedSince: Number(since), id } : undefined;
 }
 
 function walletOutput(row: Wallet, position: Position) {
@@ -217,6 +218,7 @@ function observationOutput(observation: StoredObservation) {
   const { balance, status } = members ? record : {};
   return {
     id: observation.id,
+    unchanged_since: instantText(observation.unchangedSince),
     started_at: instantText(observation.startedAt),
     ended_at: instantText(observation.endedAt),
     result: observation.result,

@@ -1,5 +1,5 @@
-/** SQL of targets and observations. */
-import { asJson, type Queryable, type Tx } from '../db/connect.ts';
+/** SQL of targets: the schedule of polls. */
+import { asJson, type Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
@@ -12,28 +12,35 @@ export interface DueTarget {
   failures: number;
 }
 
+/** Open operations to schedule: those that changed since, or a page of all, by their change. */
+export type OpenOperations = { since: Instant } | { after: Instant; limit: number };
+
 /**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
- * last observation started before the newest change of an operation.
- * @param since only operations changed from then on; undefined for all
+ * last observation started before the newest change of an operation, at most one per `gapMs`.
+ * Returns the newest change that it considered, if the page was full.
  */
 export async function scheduleOpen(
   db: Queryable,
   now: Instant,
-  since: Instant | undefined,
-): Promise<void> {
+  which: OpenOperations,
+  gapMs: number,
+): Promise<Instant | undefined> {
   const { sql } = db;
-  const recent =
-    since === undefined
-      ? sql``
-      : sql`and coalesce(answered_at, sent_at, recorded_at) >= ${isoText(since)}`;
-  await sql`
+  const from = isoText('since' in which ? which.since : which.after);
+  const page =
+    'since' in which
+      ? sql`>= ${from}::timestamptz`
+      : sql`> ${from}::timestamptz order by coalesce(answered_at, sent_at, recorded_at)
+          limit ${which.limit}`;
+  const rows = await sql<{ operations: number; until: Instant | null }[]>`
     with open as materialized (
       select kind, from_addr, to_addr, contract_id, token_id,
         coalesce(answered_at, sent_at, recorded_at) as changed_at
       from tallyhook.operations
       where settled_at is null
-        and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed') ${recent}
+        and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
+        and coalesce(answered_at, sent_at, recorded_at) ${page}
     ), named as (
       select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as
         contract_id, null::numeric as token_id, o.changed_at
@@ -48,18 +55,23 @@ export async function scheduleOpen(
     ), latest as (
       select distinct on (name) name, kind, addr, contract_id, token_id, changed_at from named
       order by name, changed_at desc
+    ), scheduled as (
+      insert into tallyhook.targets as x
+        (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
+      select l.name, l.kind, l.addr, l.contract_id, l.token_id, d.at, true, ${isoText(now)}
+      from latest l left join tallyhook.targets o on o.name = l.name
+      cross join lateral (select greatest(${isoText(now)}::timestamptz,
+        o.last_started_at + make_interval(secs => ${gapMs / 1000})) as at) d
+      where o.name is null or (o.lease_until is null and o.failures = 0
+        and (o.next_poll_at > d.at or not o.pending)
+        and (o.last_started_at is null or o.last_started_at <= l.changed_at))
+      order by l.name
+      on conflict (name) do update set pending = true,
+        next_poll_at = least(x.next_poll_at, excluded.next_poll_at)
     )
-    insert into tallyhook.targets as x
-      (name, kind, addr, contract_id, token_id, next_poll_at, pending, added_at)
-    select l.name, l.kind, l.addr, l.contract_id, l.token_id, ${isoText(now)}, true,
-      ${isoText(now)}
-    from latest l left join tallyhook.targets o on o.name = l.name
-    where o.name is null or (o.lease_until is null and o.failures = 0
-      and (o.next_poll_at > ${isoText(now)} or not o.pending)
-      and (o.last_started_at is null or o.last_started_at <= l.changed_at))
-    order by l.name
-    on conflict (name) do update set pending = true,
-      next_poll_at = least(x.next_poll_at, excluded.next_poll_at)`;
+    select count(*)::int as operations, max(changed_at) as until from open`;
+  const { operations = 0, until = null } = rows[0] ?? {};
+  return 'limit' in which && operations === which.limit && until !== null ? until : undefined;
 }
 
 /** Existing targets keep their spelling and schedule. */
@@ -121,49 +133,6 @@ export async function countTargets(db: Queryable): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-export interface ObservationRow {
-  id: string;
-  target: string;
-  kind: string;
-  startedAt: Instant;
-  endedAt: Instant;
-  result: 'seen' | 'absent' | 'inconclusive';
-  cause: string | null;
-  record: Json;
-}
-
-/**
- * Inserts an observation and schedules the next poll. The target keeps the record of the
- * observation
- * whose request started last.
- */
-export async function recordObservation(
-  tx: Tx,
-  observation: ObservationRow,
-  nextPollAt: Instant,
-): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.observations (id, target, kind, started_at, ended_at, result, cause,
-      record)
-    values (${observation.id}, ${observation.target}, ${observation.kind},
-      ${isoText(observation.startedAt)},
-      ${isoText(observation.endedAt)},
-      ${observation.result}, ${observation.cause}, ${asJson(observation.record)}::jsonb)`;
-  const conclusive = observation.result !== 'inconclusive';
-  await tx.sql`
-    update tallyhook.targets set
-      lease_until = null,
-      next_poll_at = ${isoText(nextPollAt)},
-      pending = pending and ${!conclusive},
-      failures = case when ${conclusive} then 0 else failures + 1 end,
-      last_record = case when ${conclusive} and (last_started_at is null or last_started_at <
-        ${isoText(observation.startedAt)})
-        then ${asJson(observation.record)}::jsonb else last_record end,
-      last_started_at = case when ${conclusive}
-        then greatest(last_started_at, ${isoText(observation.startedAt)}) else last_started_at end
-    where name = ${observation.target}`;
-}
-
 /** Makes a target pending and its next poll due not later than `at`. */
 export async function expedite(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
@@ -181,86 +150,13 @@ export async function listLastRecords(
     where name = any(${names as string[]}::text[]) and last_record is not null`;
 }
 
-export async function isTarget(db: Queryable, name: string): Promise<boolean> {
-  const rows = await db.sql`select 1 as one from tallyhook.targets where name = ${name}`;
-  return rows.length > 0;
-}
-
-export interface StoredObservation {
-  id: string;
-  target: string;
-  kind: 'wallet' | 'token' | 'scan';
-  startedAt: Instant;
-  endedAt: Instant;
-  result: 'seen' | 'absent' | 'inconclusive';
-  cause: string | null;
-  record: Json;
-}
-
-/** Observations that the reconciler has not processed, oldest first. */
-export async function listUnprocessed(db: Queryable, limit: number): Promise<StoredObservation[]> {
-  return db.sql<StoredObservation[]>`
-    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
-    where processed_at is null order by started_at, id limit ${limit}`;
-}
-
-/** False when the observation is already marked. */
-export async function markProcessed(
-  tx: Tx,
-  observation: Pick<StoredObservation, 'id' | 'startedAt'>,
-  now: Instant,
-): Promise<boolean> {
-  const rows = await tx.sql`
-    update tallyhook.observations set processed_at = ${isoText(now)}
-    where started_at = ${isoText(observation.startedAt)} and id = ${observation.id}
-      and processed_at is null
-    returning 1 as one`;
-  return rows.length === 1;
-}
-
-/** The newest observations of a target, newest first. */
-export async function listObservations(
-  db: Queryable,
-  target: string,
-  limit: number,
-): Promise<StoredObservation[]> {
-  return db.sql<StoredObservation[]>`
-    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
-    where target = ${target} order by started_at desc limit ${limit}`;
-}
-
-/** Several observations may start in the same millisecond. */
-export interface ObservationCursor {
-  startedAt: Instant;
-  id: string;
-}
-
-/** The observations of a target before a cursor, newest first. */
-export async function listObservationsBefore(
-  db: Queryable,
-  target: string,
-  page: { before?: ObservationCursor | undefined; limit: number },
-): Promise<StoredObservation[]> {
-  const { sql } = db;
-  const { before } = page;
-  return sql<StoredObservation[]>`
-    select id, target, kind, started_at, ended_at, result, cause, record from tallyhook.observations
-    where target = ${target}
-      ${
-        before
-          ? sql`and (started_at, id) < (${isoText(before.startedAt)}::timestamptz, ${before.id})`
-          : sql``
-      }
-    order by started_at desc, id desc limit ${page.limit}`;
-}
-
 /** Counts up to a maximum, except `targets`. */
 export interface ObserverBacklog {
   targets: number;
   /** Targets whose poll is due, and since when the first one is. */
   due: number;
   dueSince: Instant | null;
-  /** Observations that are not processed, and the start of the first. */
+  /** Targets with an unprocessed observation, and the start of the first. */
   unprocessed: number;
   unprocessedSince: Instant | null;
 }
@@ -279,7 +175,6 @@ export async function countBacklog(
         where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'scan')
         order by next_poll_at limit ${max}) x) d,
       (select count(*)::int as count, min(started_at) as since from (
-        select started_at from tallyhook.observations where processed_at is null
-        order by started_at limit ${max}) x) j`;
+        select started_at from tallyhook.unprocessed_observations limit ${max}) x) j`;
   return rows[0] ?? { targets: 0, due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
 }

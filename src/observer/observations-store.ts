@@ -1,0 +1,228 @@
+/** SQL of observations: recording them, and what the reconciler has to process. */
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Json } from '../kernel/json.ts';
+
+export interface ObservationRow {
+  id: string;
+  target: string;
+  kind: string;
+  startedAt: Instant;
+  endedAt: Instant;
+  result: 'seen' | 'absent' | 'inconclusive';
+  cause: string | null;
+  record: Json;
+}
+
+/**
+ * Records the result of a poll and schedules the next one. A conclusive result that equals the one
+ * before it extends its series, else it begins a new one; either way it replaces what the
+ * reconciler has not processed of this target. A result older than the newest one is ignored, and
+ * of a series of inconclusive polls the first is kept.
+ */
+export async function recordObservation(
+  tx: Tx,
+  observation: ObservationRow,
+  nextPollAt: Instant,
+): Promise<void> {
+  if (observation.result === 'inconclusive') await recordInconclusive(tx, observation, nextPollAt);
+  else await recordConclusive(tx, observation, nextPollAt);
+}
+
+async function recordInconclusive(
+  { sql }: Tx,
+  { id, target, kind, startedAt, endedAt, cause }: ObservationRow,
+  nextPollAt: Instant,
+): Promise<void> {
+  await sql`
+    with failed as (
+      update tallyhook.targets set lease_until = null, next_poll_at = ${isoText(nextPollAt)},
+        failures = failures + 1
+      where name = ${target} returning failures
+    )
+    insert into tallyhook.observations (id, target, kind, started_at, first_ended_at,
+      last_started_at, ended_at, result, cause)
+    select ${id}, ${target}, ${kind}, ${isoText(startedAt)}::timestamptz,
+      ${isoText(endedAt)}::timestamptz, ${isoText(startedAt)}::timestamptz,
+      ${isoText(endedAt)}::timestamptz, 'inconclusive', ${cause}
+    from failed where failures = 1`;
+}
+
+async function recordConclusive(
+  { sql }: Tx,
+  { id, target, kind, startedAt, endedAt, result, cause, record }: ObservationRow,
+  nextPollAt: Instant,
+): Promise<void> {
+  const [started, ended] = [isoText(startedAt), isoText(endedAt)];
+  const json = asJson(record);
+  await sql`
+    with before as (
+      select name, observation_id, observation_started_at,
+        last_result = ${result} and last_record is not distinct from ${json}::jsonb
+          and kind <> 'scan' as same
+      from tallyhook.targets
+      where name = ${target} and (last_started_at is null or last_started_at < ${started})
+      for update
+    ), extended as (
+      update tallyhook.observations o
+      set last_started_at = ${started}, ended_at = ${ended}, polls = o.polls + 1
+      from before b
+      where b.same and o.started_at = b.observation_started_at and o.id = b.observation_id
+      returning o.id, o.started_at
+    ), begun as (
+      insert into tallyhook.observations (id, target, kind, started_at, first_ended_at,
+        last_started_at, ended_at, result, cause, record)
+      select ${id}, ${target}, ${kind}, ${started}::timestamptz, ${ended}::timestamptz,
+        ${started}::timestamptz, ${ended}::timestamptz, ${result}, ${cause}, ${json}::jsonb
+      from before b where not exists (select from extended)
+      returning id, started_at
+    ), kept as (
+      select id, started_at from extended union all select id, started_at from begun
+    ), due as (
+      insert into tallyhook.unprocessed_observations as u (target, kind, observation_id,
+        unchanged_since, started_at, ended_at, result, record, process_at)
+      select ${target}, ${kind}, k.id, k.started_at, ${started}::timestamptz,
+        ${ended}::timestamptz, ${result}, ${json}::jsonb, ${ended}::timestamptz
+      from kept k
+      on conflict (target) do update set observation_id = excluded.observation_id,
+        unchanged_since = excluded.unchanged_since, started_at = excluded.started_at,
+        ended_at = excluded.ended_at, result = excluded.result, record = excluded.record,
+        -- What failed is tried again at its own time, unless the target has changed.
+        process_at = case when u.observation_id = excluded.observation_id then u.process_at
+          else excluded.process_at end,
+        failures = case when u.observation_id = excluded.observation_id then u.failures else 0 end,
+        problem = case when u.observation_id = excluded.observation_id then u.problem end
+    )
+    update tallyhook.targets t set lease_until = null, next_poll_at = ${isoText(nextPollAt)},
+      pending = false, failures = 0, last_result = ${result}, last_record = ${json}::jsonb,
+      last_started_at = ${started}, observation_id = k.id, observation_started_at = k.started_at
+    from kept k where t.name = ${target}`;
+}
+
+/** Whether a passive observation of this target is worth recording; false if it is not polled. */
+export async function needsObservation(
+  db: Queryable,
+  { target, startedAt, record }: Pick<ObservationRow, 'target' | 'startedAt' | 'record'>,
+  gapMs: { pending: number; steady: number },
+): Promise<boolean> {
+  const rows = await db.sql<{ needed: boolean }[]>`
+    select last_started_at is null or last_started_at < ${isoText(startedAt)} and (
+      last_record is distinct from ${asJson(record)}::jsonb
+      or last_started_at < case when pending then ${isoText(startedAt - gapMs.pending)}::timestamptz
+        else ${isoText(startedAt - gapMs.steady)}::timestamptz end) as needed
+    from tallyhook.targets where name = ${target}`;
+  return rows[0]?.needed ?? false;
+}
+
+export interface StoredObservation {
+  id: string;
+  target: string;
+  kind: 'wallet' | 'token' | 'scan';
+  /** Of the last of a series of polls with the same result. */
+  startedAt: Instant;
+  endedAt: Instant;
+  /** Start and end of the first of them. */
+  unchangedSince: Instant;
+  firstEndedAt: Instant;
+  result: 'seen' | 'absent' | 'inconclusive';
+  cause: string | null;
+  record: Json;
+}
+
+/** A conclusive observation that the reconciler has to process. */
+export type UnprocessedObservation = Omit<StoredObservation, 'cause' | 'firstEndedAt'> & {
+  failures: number;
+};
+
+/** Observations that are due to be processed, oldest first. */
+export async function listUnprocessed(
+  db: Queryable,
+  now: Instant,
+  limit: number,
+): Promise<UnprocessedObservation[]> {
+  return db.sql<UnprocessedObservation[]>`
+    select observation_id as id, target, kind, unchanged_since, started_at, ended_at, result,
+      record, failures
+    from tallyhook.unprocessed_observations
+    where problem is null and process_at <= ${isoText(now)}
+    order by process_at, target limit ${limit}`;
+}
+
+/** False when a newer observation has replaced it, or it is processed already. */
+export async function markProcessed(
+  tx: Tx,
+  { target, startedAt }: Pick<UnprocessedObservation, 'target' | 'startedAt'>,
+): Promise<boolean> {
+  const rows = await tx.sql`
+    delete from tallyhook.unprocessed_observations
+    where target = ${target} and started_at = ${isoText(startedAt)} returning 1 as one`;
+  return rows.length === 1;
+}
+
+/** Processing failed: it is tried again at `retryAt`, or quarantined with the problem. */
+export async function deferObservation(
+  db: Queryable,
+  target: string,
+  { retryAt, problem }: { retryAt: Instant; problem: string | null },
+): Promise<void> {
+  await db.sql`
+    update tallyhook.unprocessed_observations
+    set failures = failures + 1, process_at = ${isoText(retryAt)}, problem = ${problem}
+    where target = ${target}`;
+}
+
+function observationColumns(sql: Sql) {
+  return sql`id, target, kind, started_at as "unchangedSince", first_ended_at,
+    last_started_at as "startedAt", ended_at, result, cause, record`;
+}
+
+/** The newest observations of a target, newest first. */
+export async function listObservations(
+  db: Queryable,
+  target: string,
+  limit: number,
+): Promise<StoredObservation[]> {
+  return db.sql<StoredObservation[]>`
+    select ${observationColumns(db.sql)} from tallyhook.observations o
+    where target = ${target} order by o.started_at desc limit ${limit}`;
+}
+
+/** The newest complete scan of a contract that began at `since` or later. */
+export async function newestScan(
+  db: Queryable,
+  contractId: bigint,
+  since: Instant,
+): Promise<StoredObservation | undefined> {
+  const rows = await db.sql<StoredObservation[]>`
+    select ${observationColumns(db.sql)} from tallyhook.observations o
+    where kind = 'scan' and result = 'seen' and target like ${`scan:${contractId}:%`}
+      and o.started_at >= ${isoText(since)}
+    order by o.started_at desc limit 1`;
+  return rows[0];
+}
+
+/** Several observations may start in the same millisecond. */
+export interface ObservationCursor {
+  unchangedSince: Instant;
+  id: string;
+}
+
+/** The observations of a target before a cursor, newest first. */
+export async function listObservationsBefore(
+  db: Queryable,
+  target: string,
+  page: { before?: ObservationCursor | undefined; limit: number },
+): Promise<StoredObservation[]> {
+  const { sql } = db;
+  const { before } = page;
+  return sql<StoredObservation[]>`
+    select ${observationColumns(sql)} from tallyhook.observations o
+    where target = ${target}
+      ${
+        before
+          ? sql`and (o.started_at, id)
+            < (${isoText(before.unchangedSince)}::timestamptz, ${before.id})`
+          : sql``
+      }
+    order by o.started_at desc, id desc limit ${page.limit}`;
+}

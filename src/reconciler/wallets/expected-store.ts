@@ -1,0 +1,138 @@
+/** SQL of what observations of wallets are compared with. */
+import { asJson, type Queryable } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Expectation, POSSIBLE_MAX, type PossibleOperation } from './rule.ts';
+
+/** An observation of a wallet, for which the expected balance is asked. */
+export interface ObservedAt {
+  key: string;
+  startedAt: Instant;
+  endedAt: Instant;
+  /** Whether the wallet has an opening. */
+  opened: boolean;
+}
+
+export interface Expected extends Expectation {
+  /** The ledger's balance, posting requests included, and the version of its account. */
+  ledger: bigint;
+  version: bigint;
+  /** How many operations are possible. */
+  possibleCount: number;
+  /** How many required operations the ledger is about to post. */
+  waiting: number;
+  /** When the first possible operation without an outcome was sent, undecided ones apart. */
+  openSince: Instant | null;
+  /** When the last possible operation that was executed took effect. */
+  executedUntil: Instant | null;
+}
+
+interface Row {
+  key: string;
+  ledger: bigint;
+  version: bigint;
+  unposted: bigint;
+  late: bigint;
+  possible: number;
+  waiting: number;
+  up: bigint;
+  down: bigint;
+  openSince: Instant | null;
+  executedUntil: Instant | null;
+  candidates: (Omit<PossibleOperation, 'effect'> & { effect: string })[];
+}
+
+/** What these wallets are expected to hold at these observations, by key, in one snapshot. */
+export async function expectedBalances(
+  db: Queryable,
+  observed: readonly ObservedAt[],
+  readLagMs: number,
+): Promise<Map<string, Expected>> {
+  const input = observed.map(({ key, startedAt, endedAt, opened }) => ({
+    key,
+    before: isoText(startedAt - readLagMs),
+    ended: isoText(endedAt),
+    opens: opened ? null : isoText(startedAt - readLagMs),
+  }));
+  const rows = await db.sql<Row[]>`
+    select x.key, e.* from jsonb_to_recordset(${asJson(input)}::jsonb)
+      as x(key text, before timestamptz, ended timestamptz, opens timestamptz)
+    cross join lateral tallyhook.expected_balance('wallet:' || x.key, x.before, x.ended,
+      x.opens) e`;
+  return new Map(rows.map((row) => [row.key, expectedOf(row)]));
+}
+
+function expectedOf(row: Row): Expected {
+  const { ledger, version, up, down, waiting, openSince, executedUntil } = row;
+  const possible = row.candidates.map((one) => ({
+    ...one,
+    effect: BigInt(one.effect),
+    deadlineAt: Number(one.deadlineAt),
+  }));
+  return {
+    ...{ ledger, version, up, down, waiting, openSince, executedUntil },
+    base: ledger + row.unposted - row.late,
+    possibleCount: row.possible,
+    possible: row.possible <= POSSIBLE_MAX ? possible : undefined,
+  };
+}
+
+/** The start of the first unsettled operation of a wallet; undefined without one. */
+export async function firstUnsettledAt(db: Queryable, key: string): Promise<Instant | undefined> {
+  const rows = await db.sql<{ at: Instant | null }[]>`
+    select min(least(o.recorded_at, o.effective_at)) as at
+    from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+    where e.account_key = ${`wallet:${key}`} and e.phase in ('open', 'executed', 'taken_back')`;
+  return rows[0]?.at ?? undefined;
+}
+
+/**
+ * The executed operations on a wallet that an observation confirms, oldest first: it must include
+ * them, and so did an observation of each of their other wallets. An open drift of the opposite
+ * amount says that the service does not show the operation. An operation settles after it is
+ * posted, so that what is unsettled contains what is unposted.
+ * @param before s − L
+ */
+export async function listConfirmed(
+  db: Queryable,
+  key: string,
+  { before, readLagMs, limit }: { before: Instant; readLagMs: number; limit: number },
+): Promise<string[]> {
+  const account = `wallet:${key}`;
+  const rows = await db.sql<{ id: string }[]>`
+    select o.id from (
+      select operation_id, sum(amount) as amount from tallyhook.operation_effects
+      where account_key = ${account} and phase = 'executed' group by operation_id) e
+    join tallyhook.operations o on o.id = e.operation_id
+    where coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${isoText(before)}
+      and not exists (select from tallyhook.due_postings d
+        where d.operation_id = o.id and d.quarantine_reason is null)
+      and not exists (select from tallyhook.operation_effects f
+        left join tallyhook.wallets w on w.key = substr(f.account_key, 8)
+        where f.operation_id = o.id and f.account_key like 'wallet:%'
+          and f.account_key <> ${account}
+          and (w.consistent_at is null
+            or w.consistent_at - make_interval(secs => ${readLagMs / 1000}) <= coalesce(
+              o.effective_at, o.answered_at, o.recorded_at)))
+      and not exists (select from tallyhook.drifts d
+        where d.wallet_key = ${key} and d.closed_at is null and d.opened_at >= o.recorded_at
+          and d.amount = -e.amount)
+    order by coalesce(o.effective_at, o.answered_at, o.recorded_at) limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** The executed operations that took effect between two observations of a wallet, at most 100. */
+export async function listExecutedBetween(
+  db: Queryable,
+  key: string,
+  since: Instant,
+  before: Instant,
+): Promise<string[]> {
+  const rows = await db.sql<{ id: string }[]>`
+    select distinct o.id from tallyhook.operation_effects e
+    join tallyhook.operations o on o.id = e.operation_id
+    where e.account_key = ${`wallet:${key}`} and e.phase = 'executed'
+      and coalesce(o.effective_at, o.answered_at, o.recorded_at) >= ${isoText(since)}
+      and coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${isoText(before)}
+    order by o.id limit 100`;
+  return rows.map(({ id }) => id);
+}
