@@ -8,24 +8,29 @@ import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
+import { storedHistory } from './stored-history.ts';
 
 /** One line for each file that measures something. */
-const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports];
+const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports, storedHistory];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];
 
 const names = BENCHES.map(({ name }) => name);
+const long = BENCHES.filter((bench) => bench.long).map(({ name }) => name);
 const options = new Command('bench')
   .description('Measures Tallyhook side by side with references.')
-  .option('--only <name>', `one of ${names.join(', ')}`)
+  .option('--only <name>', `one of ${names.join(', ')}; ${long.join(', ')} only so`)
   .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
+  .option('--stored <list>', 'operations stored before, of history', sizesOf, [1e6, 5e6])
   .option('--json', 'print JSON')
   .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')
   .parse()
-  .opts<{ only?: string; seconds: number; rounds: number; json?: true }>();
+  .opts<{ only?: string; seconds: number; rounds: number; stored: number[]; json?: true }>();
 
-const chosen = BENCHES.filter(({ name }) => options.only === undefined || name === options.only);
+const chosen = BENCHES.filter(({ name, long }) =>
+  options.only === undefined ? !long : name === options.only,
+);
 if (chosen.length === 0) {
   print(`--only: one of ${names.join(', ')}`);
   process.exit(1);
@@ -33,7 +38,7 @@ if (chosen.length === 0) {
 leaveFirstCore();
 const all = [];
 for (const bench of chosen) {
-  const results = await bench.run({ rounds: options.rounds, seconds: options.seconds });
+  const results = await bench.run(options);
   if (!options.json) print(headOf(bench) + tableOf(results));
   all.push({
     name: bench.name,
@@ -105,6 +110,12 @@ function numberOf(text: string): number {
   const value = Number(text);
   if (value > 0 && value <= 3_600) return value;
   throw new InvalidArgumentError('It must be a number from 1 to 3600.');
+}
+
+function sizesOf(text: string): number[] {
+  const sizes = text.split(',').map(Number);
+  if (sizes.every((size) => Number.isInteger(size) && size >= 0)) return sizes;
+  throw new InvalidArgumentError('It must be whole numbers, such as 1000000,5000000.');
 }
 
 function print(text: string): void {

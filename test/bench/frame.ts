@@ -49,6 +49,8 @@ export interface Frame {
   rounds: number;
   /** How long one round of one contender takes. */
   seconds: number;
+  /** How many operations are stored before, for benches of stored history. */
+  stored: readonly number[];
 }
 
 export interface Bench {
@@ -58,6 +60,8 @@ export interface Bench {
   what: string;
   /** The target as text. */
   target: string;
+  /** Takes many minutes and gigabytes, so it runs only when it is named. */
+  long?: true;
   run(frame: Frame): Promise<Result[]>;
 }
 
@@ -65,7 +69,7 @@ type Contender = () => Promise<Sample>;
 
 /** Measures both in turns, round by round, after one round that does not count. */
 export async function sideBySide(
-  frame: Frame,
+  frame: Pick<Frame, 'rounds'>,
   measured: Contender,
   reference: Contender,
 ): Promise<Pick<Result, 'measured' | 'reference' | 'ratio'>> {

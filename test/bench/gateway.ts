@@ -54,7 +54,7 @@ export const gateway: Bench = {
         return sample;
       };
       const many = (other: Running) =>
-        sideBySide({ rounds, seconds }, press(daemon, CALLERS), press(other, CALLERS));
+        sideBySide({ rounds }, press(daemon, CALLERS), press(other, CALLERS));
       const what = `gives, ${CALLERS} callers`;
       return [
         { what, unit: '/s', ...(await many(bare)), target: { of: 'ratio', atLeast: 0.35 } },

@@ -37,6 +37,11 @@ export function leaveFirstCore(): void {
   if (PINS) spawnSync('taskset', ['-acp', others, String(process.pid)]);
 }
 
+/** Undoes it, for a bench whose servers and load share all cores. */
+export function useEveryCore(): void {
+  if (PINS) spawnSync('taskset', ['-acp', `0-${availableParallelism() - 1}`, String(process.pid)]);
+}
+
 const IO: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit'];
 
 async function stopped(child: ChildProcess): Promise<void> {

@@ -48,7 +48,7 @@ function readsOf({ addr = '', token = '', authorization: basic = '' }: Record<st
 }
 
 async function measured(
-  { rounds, seconds }: Frame,
+  { rounds, seconds }: Pick<Frame, 'rounds' | 'seconds'>,
   { what, path, authorization }: Read,
   sandboxPort: number,
   barePort: number,
@@ -64,7 +64,7 @@ async function measured(
       seconds,
     });
   const figures = await sideBySide(
-    { rounds, seconds },
+    { rounds },
     press(sandboxPort, path),
     press(barePort, `/${bytes}`),
   );
