@@ -402,6 +402,17 @@ CREATE TABLE "tallyhook"."findings" (
 	"count" integer NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."quarantine_releases" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."quarantine_releases_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"kind" text NOT NULL,
+	"subject" text NOT NULL,
+	"problem" text NOT NULL,
+	"released_at" timestamptz(3) NOT NULL,
+	"released_by" text NOT NULL,
+	"released_key" text NOT NULL,
+	"reason" text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."tokens" (
 	"contract_id" numeric NOT NULL,
 	"token_id" numeric NOT NULL,
@@ -531,6 +542,7 @@ CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" 
 CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" USING btree (lower(account)) WHERE posted_at is null and problem is null;--> statement-breakpoint
+CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
@@ -538,6 +550,7 @@ CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at")
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
 CREATE INDEX "targets_by_contract" ON "tallyhook"."targets" USING btree ("contract_id");--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_due" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is null;--> statement-breakpoint
+CREATE INDEX "unprocessed_observations_quarantined" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is not null;--> statement-breakpoint
 CREATE INDEX "operation_effects_unsettled" ON "tallyhook"."operation_effects" USING btree ("account_key","phase") WHERE phase in ('queued', 'open', 'executed', 'taken_back');--> statement-breakpoint
 CREATE INDEX "operation_effects_not_executed" ON "tallyhook"."operation_effects" USING btree ("account_key","amount") WHERE phase = 'not_executed';--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint

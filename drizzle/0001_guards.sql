@@ -48,7 +48,7 @@ do $$
 declare t text;
 begin
   foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends',
-    'drift_actions']
+    'drift_actions', 'quarantine_releases']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);

@@ -16,7 +16,7 @@ grant insert, update on
 --> statement-breakpoint
 grant insert on
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
-  tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.attempts, tallyhook.reports,
+  tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions
   to tallyhook_writer;
 --> statement-breakpoint

@@ -326,6 +326,16 @@ create table tallyhook.posting_requests (
   posted_at timestamp(3) with time zone,
   problem text
 );
+create table tallyhook.quarantine_releases (
+  id bigint not null generated always as identity,
+  kind text not null,
+  subject text not null,
+  problem text not null,
+  released_at timestamp(3) with time zone not null,
+  released_by text not null,
+  released_key text not null,
+  reason text not null
+);
 create table tallyhook.quota (
   name text not null,
   blocked_until timestamp(3) with time zone,
@@ -538,6 +548,7 @@ alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.posting_requests add constraint posting_requests_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
+alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
@@ -611,6 +622,7 @@ CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_undecided ON tallyhook.operations USING btree (recorded_at) WHERE (state = 'undecided'::text);
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
+CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
@@ -623,6 +635,7 @@ CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING bt
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
+CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
 
 -- partitions
 
@@ -1375,6 +1388,7 @@ CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON 
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER quarantine_releases_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.quarantine_releases FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER reports_kept BEFORE DELETE OR TRUNCATE ON tallyhook.reports FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.sends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1626,6 +1640,7 @@ grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
+grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;

@@ -21,6 +21,7 @@ import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
 import { addDecisions } from './routes/operations/decisions.ts';
 import { addOperations } from './routes/operations/operations.ts';
+import { addQuarantine } from './routes/operations/quarantine.ts';
 import { addReportedOperations } from './routes/operations/reported.ts';
 
 export type { Api, ApiDeps } from './deps.ts';
@@ -50,6 +51,7 @@ export function makeApi(deps: ApiDeps): Api {
   addOperations(router, { db });
   addReportedOperations(router, { reportedOperations, clock, log, wake, stopping });
   addDecisions(router, { decisions, operations, wake });
+  addQuarantine(router, { db, clock, wake });
   addWatches(router, { db, observer });
   addWallets(router, { db });
   addTokens(router, { db });

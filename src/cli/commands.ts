@@ -15,6 +15,7 @@ export function makeProgram(): Command {
   addProcesses(program);
   addInstallation(program);
   addDaemonRequests(program);
+  addQuarantine(program);
   addExport(program);
   addKeys(program);
   return program;
@@ -113,6 +114,31 @@ function addDaemonRequests(program: Command): void {
         .option('--json', 'print JSON'),
       `npx tallyhook ${name} --reason "${reason}"`,
     ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
+}
+
+function addQuarantine(program: Command): void {
+  const group = program
+    .command('quarantine')
+    .description('list and release postings and observations that wait for a person');
+  const release = 'npx tallyhook quarantine release op_… --reason "the other app confirmed it"';
+  withExamples(group, 'npx tallyhook quarantine', release);
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), 'key with the scope read')
+      .description('list what is quarantined, newest first, with the reasons')
+      .option('--json', 'print JSON'),
+    'npx tallyhook quarantine --json',
+  ).action(async (options) => exit((await import('./quarantine.ts')).listQuarantine(options)));
+  withExamples(
+    withRemote(group.command('release'), 'key with the scope admin')
+      .description('try a posting or an observation again, whatever its number')
+      .argument('<id>', 'id of an operation or posting request, or target of an observation')
+      .requiredOption('--reason <text>', 'reason, stored with the release')
+      .option('--json', 'print JSON'),
+    release,
+    'npx tallyhook quarantine release wallet:0x… --reason "the settings were wrong"',
+  ).action(async (id, options) =>
+    exit((await import('./quarantine.ts')).releaseQuarantine(id, options)),
+  );
 }
 
 function addExport(program: Command): void {

@@ -13,6 +13,7 @@ const APPEND_ONLY = [
   'transitions',
   'sends',
   'drift_actions',
+  'quarantine_releases',
 ];
 const KEPT = [
   'operations',

@@ -25,6 +25,7 @@ import { type Problem, planWork, type Work } from './plan.ts';
 import { accountKind } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
+import { quarantineDue, quarantineRequest } from './quarantine-store.ts';
 import { countUnposted } from './store.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
@@ -32,6 +33,7 @@ export { type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';
 export { addDuePostings } from './posting-store.ts';
+export { releasePosting } from './quarantine-store.ts';
 export {
   type Account,
   type Balance,
@@ -229,8 +231,8 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
 
 function quarantine(tx: Tx, { of, id, problem }: Problem, at: Instant): Promise<void> {
   return of === 'operation'
-    ? store.quarantineDue(tx, { id, problem, at })
-    : store.quarantineRequest(tx, id, problem);
+    ? quarantineDue(tx, { id, problem, at })
+    : quarantineRequest(tx, id, problem);
 }
 
 function firstDue(work: Work | undefined): Omit<Problem, 'problem'> | undefined {

@@ -80,17 +80,6 @@ export async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
     delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
 }
 
-/** Takes a due posting out of the work, with the reason, until a person releases it. */
-export async function quarantineDue(
-  tx: Tx,
-  { id, problem, at }: { id: string; problem: string; at: Instant },
-): Promise<void> {
-  await tx.sql`
-    update tallyhook.due_postings set quarantine_reason = ${problem},
-      quarantined_at = ${isoText(at)}
-    where operation_id = ${id}`;
-}
-
 /** The last batch and the last transaction; zeros before the first batch. */
 export async function readHead(tx: Tx): Promise<Head> {
   const rows = await tx.sql<Record<keyof Head, bigint>[]>`
@@ -237,11 +226,6 @@ export async function markRequestsPosted(
   await tx.sql`
     update tallyhook.posting_requests set posted_at = ${isoText(at)}
     where id = any(${ids as string[]}::text[])`;
-}
-
-/** Excludes a posting request from posting; reports show it as a break. */
-export async function quarantineRequest(tx: Tx, id: string, problem: string): Promise<void> {
-  await tx.sql`update tallyhook.posting_requests set problem = ${problem} where id = ${id}`;
 }
 
 /** A second request with the same id changes nothing. */

@@ -144,6 +144,9 @@ export const postingRequests = tallyhook.table(
     index('posting_requests_unposted_on')
       .on(sql`lower(account)`)
       .where(sql`posted_at is null and problem is null`),
+    index('posting_requests_quarantined')
+      .on(t.requestedAt)
+      .where(sql`posted_at is null and problem is not null`),
   ],
 );
 

@@ -159,16 +159,34 @@ export async function markProcessed(
   return rows.length === 1;
 }
 
-/** Processing failed: it is tried again at `retryAt`, or quarantined with the problem. */
+/** Processing failed: it is tried again at `processAt`, or quarantined then with the problem. */
 export async function deferObservation(
   db: Queryable,
   target: string,
-  { retryAt, problem }: { retryAt: Instant; problem: string | null },
+  { processAt, problem }: { processAt: Instant; problem: string | null },
 ): Promise<void> {
   await db.sql`
     update tallyhook.unprocessed_observations
-    set failures = failures + 1, process_at = ${isoText(retryAt)}, problem = ${problem}
+    set failures = failures + 1, process_at = ${isoText(processAt)}, problem = ${problem}
     where target = ${target}`;
+}
+
+/**
+ * Makes a quarantined observation due again. Returns why it was quarantined; undefined if it is
+ * not.
+ */
+export async function releaseObservation(
+  tx: Tx,
+  target: string,
+  at: Instant,
+): Promise<string | undefined> {
+  const rows = await tx.sql<{ problem: string }[]>`
+    update tallyhook.unprocessed_observations u
+    set problem = null, failures = 0, process_at = ${isoText(at)}
+    from (select target, problem from tallyhook.unprocessed_observations
+      where target = ${target} and problem is not null for update) q
+    where u.target = q.target returning q.problem`;
+  return rows[0]?.problem;
 }
 
 function observationColumns(sql: Sql) {

@@ -37,6 +37,7 @@ export {
   markProcessed,
   newestScan,
   type ObservationCursor,
+  releaseObservation,
   type StoredObservation,
   type UnprocessedObservation,
 } from './observations-store.ts';

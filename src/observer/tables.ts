@@ -96,13 +96,16 @@ export const unprocessedObservations = tallyhook.table(
     endedAt: instant('ended_at').notNull(),
     result: text().notNull(),
     record: json(),
-    /** When it is processed, or tried again. */
+    /** When it is processed, or tried again; of a quarantined one, when it was quarantined. */
     processAt: instant('process_at').notNull(),
     failures: integer().notNull().default(0),
     /** Why it is quarantined. A changed observation of the target replaces it. */
     problem: text(),
   },
-  (t) => [index('unprocessed_observations_due').on(t.processAt).where(sql`problem is null`)],
+  (t) => [
+    index('unprocessed_observations_due').on(t.processAt).where(sql`problem is null`),
+    index('unprocessed_observations_quarantined').on(t.processAt).where(sql`problem is not null`),
+  ],
 );
 
 /** The limits that the service has set, per class of traffic; they survive a restart. */

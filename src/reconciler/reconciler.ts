@@ -28,6 +28,16 @@ import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
+export {
+  listQuarantined,
+  listReleases,
+  QUARANTINE_KINDS,
+  type QuarantineCursor,
+  type Quarantined,
+  type QuarantineKind,
+  type Release,
+  releaseQuarantined,
+} from './quarantine/quarantine.ts';
 export { findToken, listTokens, type Token } from './store.ts';
 export { countOpenDrifts, type Position, positionsOf } from './wallets/position-store.ts';
 export {
@@ -135,8 +145,8 @@ async function defer(
 ): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
   const problem = failures + 1 >= FAILURES_MAX ? message : null;
-  const retryAt = now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
-  await db.single((q) => deferObservation(q, target, { retryAt, problem }));
+  const processAt = problem ? now : now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
+  await db.single((q) => deferObservation(q, target, { processAt, problem }));
   const event = problem ? 'an observation was quarantined' : 'an observation was not processed';
   log.error({ err: error, target, failures: failures + 1 }, event);
 }

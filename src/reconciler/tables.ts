@@ -112,6 +112,21 @@ export const candidates = tallyhook.table('candidates', {
   observationStartedAt: instant('observation_started_at').notNull(),
 });
 
+/** Append-only: who released what from quarantine. */
+export const quarantineReleases = tallyhook.table('quarantine_releases', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  /** operation, posting_request or observation. */
+  kind: text().notNull(),
+  /** The id of the operation or posting request, or the target of the observation. */
+  subject: text().notNull(),
+  /** Why it was quarantined. */
+  problem: text().notNull(),
+  releasedAt: instant('released_at').notNull(),
+  releasedBy: text('released_by').notNull(),
+  releasedKey: text('released_key').notNull(),
+  reason: text().notNull(),
+});
+
 /** Contradictions of assumptions: one row each, counted. */
 export const findings = tallyhook.table(
   'findings',

@@ -20,7 +20,9 @@ export const BREAKS = {
   posted_differently:
     'Compare the operation with its entries; if a setting changed, reverse and repost',
   reversal_differs: 'The reversal does not negate its transaction: verify the database',
-  posting_quarantined: 'Read the reason, correct its cause, then release the row to the ledger',
+  posting_quarantined: 'Correct the reason, then: npx tallyhook quarantine release <subject>',
+  observation_quarantined:
+    'It cannot be processed: correct why, then: npx tallyhook quarantine release <subject>',
   posting_overdue: 'The ledger does not post: check that its worker runs',
   observed_not_explained: 'If the next observation agrees, find the change made elsewhere',
   drift_open: 'Find the change made elsewhere, then link, book or dismiss the drift',

@@ -30,6 +30,7 @@ export async function reconcile(
   const { statement, inTransit } = await reconcileWallets(params, findings);
   const tokenParts = await reconcileTokens(params, findings);
   findings.addRows(await wallets.listDriftsOpen(params));
+  findings.addRows(await wallets.listQuarantinedObservations(params));
   findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();
   const { gapless: _, knownAt: known_at, ...counts } = cutOff;

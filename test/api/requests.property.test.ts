@@ -86,6 +86,7 @@ const VALID_BODIES: [path: string, body: object][] = [
   ],
   [`/api/operations/op_${UUID}/decide`, { outcome: 'executed', reason: 'r' }],
   [`/api/operations/op_${UUID}/approve`, { n: 1, outcome: 'executed' }],
+  ['/api/quarantine/release', { kind: 'operation', id: `op_${UUID}`, reason: 'r' }],
   ['/api/endpoints', { url: 'http://127.0.0.1:4567/', event_types: ['*'], ordering: 'none' }],
   [
     '/api/reports',

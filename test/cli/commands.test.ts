@@ -146,6 +146,25 @@ describe('tallyhook freeze and unfreeze', () => {
   });
 });
 
+describe('tallyhook quarantine', () => {
+  it('lists what is quarantined and releases it by its id, with a reason', async () => {
+    expect((await run('quarantine')).out).toBe('Nothing is quarantined\n');
+    const recorded = await api.operations.record(aWrite());
+    const id = 'id' in recorded ? recorded.id : '';
+    const answer = accepted(id, 1n, api.deps.clock.now());
+    await api.operations.conclude({ ...answer, expectedAppNo: 8n });
+    expect((await run('quarantine')).out).toMatch(`operation  ${id}  100  foreign_tx_app_no`);
+    const { data } = JSON.parse((await run('quarantine', '--json')).out);
+    expect(data).toMatchObject([{ kind: 'operation', id, amount: '100' }]);
+    const released = await run('quarantine', 'release', id, '--reason', 'confirmed');
+    expect(released.out).toBe(`Released ${id}, which was quarantined for: foreign_tx_app_no\n`);
+    const again = await run('quarantine', 'release', id, '--reason', 'confirmed');
+    expect(again).toMatchObject({ code: 1, err: expect.stringContaining('not_found') });
+    const missing = await run('quarantine', 'release', 'wallet:0x1', '--reason', 'x', '--json');
+    expect(missing.err).toContain('no quarantined observation wallet:0x1');
+  });
+});
+
 it('tallyhook keys create accepts limits, and shows an example for invalid ones', async () => {
   const limits = { kinds: ['give'], amount_per_day: '1000' };
   const create = (text: string) =>

@@ -149,6 +149,14 @@ const CASES: Case[] = [
     breaks: ['posting_quarantined 1'],
   },
   {
+    title: 'A quarantined observation is a break',
+    fault: (w) =>
+      w.sql(`insert into tallyhook.unprocessed_observations (target, kind, observation_id,
+        unchanged_since, started_at, ended_at, result, process_at, failures, problem)
+        select 'wallet:0x1', 'wallet', 'obs_1', now(), now(), now(), 'seen', now(), 5, 'broken'`),
+    breaks: ['observation_quarantined 1'],
+  },
+  {
     title: 'An operation that cannot be posted is quarantined and a break',
     fault: async (w) => {
       await w.operation({ amount: -1, to_addr: addr(3) });

@@ -139,7 +139,9 @@ export async function makeWorld(
       () => completeRecords(owner, effects),
       async (id, reason) => {
         await owner.sql`
-        update tallyhook.due_postings set quarantine_reason = ${reason} where operation_id = ${id}`;
+        update tallyhook.due_postings
+        set quarantine_reason = ${reason}, quarantined_at = ${isoText(clock.now())}
+        where operation_id = ${id}`;
       },
     ),
     clock,

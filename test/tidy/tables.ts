@@ -18,11 +18,13 @@ const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
   ledger: 'operations',
   observer: 'operations tokens',
-  reconciler: 'accounts due_postings observations operation_effects operations',
+  reconciler:
+    'accounts due_postings observations operation_effects operations posting_requests ' +
+    'unprocessed_observations',
   reports:
     'batches drifts due_postings entries installation nft_movements ' +
     'operation_effects operations ' +
-    'posting_requests targets tokens transactions wallets accounts',
+    'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
   webhooks: 'events',
 };
 

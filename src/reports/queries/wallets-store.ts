@@ -83,6 +83,17 @@ export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]
     order by suspected_at, id limit ${params.limits.listMax}`;
 }
 
+/** Observations that the reconciler could not process, so that their targets are not compared. */
+export async function listQuarantinedObservations(params: ReportParams): Promise<FindingRow[]> {
+  return params.tx.sql<FindingRow[]>`
+    select 'observation_quarantined' as kind, target as subject, null::numeric as amount,
+      process_at as since, null as assignee,
+      jsonb_build_object('problem', problem, 'observation', observation_id, 'failures', failures)
+        as evidence, (count(*) over ())::int as total
+    from tallyhook.unprocessed_observations where problem is not null
+    order by process_at, target limit ${params.limits.listMax}`;
+}
+
 export interface DriftSums {
   upCount: number;
   up: bigint;

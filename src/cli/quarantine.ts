@@ -1,0 +1,53 @@
+/** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
+import { isId } from '../kernel/ids.ts';
+import { parseJson } from '../kernel/json.ts';
+import { printLine } from '../kernel/terminal.ts';
+import { callDaemon, type Remote } from './remote.ts';
+
+interface Row {
+  kind: string;
+  id: string;
+  reason: string;
+  since: string;
+  amount: string | null;
+}
+
+interface Page {
+  data: Row[];
+  next_cursor: string | null;
+}
+
+export async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
+  const data: Row[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const path = `/api/quarantine?limit=500${cursor && `&cursor=${cursor}`}`;
+    const page = JSON.parse(await callDaemon(options, { method: 'GET', path })) as Page;
+    data.push(...page.data);
+    cursor = page.next_cursor;
+  }
+  if (options.json) printLine(JSON.stringify({ data }));
+  else if (data.length === 0) printLine('Nothing is quarantined');
+  for (const { since, kind, id, amount, reason } of options.json ? [] : data)
+    printLine(`${since}  ${kind}  ${id}  ${amount ?? '-'}  ${reason}`);
+  return 0;
+}
+
+export async function releaseQuarantine(
+  id: string,
+  options: Remote & { reason: string; json?: true },
+): Promise<number> {
+  const text = await callDaemon(options, {
+    method: 'POST',
+    path: '/api/quarantine/release',
+    body: { kind: kindOf(id), id, reason: options.reason },
+  });
+  const { problem } = parseJson(text) as { problem: string };
+  printLine(options.json ? text : `Released ${id}, which was quarantined for: ${problem}`);
+  return 0;
+}
+
+/** Posting requests have ids of several forms, such as `opening:0x…`. */
+function kindOf(id: string): string {
+  if (isId('op', id)) return 'operation';
+  return /^(?:wallet|token|scan):/.test(id) ? 'observation' : 'posting_request';
+}
