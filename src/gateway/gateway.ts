@@ -35,8 +35,8 @@ export interface Gateway {
     outgoing: ServerResponse,
     sendContinue?: () => void,
   ): Promise<void>;
-  /** One pass over the request queue. */
-  runQueue(now: Instant): Promise<QueuePass>;
+  /** One pass over the request queue; it ends before its next claim when the signal aborts. */
+  runQueue(now: Instant, signal?: AbortSignal): Promise<QueuePass>;
   /** Refuses new requests and resolves when all running requests are answered. */
   drain(): Promise<void>;
 }
@@ -90,7 +90,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
         running.delete(work);
       }
     },
-    runQueue: (now) => runQueue(deps, () => draining, now),
+    runQueue: (now, signal) => runQueue(deps, () => draining || signal?.aborted === true, now),
     async drain() {
       draining = true;
       while (running.size > 0) await Promise.allSettled(running);

@@ -44,6 +44,11 @@ export function makeMetrics() {
     ),
     passSeconds: seconds('worker_pass', 'Duration of one pass of a worker', ['worker']),
     passFailures: counter('worker_pass_failures_total', 'Worker passes that failed', ['worker']),
+    passOverdue: gauge(
+      'worker_pass_overdue_seconds',
+      'Duration of the running pass of a worker that exceeded its timeout, else 0',
+      ['worker'],
+    ),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
     clockCorrection: gauge(
       'clock_correction_ms',

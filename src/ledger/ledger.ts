@@ -63,10 +63,11 @@ export interface Pass {
 
 export interface Ledger {
   /**
-   * Posts at most one batch; does nothing while another daemon holds the lease.
+   * Posts at most one batch; does nothing while another daemon holds the lease. When the signal
+   * aborts, a refused batch is not tried again.
    * @throws DatabaseError for an error that no single row causes, such as a lost connection
    */
-  runOnce(now: Instant): Promise<Pass>;
+  runOnce(now: Instant, signal?: AbortSignal): Promise<Pass>;
 }
 
 const LEASE = 'ledger';
@@ -92,8 +93,8 @@ export function makeLedger(deps: {
   let size = batchMax;
 
   /** Posts the oldest due rows; fewer, down to one, while the database refuses them. */
-  async function postNext(fence: bigint): Promise<Pass> {
-    for (;;) {
+  async function postNext(fence: bigint, signal?: AbortSignal): Promise<Pass> {
+    while (!signal?.aborted) {
       let work: Work | undefined;
       try {
         const { posted, problems } = await db.begin(async (tx) => {
@@ -121,16 +122,17 @@ export function makeLedger(deps: {
         return { posted: 0, quarantined: 1, more: true };
       }
     }
+    return { ...IDLE, more: true };
   }
 
   return {
-    async runOnce(now) {
+    async runOnce(now, signal) {
       const { waiting } = await countUnposted(db, BACKLOG_MAX);
       metrics.backlog.set({ stage: 'ledger' }, waiting);
       const fence = waiting > 0 ? await lease.take(now) : undefined;
       if (fence === undefined) return IDLE;
       try {
-        return await postNext(fence);
+        return await postNext(fence, signal);
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
         lease.forget();

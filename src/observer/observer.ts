@@ -66,8 +66,11 @@ export interface ObserverSettings extends PollIntervals {
 }
 
 export interface Observer extends Watches {
-  /** Polls targets that are due; returns the number of polls and when the next one is due. */
-  runOnce(now: Instant): Promise<{ observations: number; nextAt: Instant }>;
+  /**
+   * Polls targets that are due; returns the number of polls and when the next one is due. When the
+   * signal aborts, no poll begins, and a scan ends after its page.
+   */
+  runOnce(now: Instant, signal?: AbortSignal): Promise<{ observations: number; nextAt: Instant }>;
   /** Probes the maintenance status if due; returns when the next probe is due. */
   probeOnce(now: Instant): Promise<Instant>;
   /** Adds targets. */
@@ -138,12 +141,13 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   return {
     ...makeWatches(deps),
     observationAgeMaxMs: () => observationAgeMaxMs(deps),
-    async runOnce(now) {
+    async runOnce(now, signal) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.
       if (service && !mayPoll(service.state))
         return { observations: 0, nextAt: await probeOnce(deps, now) };
       const scheduleAt = await scheduleOpen(now);
+      if (signal?.aborted) return { observations: 0, nextAt: now };
       const free = Math.min(CLAIM_MAX, Math.max(0, upstream.budget.free()));
       if (free === 0) return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
       // Steady polls come first in their share of the passes, so that writes cannot starve them.
@@ -152,7 +156,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
       if (steadyFirst) credit -= 1;
       const leaseMs = settings.pollTimeoutMs * 2;
       const due = await store.claimDue(db, now, free, { leaseMs, steadyFirst });
-      const causes = await Promise.all(due.map((target) => poll(deps, target)));
+      const causes = await Promise.all(due.map((target) => poll(deps, target, signal)));
       // Probing at once stops all further polls.
       if (causes.includes('maintenance')) {
         await expediteProbe(db, now);
@@ -186,9 +190,14 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
 const SCAN_INTERVAL_MS = 86_400_000;
 
 /** Returns the cause if the scan ended without a result. */
-async function runScan(deps: Deps, target: store.DueTarget): Promise<string | null> {
+async function runScan(
+  deps: Deps,
+  target: store.DueTarget,
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
   const { db, ids, metrics, settings, random } = deps;
-  const pass = await scanPages({ ...deps, pollTimeoutMs: settings.pollTimeoutMs }, target);
+  const { pollTimeoutMs } = settings;
+  const pass = await scanPages({ ...deps, pollTimeoutMs, stop: signal }, target);
   if (!pass.ended || !pass.observation) return null;
   const { observation } = pass;
   metrics.polls.inc({ kind: 'scan', result: observation.result });
@@ -202,8 +211,12 @@ async function runScan(deps: Deps, target: store.DueTarget): Promise<string | nu
 }
 
 /** Polls one target and records the observation; returns the cause if it is inconclusive. */
-async function poll(deps: Deps, target: store.DueTarget): Promise<string | null> {
-  if (target.kind === 'scan') return runScan(deps, target);
+async function poll(
+  deps: Deps,
+  target: store.DueTarget,
+  stop: AbortSignal | undefined,
+): Promise<string | null> {
+  if (target.kind === 'scan') return runScan(deps, target, stop);
   const { upstream, settings } = deps;
   const signal = AbortSignal.timeout(settings.pollTimeoutMs);
   const { contractId: contract, tokenId: token, addr } = target;

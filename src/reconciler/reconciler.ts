@@ -54,9 +54,10 @@ export {
 export interface Reconciler {
   /**
    * One bounded pass. Answers how many observations it processed, which is 0 while another daemon
-   * is the leader, and whether more are due.
+   * is the leader, and whether more are due. When the signal aborts, it ends after the evaluation
+   * that is running.
    */
-  runOnce(now: Instant): Promise<{ processed: number; more: boolean }>;
+  runOnce(now: Instant, signal?: AbortSignal): Promise<{ processed: number; more: boolean }>;
 }
 
 const LEASE = 'reconciler';
@@ -93,13 +94,16 @@ export function makeReconciler(
       { snapshot: true, deadlineMs: EVALUATION_MS },
     );
 
-  async function pass(fence: bigint, now: Instant) {
+  async function pass(fence: bigint, now: Instant, signal: AbortSignal | undefined) {
     // Wallets of the ledger's own accounts are observed without a watch.
     if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(given.effectSettings), now);
     ownWalletsObserved = true;
     const evaluation: Deps = { ...given, availableSince: await availableSince(db) };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
+    let processed = 0;
     for (const observation of observations) {
+      if (signal?.aborted) return { processed, more: true };
+      processed++;
       const work = async (tx: Tx) =>
         (await markProcessed(tx, observation))
           ? evaluatorOf(observation)(tx, evaluation, observation, now)
@@ -113,21 +117,23 @@ export function makeReconciler(
     const seen = new Set(wallets.map(({ target }) => target.slice('wallet:'.length)));
     // One that fails does not delay the others; the pass fails after all of them.
     let failure: unknown;
-    for (const work of await unknownWork.next(evaluation, seen, now))
+    for (const work of await unknownWork.next(evaluation, seen, now)) {
+      if (signal?.aborted) break;
       await commit(fence, work).catch((error: unknown) => {
         if (isAway(error) || isLeaseLost(error)) throw error;
         failure ??= error;
       });
+    }
     if (failure) throw failure;
-    return { processed: observations.length, more: observations.length === OBSERVATIONS_MAX };
+    return { processed, more: observations.length === OBSERVATIONS_MAX };
   }
 
   return {
-    async runOnce(now) {
+    async runOnce(now, signal) {
       const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
       if (fence === undefined) return { processed: 0, more: false };
       try {
-        return await pass(fence, now);
+        return await pass(fence, now, signal);
       } catch (error) {
         if (isLeaseLost(error)) return { processed: 0, more: false };
         throw error;

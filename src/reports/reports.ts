@@ -45,8 +45,8 @@ export interface Reports {
    * @throws Failure `invalid_request` for an empty period, or an owner named `schedule`
    */
   makeReconciliation(input: Period & { requestedBy: string }): Promise<store.Report>;
-  /** Makes due scheduled reports, a bounded number per pass. */
-  runDue(now: Instant): Promise<{ made: number; more: boolean }>;
+  /** Makes due scheduled reports, a bounded number per pass, and none after the signal aborts. */
+  runDue(now: Instant, signal?: AbortSignal): Promise<{ made: number; more: boolean }>;
   /** Newest first; `before` is the id of the last report of the previous page. */
   listReports(page: {
     before?: string | undefined;
@@ -105,11 +105,12 @@ export function makeReports(deps: ReportsDeps): Reports {
       const content = await read(deps, { from, to });
       return keep(deps, content, { from, to }, requestedBy);
     },
-    async runDue(now) {
+    async runDue(now, signal) {
       if (!settings.schedule) return { made: 0, more: false };
       const due = await listDue(db, RECONCILIATION, settings.schedule, now, DUE_MAX);
       let made = 0;
       for (const period of due) {
+        if (signal?.aborted) return { made, more: true };
         const mayMake = (tx: Tx) => store.lockSchedule(tx, RECONCILIATION);
         const content = await readIf(deps, period, mayMake);
         if (!content) return { made, more: false };

@@ -56,9 +56,10 @@ export interface Webhooks extends Endpoints {
   hasRecentDeliveries(): boolean;
   /**
    * Claims due deliveries and starts to send them; sends and their results complete in the
-   * background. Call again at once if `more`, else at `nextDueAt` or at the next poll.
+   * background. Call again at once if `more`, else at `nextDueAt` or at the next poll. When the
+   * signal aborts, no more deliveries of deleted endpoints are cancelled.
    */
-  runOnce(now: Instant): Promise<Pass>;
+  runOnce(now: Instant, signal?: AbortSignal): Promise<Pass>;
   /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
@@ -106,7 +107,7 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
       if (inserted > 0) insertedAtMs = monotonicMs();
     },
     hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
-    runOnce: (now) => dispatcher.runOnce(now),
+    runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
     listDeliveries: (filter, { before, limit }) =>

@@ -1,6 +1,5 @@
-/** The worker loops, wake-ups, and cron jobs. */
+/** The worker loops and wake-ups. */
 import { describe, expect, it } from 'vitest';
-import { startCron } from '../../src/daemon/workers/cron.ts';
 import { makeSchedule, type Worker } from '../../src/daemon/workers/schedule.ts';
 import { coalesce, makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
@@ -11,17 +10,22 @@ const NEVER_MS = 86_400_000;
 
 /** A worker whose passes the test ends one by one. */
 function controlledWorker(name = 'worker') {
-  const passes: { end: (next?: number) => void; fail: (error: Error) => void }[] = [];
+  const passes: {
+    signal: AbortSignal;
+    end: (next?: number) => void;
+    fail: (error: Error) => void;
+  }[] = [];
   let running = 0;
   let most = 0;
   const worker: Worker = {
     name,
     intervalMs: NEVER_MS,
-    pass: () =>
+    pass: (_, signal) =>
       new Promise<number | undefined>((resolve, reject) => {
         running++;
         most = Math.max(most, running);
         passes.push({
+          signal,
           end: (next) => {
             running--;
             resolve(next);
@@ -158,19 +162,54 @@ describe('The schedule', () => {
     expect(logged()).toContain('"failures":2');
   });
 
-  it('fails a hanging pass after its timeout and continues with the worker', async () => {
-    const { worker, until, last, passes } = controlledWorker();
-    const { schedule, logged } = scheduleOf([worker], 30);
+  it('fails a pass that exceeds its timeout, asks it to stop, and waits until it has ended', async () => {
+    const { worker, passes, until, last, most } = controlledWorker();
+    const { schedule, metrics, logged } = scheduleOf([worker], 30);
+    const overdue = async () =>
+      Number(/pass_overdue_seconds\{worker="worker"\} (\S+)/.exec(await metrics.text())?.[1]);
     schedule.start();
-    await until(2);
-    last()?.end();
+    await until(1);
+    expect(await overdue()).toBe(0);
+    await expect.poll(overdue).toBeGreaterThan(0.02);
+    expect(last()?.signal.aborted).toBe(true);
+    expect(logged()).toContain('the next one waits for it');
+    schedule.wake('worker');
     await flush();
-    await schedule.stop();
+    expect(passes).toHaveLength(1);
+    last()?.end();
+    await until(2);
+    expect([await overdue(), most()]).toEqual([0, 1]);
+    expect(last()?.signal.aborted).toBe(false);
     expect(logged()).toContain('exceeded its timeout');
-    passes[0]?.end();
+    expect(await metrics.text()).toContain('pass_failures_total{worker="worker"} 1');
+    last()?.end();
+    await schedule.stop();
   });
 
-  it('stops after the running pass and starts no other', async () => {
+  it('logs the error of a pass that fails after its timeout, and continues', async () => {
+    const { worker, until, last } = controlledWorker();
+    const { schedule, logged } = scheduleOf([worker], 30);
+    schedule.start();
+    await until(1);
+    await expect.poll(logged).toContain('the next one waits for it');
+    last()?.fail(new Error('too late'));
+    await until(2);
+    expect(logged()).toContain('worker pass failed after its timeout');
+    last()?.end();
+    await schedule.stop();
+  });
+
+  it('stops although a pass hangs beyond its timeout', async () => {
+    const { worker, passes, until } = controlledWorker();
+    const { schedule, logged } = scheduleOf([worker], 30);
+    schedule.start();
+    await until(1);
+    await expect.poll(logged).toContain('the next one waits for it');
+    await schedule.stop();
+    expect(passes).toHaveLength(1);
+  });
+
+  it('asks the running pass to stop, waits for it and starts no other', async () => {
     const { worker, passes, until, last } = controlledWorker();
     const { schedule } = scheduleOf([worker]);
     schedule.start();
@@ -181,7 +220,7 @@ describe('The schedule', () => {
     });
     schedule.wake('worker');
     await flush();
-    expect(stopped).toBe(false);
+    expect([stopped, last()?.signal.aborted]).toEqual([false, true]);
     last()?.end(systemClock.now());
     await stop;
     schedule.wake('worker');
@@ -243,21 +282,5 @@ describe('A notifier', () => {
     await third;
     await notifier.wait(signal, 1);
     expect(ended).toEqual([1, 2, 3]);
-  });
-});
-
-describe('A cron job', () => {
-  const log = makeLog('silent');
-
-  it.each(['nonsense', '99 * * * *', '', '* * *'])('with the expression %j is refused', (cron) => {
-    const jobs = [{ name: 'reports', cron, timeZone: 'UTC' }];
-    expect(() => startCron(jobs, log, () => {})).toThrow(
-      expect.objectContaining({ code: 'bad_setting', detail: expect.stringContaining('reports') }),
-    );
-  });
-
-  it('ends when the returned function is called', async () => {
-    const jobs = [{ name: 'reports', cron: '5 0 * * *', timeZone: 'Europe/Berlin' }];
-    await startCron(jobs, log, () => {})();
   });
 });

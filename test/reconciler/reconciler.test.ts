@@ -71,6 +71,21 @@ describe('The reconciler', () => {
     expect(await problem()).toBeUndefined();
   });
 
+  it('A pass whose signal aborts ends after the running evaluation, and the next one continues', async () => {
+    const addrs = await Promise.all([1, 2, 3].map(() => rig.opened(100n)));
+    rig.clock.advance(2_000);
+    for (const addr of addrs) await rig.putObservation(addr, 107n);
+    const stopping = new AbortController();
+    const emit = async () => {
+      stopping.abort();
+      return [];
+    };
+    const stopped = await rig.reconcilerOf(rig.name, { emit });
+    const pass = await stopped.runOnce(rig.clock.now(), stopping.signal);
+    expect(pass).toEqual({ processed: 1, more: true });
+    expect(await rig.process()).toBe(2);
+  });
+
   it('Processing again changes nothing', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);

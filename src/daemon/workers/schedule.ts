@@ -1,16 +1,21 @@
 /**
  * Runs the workers in loops: a bounded pass, then a wait until the next one is due or the worker is
- * woken. A worker never runs twice at once in a daemon. A failed pass is logged, counted and
- * retried with growing pauses.
+ * woken. A worker never runs twice at once in a daemon: a pass that exceeds its timeout is asked to
+ * stop, and the next one waits for it. A failed pass is logged, counted and retried with growing
+ * pauses.
  */
-import { type Clock, type Instant, monotonicMs, pause, withDeadline } from '../../kernel/clock.ts';
+import { type Clock, type Instant, monotonicMs, pause } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
+import { runPass } from './pass.ts';
 
 export interface Worker {
   name: string;
-  /** Runs one pass; returns when the next one is due, or undefined for `intervalMs` from now. */
-  pass: (now: Instant) => Promise<Instant | undefined>;
+  /**
+   * Runs one pass; returns when the next one is due, or undefined for `intervalMs` from now. The
+   * signal aborts after `timeoutMs` and when the schedule stops; the pass then ends early.
+   */
+  pass: (now: Instant, signal: AbortSignal) => Promise<Instant | undefined>;
   /** The longest wait between two passes. */
   intervalMs: number;
   /** The longest duration of one pass; by default that of the schedule. */
@@ -21,7 +26,10 @@ export interface Schedule {
   start(): void;
   /** Runs these workers now, or once more if they are running. */
   wake(...names: string[]): void;
-  /** Starts no more passes and waits for the running ones. Idempotent; allowed before `start`. */
+  /**
+   * Starts no more passes, asks the running ones to stop and waits for them until their timeouts.
+   * Idempotent; allowed before `start`.
+   */
   stop(): Promise<void>;
 }
 
@@ -35,27 +43,22 @@ export function makeSchedule(deps: {
   metrics: Metrics;
   passTimeoutMs: number;
 }): Schedule {
-  const { workers, clock, log, metrics, passTimeoutMs } = deps;
+  const { workers, clock, log, metrics } = deps;
   const stopping = new AbortController();
   const signals = new Map(workers.map((worker) => [worker.name, makeWakeSignal()]));
   const loops: Promise<void>[] = [];
 
   async function loop(worker: Worker): Promise<void> {
     const wakeSignal = signals.get(worker.name) ?? makeWakeSignal();
+    metrics.passFailures.inc({ worker: worker.name }, 0);
+    metrics.passOverdue.set({ worker: worker.name }, 0);
     let failures = 0;
     while (!stopping.signal.aborted) {
       wakeSignal.reset();
       const startedAt = monotonicMs();
       let waitMs: number;
       try {
-        // A pass that waits on a lost connection would otherwise block its worker for ever.
-        const next = await withDeadline(
-          worker.pass(clock.now()),
-          worker.timeoutMs ?? passTimeoutMs,
-          () => {
-            throw new Error('the pass exceeded its timeout');
-          },
-        );
+        const next = await runPass({ ...deps, stopping: stopping.signal }, worker);
         waitMs = Math.min(worker.intervalMs, (next ?? Number.POSITIVE_INFINITY) - clock.now());
         failures = 0;
       } catch (error) {

@@ -61,7 +61,7 @@ function intakeWorkers({ config, heartbeat, operations, gateway, wake }: Deps): 
       intervalMs: 1_000,
       // One pass may send several writes, each up to its own deadline.
       timeoutMs: 600_000,
-      pass: async (now) => (await gateway.runQueue(now)).nextAt,
+      pass: async (now, signal) => (await gateway.runQueue(now, signal)).nextAt,
     },
   ];
 }
@@ -72,13 +72,13 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
     {
       name: 'ledger',
       intervalMs,
-      pass: async (now) => ((await ledger.runOnce(now)).more ? now : undefined),
+      pass: async (now, signal) => ((await ledger.runOnce(now, signal)).more ? now : undefined),
     },
     {
       name: 'observer',
       intervalMs,
-      pass: async (now) => {
-        const { observations, nextAt } = await observer.runOnce(now);
+      pass: async (now, signal) => {
+        const { observations, nextAt } = await observer.runOnce(now, signal);
         if (observations > 0) wake('reconciler');
         return nextAt;
       },
@@ -91,8 +91,8 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
     {
       name: 'reconciler',
       intervalMs,
-      pass: async (now) => {
-        const { processed, more } = await reconciler.runOnce(now);
+      pass: async (now, signal) => {
+        const { processed, more } = await reconciler.runOnce(now, signal);
         if (processed > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
         return more ? now : undefined;
       },
@@ -115,8 +115,8 @@ function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps):
     {
       name: 'webhooks',
       intervalMs,
-      pass: async (now) => {
-        const { more, nextDueAt } = await webhooks.runOnce(now);
+      pass: async (now, signal) => {
+        const { more, nextDueAt } = await webhooks.runOnce(now, signal);
         return more ? now : nextDueAt;
       },
     },
@@ -124,8 +124,8 @@ function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps):
       name: 'reports',
       intervalMs: 60_000,
       timeoutMs: 3_600_000,
-      pass: async (now) => {
-        const { made, more } = await reports.runDue(now);
+      pass: async (now, signal) => {
+        const { made, more } = await reports.runDue(now, signal);
         if (made > 0) wake('sequencer', 'webhooks');
         return more ? now : undefined;
       },

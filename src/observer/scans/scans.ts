@@ -55,6 +55,8 @@ export interface ScanDeps {
   upstream: Upstream;
   /** For one page. */
   pollTimeoutMs: number;
+  /** Ends the pass after a page. */
+  stop?: AbortSignal | undefined;
 }
 
 export function scanName(contractId: bigint, creator: string | undefined): string {
@@ -84,7 +86,7 @@ export async function scanPages(deps: ScanDeps, target: DueTarget): Promise<Scan
   const stored = await store.findProgress(db, target.name);
   let progress =
     stored && !isStale(stored, clock.now()) ? stored : await begin(deps, target, mints);
-  for (let pages = 0; pages < PAGES_PER_PASS; pages++) {
+  for (let pages = 0; pages < PAGES_PER_PASS && !deps.stop?.aborted; pages++) {
     const page = await readPage(deps, target, progress.page);
     if (page.result !== 'seen') return interrupted(deps, target, progress, page);
     const matches = matching(page.record, mints);

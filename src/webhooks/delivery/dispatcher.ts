@@ -79,13 +79,13 @@ export class Dispatcher {
     });
   }
 
-  async runOnce(now: Instant): Promise<Pass> {
+  async runOnce(now: Instant, signal?: AbortSignal): Promise<Pass> {
     const capacity = this.sender.capacity();
     if (capacity === 0) {
       this.starved = [];
       return { claimed: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
-    const pass = await this.deps.db.begin((tx) => this.claimShares(tx, capacity, now));
+    const pass = await this.deps.db.begin((tx) => this.claimShares(tx, capacity, now, signal));
     const { active, ready, chosen, jobs } = pass;
     this.page = pass.page;
     this.starved = chosen.length === 0 && ready.length > 0 ? ready : undefined;
@@ -101,13 +101,13 @@ export class Dispatcher {
     return { claimed: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
   }
 
-  private async claimShares(tx: Tx, capacity: number, now: Instant) {
+  private async claimShares(tx: Tx, capacity: number, now: Instant, signal?: AbortSignal) {
     await store.planClaims(tx);
     const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
     const page = (active.length === EXAMINED_MAX && active.at(-1)?.endpointId) || '';
     const deleted = active.filter(({ state }) => state === 'deleted');
     for (const { endpointId } of deleted)
-      await store.cancelDeliveries(tx, endpointId, now, CANCELLED_MAX);
+      if (!signal?.aborted) await store.cancelDeliveries(tx, endpointId, now, CANCELLED_MAX);
     const ready = active.filter((endpoint) => (readyAt(endpoint) ?? NEVER) <= now);
     const shares = ready.map(({ endpointId, consecutiveFailures }) => ({
       endpointId,
