@@ -8,10 +8,11 @@ import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
+import { storage } from './storage.ts';
 import { storedHistory } from './stored-history.ts';
 
 /** One line for each file that measures something. */
-const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports, storedHistory];
+const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports, storage, storedHistory];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];
 
