@@ -86,7 +86,7 @@ function rangeOf(text: string): [number, number] {
 }
 
 function tableOf(figures: Figures, failures: readonly string[]): string {
-  const { settledAfterS, changesFoundAfterS: found, latencyFirstMs, latencyLastMs } = figures;
+  const { settledAfterS, latencyFirstMs, latencyLastMs } = figures;
   const polls = plan.pollsOff ? 'polls off' : `budget ${plan.budgetPerS} requests/s`;
   const head = [
     `\n${figures.scenario}: ${figures.perS} ${figures.title}, ${plan.minutes} min, ${polls},`,
@@ -98,9 +98,11 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
   const rows: [string, string][] = [
     ['writes accepted', [`${figures.accepted} of ${figures.requested}`, ...others].join(', ')],
     ['writes skipped, too many open', `${figures.skipped}`],
+    ['writes sent as ambiguous', `${figures.ambiguous}`],
     ['writes settled', `${figures.settled}`],
     ['from shown to settled', `${spreadText(settledAfterS, 's')}; ${figures.settledLate} > 10 s`],
-    ['outside changes found after', found.map((s) => (s === null ? 'never' : number(s))).join(' ')],
+    ['outside changes found after', `${listText(figures.changesFoundAfterS)} s`],
+    ['  in bounds of drifts after', `${listText(figures.changesShownAfterS)} s`],
     ['false drifts', [figures.falseDrifts.length, ...figures.falseDrifts.slice(0, 3)].join('  ')],
     ['latency in the first minute', spreadText(latencyFirstMs, 'ms')],
     ['latency in the last minute', spreadText(latencyLastMs, 'ms')],
@@ -126,6 +128,10 @@ function spreadText(spread: Spread | undefined, unit: string): string {
   if (!spread) return 'none';
   const { p50, p95, max } = spread;
   return `p50 ${number(p50)}, p95 ${number(p95)}, max ${number(max)} ${unit}`;
+}
+
+function listText(seconds: readonly (number | null)[]): string {
+  return seconds.map((value) => (value === null ? 'never' : number(value))).join(' ');
 }
 
 function number(value: number): string {

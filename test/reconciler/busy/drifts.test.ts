@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { driftOf, matchDrifts } from './drifts.ts';
+import { driftOf, matchDrifts, shownBy } from './drifts.ts';
 
 const SHOP = '0xShop';
 const CHANGES = [
@@ -39,6 +39,18 @@ describe('A drift during a load', () => {
     ['the change came later', opened(900, { amount: '-50000' })],
   ])('is false when %s', (_why, drift) => {
     expect(matchDrifts([drift], CHANGES).unmatched).toEqual([drift]);
+  });
+
+  it('shows a further change when its bounds hold both and no longer the first alone', () => {
+    const step = (at: number, least: bigint, most: bigint) => ({
+      ...{ driftId: 'drf_1', addr: SHOP, at, bounds: { least, most } },
+    });
+    const steps = [
+      step(4_000, -55_000n, -45_000n),
+      step(10_000, -55_000n, 20_000n),
+      step(12_000, 9_000n, 19_000n),
+    ];
+    expect(shownBy(steps, CHANGES)).toEqual([4_000, 12_000, undefined]);
   });
 
   it('is false when an earlier drift was about the same change', () => {

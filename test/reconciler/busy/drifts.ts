@@ -3,8 +3,47 @@ import { addressKey } from '../../../src/kernel/addresses.ts';
 import type { Arrived } from './feed.ts';
 import type { Change } from './load.ts';
 
+/** What is known of a drift from then on; undefined bounds: it is over. */
+export interface DriftStep {
+  driftId: string;
+  addr: string;
+  at: number;
+  bounds: { least: bigint; most: bigint } | undefined;
+}
+
+/**
+ * When the open drifts of each change's wallet first showed it, announced or not: their bounds hold
+ * the sum of all changes so far, and not the sum without it.
+ * @param steps in the order of time
+ */
+export function shownBy(steps: readonly DriftStep[], changes: readonly Change[]) {
+  const known = new Map<string, DriftStep>();
+  const shownAt: (number | undefined)[] = changes.map(() => undefined);
+  for (const step of steps) {
+    if (step.bounds) known.set(step.driftId, step);
+    else known.delete(step.driftId);
+    const open = [...known.values()].filter(({ addr }) => isSame(addr, step.addr));
+    const total = (bound: 'least' | 'most') =>
+      open.reduce((sum, { bounds }) => sum + (bounds?.[bound] ?? 0n), 0n);
+    const holds = (sum: bigint) => total('least') <= sum && sum <= total('most');
+    let sum = 0n;
+    for (const [n, change] of changes.entries()) {
+      if (!isSame(change.addr, step.addr) || change.at > step.at) continue;
+      const before = sum;
+      sum += change.amount;
+      if (shownAt[n] === undefined && holds(sum) && !holds(before)) shownAt[n] = step.at;
+    }
+  }
+  return shownAt;
+}
+
+function isSame(one: string, other: string): boolean {
+  return addressKey(one) === addressKey(other);
+}
+
 /** The amount is exact when both bounds are equal; undefined: no bound. */
 export interface DriftOpened {
+  driftId: string;
   addr: string;
   least: bigint | undefined;
   most: bigint | undefined;
@@ -13,9 +52,9 @@ export interface DriftOpened {
 }
 
 export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened {
-  const { addr, amount, amount_min: least, amount_max: most } = data;
+  const { drift_id: driftId, addr, amount, amount_min: least, amount_max: most } = data;
   const bound = (text: unknown) => (text == null ? undefined : BigInt(String(text)));
-  return { addr, at, least: bound(amount ?? least), most: bound(amount ?? most) };
+  return { driftId, addr, at, least: bound(amount ?? least), most: bound(amount ?? most) };
 }
 
 /**
@@ -27,7 +66,7 @@ export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Ch
   const unmatched = drifts.filter((drift) => {
     const before = changes.flatMap((change, n) => {
       const free = foundAt[n] === undefined && change.at <= drift.at;
-      return free && addressKey(change.addr) === addressKey(drift.addr) ? [n] : [];
+      return free && isSame(change.addr, drift.addr) ? [n] : [];
     });
     const [fewest] = subsetsOf(before)
       .filter((chosen) => contains(drift, chosen, changes))

@@ -2,8 +2,8 @@
 import { loadavg } from 'node:os';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { quantileOf } from '../../bench/frame.ts';
-import { type DriftOpened, driftOf, matchDrifts } from './drifts.ts';
-import type { Run, Write } from './load.ts';
+import { type DriftOpened, type DriftStep, driftOf, matchDrifts, shownBy } from './drifts.ts';
+import type { Change, Run, Write } from './load.ts';
 import type { World } from './world.ts';
 
 /** How long after the service shows an operation or a change we may take to say so. */
@@ -36,10 +36,14 @@ export interface Figures {
   settledLate: number;
   /** Seconds until each outside change was found; null: never. */
   changesFoundAfterS: (number | null)[];
+  /** The same for the bounds of open drifts, of whose revision no event tells. */
+  changesShownAfterS: (number | null)[];
   falseDrifts: string[];
   /** Milliseconds of a write in the first and the last minute of the load. */
   latencyFirstMs: Spread | undefined;
   latencyLastMs: Spread | undefined;
+  /** Writes sent beside open ones from which a balance could not tell them. */
+  ambiguous: number;
   /** Of writes that became unknown. */
   unknown: number;
   resolved: number;
@@ -55,6 +59,7 @@ export interface Figures {
 export async function figuresOf(world: World, run: Run): Promise<Figures> {
   const { plan, scenario } = world;
   const drifts = run.feed.arrived.filter(({ type }) => type === 'wallet.drift_opened').map(driftOf);
+  const steps = await driftSteps(world, drifts);
   const { foundAt, unmatched } = matchDrifts(drifts, run.changes);
   const accepted = run.writes.filter(({ status }) => status === 200);
   const minute = Math.min(60_000, run.tookMs / 2);
@@ -67,10 +72,8 @@ export async function figuresOf(world: World, run: Run): Promise<Figures> {
     accepted: accepted.length,
     refused: countsOf(run.writes.filter(({ status }) => status !== 200)),
     ...settlingOf(world, run, accepted),
-    changesFoundAfterS: run.changes.map(({ at }, n) => {
-      const found = foundAt[n];
-      return found === undefined ? null : (found - at) / 1_000;
-    }),
+    changesFoundAfterS: secondsAfter(run.changes, foundAt),
+    changesShownAfterS: secondsAfter(run.changes, shownBy(steps, run.changes)),
     falseDrifts: unmatched.map(textOf),
     latencyFirstMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs < minute)),
     latencyLastMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs >= run.tookMs - minute)),
@@ -78,6 +81,33 @@ export async function figuresOf(world: World, run: Run): Promise<Figures> {
     log: world.log(),
     machineLoad: loadavg()[0] ?? 0,
   };
+}
+
+function secondsAfter(changes: readonly Change[], instants: readonly (number | undefined)[]) {
+  return changes.map(({ at }, n) => {
+    const then = instants[n];
+    return then === undefined ? null : (then - at) / 1_000;
+  });
+}
+
+/** Events tell how a drift opened, its history how it went on. */
+async function driftSteps({ db }: World, opened: readonly DriftOpened[]): Promise<DriftStep[]> {
+  const rows = await db.sql<
+    (Omit<DriftOpened, 'least' | 'most'> & { least: bigint | null; most: bigint | null })[]
+  >`
+    select d.id as drift_id, d.addr, a.at, (a.detail->>'amount_min')::numeric as least,
+      (a.detail->>'amount_max')::numeric as most
+    from tallyhook.drift_actions a join tallyhook.drifts d on d.id = a.drift_id
+    where a.action <> 'opened' order by a.id`;
+  const later = rows.map(({ least, most, ...step }) => ({
+    ...{ ...step, least: least ?? undefined, most: most ?? undefined },
+  }));
+  return [...opened, ...later]
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ least, most, ...step }) => ({
+      ...step,
+      bounds: least === undefined || most === undefined ? undefined : { least, most },
+    }));
 }
 
 function settlingOf({ plan }: World, { feed, applied }: Run, accepted: readonly Write[]) {
@@ -99,8 +129,8 @@ function settlingOf({ plan }: World, { feed, applied }: Run, accepted: readonly 
 
 /** Unknown writes and how they ended; and every write whose end contradicts the service. */
 async function outcomesOf({ db }: World, { applied }: Run) {
-  const rows = await db.sql<{ name: string; state: string; lost: boolean; left: boolean }[]>`
-    select o.reason_type as name, o.state,
+  const rows = await db.sql<Ending[]>`
+    select o.reason_type as name, o.state, o.ambiguous,
       exists(select from tallyhook.transitions t
         where t.operation_id = o.id and t.to_state = 'unknown') as lost,
       exists(select from tallyhook.transitions t
@@ -110,6 +140,7 @@ async function outcomesOf({ db }: World, { applied }: Run) {
   const open = unknown.filter(({ state }) => state === 'unknown' || state === 'sending');
   const undecided = unknown.filter(({ left }) => left);
   return {
+    ambiguous: rows.filter(({ ambiguous }) => ambiguous).length,
     unknown: unknown.length,
     resolved: unknown.length - open.length - undecided.length,
     undecided: undecided.length,
@@ -119,6 +150,15 @@ async function outcomesOf({ db }: World, { applied }: Run) {
       return contradicts(state, times) ? [`${name} is ${state}, applied ${times} times`] : [];
     }),
   };
+}
+
+interface Ending {
+  name: string;
+  state: string;
+  ambiguous: boolean;
+  /** It became unknown, and it was given to people. */
+  lost: boolean;
+  left: boolean;
 }
 
 function contradicts(state: string, times: number): boolean {
