@@ -580,6 +580,7 @@ CREATE INDEX "events_by_id" ON "tallyhook"."events" USING btree ("id");--> state
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint
+CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "findings_once" ON "tallyhook"."findings" USING btree ("kind","subject");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint

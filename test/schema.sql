@@ -636,6 +636,7 @@ CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING b
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
+CREATE INDEX wallets_by_observation ON tallyhook.wallets USING btree (observed_at);
 
 -- partitions
 

@@ -24,6 +24,7 @@ import { addOperations } from './routes/operations/operations.ts';
 import { addQuarantine } from './routes/operations/quarantine.ts';
 import { addReportedOperations } from './routes/operations/reported.ts';
 
+export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
 
 const DOCUMENT = {
@@ -42,11 +43,12 @@ export function makeApi(deps: ApiDeps): Api {
   const { db, clock, log, keys, wake } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, metrics, migrations } = deps;
+  const { staleAfterMs } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
   const router = makeRouter({ app, keys, bodyBytesMax });
   addHealth(router, { db, migrations, metrics, operations, webhooks });
-  addStatus(router, { db, clock, operations, observer, upstream });
+  addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
   addFreeze(router, { operations, wake });
   addOperations(router, { db });
   addReportedOperations(router, { reportedOperations, clock, log, wake, stopping });

@@ -33,6 +33,8 @@ export interface ApiDeps {
   nextEvent: (signal: AbortSignal, ms: number) => Promise<void>;
   /** Aborts when the daemon stops; ends long polls and streams. */
   stopping: AbortSignal;
+  /** The age at which the newest observation of a wallet is stale, in milliseconds. */
+  staleAfterMs: number;
   /** The longest wait of a long poll, in milliseconds. */
   feedWaitMaxMs: number;
   /** The largest request body, in bytes. */

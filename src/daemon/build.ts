@@ -73,6 +73,7 @@ export async function build(config: Config, database: Database, service: Service
     workers: makeWorkers({
       config,
       db,
+      metrics,
       heartbeat,
       operations,
       gateway,
@@ -104,6 +105,7 @@ export async function build(config: Config, database: Database, service: Service
     migrations: await readMigrations(),
     nextEvent: feed.wait,
     stopping: stopping.signal,
+    staleAfterMs: config.reports.stale_after_ms,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
   });
@@ -168,7 +170,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
-  const ledger = makeLedger({ db, daemon, clock, effectSettings, log, metrics });
+  const ledger = makeLedger({ db, daemon, clock, effectSettings, log });
   const observer = makeObserver({
     db,
     clock,

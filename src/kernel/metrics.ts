@@ -6,20 +6,8 @@ export type Metrics = ReturnType<typeof makeMetrics>;
 /** Makes a registry with every metric of the daemon. */
 export function makeMetrics() {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
-    new Counter<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
-  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
-    new Gauge<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
-  const seconds = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
-    new Histogram<L>({
-      name: `tallyhook_${name}_seconds`,
-      help,
-      labelNames,
-      registers,
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    });
+  const { counter, gauge, seconds } = makers([registry]);
   return {
     text: () => registry.metrics(),
     contentType: registry.contentType,
@@ -54,6 +42,61 @@ export function makeMetrics() {
       'clock_correction_ms',
       'What is added to the time of the database since its clock stepped; alert when not 0',
     ),
-    backlog: gauge('backlog_rows', 'Rows that wait to be processed by a stage', ['stage']),
+    ...stateGauges(gauge),
+  };
+}
+
+function makers(registers: Registry[]) {
+  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Counter<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) => {
+    const made = new Gauge<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
+    // Absent until it is set: 0 would be a statement.
+    if (labelNames.length === 0) made.remove();
+    return made;
+  };
+  const seconds = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Histogram<L>({
+      name: `tallyhook_${name}_seconds`,
+      help,
+      labelNames,
+      registers,
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    });
+  return { counter, gauge, seconds };
+}
+
+/** Read from the database every `daemon.metrics_interval_ms`, and so equal on all daemons. */
+function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
+  return {
+    backlog: gauge(
+      'backlog_rows',
+      'Rows that wait to be processed by a stage of any daemon: ledger, observer (polls that are ' +
+        'due), reconciler (observations), outbox (events without a number), webhooks (deliveries)',
+      ['stage'],
+    ),
+    openDrifts: gauge(
+      'open_drifts',
+      'Differences between observed and expected balances that are not closed',
+    ),
+    unresolved: gauge(
+      'unresolved_operations',
+      'Operations whose outcome evidence (unknown) or people (undecided) must find',
+      ['state'],
+    ),
+    unresolvedAge: gauge(
+      'unresolved_operations_oldest_age_seconds',
+      'Time since the oldest unknown or undecided operation was recorded; 0 when there is none',
+      ['state'],
+    ),
+    quarantined: gauge(
+      'quarantined',
+      'Postings and observations that wait for a person: npx tallyhook quarantine',
+      ['kind'],
+    ),
+    staleWallets: gauge(
+      'stale_wallets',
+      'Wallets whose newest processed observation is older than reports.stale_after_ms',
+    ),
   };
 }

@@ -11,7 +11,6 @@ import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
 import {
   accountOfWallet,
   type EffectSettings,
@@ -73,8 +72,6 @@ export interface Ledger {
 const LEASE = 'ledger';
 const LEASE_MS = 10_000;
 const BATCH_MAX = 500;
-/** The backlog is counted up to here. */
-const BACKLOG_MAX = 1_000;
 const IDLE: Pass = { posted: 0, quarantined: 0, more: false };
 
 export function makeLedger(deps: {
@@ -83,11 +80,10 @@ export function makeLedger(deps: {
   clock: Clock;
   effectSettings: EffectSettings;
   log: Log;
-  metrics: Metrics;
   /** Rows of one batch at most. */
   batchMax?: number;
 }): Ledger {
-  const { db, daemon, clock, effectSettings, log, metrics, batchMax = BATCH_MAX } = deps;
+  const { db, daemon, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
   const lease = makeHeldLease(db, daemon);
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
@@ -127,8 +123,7 @@ export function makeLedger(deps: {
 
   return {
     async runOnce(now, signal) {
-      const { waiting } = await countUnposted(db, BACKLOG_MAX);
-      metrics.backlog.set({ stage: 'ledger' }, waiting);
+      const { waiting } = await countUnposted(db, 1);
       const fence = waiting > 0 ? await lease.take(now) : undefined;
       if (fence === undefined) return IDLE;
       try {

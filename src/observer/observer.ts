@@ -48,6 +48,7 @@ export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
 export {
   countBacklog,
+  countTargets,
   expedite,
   listLastRecords,
   type ObserverBacklog,

@@ -150,13 +150,12 @@ export async function listLastRecords(
     where name = any(${names as string[]}::text[]) and last_record is not null`;
 }
 
-/** Counts up to a maximum, except `targets`. */
+/** Counts up to a maximum. */
 export interface ObserverBacklog {
-  targets: number;
   /** Targets whose poll is due, and since when the first one is. */
   due: number;
   dueSince: Instant | null;
-  /** Targets with an unprocessed observation, and the start of the first. */
+  /** Observations to process that are not quarantined, and when the first was due. */
   unprocessed: number;
   unprocessedSince: Instant | null;
 }
@@ -167,14 +166,14 @@ export async function countBacklog(
   max: number,
 ): Promise<ObserverBacklog> {
   const rows = await db.sql<ObserverBacklog[]>`
-    select o.count as targets, d.count as due, d.since as due_since, j.count as unprocessed,
+    select d.count as due, d.since as due_since, j.count as unprocessed,
       j.since as unprocessed_since
-    from (select count(*)::int as count from tallyhook.targets) o,
-      (select count(*)::int as count, min(next_poll_at) as since from (
+    from (select count(*)::int as count, min(next_poll_at) as since from (
         select next_poll_at from tallyhook.targets
         where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'scan')
         order by next_poll_at limit ${max}) x) d,
-      (select count(*)::int as count, min(started_at) as since from (
-        select started_at from tallyhook.unprocessed_observations limit ${max}) x) j`;
-  return rows[0] ?? { targets: 0, due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
+      (select count(*)::int as count, min(process_at) as since from (
+        select process_at from tallyhook.unprocessed_observations where problem is null
+        order by process_at limit ${max}) x) j`;
+  return rows[0] ?? { due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
 }

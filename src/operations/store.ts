@@ -231,13 +231,27 @@ export async function listOperations(db: Queryable, f: OperationFilter): Promise
     order by o.id desc limit ${f.limit}`;
 }
 
-/** The number of operations in each state that is not final. */
-export async function countOpen(db: Queryable): Promise<{ state: string; count: number }[]> {
-  return db.sql<{ state: string; count: number }[]>`
-    select state, count(*)::int as count from tallyhook.operations
-    where settled_at is null and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown',
-      'executed')
-    group by state
+export interface OpenCount {
+  state: string;
+  count: number;
+  /** When the oldest was recorded. */
+  oldestAt: Instant | null;
+}
+
+/** The number of operations in each state that is not final, counted up to `max` per state. */
+export async function countOpen(db: Queryable, max: number): Promise<OpenCount[]> {
+  return db.sql<OpenCount[]>`
+    select s.state, count(*)::int as count, min(o.recorded_at) as oldest_at
+    from unnest(array['recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed'])
+      as s(state)
+    cross join lateral (
+      select recorded_at from tallyhook.operations o
+      where o.settled_at is null and o.state = s.state and o.state in ('recorded', 'sending',
+        'queued', 'accepted', 'unknown', 'executed')
+      order by o.recorded_at limit ${max}) o
+    group by s.state
     union all
-    select 'undecided', count(*)::int from tallyhook.operations where state = 'undecided'`;
+    select 'undecided', count(*)::int, min(recorded_at) from (
+      select recorded_at from tallyhook.operations where state = 'undecided'
+      order by recorded_at limit ${max}) u`;
 }

@@ -29,6 +29,7 @@ import { evaluateWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
 export {
+  countQuarantined,
   listQuarantined,
   listReleases,
   QUARANTINE_KINDS,
@@ -39,7 +40,12 @@ export {
   releaseQuarantined,
 } from './quarantine/quarantine.ts';
 export { findToken, listTokens, type Token } from './store.ts';
-export { countOpenDrifts, type Position, positionsOf } from './wallets/position-store.ts';
+export {
+  countOpenDrifts,
+  countStaleWallets,
+  type Position,
+  positionsOf,
+} from './wallets/position-store.ts';
 export {
   type Drift,
   findDrift,

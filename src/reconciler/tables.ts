@@ -6,32 +6,36 @@
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
-export const wallets = tallyhook.table('wallets', {
-  /** The address in lower case; `addr` keeps the first spelling. */
-  key: text().primaryKey(),
-  addr: text().notNull(),
-  status: integer(),
-  observedBalance: whole('observed_balance'),
-  /** Of the newest processed observation: start and end of its request. */
-  observedAt: instant('observed_at'),
-  observationEndedAt: instant('observation_ended_at'),
-  /** When the opening was requested; null means `unopened`: shown, never in drift. */
-  openedAt: instant('opened_at'),
-  /** Start of the newest observation that operations and drifts explain; it settles operations. */
-  consistentAt: instant('consistent_at'),
-  /** Start of the newest of these at which no operation was merely possible. */
-  quietAt: instant('quiet_at'),
-  /** The ledger's balance at the newest processed observation, posting requests included. */
-  ledgerAtObservation: whole('ledger_at_observation'),
-  observationId: text('observation_id'),
-  /** explained, drifting, inconclusive or unopened; `cause` says why. */
-  verdict: text().notNull(),
-  cause: text(),
-  /** A difference seen once, between these bounds; a later observation confirms it. */
-  suspectedMin: whole('suspected_min'),
-  suspectedMax: whole('suspected_max'),
-  suspectedAt: instant('suspected_at'),
-});
+export const wallets = tallyhook.table(
+  'wallets',
+  {
+    /** The address in lower case; `addr` keeps the first spelling. */
+    key: text().primaryKey(),
+    addr: text().notNull(),
+    status: integer(),
+    observedBalance: whole('observed_balance'),
+    /** Of the newest processed observation: start and end of its request. */
+    observedAt: instant('observed_at'),
+    observationEndedAt: instant('observation_ended_at'),
+    /** When the opening was requested; null means `unopened`: shown, never in drift. */
+    openedAt: instant('opened_at'),
+    /** Start of the newest observation that operations and drifts explain; settles operations. */
+    consistentAt: instant('consistent_at'),
+    /** Start of the newest of these at which no operation was merely possible. */
+    quietAt: instant('quiet_at'),
+    /** The ledger's balance at the newest processed observation, posting requests included. */
+    ledgerAtObservation: whole('ledger_at_observation'),
+    observationId: text('observation_id'),
+    /** explained, drifting, inconclusive or unopened; `cause` says why. */
+    verdict: text().notNull(),
+    cause: text(),
+    /** A difference seen once, between these bounds; a later observation confirms it. */
+    suspectedMin: whole('suspected_min'),
+    suspectedMax: whole('suspected_max'),
+    suspectedAt: instant('suspected_at'),
+  },
+  (t) => [index('wallets_by_observation').on(t.observedAt)],
+);
 
 export const tokens = tallyhook.table(
   'tokens',

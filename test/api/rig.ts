@@ -157,6 +157,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     stopping: stopping.signal,
     migrations: await readMigrations(),
     nextEvent: notifier.wait,
+    staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,
   });

@@ -22,7 +22,12 @@ const ENV = { PATH: process.env.PATH };
 /** Everything faster than in production, so that a test waits for events and not for gaps. */
 export const QUICK = {
   http: { port: 0 },
-  daemon: { heartbeat_timeout_ms: 3_000, worker_interval_ms: 100, drain_ms: 10_000 },
+  daemon: {
+    heartbeat_timeout_ms: 3_000,
+    worker_interval_ms: 100,
+    metrics_interval_ms: 300,
+    drain_ms: 10_000,
+  },
   upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },
   observer: {
     steady_interval_ms: 400,

@@ -42,6 +42,6 @@ export async function openStages(db: Db, options: StageOptions) {
     ...{ db, clock, ids, daemon, outbox, addDuePostings, settings, pause },
   });
   const effectSettings = settings.effects;
-  const ledger = makeLedger({ db, daemon, clock, effectSettings, log, metrics, batchMax });
+  const ledger = makeLedger({ db, daemon, clock, effectSettings, log, batchMax });
   return { db, clock, random, ids, log, metrics, daemon, outbox, operations, ledger };
 }

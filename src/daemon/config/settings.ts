@@ -23,6 +23,7 @@ export const settingsSchema = z.strictObject({
   daemon: z.strictObject({
     worker_interval_ms: ms,
     worker_pass_timeout_ms: ms,
+    metrics_interval_ms: ms.min(100),
     heartbeat_timeout_ms: ms.min(500),
     drain_ms: ms,
   }),

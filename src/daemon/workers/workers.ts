@@ -5,6 +5,7 @@
 import type { Db } from '../../db/connect.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import { type Operations, pruneUsage } from '../../operations/operations.ts';
@@ -14,11 +15,12 @@ import type { Reports } from '../../reports/reports.ts';
 import type { Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
+import { gaugesWorker } from './gauges.ts';
 import type { Worker } from './schedule.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
-  config: Pick<Config, 'daemon' | 'database' | 'observer'>;
+  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports'>;
   db: Db;
   operations: Pick<Operations, 'runOnce'>;
   gateway: Pick<Gateway, 'runQueue'>;
@@ -28,6 +30,7 @@ interface Deps {
   webhooks: Pick<Webhooks, 'runOnce'>;
   reports: Pick<Reports, 'runDue'>;
   heartbeat: Heartbeat;
+  metrics: Metrics;
   /** Notified when events were numbered. */
   feed: Notifier;
   wake: (...names: string[]) => void;
@@ -35,7 +38,12 @@ interface Deps {
 
 /** Every worker, in the order of the pipeline. */
 export function makeWorkers(deps: Deps): Worker[] {
-  return [...intakeWorkers(deps), ...reconciliationWorkers(deps), ...publishingWorkers(deps)];
+  return [
+    ...intakeWorkers(deps),
+    ...reconciliationWorkers(deps),
+    ...publishingWorkers(deps),
+    gaugesWorker(deps),
+  ];
 }
 
 function intakeWorkers({ config, heartbeat, operations, gateway, wake }: Deps): Worker[] {

@@ -10,6 +10,7 @@ import { releaseObservation } from '../../observer/observer.ts';
 import { insertRelease, type QuarantineKind, type Release } from './store.ts';
 
 export {
+  countQuarantined,
   listQuarantined,
   listReleases,
   QUARANTINE_KINDS,

@@ -49,6 +49,22 @@ export async function listQuarantined(
     ) x order by since desc, kind desc, id desc limit ${limit}`;
 }
 
+/** How many of each kind are quarantined, counted up to `max`. */
+export async function countQuarantined(
+  { sql }: Queryable,
+  max: number,
+): Promise<Record<QuarantineKind, number>> {
+  const rows = await sql<{ counts: Record<QuarantineKind, number> }[]>`
+    select jsonb_build_object(
+      'operation', (select count(*) from (select from tallyhook.due_postings
+        where quarantined_at is not null and quarantine_reason is not null limit ${max}) x),
+      'posting_request', (select count(*) from (select from tallyhook.posting_requests
+        where posted_at is null and problem is not null limit ${max}) x),
+      'observation', (select count(*) from (select from tallyhook.unprocessed_observations
+        where problem is not null limit ${max}) x)) as counts`;
+  return must(rows[0], 'counts').counts;
+}
+
 /** A release by a person. */
 export interface Release {
   id: bigint;

@@ -3,6 +3,7 @@
  * and so in one snapshot. The view `effects` holds the effects of each operation.
  */
 import type { Queryable } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /** The position of one wallet in service tokens, as in `finance_v1.wallet_positions`. */
 export interface Position {
@@ -44,11 +45,25 @@ export async function positionsOf(
   return new Map(rows.map((row) => [row.key, row]));
 }
 
+/** Counted up to `max`. */
 export async function countOpenDrifts(
   db: Queryable,
+  max: number,
 ): Promise<{ open: number; unassigned: number }> {
   const rows = await db.sql<{ open: number; unassigned: number }[]>`
     select count(*)::int as open, (count(*) filter (where assignee is null))::int as unassigned
-    from tallyhook.drifts where closed_at is null`;
+    from (select assignee from tallyhook.drifts where closed_at is null limit ${max}) d`;
   return rows[0] ?? { open: 0, unassigned: 0 };
+}
+
+/** The number of wallets whose newest processed observation began before then, up to `max`. */
+export async function countStaleWallets(
+  db: Queryable,
+  before: Instant,
+  max: number,
+): Promise<number> {
+  const rows = await db.sql<{ count: number }[]>`
+    select count(*)::int as count from (
+      select from tallyhook.wallets where observed_at < ${isoText(before)} limit ${max}) w`;
+  return rows[0]?.count ?? 0;
 }

@@ -1,20 +1,12 @@
 /** `/api/status`: state of the service, request budget, backlog of each stage, open work. */
 import { z } from '@hono/zod-openapi';
 import type { Instant } from '../../../kernel/clock.ts';
-import { countUnposted } from '../../../ledger/ledger.ts';
-import { countBacklog, findService } from '../../../observer/observer.ts';
-import { countOpen } from '../../../operations/operations.ts';
-import { countUnnumbered } from '../../../outbox/outbox.ts';
-import { countOpenDrifts } from '../../../reconciler/reconciler.ts';
-import { countPending } from '../../../webhooks/webhooks.ts';
+import { countTargets, findService } from '../../../observer/observer.ts';
+import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 import { freeze, freezeOutput } from './freeze.ts';
-
-/** A larger backlog is not counted further. */
-const COUNT_MAX = 10_000;
-const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
 
 const status = z
   .object({
@@ -57,25 +49,33 @@ const status = z
         stage: z.enum(STAGES),
         waiting: z
           .int()
-          .openapi({ description: `Rows that wait; counted up to ${COUNT_MAX} per kind` }),
+          .openapi({ description: `Rows that wait; every number is counted up to ${COUNT_MAX}` }),
         lag_ms: z.int().openapi({ description: 'Age of the oldest row that waits' }),
       }),
     ),
     open: z.object({
       operations: z.record(z.string(), z.int()).openapi({ description: 'By state' }),
+      oldest_unknown_at: instant.nullable().openapi({ description: 'When it was recorded' }),
+      oldest_undecided_at: instant.nullable(),
       drifts: z.int(),
       drifts_unassigned: z.int(),
     }),
-    targets: z.int().openapi({ description: 'Wallets, tokens and contracts that are polled' }),
+    quarantined: z
+      .object({ operation: z.int(), posting_request: z.int(), observation: z.int() })
+      .openapi({ description: 'What waits for a release; see /api/quarantine' }),
+    stale_wallets: z.int().openapi({
+      description: 'Wallets whose newest processed observation is older than stale_after_ms',
+    }),
+    targets: z.int().openapi({ description: 'Wallets and tokens that are polled' }),
     observation_age_max_ms: z.int(),
   })
   .openapi('Status');
 
 export function addStatus(
   router: Router,
-  deps: Pick<ApiDeps, 'db' | 'clock' | 'operations' | 'observer' | 'upstream'>,
+  deps: Pick<ApiDeps, 'db' | 'clock' | 'operations' | 'observer' | 'upstream' | 'staleAfterMs'>,
 ): void {
-  const { db, clock, operations, observer, upstream } = deps;
+  const { db, clock, operations, observer, upstream, staleAfterMs } = deps;
   router.add({
     method: 'get',
     path: '/api/status',
@@ -94,7 +94,8 @@ export function addStatus(
         service: await serviceOutput(db),
         freeze: frozen ? freezeOutput(frozen) : null,
         budget: budgetOutput(upstream),
-        ...(await readCounts(db, now)),
+        ...(await countsOutput(db, now, staleAfterMs)),
+        targets: await countTargets(db),
         observation_age_max_ms: Math.round(await observer.observationAgeMaxMs()),
       };
     },
@@ -125,33 +126,28 @@ function budgetOutput(upstream: ApiDeps['upstream']) {
   };
 }
 
-async function readCounts(db: ApiDeps['db'], now: Instant) {
-  const [operations, drifts, unposted, observed, unnumbered, pending] = await Promise.all([
-    countOpen(db),
-    countOpenDrifts(db),
-    countUnposted(db, COUNT_MAX),
-    countBacklog(db, now, COUNT_MAX),
-    countUnnumbered(db, COUNT_MAX),
-    countPending(db, COUNT_MAX),
-  ]);
-  const stage = (name: (typeof STAGES)[number], waiting: number, since: Instant | null) => ({
-    stage: name,
-    waiting,
-    lag_ms: since === null ? 0 : Math.max(0, now - since),
-  });
+async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: number) {
+  const { stages, operations, drifts, quarantined, staleWallets } = await readCounts(
+    db,
+    now,
+    staleAfterMs,
+  );
+  const oldestOf = (state: string) =>
+    instantText(operations.find((open) => open.state === state)?.oldestAt ?? null);
   return {
-    stages: [
-      stage('ledger', unposted.waiting, unposted.since),
-      stage('observer', observed.due, observed.dueSince),
-      stage('reconciler', observed.unprocessed, observed.unprocessedSince),
-      stage('outbox', unnumbered.waiting, unnumbered.since),
-      stage('webhooks', pending.waiting, pending.since),
-    ],
+    stages: stages.map(({ stage, waiting, since }) => ({
+      stage,
+      waiting,
+      lag_ms: since === null ? 0 : Math.max(0, now - since),
+    })),
     open: {
       operations: Object.fromEntries(operations.map(({ state, count }) => [state, count])),
+      oldest_unknown_at: oldestOf('unknown'),
+      oldest_undecided_at: oldestOf('undecided'),
       drifts: drifts.open,
       drifts_unassigned: drifts.unassigned,
     },
-    targets: observed.targets,
+    quarantined,
+    stale_wallets: staleWallets,
   };
 }

@@ -1,0 +1,59 @@
+/** What waits and what is open, in all stages, at a bounded cost; read in one snapshot. */
+import type { Db } from '../db/connect.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { countUnposted } from '../ledger/ledger.ts';
+import { countBacklog } from '../observer/observer.ts';
+import { countOpen } from '../operations/operations.ts';
+import { countUnnumbered } from '../outbox/outbox.ts';
+import {
+  countOpenDrifts,
+  countQuarantined,
+  countStaleWallets,
+  type QuarantineKind,
+} from '../reconciler/reconciler.ts';
+import { countPending } from '../webhooks/webhooks.ts';
+
+/** A larger number is not counted further. */
+export const COUNT_MAX = 10_000;
+export const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
+export type Stage = (typeof STAGES)[number];
+
+export interface Counts {
+  /** Rows that wait per stage, and since when the oldest does. */
+  stages: { stage: Stage; waiting: number; since: Instant | null }[];
+  /** Operations by state that is not final, and when the oldest was recorded. */
+  operations: { state: string; count: number; oldestAt: Instant | null }[];
+  drifts: { open: number; unassigned: number };
+  quarantined: Record<QuarantineKind, number>;
+  staleWallets: number;
+}
+
+/** @param staleAfterMs age at which the newest observation of a wallet is stale */
+export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<Counts> {
+  return db.begin(
+    async (tx) => {
+      // Pipelined on one connection.
+      const [operations, drifts, quarantined, staleWallets, ...backlogs] = await Promise.all([
+        countOpen(tx, COUNT_MAX),
+        countOpenDrifts(tx, COUNT_MAX),
+        countQuarantined(tx, COUNT_MAX),
+        countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
+        countUnposted(tx, COUNT_MAX),
+        countBacklog(tx, now, COUNT_MAX),
+        countUnnumbered(tx, COUNT_MAX),
+        countPending(tx, COUNT_MAX),
+      ]);
+      const [ledger, observed, outbox, webhooks] = backlogs;
+      const { due, dueSince, unprocessed, unprocessedSince } = observed;
+      const stages = [
+        { stage: 'ledger' as const, ...ledger },
+        { stage: 'observer' as const, waiting: due, since: dueSince },
+        { stage: 'reconciler' as const, waiting: unprocessed, since: unprocessedSince },
+        { stage: 'outbox' as const, ...outbox },
+        { stage: 'webhooks' as const, ...webhooks },
+      ];
+      return { stages, operations, drifts, quarantined, staleWallets };
+    },
+    { snapshot: true },
+  );
+}

@@ -1,0 +1,57 @@
+/** The metrics of a running daemon. */
+import { expect, it } from 'vitest';
+import { operationIdOf, useRig } from '../harness/rig.ts';
+
+/** A lost answer stays unknown. */
+const rig = useRig({ reconciler: { read_lag_ms: 50, quiescence_ms: 600_000 } });
+
+const scrape = async () => (await rig.app.call('GET', '/metrics')).text;
+const status = async () => (await rig.app.call('GET', '/api/status')).json;
+/** The value of one line, such as `backlog_rows{stage="ledger"}`. */
+const gauge = async (line: string) => {
+  const found = (await scrape()).split('\n').find((one) => one.startsWith(`tallyhook_${line} `));
+  return found === undefined ? undefined : Number(found.slice(found.lastIndexOf(' ') + 1));
+};
+
+it('Every registered metric is set and has a help text', async () => {
+  await rig.subscribe('/metrics', ['operation.*']);
+  await rig.watch(rig.world.ada);
+  const given = await rig.app.give(rig.world.ada, 5);
+  expect(given.status).toBe(200);
+  await rig.eventOf(given, 'operation.settled');
+  const unset = async () => {
+    const text = await scrape();
+    const names = [...text.matchAll(/^# TYPE (tallyhook_\w+) /gm)].map(([, name = '']) => name);
+    expect(names.length).toBeGreaterThan(15);
+    for (const name of names) expect(text).toMatch(new RegExp(`^# HELP ${name} \\S.{15,}`, 'm'));
+    return names.filter((name) => !new RegExp(`^${name}(?:_sum)?[{ ]`, 'm').test(text));
+  };
+  await expect.poll(unset, { timeout: 30_000 }).toEqual([]);
+  for (const stage of ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'])
+    expect(await gauge(`backlog_rows{stage="${stage}"}`)).toBeGreaterThanOrEqual(0);
+});
+
+it('Gauges and status count unknown operations, quarantined things and stale wallets', async () => {
+  rig.world.sandbox.control.addFault({ kind: 'lost_answer', endpoint: 'give' });
+  const lost = await rig.app.give(rig.world.ben, 7);
+  expect(lost.status).toBe(504);
+  const { owner } = rig.world.database;
+  await owner.sql`
+    insert into tallyhook.unprocessed_observations (target, kind, observation_id, unchanged_since,
+      started_at, ended_at, result, process_at, failures, problem)
+    values ('wallet:0x1', 'wallet', 'obs_1', now(), now(), now(), 'seen', now(), 5, 'broken')`;
+  await owner.sql`
+    insert into tallyhook.wallets (key, addr, verdict, observed_at)
+    values ('0x1', '0x1', 'unopened', now() - interval '2 days')`;
+  await expect.poll(() => gauge('quarantined{kind="observation"}')).toBe(1);
+  await expect.poll(() => gauge('unresolved_operations{state="unknown"}')).toBe(1);
+  expect(await gauge('unresolved_operations{state="undecided"}')).toBe(0);
+  const age = await gauge('unresolved_operations_oldest_age_seconds{state="unknown"}');
+  expect(age).toBeGreaterThan(0);
+  expect(await gauge('stale_wallets')).toBe(1);
+  expect(await status()).toMatchObject({
+    ...{ stale_wallets: 1, open: { operations: { unknown: 1 }, drifts: 0 } },
+    quarantined: { operation: 0, posting_request: 0, observation: 1 },
+  });
+  expect(operationIdOf(lost)).toMatch(/^op_/);
+});
