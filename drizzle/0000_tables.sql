@@ -340,7 +340,6 @@ CREATE TABLE "tallyhook"."events" (
 	"subject_seq" bigint NOT NULL,
 	"occurred_at" timestamptz(3) NOT NULL,
 	"recorded_at" timestamptz(3) NOT NULL,
-	"seq" bigint,
 	"body" text NOT NULL,
 	CONSTRAINT "events_recorded_at_id_pk" PRIMARY KEY("recorded_at","id")
 ) PARTITION BY RANGE ("recorded_at");
@@ -350,9 +349,22 @@ CREATE TABLE "tallyhook"."feed" (
 	"last_seq" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."numbered_events" (
+	"first_seq" bigint NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"ids" uuid[] NOT NULL,
+	CONSTRAINT "numbered_events_first_seq_recorded_at_pk" PRIMARY KEY("first_seq","recorded_at")
+) PARTITION BY RANGE ("recorded_at");
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."subjects" (
 	"subject" text PRIMARY KEY NOT NULL,
 	"last_seq" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."unnumbered_events" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."unnumbered_events_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"recorded_at" timestamptz(3) NOT NULL,
+	"ids" uuid[] NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."candidates" (
@@ -574,9 +586,6 @@ CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("state",
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint
-CREATE INDEX "events_unsequenced" ON "tallyhook"."events" USING btree ("recorded_at","id") WHERE seq is null;--> statement-breakpoint
-CREATE INDEX "events_by_seq" ON "tallyhook"."events" USING btree ("seq");--> statement-breakpoint
-CREATE INDEX "events_by_id" ON "tallyhook"."events" USING btree ("id");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint

@@ -221,7 +221,7 @@ alter table tallyhook.posting_requests enable always trigger posting_requests_id
 do $$
 declare t text;
 begin
-  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
     execute format('create table tallyhook.%I partition of tallyhook.%I default', t || '_default', t);
   end loop;
 end $$;
@@ -231,7 +231,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare t text; m date;
 begin
   perform pg_advisory_xact_lock(7240125);
-  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
@@ -253,7 +253,7 @@ create function tallyhook.drop_partitions(of_table text, ended_before date) retu
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare p record;
 begin
-  if of_table <> all (array['events', 'observations', 'deliveries', 'attempts']) then
+  if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
   perform pg_advisory_xact_lock(7240125);

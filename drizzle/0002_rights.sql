@@ -6,7 +6,7 @@ grant usage on schema tallyhook to tallyhook_writer;
 grant select on all tables in schema tallyhook to tallyhook_writer;
 --> statement-breakpoint
 grant insert, update on
-  tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys, tallyhook.events,
+  tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys,
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
@@ -15,6 +15,7 @@ grant insert, update on
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
+  tallyhook.events, tallyhook.unnumbered_events, tallyhook.numbered_events,
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions
@@ -23,7 +24,8 @@ grant insert on
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
 grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
-  tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings to tallyhook_writer;
+  tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
+  tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint
 -- An update may only change what a transition sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,

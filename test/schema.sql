@@ -153,7 +153,6 @@ create table tallyhook.events (
   subject_seq bigint not null,
   occurred_at timestamp(3) with time zone not null,
   recorded_at timestamp(3) with time zone not null,
-  seq bigint,
   body text not null
 ) partition by RANGE (recorded_at);
 create table tallyhook.feed (
@@ -224,6 +223,11 @@ create table tallyhook.nft_movements (
   effective_at timestamp(3) with time zone not null,
   recorded_at timestamp(3) with time zone not null
 );
+create table tallyhook.numbered_events (
+  first_seq bigint not null,
+  recorded_at timestamp(3) with time zone not null,
+  ids uuid[] not null
+) partition by RANGE (recorded_at);
 create table tallyhook.observations (
   id text not null,
   target text not null,
@@ -441,6 +445,11 @@ create table tallyhook.transitions (
   evidence jsonb,
   daemon_id text
 );
+create table tallyhook.unnumbered_events (
+  id bigint not null generated always as identity,
+  recorded_at timestamp(3) with time zone not null,
+  ids uuid[] not null
+);
 create table tallyhook.unprocessed_observations (
   target text not null,
   kind text not null,
@@ -532,6 +541,7 @@ alter table tallyhook.nft_movements add constraint nft_movements_batch_id_batche
 alter table tallyhook.nft_movements add constraint nft_movements_contract_id_whole CHECK ((scale(contract_id) = 0));
 alter table tallyhook.nft_movements add constraint nft_movements_pkey PRIMARY KEY (id);
 alter table tallyhook.nft_movements add constraint nft_movements_token_id_whole CHECK ((scale(token_id) = 0));
+alter table tallyhook.numbered_events add constraint numbered_events_first_seq_recorded_at_pk PRIMARY KEY (first_seq, recorded_at);
 alter table tallyhook.observations add constraint observations_started_at_id_pk PRIMARY KEY (started_at, id);
 alter table tallyhook.operation_effects add constraint operation_effects_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.operation_effects add constraint operation_effects_operation_id_line_pk PRIMARY KEY (operation_id, line);
@@ -571,6 +581,7 @@ alter table tallyhook.transactions add constraint transactions_reverse_known FOR
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
+alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
 alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
@@ -596,9 +607,6 @@ CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE INDEX entries_by_effective ON tallyhook.entries USING btree (account_id, effective_at);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
-CREATE INDEX events_by_id ON ONLY tallyhook.events USING btree (id);
-CREATE INDEX events_by_seq ON ONLY tallyhook.events USING btree (seq);
-CREATE INDEX events_unsequenced ON ONLY tallyhook.events USING btree (recorded_at, id) WHERE (seq IS NULL);
 CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subject);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
@@ -643,6 +651,7 @@ CREATE INDEX wallets_by_observation ON tallyhook.wallets USING btree (observed_a
 create table tallyhook.attempts_default partition of tallyhook.attempts DEFAULT;
 create table tallyhook.deliveries_default partition of tallyhook.deliveries DEFAULT;
 create table tallyhook.events_default partition of tallyhook.events DEFAULT;
+create table tallyhook.numbered_events_default partition of tallyhook.numbered_events DEFAULT;
 create table tallyhook.observations_default partition of tallyhook.observations DEFAULT;
 
 -- views
@@ -1144,7 +1153,7 @@ CREATE OR REPLACE FUNCTION tallyhook.drop_partitions(of_table text, ended_before
 AS $function$
 declare p record;
 begin
-  if of_table <> all (array['events', 'observations', 'deliveries', 'attempts']) then
+  if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
   perform pg_advisory_xact_lock(7240125);
@@ -1231,7 +1240,7 @@ AS $function$
 declare t text; m date;
 begin
   perform pg_advisory_xact_lock(7240125);
-  foreach t in array array['events', 'observations', 'deliveries', 'attempts'] loop
+  foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
       if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
@@ -1600,7 +1609,7 @@ grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writ
 grant insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
 grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
-grant insert, select, update on tallyhook.events to tallyhook_writer;
+grant insert, select on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
 grant insert, select, update on tallyhook.findings to tallyhook_writer;
 grant insert, select on tallyhook.freezes to tallyhook_writer;
@@ -1613,6 +1622,7 @@ grant insert, select, update on tallyhook.keys to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.leases to tallyhook_writer;
 grant select on tallyhook.migrations to tallyhook_writer;
 grant insert, select on tallyhook.nft_movements to tallyhook_writer;
+grant insert, select on tallyhook.numbered_events to tallyhook_writer;
 grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;
@@ -1651,6 +1661,7 @@ grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;
 grant insert, select on tallyhook.transitions to tallyhook_writer;
+grant delete, insert, select on tallyhook.unnumbered_events to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.unprocessed_observations to tallyhook_writer;
 grant insert, select, update on tallyhook.wallets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;

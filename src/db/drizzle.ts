@@ -29,5 +29,6 @@ export const {
   smallint,
   text,
   uniqueIndex,
+  uuid,
 } = core;
 export const { PostgresJsSession } = driver;

@@ -29,7 +29,8 @@ export async function dropPartitions(
   keep: Retention,
 ): Promise<string[]> {
   const dropped: string[] = [];
-  for (const [table, days] of Object.entries(keep)) {
+  // The feed first: an event must not be missing while its number is there.
+  for (const [table, days] of Object.entries({ numbered_events: keep.events, ...keep })) {
     const before = isoText(now - days * DAY_MS).slice(0, 10);
     const rows = await db.sql<{ name: string }[]>`
       select name from tallyhook.drop_partitions(${table}, ${before}::date) as name`;

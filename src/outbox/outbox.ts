@@ -61,8 +61,8 @@ function bodyPrefixOf({ id, type, occurredAt, data }: EventDraft & { id: string 
 export const SEQUENCE_MAX = 1_000;
 
 /**
- * One pass of the sequencer; returns how many events it numbered. The row lock on the feed elects
- * one daemon; the others return 0 at once.
+ * One pass of the sequencer over at most `SEQUENCE_MAX` emits; returns how many events it numbered.
+ * The row lock on the feed elects one daemon; the others return 0 at once.
  */
 export async function sequence(db: Db): Promise<number> {
   return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));

@@ -3,7 +3,7 @@
  * pruned by dropping partitions, so it has no unique key over ids; ids are UUIDv7.
  */
 import { instant, tallyhook } from '../db/columns.ts';
-import { bigint, index, primaryKey, sql, text } from '../db/drizzle.ts';
+import { bigint, primaryKey, text, uuid } from '../db/drizzle.ts';
 
 export const events = tallyhook.table(
   'events',
@@ -15,17 +15,33 @@ export const events = tallyhook.table(
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
     occurredAt: instant('occurred_at').notNull(),
     recordedAt: instant('recorded_at').notNull(),
-    /** The number in the pull feed, gap-free from 1; assigned after the commit. */
-    seq: bigint({ mode: 'bigint' }),
     /** The exact bytes of the webhook body. */
     body: text().notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.recordedAt, t.id] }),
-    index('events_unsequenced').on(t.recordedAt, t.id).where(sql`seq is null`),
-    index('events_by_seq').on(t.seq),
-    index('events_by_id').on(t.id),
-  ],
+  (t) => [primaryKey({ columns: [t.recordedAt, t.id] })],
+);
+
+/**
+ * The events of one `emit`, until the sequencer moves the row to `numbered_events`. Ids are those
+ * of the events without their prefix, in order. The rows of one subject have rising ids, because
+ * their producers hold its lock.
+ */
+export const unnumberedEvents = tallyhook.table('unnumbered_events', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  recordedAt: instant('recorded_at').notNull(),
+  ids: uuid().array().notNull(),
+});
+
+/** The pull feed, gap-free from 1; partitioned and pruned like the events. */
+export const numberedEvents = tallyhook.table(
+  'numbered_events',
+  {
+    /** The number of the first of the ids. */
+    firstSeq: bigint('first_seq', { mode: 'bigint' }).notNull(),
+    recordedAt: instant('recorded_at').notNull(),
+    ids: uuid().array().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.firstSeq, t.recordedAt] })],
 );
 
 export const subjects = tallyhook.table('subjects', {

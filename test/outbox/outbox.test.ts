@@ -25,8 +25,10 @@ interface Row {
   body: string;
 }
 const rowsOf = (pattern: string) => database.owner.sql<Row[]>`
-  select subject, subject_seq, seq, body from tallyhook.events where subject like ${pattern}
-  order by seq, subject, subject_seq`;
+  select e.subject, e.subject_seq, f.seq, e.body from tallyhook.events e
+  left join (select first_seq + n - 1 as seq, 'evt_' || id as id from tallyhook.numbered_events,
+    unnest(ids) with ordinality as x(id, n)) f on f.id = e.id
+  where e.subject like ${pattern} order by seq, subject, subject_seq`;
 
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => BigInt(i + 1));
 

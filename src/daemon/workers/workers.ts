@@ -117,7 +117,7 @@ function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps):
       pass: async (now) => {
         const numbered = await sequence(db);
         if (numbered > 0) feed.notify();
-        return numbered === SEQUENCE_MAX ? now : undefined;
+        return numbered >= SEQUENCE_MAX ? now : undefined;
       },
     },
     {
