@@ -3,14 +3,14 @@
  * a later observation agrees. A drift closes when the balance returns. Each further change is its
  * own drift. Pure.
  *
- * While operations are possible an observation only bounds the difference. The bounds of several
- * observations are intersected; until they meet, the drift is inexact, and a wallet has at most one
- * of these.
+ * While operations are possible an observation only bounds the difference, and so a drift. Later
+ * observations narrow the bounds: of each drift remains what the others leave over. When only the
+ * sum of several drifts becomes exact, they share it.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../kernel/subset-sums.ts';
-import { type Comparison, intersection, isExact, type Range, shifted } from './rule.ts';
+import { type Comparison, includes, intersection, isExact, type Range } from './rule.ts';
 
 export interface Suspicion extends Range {
   /** End of the observation that raised it; one that confirms it must start later. */
@@ -20,19 +20,19 @@ export interface OpenDrift extends Range {
   id: string;
 }
 
-export type DriftStep<D extends OpenDrift> =
-  | { step: 'none' }
-  | { step: 'suspect'; suspicion: Suspicion }
-  | { step: 'open'; range: Range; suspectedAt: Instant }
-  /** The amount of the inexact drift is known better, or has changed. */
-  | { step: 'revise'; drift: D; range: Range }
+export interface DriftStep<D extends OpenDrift> {
+  suspicion?: Suspicion;
+  opened?: { range: Range; suspectedAt: Instant };
+  /** Drifts whose bounds are known better. */
+  revised?: { drift: D; range: Range }[];
   /** The balance returned: these drifts are over. */
-  | { step: 'return'; drifts: D[] };
+  returned?: D[];
+}
 
 const DRIFTS_COMPARED_MAX = 12;
 
 /** The sum of open drifts. */
-export function totalOf(drifts: readonly OpenDrift[]): Range {
+export function totalOf(drifts: readonly Range[]): Range {
   return { min: sumOf(drifts.map(({ min }) => min)), max: sumOf(drifts.map(({ max }) => max)) };
 }
 
@@ -43,38 +43,75 @@ export function driftStep<D extends OpenDrift>(
   open: readonly D[],
   observation: { startedAt: Instant; endedAt: Instant },
 ): DriftStep<D> {
-  const exact = open.filter(isExact);
-  const inexact = open.find((drift) => !isExact(drift));
-  // What exact drifts leave over.
-  const left = shifted(difference, -totalOf(exact).min);
-  if (result === 'explained')
-    return inexact && !isEqual(left, inexact) ? revised(inexact, left) : { step: 'none' };
+  if (result === 'explained') return changed(open, narrowed(difference, open));
+  const left = without(difference, totalOf(open));
   const agreed = suspicion && intersection(suspicion, left);
-  if (!agreed) return { step: 'suspect', suspicion: { ...left, at: observation.endedAt } };
+  if (!agreed) return { suspicion: { ...left, at: observation.endedAt } };
   // An overlapping observation of the same difference keeps the earlier suspicion.
-  if (observation.startedAt <= suspicion.at)
-    return { step: 'suspect', suspicion: { ...agreed, at: suspicion.at } };
-  if (inexact) return revised(inexact, agreed);
-  const returned = isExact(agreed) ? returnedDrifts(agreed.min, exact) : [];
-  return returned.length > 0
-    ? { step: 'return', drifts: returned }
-    : { step: 'open', range: agreed, suspectedAt: suspicion.at };
+  if (observation.startedAt <= suspicion.at) return { suspicion: { ...agreed, at: suspicion.at } };
+  const returned = returnedDrifts(agreed, difference, open);
+  if (returned.length > 0) {
+    const rest = open.filter((drift) => !returned.includes(drift));
+    const { revised = [], returned: more = [] } = changed(rest, narrowed(difference, rest));
+    return { revised, returned: [...returned, ...more] };
+  }
+  const ranges = narrowed(difference, [...open, agreed]);
+  const range = ranges.at(-1) ?? agreed;
+  return { ...changed(open, ranges), opened: { range, suspectedAt: suspicion.at } };
 }
 
-function revised<D extends OpenDrift>(drift: D, range: Range): DriftStep<D> {
-  return range.min === 0n && range.max === 0n
-    ? { step: 'return', drifts: [drift] }
-    : { step: 'revise', drift, range };
+/** The amounts by which one of the first range may exceed one of the second. */
+function without(range: Range, other: Range): Range {
+  return { min: range.min - other.max, max: range.max - other.min };
 }
 
-function isEqual(a: Range, b: Range): boolean {
-  return a.min === b.min && a.max === b.max;
+/** What their sum says about each of the ranges. */
+function narrowed(sum: Range, given: readonly Range[]): Range[] {
+  const ranges = given.map(({ min, max }) => ({ min, max }));
+  for (const [i, range] of ranges.entries()) {
+    const others = totalOf(ranges.filter((_, j) => j !== i));
+    const allowed = intersection(range, without(sum, others)) ?? range;
+    const middle = (allowed.min + allowed.max) / 2n;
+    ranges[i] = isExact(sum) ? { min: middle, max: middle } : allowed;
+  }
+  return ranges;
 }
 
-/** The open drifts that this difference takes back exactly: all of them, or else the fewest. */
-function returnedDrifts<D extends OpenDrift>(difference: bigint, open: readonly D[]): D[] {
-  if (open.length > 0 && difference === -totalOf(open).min) return [...open];
-  const few = open.slice(-DRIFTS_COMPARED_MAX);
+/** The drifts whose bounds have changed, and those that turned out to be nothing. */
+function changed<D extends OpenDrift>(open: readonly D[], ranges: readonly Range[]): DriftStep<D> {
+  const changes = open.flatMap((drift, i) => {
+    const range = ranges[i];
+    return range && (range.min !== drift.min || range.max !== drift.max) ? [{ drift, range }] : [];
+  });
+  const isNothing = ({ min, max }: Range) => min === 0n && max === 0n;
+  return {
+    revised: changes.filter(({ range }) => !isNothing(range)),
+    returned: changes.filter(({ range }) => isNothing(range)).map(({ drift }) => drift),
+  };
+}
+
+/** The drifts that a change takes back: all of them, or else the fewest. */
+function returnedDrifts<D extends OpenDrift>(
+  change: Range,
+  difference: Range,
+  open: readonly D[],
+): D[] {
+  if (isExact(change)) {
+    const found = subsetTakenBack(change.min, open.filter(isExact));
+    if (found.length > 0) return found;
+  }
+  // Within bounds: without this drift the others account for the difference.
+  const bounded = open.filter(
+    (drift) =>
+      !(isExact(drift) && isExact(change)) &&
+      intersection(difference, totalOf(open.filter((other) => other !== drift))) !== undefined,
+  );
+  return includes(change, 0n) ? [] : bounded.slice(-1);
+}
+
+function subsetTakenBack<D extends OpenDrift>(difference: bigint, exact: readonly D[]): D[] {
+  if (exact.length > 0 && difference === -totalOf(exact).min) return [...exact];
+  const few = exact.slice(-DRIFTS_COMPARED_MAX);
   const subsets = subsetsWithSum(
     few.map(({ min }) => [min]),
     [-difference],

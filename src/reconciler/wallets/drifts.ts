@@ -26,7 +26,7 @@ interface Input {
 }
 
 /** Applies the comparison to the drifts of a wallet; changes `wallet`, which the caller stores. */
-export async function stepDrift(
+export async function stepDrifts(
   tx: Tx,
   deps: Deps,
   wallet: Wallet,
@@ -34,38 +34,27 @@ export async function stepDrift(
 ): Promise<EventDraft[]> {
   const { comparison, drifts, observation, now } = input;
   const next = driftStep(comparison, suspicionOf(wallet), drifts, observation);
-  Object.assign(wallet, { suspectedMin: null, suspectedMax: null, suspectedAt: null });
-  switch (next.step) {
-    case 'none':
-      return [];
-    case 'suspect': {
-      const { min, max, at } = next.suspicion;
-      Object.assign(wallet, { verdict: 'drifting', cause: 'suspected' });
-      Object.assign(wallet, { suspectedMin: min, suspectedMax: max, suspectedAt: at });
-      return [];
-    }
-    case 'open': {
-      const events = await openDrift(tx, deps, wallet, { ...input, ...next });
-      // With the drift the observation is explained.
-      wallet.consistentAt = observation.startedAt;
-      return events;
-    }
-    case 'revise': {
-      const { drift, range } = next;
-      wallet.consistentAt = observation.startedAt;
-      const amount = isExact(range) ? range.min : null;
-      await reviseDrift(tx, { id: drift.id, amount, ...range });
-      await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
-      return [];
-    }
-    case 'return':
-      Object.assign(wallet, { verdict: 'explained', cause: null });
-      Object.assign(wallet, {
-        consistentAt: observation.startedAt,
-        quietAt: observation.startedAt,
-      });
-      return closeAll(tx, next.drifts, 'returned', input);
+  const { min = null, max = null, at = null } = next.suspicion ?? {};
+  Object.assign(wallet, { suspectedMin: min, suspectedMax: max, suspectedAt: at });
+  if (next.suspicion) {
+    Object.assign(wallet, { verdict: 'drifting', cause: 'suspected' });
+    return [];
   }
+  // With these drifts, or without them, the observation is explained.
+  if (comparison.result === 'unexplained') {
+    Object.assign(wallet, { verdict: 'explained', cause: null });
+    if (!next.opened) wallet.quietAt = observation.startedAt;
+  }
+  const events = await closeAll(tx, next.returned ?? [], 'returned', input);
+  if (next.opened)
+    events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened })));
+  for (const { drift, range } of next.revised ?? []) {
+    const amount = isExact(range) ? range.min : null;
+    await reviseDrift(tx, { id: drift.id, amount, ...range });
+    await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
+  }
+  wallet.consistentAt = observation.startedAt;
+  return events;
 }
 
 function suspicionOf({ suspectedMin, suspectedMax, suspectedAt }: Wallet): Suspicion | undefined {

@@ -128,11 +128,6 @@ export function intersection(a: Range, b: Range): Range | undefined {
   return min <= max ? { min, max } : undefined;
 }
 
-/** The range moved by an amount. */
-export function shifted({ min, max }: Range, by: bigint): Range {
-  return { min: min + by, max: max + by };
-}
-
 export function isExact({ min, max }: Range): boolean {
   return min === max;
 }

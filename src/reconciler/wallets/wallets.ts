@@ -18,7 +18,7 @@ import { accountOfWallet, operationFields } from '../../operations/operations.ts
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { totalOf } from './drift-rule.ts';
-import { stepDrift } from './drifts.ts';
+import { stepDrifts } from './drifts.ts';
 import { observedEvents } from './events.ts';
 import {
   type Expected,
@@ -68,7 +68,7 @@ export async function evaluateWallet(
   if (opened) {
     if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
     const input = { comparison, drifts, observation, now };
-    events.push(...(await stepDrift(tx, deps, wallet, input)));
+    events.push(...(await stepDrifts(tx, deps, wallet, input)));
   } else await open(tx, wallet, expected, now);
   await saveWallet(tx, wallet);
   if (wallet.consistentAt === startedAt) events.push(...(await settle(tx, deps, wallet, now)));

@@ -21,25 +21,34 @@ const explained = (min: bigint, max = min): Comparison => ({
   difference: range(min, max),
 });
 const open = (min: bigint, max = min) => ({
-  ...{ step: 'open', range: range(min, max), suspectedAt: at(9_000) },
+  ...{ revised: [], returned: [], opened: { range: range(min, max), suspectedAt: at(9_000) } },
+});
+const revised = (...changes: [OpenDrift, Range][]) => ({
+  ...{ revised: changes.map(([one, to]) => ({ drift: one, range: to })), returned: [] },
 });
 
 describe('A difference that no operation explains', () => {
   it.each([
-    ['An explained balance leads to nothing', explained(0n), suspicion(5n), [], { step: 'none' }],
+    [
+      'An explained balance leads to nothing',
+      explained(0n),
+      suspicion(5n),
+      [],
+      { revised: [], returned: [] },
+    ],
     [
       'A first difference is suspected',
       unexplained(5n),
       undefined,
       [],
-      { step: 'suspect', suspicion: suspicion(5n, 5n, 10_010) },
+      { suspicion: suspicion(5n, 5n, 10_010) },
     ],
     [
       'Another amount is a new suspicion',
       unexplained(6n),
       suspicion(5n),
       [],
-      { step: 'suspect', suspicion: suspicion(6n, 6n, 10_010) },
+      { suspicion: suspicion(6n, 6n, 10_010) },
     ],
     [
       'The same amount in a later observation is a drift',
@@ -53,7 +62,7 @@ describe('A difference that no operation explains', () => {
       unexplained(5n),
       suspicion(5n, 5n, 10_000),
       [],
-      { step: 'suspect', suspicion: suspicion(5n, 5n, 10_000) },
+      { suspicion: suspicion(5n, 5n, 10_000) },
     ],
     [
       'A further change beside an open drift of 7 is a separate drift',
@@ -67,21 +76,21 @@ describe('A difference that no operation explains', () => {
       unexplained(0n),
       suspicion(5n),
       [drift('a', -7n), drift('b', 2n)],
-      { step: 'return', drifts: [drift('a', -7n), drift('b', 2n)] },
+      { revised: [], returned: [drift('a', -7n), drift('b', 2n)] },
     ],
     [
       'What takes back one drift returns that one',
       unexplained(2n),
       suspicion(5n),
       [drift('a', -5n), drift('b', 2n)],
-      { step: 'return', drifts: [drift('a', -5n)] },
+      { revised: [], returned: [drift('a', -5n)] },
     ],
     [
       'One equal drift is preferred to two that sum to the change',
       unexplained(-4n),
       suspicion(5n),
       [drift('a', -3n), drift('b', -2n), drift('c', -5n), drift('d', 1n)],
-      { step: 'return', drifts: [drift('c', -5n)] },
+      { revised: [], returned: [drift('c', -5n)] },
     ],
     [
       'A partial return is a separate drift',
@@ -109,28 +118,49 @@ describe('A difference that no operation explains', () => {
       explained(-48n, -46n),
       undefined,
       [drift('a', -50n, -45n)],
-      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-48n, -46n) },
+      revised([drift('a', -50n, -45n), range(-48n, -46n)]),
     ],
     [
       'An exact drift beside it is left out',
       explained(-41n, -39n),
       undefined,
       [drift('a', -50n, -45n), drift('b', 7n)],
-      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-48n, -46n) },
+      revised([drift('a', -50n, -45n), range(-48n, -46n)]),
     ],
     [
       'A drift with bounds that turns out to be nothing returns',
       explained(0n),
       undefined,
       [drift('a', -50n, 3n)],
-      { step: 'return', drifts: [drift('a', -50n, 3n)] },
+      { revised: [], returned: [drift('a', -50n, 3n)] },
     ],
     [
-      'A further change before a drift is exact changes that drift',
-      unexplained(-70n),
-      suspicion(-70n),
-      [drift('a', -50n, -45n)],
-      { step: 'revise', drift: drift('a', -50n, -45n), range: range(-70n) },
+      'A further change beside a drift with bounds is a separate drift with bounds',
+      unexplained(-105n, -100n),
+      suspicion(-60n, -45n),
+      [drift('a', -52n, -48n)],
+      open(-57n, -48n),
+    ],
+    [
+      'What takes back a drift with bounds returns it',
+      unexplained(-3n, 2n),
+      suspicion(40n, 60n),
+      [drift('a', -52n, -48n)],
+      { revised: [], returned: [drift('a', -52n, -48n)] },
+    ],
+    [
+      'Of two drifts with bounds each keeps what the other leaves over',
+      explained(-100n, -99n),
+      undefined,
+      [drift('a', -51n, -50n), drift('b', -60n, -40n)],
+      revised([drift('b', -60n, -40n), range(-50n, -48n)]),
+    ],
+    [
+      'Two drifts with bounds share a sum that is exact',
+      explained(-100n),
+      undefined,
+      [drift('a', -52n, -48n), drift('b', -60n, -40n)],
+      revised([drift('a', -52n, -48n), range(-50n)], [drift('b', -60n, -40n), range(-50n)]),
     ],
   ] as const)('%s', (_title, comparison, suspected, drifts, step) => {
     expect(driftStep(comparison, suspected, [...drifts], observation)).toEqual(step);
@@ -167,12 +197,11 @@ describe('Over random observations of a wallet', () => {
             totalOf(drifts),
           );
           const step = driftStep(comparison, suspected, drifts, observed(0n, 10_000 + i * 1_000));
-          suspected = step.step === 'suspect' ? step.suspicion : undefined;
-          if (step.step === 'open') drifts = [...drifts, { id: `drf_${i}`, ...step.range }];
-          if (step.step === 'return')
-            drifts = drifts.filter(({ id }) => !step.drifts.some((one) => one.id === id));
-          if (step.step === 'revise')
-            drifts = drifts.map((one) => (one === step.drift ? { ...one, ...step.range } : one));
+          suspected = step.suspicion;
+          if (step.opened) drifts = [...drifts, { id: `drf_${i}`, ...step.opened.range }];
+          for (const { drift: old, range: to } of step.revised ?? [])
+            drifts = drifts.map((one) => (one === old ? { ...one, ...to } : one));
+          drifts = drifts.filter(({ id }) => !step.returned?.some((one) => one.id === id));
         }
         expect(totalOf(drifts)).toEqual({ min: outside, max: outside });
       }),
