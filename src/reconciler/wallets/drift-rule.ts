@@ -5,12 +5,12 @@
  *
  * While operations are possible an observation only bounds the difference, and so a drift. Later
  * observations narrow the bounds: of each drift remains what the others leave over. When only the
- * sum of several drifts becomes exact, they share it.
+ * sum of several drifts becomes exact, they share it; they return when it is nothing.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../kernel/subset-sums.ts';
-import { type Comparison, includes, intersection, isExact, type Range } from './rule.ts';
+import { type Comparison, intersection, isExact, type Range } from './rule.ts';
 
 export interface Suspicion extends Range {
   /** End of the observation that raised it; one that confirms it must start later. */
@@ -43,13 +43,13 @@ export function driftStep<D extends OpenDrift>(
   open: readonly D[],
   observation: { startedAt: Instant; endedAt: Instant },
 ): DriftStep<D> {
-  if (result === 'explained') return changed(open, narrowed(difference, open));
+  if (result === 'explained') return settled(difference, open);
   const left = without(difference, totalOf(open));
   const agreed = suspicion && intersection(suspicion, left);
   if (!agreed) return { suspicion: { ...left, at: observation.endedAt } };
   // An overlapping observation of the same difference keeps the earlier suspicion.
   if (observation.startedAt <= suspicion.at) return { suspicion: { ...agreed, at: suspicion.at } };
-  const returned = returnedDrifts(agreed, difference, open);
+  const returned = takenBack(agreed, open);
   if (returned.length > 0) {
     const rest = open.filter((drift) => !returned.includes(drift));
     const { revised = [], returned: more = [] } = changed(rest, narrowed(difference, rest));
@@ -58,6 +58,15 @@ export function driftStep<D extends OpenDrift>(
   const ranges = narrowed(difference, [...open, agreed]);
   const range = ranges.at(-1) ?? agreed;
   return { ...changed(open, ranges), opened: { range, suspectedAt: suspicion.at } };
+}
+
+/** Drifts with bounds return when exact ones account for the difference; else they narrow. */
+function settled<D extends OpenDrift>(difference: Range, open: readonly D[]): DriftStep<D> {
+  const exact = open.filter(isExact);
+  const isOver = isExact(difference) && difference.min === totalOf(exact).min;
+  return isOver
+    ? { revised: [], returned: open.filter((drift) => !isExact(drift)) }
+    : changed(open, narrowed(difference, open));
 }
 
 /** The amounts by which one of the first range may exceed one of the second. */
@@ -86,35 +95,19 @@ function changed<D extends OpenDrift>(open: readonly D[], ranges: readonly Range
   const isNothing = ({ min, max }: Range) => min === 0n && max === 0n;
   return {
     revised: changes.filter(({ range }) => !isNothing(range)),
-    returned: changes.filter(({ range }) => isNothing(range)).map(({ drift }) => drift),
+    returned: changes.flatMap(({ drift, range }) => (isNothing(range) ? [drift] : [])),
   };
 }
 
-/** The drifts that a change takes back: all of them, or else the fewest. */
-function returnedDrifts<D extends OpenDrift>(
-  change: Range,
-  difference: Range,
-  open: readonly D[],
-): D[] {
-  if (isExact(change)) {
-    const found = subsetTakenBack(change.min, open.filter(isExact));
-    if (found.length > 0) return found;
-  }
-  // Within bounds: without this drift the others account for the difference.
-  const bounded = open.filter(
-    (drift) =>
-      !(isExact(drift) && isExact(change)) &&
-      intersection(difference, totalOf(open.filter((other) => other !== drift))) !== undefined,
-  );
-  return includes(change, 0n) ? [] : bounded.slice(-1);
-}
-
-function subsetTakenBack<D extends OpenDrift>(difference: bigint, exact: readonly D[]): D[] {
-  if (exact.length > 0 && difference === -totalOf(exact).min) return [...exact];
+/** The exact drifts that an exact change takes back: all of them, or else the fewest. */
+function takenBack<D extends OpenDrift>(change: Range, open: readonly D[]): D[] {
+  if (!isExact(change)) return [];
+  const exact = open.filter(isExact);
+  if (exact.length > 0 && change.min === -totalOf(exact).min) return exact;
   const few = exact.slice(-DRIFTS_COMPARED_MAX);
   const subsets = subsetsWithSum(
     few.map(({ min }) => [min]),
-    [-difference],
+    [-change.min],
     64,
   );
   if (subsets === 'too_many') return [];

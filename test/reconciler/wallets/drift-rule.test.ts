@@ -142,11 +142,18 @@ describe('A difference that no operation explains', () => {
       open(-57n, -48n),
     ],
     [
-      'What takes back a drift with bounds returns it',
+      'What may take back a drift with bounds is a separate drift until the sum is exact',
       unexplained(-3n, 2n),
       suspicion(40n, 60n),
       [drift('a', -52n, -48n)],
-      { revised: [], returned: [drift('a', -52n, -48n)] },
+      open(45n, 54n),
+    ],
+    [
+      'Drifts with bounds return when their sum is exactly nothing',
+      explained(7n),
+      undefined,
+      [drift('a', -52n, -48n), drift('b', 45n, 54n), drift('c', 7n)],
+      { revised: [], returned: [drift('a', -52n, -48n), drift('b', 45n, 54n)] },
     ],
     [
       'Of two drifts with bounds each keeps what the other leaves over',
