@@ -66,16 +66,19 @@ export interface ConnectOptions {
   role?: string;
   max?: number;
   statementTimeoutMs?: number;
+  /** Of a statement or transaction; by default a minute, or the statement timeout if longer. */
+  deadlineMs?: number;
   name?: string;
 }
 
-const TRANSACTION_DEADLINE_MS = 60_000;
+const DEADLINE_MS = 60_000;
 const TRIES_MAX = 5;
 
 /** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
   let pool = openPool(options);
-  const current = (): Queryable => ({ sql: pool as unknown as Sql, orm: ormOver(pool) });
+  const usualMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
+  const current = (): Queryable => ({ sql: withDeadlines(pool, usualMs), orm: ormOver(pool) });
   let now = current();
   return {
     get sql() {
@@ -86,7 +89,6 @@ export function connect(options: ConnectOptions): Db {
     },
     async begin(work, { snapshot = false, deadlineMs } = {}) {
       const level = snapshot ? 'isolation level repeatable read' : '';
-      const usualMs = Math.max(TRANSACTION_DEADLINE_MS, options.statementTimeoutMs ?? 0);
       const run = async (sql: postgres.TransactionSql) => {
         if (deadlineMs)
           await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
@@ -97,8 +99,7 @@ export function connect(options: ConnectOptions): Db {
         () => pool.begin(level, run) as ReturnType<typeof work>,
       );
     },
-    single: (work, deadlineMs = TRANSACTION_DEADLINE_MS) =>
-      withRetries(deadlineMs, () => work(now)),
+    single: (work, deadlineMs = DEADLINE_MS) => withRetries(deadlineMs, () => work(now)),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;
@@ -114,15 +115,33 @@ export function connect(options: ConnectOptions): Db {
 async function withRetries<T>(deadlineMs: number, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      // A connection that was lost unnoticed leaves its query pending for ever.
-      return await withDeadline(work(), deadlineMs, () => {
-        throw new DatabaseError('DEADLINE', undefined, undefined);
-      });
+      return await withDeadline(work(), deadlineMs, throwDeadline);
     } catch (raw) {
       const error = toDatabaseError(raw);
       if (attempt >= TRIES_MAX || !isRetryable(error)) throw error;
     }
   }
+}
+
+/** A connection that was lost unnoticed leaves its statement pending for ever. */
+function throwDeadline(): never {
+  throw new DatabaseError('DEADLINE', undefined, undefined);
+}
+
+/** Statements of the pool itself; those of a transaction have its deadline. */
+function withDeadlines(pool: postgres.Sql, ms: number): Sql {
+  return new Proxy(pool as unknown as Sql, {
+    apply(sql, self, values) {
+      const made: unknown = Reflect.apply(sql as never, self, values);
+      if (!(made instanceof Promise)) return made;
+      // A statement runs when it is awaited; a fragment never is.
+      const run = made.then.bind(made);
+      const bounded: typeof made.then = (...then) =>
+        withDeadline(new Promise(run), ms, throwDeadline).then(...then);
+      Reflect.set(made, 'then', bounded);
+      return made;
+    },
+  });
 }
 
 /** A value as one jsonb parameter: a batch of rows for `jsonb_to_recordset`, or a document. */

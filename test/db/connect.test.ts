@@ -259,6 +259,15 @@ describe('The pool', () => {
     await db.end();
   });
 
+  it('fails a statement or transaction without an answer after its deadline', async () => {
+    const db = connect({ url: database.url, max: 2, deadlineMs: 200 });
+    const late = { code: 'DEADLINE' };
+    expect(await errorOf(async () => db.sql`select pg_sleep(2)`)).toMatchObject(late);
+    const condition = db.sql`pg_sleep(2) is not null`;
+    expect(await errorOf(async () => db.sql`select where ${condition}`)).toMatchObject(late);
+    await db.end(0);
+  });
+
   it('recovers when the server ends an idle connection', async () => {
     const db = connect({ url: database.url, max: 1 });
     const pid = await first(db.sql`select pg_backend_pid() as x`);
