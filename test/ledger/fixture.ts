@@ -91,9 +91,9 @@ export async function openLedger(deps: {
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
   const ledger = makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
   return {
-    async runOnce(now) {
+    async runOnce(now, signal) {
       await completeRecords(db, books);
-      return ledger.runOnce(now);
+      return ledger.runOnce(now, signal);
     },
   };
 }

@@ -20,6 +20,13 @@ describe('The lease of the writer', () => {
   });
 });
 
+it('A pass whose signal aborts posts nothing, and the next one does', async () => {
+  await rig.put(give('op_1'));
+  const stopped = await rig.ledger.runOnce(rig.clock.now(), AbortSignal.abort());
+  expect(stopped).toEqual({ posted: 0, quarantined: 0, more: true });
+  expect((await rig.runOnce()).posted).toBe(1);
+});
+
 describe('A row that cannot be posted', () => {
   it('A row that cannot be posted is quarantined with the reason, and the others are posted', async () => {
     await rig.put(give('op_1', { amount: null }), give('op_2'), {

@@ -79,6 +79,14 @@ describe('Polling', () => {
     expect(seen?.lastStartedAt).toBe(observation?.startedAt);
   });
 
+  it('A pass whose signal aborts begins no poll, and the next pass does', async () => {
+    const observer = await openObserver();
+    await observer.add(database.db, [wallet]);
+    const now = clock.now();
+    expect(await observer.runOnce(now, AbortSignal.abort())).toMatchObject({ observations: 0 });
+    expect(await observer.runOnce(now)).toMatchObject({ observations: 1 });
+  });
+
   it('A wallet that does not exist is absent and has no record', async () => {
     const observer = await openObserver();
     const absent: TargetRef = { kind: 'wallet', addr: `0x${'0'.repeat(40)}` };
