@@ -40,14 +40,16 @@ it('An amount is told apart beside twelve open ones at most', () => {
   expect(canTellApart(1n, powers)).toBe(false);
 });
 
-it('Conflicts are found on every wallet and token, and name only writes that share one', () => {
+it('A write conflicts when none of its wallets tells it apart, and names only writes that share one', () => {
   fc.assert(
     fc.property(write, fc.array(write, { maxLength: 5 }), (own, others) => {
       const open: OpenWrite[] = others.map((other, i) => ({ ...other, id: `op_${i}` }));
-      const confused = [...own.effects].some(([key, effect]) => {
+      const wallets = [...own.effects];
+      const isConfused = wallets.every(([key, effect]) => {
         const amounts = open.map(({ effects }) => effects.get(key) ?? 0n);
         return canBeConfused(effect, amounts);
       });
+      const confused = wallets.length > 0 && isConfused;
       const sameKey = open.filter(
         ({ conflictKey }) => conflictKey !== undefined && conflictKey === own.conflictKey,
       );

@@ -3,7 +3,8 @@
  *
  * Balances identify the executed writes as long as no two subsets of the open ones have the same
  * sum. A new amount keeps this property if it is not the difference of two sums of the open ones;
- * whether those are ambiguous among themselves does not matter. Writes of one kind on one token,
+ * whether those are ambiguous among themselves does not matter. One of its wallets is enough: the
+ * many who pay one merchant are told apart by their own wallets. Writes of one kind on one token,
  * and sequential mints with equal fields, have no amount to tell them apart: only one may be open.
  */
 import { addressKey } from '../../kernel/addresses.ts';
@@ -40,11 +41,13 @@ export function conflictsOf(write: ConflictScope, open: readonly OpenWrite[]): s
   for (const other of open)
     if (write.conflictKey !== undefined && other.conflictKey === write.conflictKey)
       found.add(other.id);
-  for (const [wallet, effect] of write.effects) {
-    const onWallet = open.filter(({ effects }) => (effects.get(wallet) ?? 0n) !== 0n);
-    const others = onWallet.map(({ effects }) => effects.get(wallet) ?? 0n);
-    if (!canTellApart(effect, others)) for (const { id } of onWallet) found.add(id);
-  }
+  const onWallets = [...write.effects].map(([wallet, effect]) => {
+    const others = open.filter(({ effects }) => (effects.get(wallet) ?? 0n) !== 0n);
+    const amounts = others.map(({ effects }) => effects.get(wallet) ?? 0n);
+    return { others, apart: canTellApart(effect, amounts) };
+  });
+  if (!onWallets.some(({ apart }) => apart))
+    for (const { others } of onWallets) for (const { id } of others) found.add(id);
   return [...found];
 }
 
