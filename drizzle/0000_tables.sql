@@ -245,25 +245,21 @@ CREATE TABLE "tallyhook"."operation_effects" (
 	"operation_id" text NOT NULL,
 	"line" smallint NOT NULL,
 	"account" text NOT NULL,
-	"account_key" text GENERATED ALWAYS AS (lower(account)) STORED NOT NULL,
 	"amount" numeric NOT NULL,
 	"phase" text NOT NULL,
+	"unsettled" boolean GENERATED ALWAYS AS (case when phase in ('queued', 'open', 'executed',
+      'taken_back') then true when phase = 'not_executed' then false end) STORED,
 	CONSTRAINT "operation_effects_operation_id_line_pk" PRIMARY KEY("operation_id","line")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."operations" (
 	"id" text PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
-	"state" text NOT NULL,
-	"outcome" text GENERATED ALWAYS AS (case when state in ('accepted', 'executed', 'settled') then 'executed'
-        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
-        else 'open' end) STORED NOT NULL,
 	"source" text NOT NULL,
 	"owner" text NOT NULL,
 	"key_id" text NOT NULL,
 	"idempotency_key" text,
 	"fingerprint" text NOT NULL,
-	"key_held" boolean NOT NULL,
 	"reference" text,
 	"method" text NOT NULL,
 	"path" text NOT NULL,
@@ -271,8 +267,6 @@ CREATE TABLE "tallyhook"."operations" (
 	"request_body" "bytea" NOT NULL,
 	"from_addr" text,
 	"to_addr" text,
-	"from_key" text GENERATED ALWAYS AS (lower(from_addr)) STORED,
-	"to_key" text GENERATED ALWAYS AS (lower(to_addr)) STORED,
 	"operation_no" numeric,
 	"contract_id" numeric,
 	"token_id" numeric,
@@ -283,6 +277,17 @@ CREATE TABLE "tallyhook"."operations" (
 	"meta_data" text,
 	"extra_data" text,
 	"pre_image" jsonb,
+	"recorded_at" timestamptz(3) NOT NULL,
+	"expires_at" timestamptz(3),
+	"conflict_key" text,
+	"sent_at" timestamptz(3),
+	"send_deadline_at" timestamptz(3),
+	"daemon_id" text,
+	"ambiguous" boolean DEFAULT false NOT NULL,
+	"key_held" boolean NOT NULL,
+	"answer_status" integer,
+	"answer_headers" jsonb,
+	"answer_body" "bytea",
 	"tx_app_no" numeric,
 	"tx_log_no" numeric,
 	"tx_hash" text,
@@ -290,21 +295,15 @@ CREATE TABLE "tallyhook"."operations" (
 	"error_status" integer,
 	"error_code" text,
 	"error_message" text,
-	"answer_status" integer,
-	"answer_headers" jsonb,
-	"answer_body" "bytea",
-	"evidence" jsonb,
-	"recorded_at" timestamptz(3) NOT NULL,
-	"sent_at" timestamptz(3),
-	"send_deadline_at" timestamptz(3),
-	"daemon_id" text,
 	"answered_at" timestamptz(3),
 	"effective_at" timestamptz(3),
 	"effective_basis" text,
+	"evidence" jsonb,
 	"settled_at" timestamptz(3),
-	"expires_at" timestamptz(3),
-	"conflict_key" text,
-	"ambiguous" boolean DEFAULT false NOT NULL,
+	"state" text NOT NULL,
+	"outcome" text GENERATED ALWAYS AS (case when state in ('accepted', 'executed', 'settled') then 'executed'
+        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
+        else 'open' end) STORED NOT NULL,
 	"in_ledger" boolean GENERATED ALWAYS AS (case when kind in ('give', 'receive_from', 'transfer')
         then state in ('accepted', 'executed', 'settled')
         when kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
@@ -323,14 +322,13 @@ CREATE TABLE "tallyhook"."sends" (
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."transitions" (
-	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."transitions_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"id" bigint GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."transitions_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"operation_id" text NOT NULL,
 	"from_state" text,
 	"to_state" text NOT NULL,
 	"at" timestamptz(3) NOT NULL,
 	"cause" text NOT NULL,
-	"evidence" jsonb,
-	"daemon_id" text
+	"evidence" jsonb
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."events" (
@@ -487,7 +485,7 @@ CREATE TABLE "tallyhook"."attempts" (
 	"error" text,
 	"response_body" text,
 	"response_headers" jsonb,
-	CONSTRAINT "attempts_at_delivery_id_n_pk" PRIMARY KEY("at","delivery_id","n")
+	CONSTRAINT "attempts_delivery_id_n_at_pk" PRIMARY KEY("delivery_id","n","at")
 ) PARTITION BY RANGE ("at");
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."deliveries" (
@@ -549,7 +547,6 @@ CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lo
 CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at") WHERE quarantine_reason is null;--> statement-breakpoint
 CREATE INDEX "due_postings_quarantined" ON "tallyhook"."due_postings" USING btree ("quarantined_at") WHERE quarantined_at is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
-CREATE INDEX "entries_by_effective" ON "tallyhook"."entries" USING btree ("account_id","effective_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
@@ -560,40 +557,38 @@ CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btr
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
-CREATE INDEX "targets_by_contract" ON "tallyhook"."targets" USING btree ("contract_id");--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_due" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is null;--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_quarantined" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is not null;--> statement-breakpoint
-CREATE INDEX "operation_effects_unsettled" ON "tallyhook"."operation_effects" USING btree ("account_key","phase") WHERE phase in ('queued', 'open', 'executed', 'taken_back');--> statement-breakpoint
-CREATE INDEX "operation_effects_not_executed" ON "tallyhook"."operation_effects" USING btree ("account_key","amount") WHERE phase = 'not_executed';--> statement-breakpoint
-CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("owner","idempotency_key") WHERE key_held;--> statement-breakpoint
+CREATE INDEX "operation_effects_by_account" ON "tallyhook"."operation_effects" USING btree (lower(account),"unsettled","amount") WHERE unsettled is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX "operations_idempotency" ON "tallyhook"."operations" USING btree ("idempotency_key","owner") WHERE key_held;--> statement-breakpoint
+CREATE INDEX "operations_by_released_key" ON "tallyhook"."operations" USING btree ("idempotency_key") WHERE idempotency_key is not null and not key_held;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_tx" ON "tallyhook"."operations" USING btree ("tx_app_no","tx_log_no") WHERE source = 'report' and tx_log_no is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "operations_reported_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE source = 'report' and tx_hash is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree ("from_key","recorded_at") WHERE from_key is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree ("to_key","recorded_at") WHERE to_key is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_operator" ON "tallyhook"."operations" USING btree ("operation_no","recorded_at") WHERE operation_no is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id") WHERE contract_id is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_time" ON "tallyhook"."operations" USING btree ("recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_state" ON "tallyhook"."operations" USING btree ("state","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_kind" ON "tallyhook"."operations" USING btree ("kind","recorded_at");--> statement-breakpoint
+CREATE INDEX "operations_by_from" ON "tallyhook"."operations" USING btree (lower(from_addr),"recorded_at") WHERE from_addr is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_to" ON "tallyhook"."operations" USING btree (lower(to_addr),"recorded_at") WHERE to_addr is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_contract" ON "tallyhook"."operations" USING btree ("contract_id","recorded_at") WHERE contract_id is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","recorded_at") WHERE contract_id is not null;--> statement-breakpoint
+CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference","recorded_at") WHERE reference is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_tx" ON "tallyhook"."operations" USING btree ("tx_log_no") WHERE tx_log_no is not null;--> statement-breakpoint
 CREATE INDEX "operations_by_hash" ON "tallyhook"."operations" USING btree ("tx_hash") WHERE tx_hash is not null;--> statement-breakpoint
-CREATE INDEX "operations_by_reference" ON "tallyhook"."operations" USING btree ("reference") WHERE reference is not null;--> statement-breakpoint
-CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id","to_key") WHERE contract_id is not null
+CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("contract_id","token_id",lower(to_addr)) WHERE contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_open_conflict" ON "tallyhook"."operations" USING btree ("conflict_key") WHERE conflict_key is not null and state in ('sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
-CREATE INDEX "operations_queue" ON "tallyhook"."operations" USING btree ("recorded_at","id") WHERE state = 'queued';--> statement-breakpoint
-CREATE INDEX "operations_open" ON "tallyhook"."operations" USING btree ("state","recorded_at") WHERE settled_at is null and state in
-      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
-CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id","id");--> statement-breakpoint
+CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint
-CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "findings_once" ON "tallyhook"."findings" USING btree ("kind","subject");--> statement-breakpoint
+CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
-CREATE INDEX "attempts_by_delivery" ON "tallyhook"."attempts" USING btree ("delivery_id","n");--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint
 CREATE INDEX "deliveries_by_endpoint" ON "tallyhook"."deliveries" USING btree ("endpoint_id","id");--> statement-breakpoint
 CREATE INDEX "deliveries_by_subject" ON "tallyhook"."deliveries" USING btree ("endpoint_id","subject","subject_seq") WHERE state = 'pending';

@@ -5,8 +5,6 @@ create schema finance_v1;
 --> statement-breakpoint
 comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
 --> statement-breakpoint
-create index operations_undecided on tallyhook.operations (recorded_at) where state = 'undecided';
---> statement-breakpoint
 -- The time of all daemons: what src/db/clock/slew.ts computes.
 create view tallyhook.present as
 select now() + interval '1 ms' * correction_ms * case when now() >= ends_at then 0 when now() <= set_at then 1
@@ -16,10 +14,10 @@ from tallyhook.clock;
 -- What due postings will change: executed effects that are not posted, and posted ones to be reversed. What is due is
 -- unsettled or quarantined, so that each account finds its own by an index, however many postings are due.
 create view tallyhook.due_effects as
-select e.operation_id, e.account_key, e.account,
+select e.operation_id, lower(e.account) as account_key, e.account,
   case when o.in_ledger then e.amount else -e.amount end as amount
 from (
-  select e.* from tallyhook.operation_effects e where e.phase in ('executed', 'taken_back')
+  select e.* from tallyhook.operation_effects e where e.unsettled and e.phase in ('executed', 'taken_back')
   union all
   select e.* from tallyhook.due_postings q join tallyhook.operation_effects e on e.operation_id = q.operation_id
   where q.quarantined_at is not null and e.phase in ('settled', 'not_executed')
@@ -35,12 +33,12 @@ create view tallyhook.pending_effects as
 select p.account_key, min(p.account) as account, sum(p.unposted) as unposted, sum(p.in_flight) as in_flight,
   sum(p.unknown) as unknown, sum(p.open_up) as open_up, sum(p.open_down) as open_down
 from (
-  select e.account_key, e.account, 0::numeric as unposted,
+  select lower(e.account) as account_key, e.account, 0::numeric as unposted,
     case o.state when 'sending' then e.amount else 0 end as in_flight,
     case o.state when 'sending' then 0 else e.amount end as unknown,
     greatest(e.amount, 0) as open_up, least(e.amount, 0) as open_down
   from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-  where e.phase = 'open'
+  where e.unsettled and e.phase = 'open'
   union all
   select d.account_key, d.account, d.amount, 0, 0, 0, 0 from tallyhook.due_effects d
   union all

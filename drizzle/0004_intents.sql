@@ -45,18 +45,18 @@ begin
       -- Writes that may queue keep their order per wallet and token.
       i.state = 'queued' or i."expiresAt" is not null and (
         exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-          where e.account_key = any(i.users) and e.phase in ('queued', 'open')
+          where lower(e.account) = any(i.users) and e.unsettled and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
         or i."conflictKey" is not null and exists (select from tallyhook.operations o
           where o.contract_id = i."contractId"
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
-              and o.to_key = lower(i."toAddr"))
+              and lower(o.to_addr) = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       case when i.known is null or i.state = 'queued' then '{}' else array(
         select k.id from (
           select o.id from unnest(i.users) u cross join lateral (
             select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where e.account_key = u and e.phase = 'open' and o.state in ('sending', 'unknown')
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
             order by o.recorded_at, o.id limit 13) o
           union
           select o.id from tallyhook.operations o
@@ -95,9 +95,9 @@ begin
     from recorded r join intent i on i.id = r.id
     cross join jsonb_array_elements(i.effects) with ordinality as e(effect, line)
   ), history as (
-    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
     select r.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else r.state end, at,
-      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end, by_daemon
+      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end
     from recorded r cross join (values (1), (2)) as s(n)
     order by r.id, s.n
   ), send as (

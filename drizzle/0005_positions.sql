@@ -50,11 +50,11 @@ cross join lateral (
     from (
       select u.operation_id, sum(u.amount) as amount from (
         select l.operation_id, l.amount from tallyhook.operation_effects l
-        where l.account_key = $1 and l.phase in ('open', 'executed', 'taken_back')
+        where lower(l.account) = $1 and l.unsettled and l.phase <> 'queued'
         union all
         select l.operation_id, l.amount from tallyhook.due_postings q
         join tallyhook.operation_effects l on l.operation_id = q.operation_id
-        where q.quarantined_at is not null and l.account_key = $1 and l.phase in ('settled', 'not_executed')
+        where q.quarantined_at is not null and lower(l.account) = $1 and l.phase in ('settled', 'not_executed')
       ) u group by u.operation_id having sum(u.amount) <> 0) e
     cross join lateral (
       select w.id, w.state, w.outcome, coalesce(w.sent_at, w.effective_at, w.recorded_at) as sent_at,

@@ -245,26 +245,23 @@ create table tallyhook.operation_effects (
   operation_id text not null,
   line smallint not null,
   account text not null,
-  account_key text not null generated always as (lower(account)) stored,
   amount numeric not null,
-  phase text not null
-);
+  phase text not null,
+  unsettled boolean generated always as (
+CASE
+    WHEN (phase = ANY (ARRAY['queued'::text, 'open'::text, 'executed'::text, 'taken_back'::text])) THEN true
+    WHEN (phase = 'not_executed'::text) THEN false
+    ELSE NULL::boolean
+END) stored
+) with (fillfactor=80);
 create table tallyhook.operations (
   id text not null,
   kind text not null,
-  state text not null,
-  outcome text not null generated always as (
-CASE
-    WHEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text])) THEN 'executed'::text
-    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text, 'cancelled'::text])) THEN 'not_executed'::text
-    ELSE 'open'::text
-END) stored,
   source text not null,
   owner text not null,
   key_id text not null,
   idempotency_key text,
   fingerprint text not null,
-  key_held boolean not null,
   reference text,
   method text not null,
   path text not null,
@@ -272,8 +269,6 @@ END) stored,
   request_body bytea not null,
   from_addr text,
   to_addr text,
-  from_key text generated always as (lower(from_addr)) stored,
-  to_key text generated always as (lower(to_addr)) stored,
   operation_no numeric,
   contract_id numeric,
   token_id numeric,
@@ -284,6 +279,17 @@ END) stored,
   meta_data text,
   extra_data text,
   pre_image jsonb,
+  recorded_at timestamp(3) with time zone not null,
+  expires_at timestamp(3) with time zone,
+  conflict_key text,
+  sent_at timestamp(3) with time zone,
+  send_deadline_at timestamp(3) with time zone,
+  daemon_id text,
+  ambiguous boolean not null default false,
+  key_held boolean not null,
+  answer_status integer,
+  answer_headers jsonb,
+  answer_body bytea,
   tx_app_no numeric,
   tx_log_no numeric,
   tx_hash text,
@@ -291,28 +297,25 @@ END) stored,
   error_status integer,
   error_code text,
   error_message text,
-  answer_status integer,
-  answer_headers jsonb,
-  answer_body bytea,
-  evidence jsonb,
-  recorded_at timestamp(3) with time zone not null,
-  sent_at timestamp(3) with time zone,
-  send_deadline_at timestamp(3) with time zone,
-  daemon_id text,
   answered_at timestamp(3) with time zone,
   effective_at timestamp(3) with time zone,
   effective_basis text,
+  evidence jsonb,
   settled_at timestamp(3) with time zone,
-  expires_at timestamp(3) with time zone,
-  conflict_key text,
-  ambiguous boolean not null default false,
+  state text not null,
+  outcome text not null generated always as (
+CASE
+    WHEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text])) THEN 'executed'::text
+    WHEN (state = ANY (ARRAY['rejected'::text, 'failed'::text, 'not_executed'::text, 'cancelled'::text])) THEN 'not_executed'::text
+    ELSE 'open'::text
+END) stored,
   in_ledger boolean not null generated always as (
 CASE
     WHEN (kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) THEN (state = ANY (ARRAY['accepted'::text, 'executed'::text, 'settled'::text]))
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
     ELSE false
 END) stored
-);
+) with (fillfactor=80);
 create table tallyhook.posting_requests (
   id text not null,
   kind text not null,
@@ -442,8 +445,7 @@ create table tallyhook.transitions (
   to_state text not null,
   at timestamp(3) with time zone not null,
   cause text not null,
-  evidence jsonb,
-  daemon_id text
+  evidence jsonb
 );
 create table tallyhook.unnumbered_events (
   id bigint not null generated always as identity,
@@ -497,7 +499,7 @@ create table tallyhook.watches (
 alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((scale(balance) = 0));
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
-alter table tallyhook.attempts add constraint attempts_at_delivery_id_n_pk PRIMARY KEY (at, delivery_id, n);
+alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
@@ -580,7 +582,6 @@ alter table tallyhook.transactions add constraint transactions_posting_request_i
 alter table tallyhook.transactions add constraint transactions_reverse_known FOREIGN KEY (reverses) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.transactions add constraint transactions_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
-alter table tallyhook.transitions add constraint transitions_pkey PRIMARY KEY (id);
 alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
 alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
@@ -596,7 +597,6 @@ alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scal
 -- indexes
 
 CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
-CREATE INDEX attempts_by_delivery ON ONLY tallyhook.attempts USING btree (delivery_id, n);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
 CREATE INDEX deliveries_by_subject ON ONLY tallyhook.deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_id, due_at) WHERE (state = 'pending'::text);
@@ -605,43 +605,41 @@ CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opene
 CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
-CREATE INDEX entries_by_effective ON tallyhook.entries USING btree (account_id, effective_at);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
 CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subject);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
-CREATE INDEX operation_effects_not_executed ON tallyhook.operation_effects USING btree (account_key, amount) WHERE (phase = 'not_executed'::text);
-CREATE INDEX operation_effects_unsettled ON tallyhook.operation_effects USING btree (account_key, phase) WHERE (phase = ANY (ARRAY['queued'::text, 'open'::text, 'executed'::text, 'taken_back'::text]));
-CREATE INDEX operations_by_from ON tallyhook.operations USING btree (from_key, recorded_at) WHERE (from_key IS NOT NULL);
+CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
+CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
+CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
-CREATE INDEX operations_by_operator ON tallyhook.operations USING btree (operation_no, recorded_at) WHERE (operation_no IS NOT NULL);
-CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference) WHERE (reference IS NOT NULL);
-CREATE INDEX operations_by_to ON tallyhook.operations USING btree (to_key, recorded_at) WHERE (to_key IS NOT NULL);
-CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id) WHERE (contract_id IS NOT NULL);
+CREATE INDEX operations_by_kind ON tallyhook.operations USING btree (kind, recorded_at);
+CREATE INDEX operations_by_reference ON tallyhook.operations USING btree (reference, recorded_at) WHERE (reference IS NOT NULL);
+CREATE INDEX operations_by_released_key ON tallyhook.operations USING btree (idempotency_key) WHERE ((idempotency_key IS NOT NULL) AND (NOT key_held));
+CREATE INDEX operations_by_state ON tallyhook.operations USING btree (state, recorded_at);
+CREATE INDEX operations_by_time ON tallyhook.operations USING btree (recorded_at);
+CREATE INDEX operations_by_to ON tallyhook.operations USING btree (lower(to_addr), recorded_at) WHERE (to_addr IS NOT NULL);
+CREATE INDEX operations_by_token ON tallyhook.operations USING btree (contract_id, token_id, recorded_at) WHERE (contract_id IS NOT NULL);
 CREATE INDEX operations_by_tx ON tallyhook.operations USING btree (tx_log_no) WHERE (tx_log_no IS NOT NULL);
-CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (owner, idempotency_key) WHERE key_held;
+CREATE UNIQUE INDEX operations_idempotency ON tallyhook.operations USING btree (idempotency_key, owner) WHERE key_held;
 CREATE INDEX operations_news ON tallyhook.operations USING btree (COALESCE(answered_at, sent_at, recorded_at)) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
-CREATE INDEX operations_open ON tallyhook.operations USING btree (state, recorded_at) WHERE ((settled_at IS NULL) AND (state = ANY (ARRAY['recorded'::text, 'sending'::text, 'queued'::text, 'accepted'::text, 'unknown'::text, 'executed'::text])));
 CREATE INDEX operations_open_conflict ON tallyhook.operations USING btree (conflict_key) WHERE ((conflict_key IS NOT NULL) AND (state = ANY (ARRAY['sending'::text, 'unknown'::text])));
-CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, to_key) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
-CREATE INDEX operations_queue ON tallyhook.operations USING btree (recorded_at, id) WHERE (state = 'queued'::text);
+CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract_id, token_id, lower(to_addr)) WHERE ((contract_id IS NOT NULL) AND (state = ANY (ARRAY['recorded'::text, 'queued'::text, 'sending'::text, 'unknown'::text])));
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
-CREATE INDEX operations_undecided ON tallyhook.operations USING btree (recorded_at) WHERE (state = 'undecided'::text);
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
-CREATE INDEX targets_by_contract ON tallyhook.targets USING btree (contract_id);
 CREATE INDEX targets_due ON tallyhook.targets USING btree (next_poll_at);
 CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHERE pending;
 CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (effective_at);
 CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
-CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id, id);
+CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
 CREATE INDEX unprocessed_observations_quarantined ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NOT NULL);
 CREATE INDEX wallets_by_observation ON tallyhook.wallets USING btree (observed_at);
@@ -893,7 +891,7 @@ create view finance_v1.wallet_positions as
    FROM summed;
 create view tallyhook.due_effects as
  SELECT e.operation_id,
-    e.account_key,
+    lower(e.account) AS account_key,
     e.account,
         CASE
             WHEN o.in_ledger THEN e.amount
@@ -902,18 +900,18 @@ create view tallyhook.due_effects as
    FROM ((( SELECT e_1.operation_id,
             e_1.line,
             e_1.account,
-            e_1.account_key,
             e_1.amount,
-            e_1.phase
+            e_1.phase,
+            e_1.unsettled
            FROM tallyhook.operation_effects e_1
-          WHERE (e_1.phase = ANY (ARRAY['executed'::text, 'taken_back'::text]))
+          WHERE (e_1.unsettled AND (e_1.phase = ANY (ARRAY['executed'::text, 'taken_back'::text])))
         UNION ALL
          SELECT e_1.operation_id,
             e_1.line,
             e_1.account,
-            e_1.account_key,
             e_1.amount,
-            e_1.phase
+            e_1.phase,
+            e_1.unsettled
            FROM (tallyhook.due_postings q
              JOIN tallyhook.operation_effects e_1 ON ((e_1.operation_id = q.operation_id)))
           WHERE ((q.quarantined_at IS NOT NULL) AND (e_1.phase = ANY (ARRAY['settled'::text, 'not_executed'::text])))) e
@@ -930,7 +928,7 @@ create view tallyhook.pending_effects as
     sum(unknown) AS unknown,
     sum(open_up) AS open_up,
     sum(open_down) AS open_down
-   FROM ( SELECT e.account_key,
+   FROM ( SELECT lower(e.account) AS account_key,
             e.account,
             (0)::numeric AS unposted,
                 CASE o.state
@@ -945,7 +943,7 @@ create view tallyhook.pending_effects as
             LEAST(e.amount, (0)::numeric) AS open_down
            FROM (tallyhook.operation_effects e
              JOIN tallyhook.operations o ON ((o.id = e.operation_id)))
-          WHERE (e.phase = 'open'::text)
+          WHERE (e.unsettled AND (e.phase = 'open'::text))
         UNION ALL
          SELECT d.account_key,
             d.account,
@@ -1204,11 +1202,11 @@ cross join lateral (
     from (
       select u.operation_id, sum(u.amount) as amount from (
         select l.operation_id, l.amount from tallyhook.operation_effects l
-        where l.account_key = $1 and l.phase in ('open', 'executed', 'taken_back')
+        where lower(l.account) = $1 and l.unsettled and l.phase <> 'queued'
         union all
         select l.operation_id, l.amount from tallyhook.due_postings q
         join tallyhook.operation_effects l on l.operation_id = q.operation_id
-        where q.quarantined_at is not null and l.account_key = $1 and l.phase in ('settled', 'not_executed')
+        where q.quarantined_at is not null and lower(l.account) = $1 and l.phase in ('settled', 'not_executed')
       ) u group by u.operation_id having sum(u.amount) <> 0) e
     cross join lateral (
       select w.id, w.state, w.outcome, coalesce(w.sent_at, w.effective_at, w.recorded_at) as sent_at,
@@ -1295,18 +1293,18 @@ begin
       -- Writes that may queue keep their order per wallet and token.
       i.state = 'queued' or i."expiresAt" is not null and (
         exists (select from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-          where e.account_key = any(i.users) and e.phase in ('queued', 'open')
+          where lower(e.account) = any(i.users) and e.unsettled and e.phase in ('queued', 'open')
             and o.state in ('queued', 'sending') and o.expires_at is not null)
         or i."conflictKey" is not null and exists (select from tallyhook.operations o
           where o.contract_id = i."contractId"
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
-              and o.to_key = lower(i."toAddr"))
+              and lower(o.to_addr) = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
       case when i.known is null or i.state = 'queued' then '{}' else array(
         select k.id from (
           select o.id from unnest(i.users) u cross join lateral (
             select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where e.account_key = u and e.phase = 'open' and o.state in ('sending', 'unknown')
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
             order by o.recorded_at, o.id limit 13) o
           union
           select o.id from tallyhook.operations o
@@ -1345,9 +1343,9 @@ begin
     from recorded r join intent i on i.id = r.id
     cross join jsonb_array_elements(i.effects) with ordinality as e(effect, line)
   ), history as (
-    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
+    insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
     select r.id, case s.n when 2 then 'recorded' end, case s.n when 1 then 'recorded' else r.state end, at,
-      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end, by_daemon
+      case when s.n = 1 then 'intent' when r.state = 'queued' then 'queue' else 'send' end
     from recorded r cross join (values (1), (2)) as s(n)
     order by r.id, s.n
   ), send as (

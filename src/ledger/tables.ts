@@ -88,7 +88,6 @@ export const entries = tallyhook.table(
   (t) => [
     primaryKey({ columns: [t.transactionId, t.line] }),
     uniqueIndex('entries_by_version').on(t.accountId, t.version),
-    index('entries_by_effective').on(t.accountId, t.effectiveAt),
   ],
 );
 

@@ -49,7 +49,6 @@ export const targets = tallyhook.table(
   (t) => [
     index('targets_due').on(t.nextPollAt),
     index('targets_pending').on(t.nextPollAt).where(sql`pending`),
-    index('targets_by_contract').on(t.contractId),
   ],
 );
 

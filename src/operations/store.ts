@@ -153,8 +153,8 @@ export async function listUnknownOn(
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.state = 'unknown' and o.id in (
       select e.operation_id from tallyhook.operation_effects e
-      where e.account_key = any(${keys.map((key) => `wallet:${key}`)}::text[])
-        and e.phase = 'open')
+      where lower(e.account) = any(${keys.map((key) => `wallet:${key}`)}::text[])
+        and e.unsettled and e.phase = 'open')
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
@@ -171,7 +171,7 @@ export async function listNotExecuted(
   return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
-    where e.account_key = ${`wallet:${effect.key}`}
+    where lower(e.account) = ${`wallet:${effect.key}`} and not e.unsettled
       and e.amount = ${effect.amount.toString()}::numeric
       and e.phase = 'not_executed' and o.state = 'not_executed'
       and o.recorded_at >= ${isoText(since)}
@@ -209,26 +209,55 @@ export interface OperationFilter {
   limit: number;
 }
 
+/** Newest first. Each filter has an index in this order, or finds few rows. */
 export async function listOperations(db: Queryable, f: OperationFilter): Promise<Operation[]> {
   const { sql } = db;
+  const newest = (rows: ReturnType<Sql>) => sql`
+    (select o.id from tallyhook.operations o
+    where ${rows} ${listConditions(sql, f)}
+    order by o.recorded_at desc, o.id desc limit ${f.limit})`;
   const key = f.addr?.toLowerCase();
-  const contract = f.contractId?.toString();
+  // Two parts, since one index finds the payer and another the receiver.
   return sql<Operation[]>`
-    select ${operationColumns(sql)} from tallyhook.operations o
-    where true
-      ${f.before ? sql`and o.id < ${f.before}` : sql``}
-      ${f.state ? sql`and o.state = ${f.state}` : sql``}
-      ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
-      ${key ? sql`and (o.from_key = ${key} or o.to_key = ${key})` : sql``}
-      ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
-      ${f.tokenId !== undefined ? sql`and o.token_id = ${f.tokenId.toString()}::numeric` : sql``}
-      ${f.txLogNo !== undefined ? sql`and o.tx_log_no = ${f.txLogNo.toString()}::numeric` : sql``}
-      ${f.txHash ? sql`and o.tx_hash = ${f.txHash}` : sql``}
-      ${f.idempotencyKey ? sql`and o.idempotency_key = ${f.idempotencyKey}` : sql``}
-      ${f.reference ? sql`and o.reference = ${f.reference}` : sql``}
-      ${f.since !== undefined ? sql`and o.recorded_at >= ${isoText(f.since)}` : sql``}
-      ${f.until !== undefined ? sql`and o.recorded_at < ${isoText(f.until)}` : sql``}
-    order by o.id desc limit ${f.limit}`;
+    select ${operationColumns(sql)} from tallyhook.operations o where o.id = any(array(${
+      key === undefined
+        ? newest(sql`true`)
+        : sql`${newest(sql`lower(o.from_addr) = ${key}`)} union all
+          ${newest(sql`lower(o.to_addr) = ${key} and lower(o.from_addr) is distinct from ${key}`)}`
+    }))
+    order by o.recorded_at desc, o.id desc limit ${f.limit}`;
+}
+
+function listConditions(sql: Sql, f: OperationFilter) {
+  const { before, txHash, idempotencyKey, reference } = f;
+  const [contract, token] = [f.contractId?.toString(), f.tokenId?.toString()];
+  const txLogNo = f.txLogNo?.toString();
+  // Few rows have these. As a list of ids they are found first, whatever the planner expects.
+  const few = (rows: ReturnType<Sql>) => sql`
+    and o.id = any(array(select p.id from tallyhook.operations p where ${rows}))`;
+  return sql`
+    ${
+      before
+        ? sql`and (o.recorded_at, o.id) < (
+            (select b.recorded_at from tallyhook.operations b where b.id = ${before}), ${before})`
+        : sql``
+    }
+    ${f.state ? sql`and o.state = ${f.state}` : sql``}
+    ${f.kind ? sql`and o.kind = ${f.kind}` : sql``}
+    ${contract ? sql`and o.contract_id = ${contract}::numeric` : sql``}
+    ${token ? sql`and o.token_id = ${token}::numeric` : sql``}
+    ${txLogNo ? few(sql`p.tx_log_no = ${txLogNo}::numeric`) : sql``}
+    ${txHash ? few(sql`p.tx_hash = ${txHash}`) : sql``}
+    ${
+      idempotencyKey
+        ? few(sql`p.idempotency_key = ${idempotencyKey} and p.key_held
+            union all select p.id from tallyhook.operations p
+            where p.idempotency_key = ${idempotencyKey} and not p.key_held`)
+        : sql``
+    }
+    ${reference ? sql`and o.reference = ${reference}` : sql``}
+    ${f.since === undefined ? sql`` : sql`and o.recorded_at >= ${isoText(f.since)}`}
+    ${f.until === undefined ? sql`` : sql`and o.recorded_at < ${isoText(f.until)}`}`;
 }
 
 export interface OpenCount {
@@ -241,17 +270,11 @@ export interface OpenCount {
 /** The number of operations in each state that is not final, counted up to `max` per state. */
 export async function countOpen(db: Queryable, max: number): Promise<OpenCount[]> {
   return db.sql<OpenCount[]>`
-    select s.state, count(*)::int as count, min(o.recorded_at) as oldest_at
-    from unnest(array['recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed'])
-      as s(state)
-    cross join lateral (
-      select recorded_at from tallyhook.operations o
-      where o.settled_at is null and o.state = s.state and o.state in ('recorded', 'sending',
-        'queued', 'accepted', 'unknown', 'executed')
-      order by o.recorded_at limit ${max}) o
-    group by s.state
-    union all
-    select 'undecided', count(*)::int, min(recorded_at) from (
-      select recorded_at from tallyhook.operations where state = 'undecided'
-      order by recorded_at limit ${max}) u`;
+    select s.state, count(o.recorded_at)::int as count, min(o.recorded_at) as oldest_at
+    from unnest(array['recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed',
+      'undecided']) as s(state)
+    left join lateral (
+      select recorded_at from tallyhook.operations o where o.state = s.state
+      order by o.recorded_at limit ${max}) o on true
+    group by s.state having count(o.recorded_at) > 0 or s.state = 'undecided'`;
 }

@@ -21,13 +21,6 @@ export const operations = tallyhook.table(
   {
     id: text().primaryKey(),
     kind: text().notNull(),
-    state: text().notNull(),
-    /** executed, not_executed or open. */
-    outcome: text()
-      .notNull()
-      .generatedAlwaysAs(sql`case when state in ('accepted', 'executed', 'settled') then 'executed'
-        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
-        else 'open' end`),
     /** `gateway` for a write through the gateway, `report` for a reported one. */
     source: text().notNull(),
     owner: text().notNull(),
@@ -35,8 +28,6 @@ export const operations = tallyhook.table(
     idempotencyKey: text('idempotency_key'),
     /** SHA-256 of method, path and canonical body; a repeat of the key with another is refused. */
     fingerprint: text().notNull(),
-    /** False once the key may be used again (not_sent, unavailable). */
-    keyHeld: boolean('key_held').notNull(),
     reference: text(),
 
     method: text().notNull(),
@@ -46,8 +37,6 @@ export const operations = tallyhook.table(
 
     fromAddr: text('from_addr'),
     toAddr: text('to_addr'),
-    fromKey: text('from_key').generatedAlwaysAs(sql`lower(from_addr)`),
-    toKey: text('to_key').generatedAlwaysAs(sql`lower(to_addr)`),
     operationNo: whole('operation_no'),
     contractId: whole('contract_id'),
     tokenId: whole('token_id'),
@@ -59,7 +48,24 @@ export const operations = tallyhook.table(
     extraData: text('extra_data'),
     /** The last observations of the wallets or the token when the intent was recorded. */
     preImage: json('pre_image'),
+    recordedAt: instant('recorded_at').notNull(),
+    /** When its caller stops waiting for the send; null for a caller that does not queue. */
+    expiresAt: instant('expires_at'),
+    /** See `ConflictScope`. */
+    conflictKey: text('conflict_key'),
 
+    // Last what transitions change: an update logs a row from its first changed column.
+    sentAt: instant('sent_at'),
+    sendDeadlineAt: instant('send_deadline_at'),
+    /** The daemon that sends it, while it is `sending`. */
+    daemonId: text('daemon_id'),
+    /** True when it was sent while a conflicting write was open. */
+    ambiguous: boolean().notNull().default(false),
+    /** False once the key may be used again (not_sent, unavailable). */
+    keyHeld: boolean('key_held').notNull(),
+    answerStatus: integer('answer_status'),
+    answerHeaders: json('answer_headers'),
+    answerBody: bytes('answer_body'),
     txAppNo: whole('tx_app_no'),
     txLogNo: whole('tx_log_no'),
     txHash: text('tx_hash'),
@@ -68,27 +74,20 @@ export const operations = tallyhook.table(
     errorStatus: integer('error_status'),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
-    answerStatus: integer('answer_status'),
-    answerHeaders: json('answer_headers'),
-    answerBody: bytes('answer_body'),
-    /** How the outcome is known without an answer of the service. */
-    evidence: json(),
-
-    recordedAt: instant('recorded_at').notNull(),
-    sentAt: instant('sent_at'),
-    sendDeadlineAt: instant('send_deadline_at'),
-    daemonId: text('daemon_id'),
     answeredAt: instant('answered_at'),
     /** When it took effect, as far as known; the effective time of its transaction. */
     effectiveAt: instant('effective_at'),
     effectiveBasis: text('effective_basis'),
+    /** How the outcome is known without an answer of the service. */
+    evidence: json(),
     settledAt: instant('settled_at'),
-    /** When its caller stops waiting for the send; null for a caller that does not queue. */
-    expiresAt: instant('expires_at'),
-    /** See `ConflictScope`. */
-    conflictKey: text('conflict_key'),
-    /** True when it was sent while a conflicting write was open. */
-    ambiguous: boolean().notNull().default(false),
+    state: text().notNull(),
+    /** executed, not_executed or open. */
+    outcome: text()
+      .notNull()
+      .generatedAlwaysAs(sql`case when state in ('accepted', 'executed', 'settled') then 'executed'
+        when state in ('rejected', 'failed', 'not_executed', 'cancelled') then 'not_executed'
+        else 'open' end`),
     /** Whether the ledger contains it once posting is done. */
     inLedger: boolean('in_ledger')
       .notNull()
@@ -98,26 +97,38 @@ export const operations = tallyhook.table(
         then state = 'settled' else false end`),
   },
   (t) => [
-    uniqueIndex('operations_idempotency').on(t.owner, t.idempotencyKey).where(sql`key_held`),
+    uniqueIndex('operations_idempotency').on(t.idempotencyKey, t.owner).where(sql`key_held`),
+    index('operations_by_released_key')
+      .on(t.idempotencyKey)
+      .where(sql`idempotency_key is not null and not key_held`),
     uniqueIndex('operations_reported_tx')
       .on(t.txAppNo, t.txLogNo)
       .where(sql`source = 'report' and tx_log_no is not null`),
     uniqueIndex('operations_reported_hash')
       .on(t.txHash)
       .where(sql`source = 'report' and tx_hash is not null`),
-    // Partial indexes, because a write has few of these columns.
-    index('operations_by_from').on(t.fromKey, t.recordedAt).where(sql`from_key is not null`),
-    index('operations_by_to').on(t.toKey, t.recordedAt).where(sql`to_key is not null`),
-    index('operations_by_operator')
-      .on(t.operationNo, t.recordedAt)
-      .where(sql`operation_no is not null`),
-    index('operations_by_token').on(t.contractId, t.tokenId).where(sql`contract_id is not null`),
+    // Lists, newest first. Those of columns that most writes lack are partial.
+    index('operations_by_time').on(t.recordedAt),
+    index('operations_by_state').on(t.state, t.recordedAt),
+    index('operations_by_kind').on(t.kind, t.recordedAt),
+    index('operations_by_from')
+      .on(sql`lower(from_addr)`, t.recordedAt)
+      .where(sql`from_addr is not null`),
+    index('operations_by_to').on(sql`lower(to_addr)`, t.recordedAt).where(sql`to_addr is not null`),
+    index('operations_by_contract')
+      .on(t.contractId, t.recordedAt)
+      .where(sql`contract_id is not null`),
+    index('operations_by_token')
+      .on(t.contractId, t.tokenId, t.recordedAt)
+      .where(sql`contract_id is not null`),
+    index('operations_by_reference')
+      .on(t.reference, t.recordedAt)
+      .where(sql`reference is not null`),
     index('operations_by_tx').on(t.txLogNo).where(sql`tx_log_no is not null`),
     index('operations_by_hash').on(t.txHash).where(sql`tx_hash is not null`),
-    index('operations_by_reference').on(t.reference).where(sql`reference is not null`),
     // Open writes on a token; those on a wallet are found by their effects.
     index('operations_open_token')
-      .on(t.contractId, t.tokenId, t.toKey)
+      .on(t.contractId, t.tokenId, sql`lower(to_addr)`)
       .where(sql`contract_id is not null
         and state in ('recorded', 'queued', 'sending', 'unknown')`),
     index('operations_open_conflict')
@@ -128,11 +139,6 @@ export const operations = tallyhook.table(
       .on(t.recordedAt)
       .where(sql`tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled')`),
-    index('operations_queue').on(t.recordedAt, t.id).where(sql`state = 'queued'`),
-    index('operations_open')
-      .on(t.state, t.recordedAt)
-      .where(sql`settled_at is null and state in
-      ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')`),
     // By their latest change: those that the observer has not scheduled polls for.
     index('operations_news')
       .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
@@ -149,16 +155,16 @@ export const operations = tallyhook.table(
 export const transitions = tallyhook.table(
   'transitions',
   {
-    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity(),
     operationId: text('operation_id').notNull(),
     fromState: text('from_state'),
     toState: text('to_state').notNull(),
     at: instant().notNull(),
     cause: text().notNull(),
     evidence: json(),
-    daemonId: text('daemon_id'),
   },
-  (t) => [index('transitions_by_operation').on(t.operationId, t.id)],
+  // Without the id, equal keys share one entry.
+  (t) => [index('transitions_by_operation').on(t.operationId)],
 );
 
 /**
@@ -173,20 +179,19 @@ export const operationEffects = tallyhook.table(
     operationId: text('operation_id').notNull(),
     line: smallint().notNull(),
     account: text().notNull(),
-    accountKey: text('account_key').notNull().generatedAlwaysAs(sql`lower(account)`),
     amount: whole().notNull(),
     phase: text().notNull(),
+    /** True while observations of the wallet have to account for it, null once it is settled. */
+    unsettled: boolean().generatedAlwaysAs(sql`case when phase in ('queued', 'open', 'executed',
+      'taken_back') then true when phase = 'not_executed' then false end`),
   },
   (t) => [
     primaryKey({ columns: [t.operationId, t.line] }),
-    // What observations of a wallet have to account for; it shrinks when operations settle.
-    index('operation_effects_unsettled')
-      .on(t.accountKey, t.phase)
-      .where(sql`phase in ('queued', 'open', 'executed', 'taken_back')`),
-    // What a drift may prove to have been executed after all.
-    index('operation_effects_not_executed')
-      .on(t.accountKey, t.amount)
-      .where(sql`phase = 'not_executed'`),
+    // What observations of a wallet have to account for, and what a drift may prove to have been
+    // executed after all. Not by phase, so that an accepted write is a HOT update.
+    index('operation_effects_by_account')
+      .on(sql`lower(account)`, t.unsettled, t.amount)
+      .where(sql`unsettled is not null`),
   ],
 );
 

@@ -111,13 +111,12 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
         and (o.state <> 'settled' or x.decided and o.effective_basis is distinct from 'answer')
       order by o.id for update of o
     ), history as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence,
-        daemon_id)
-      select l.id, l.state, l.to_state, x.at, x.cause, x.evidence, x."daemonId"
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, evidence)
+      select l.id, l.state, l.to_state, x.at, x.cause, x.evidence
       from locked l join x on x.id = l.id order by l.id
     ), moved as (
       update tallyhook.operations o set
-        state = l.to_state,
+        state = l.to_state, daemon_id = null,
         key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
         tx_app_no = coalesce(x."txAppNo", o.tx_app_no),
         tx_log_no = coalesce(x."txLogNo", o.tx_log_no),

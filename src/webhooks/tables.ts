@@ -109,8 +109,5 @@ export const attempts = tallyhook.table(
     responseBody: text('response_body'),
     responseHeaders: json('response_headers'),
   },
-  (t) => [
-    primaryKey({ columns: [t.at, t.deliveryId, t.n] }),
-    index('attempts_by_delivery').on(t.deliveryId, t.n),
-  ],
+  (t) => [primaryKey({ columns: [t.deliveryId, t.n, t.at] })],
 );

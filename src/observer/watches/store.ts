@@ -72,7 +72,10 @@ export async function deleteUntouched(tx: Tx, watch: Watch): Promise<void> {
 function touches({ kind, addr, contractId, tokenId }: Watch): SQL | undefined {
   if (kind === 'wallet' && addr !== null) {
     const key = addr.toLowerCase();
-    return or(eq(operations.fromKey, key), eq(operations.toKey, key));
+    return or(
+      eq(sql`lower(${operations.fromAddr})`, key),
+      eq(sql`lower(${operations.toAddr})`, key),
+    );
   }
   if (kind === 'token' && contractId !== null && tokenId !== null)
     return and(eq(operations.contractId, contractId), eq(operations.tokenId, tokenId));

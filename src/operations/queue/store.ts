@@ -32,13 +32,14 @@ const DEPTH_MAX = 10_000;
 export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
   return tx.sql<Operation[]>`
     with oldest as (
-      select o.id, o.kind, o.from_key, o.to_key, o.contract_id, o.token_id, o.amount, o.recorded_at
+      select o.id, o.kind, lower(o.from_addr) as payer, lower(o.to_addr) as payee, o.contract_id,
+        o.token_id, o.amount, o.recorded_at
       from tallyhook.operations o
       where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
         and not (o.state = 'queued' and ${ofRevokedKey(tx)})
       order by o.recorded_at, o.id limit ${DEPTH_MAX}
     ), ranked as (
-      select q.id, row_number() over (partition by q.kind, q.from_key, q.to_key, q.contract_id,
+      select q.id, row_number() over (partition by q.kind, q.payer, q.payee, q.contract_id,
         q.token_id, q.amount > 0 order by q.recorded_at, q.id) as place
       from oldest q
     )
@@ -58,7 +59,7 @@ export async function listOpenOn(
     select ${operationColumns(tx.sql)} from tallyhook.operations o
     where o.state in ('sending', 'unknown') and o.id in (
       select e.operation_id from tallyhook.operation_effects e
-      where e.account_key = any(${keys}::text[]) and e.phase = 'open'
+      where lower(e.account) = any(${keys}::text[]) and e.unsettled and e.phase = 'open'
       union all
       select c.id from tallyhook.operations c
       where c.contract_id = any(${contracts.map(String)}::numeric[])
@@ -86,8 +87,8 @@ export async function sendQueued(
         o.method, o.path,
         o.content_type, o.request_body, o.send_deadline_at, o.expires_at, o.recorded_at
     ), t as (
-      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
-      select m.id, 'queued', 'sending', ${at}, 'send', ${send.daemonId} from moved m order by m.id
+      insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
+      select m.id, 'queued', 'sending', ${at}, 'send' from moved m order by m.id
     ), s as (
       insert into tallyhook.sends (operation_id, n, started_at, deadline_at, daemon_id, epoch,
         after)

@@ -95,7 +95,7 @@ export async function listAlike(
         earliest timestamptz, latest timestamptz)
     ), open as materialized (
       select operation_id as id from tallyhook.operation_effects
-      where phase = 'open' and account_key = any(${accounts}::text[])
+      where unsettled and phase = 'open' and lower(account) = any(${accounts}::text[])
       union
       select id from tallyhook.operations
       where contract_id is not null and state in ('recorded', 'queued', 'sending', 'unknown')
@@ -107,8 +107,9 @@ export async function listAlike(
     ), alike as (
       select x.n, o.id, row_number() over (partition by x.n order by o.recorded_at, o.id) as place
       from open join tallyhook.operations o on o.id = open.id
-      join x on x.kind = o.kind and x."from" = coalesce(o.from_key, '')
-        and x."to" = coalesce(o.to_key, '') and coalesce(x.amount, 0) = coalesce(o.amount, 0)
+      join x on x.kind = o.kind and x."from" = coalesce(lower(o.from_addr), '')
+        and x."to" = coalesce(lower(o.to_addr), '')
+        and coalesce(x.amount, 0) = coalesce(o.amount, 0)
         and coalesce(x.no, -1) = coalesce(o.operation_no, -1)
         and coalesce(x.contract, -1) = coalesce(o.contract_id, -1)
         and (x.token = o.token_id or x.token is null or o.token_id is null)

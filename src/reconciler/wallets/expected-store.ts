@@ -81,7 +81,7 @@ export async function firstUnsettledAt(db: Queryable, key: string): Promise<Inst
   const rows = await db.sql<{ at: Instant | null }[]>`
     select min(least(o.recorded_at, o.effective_at)) as at
     from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-    where e.account_key = ${`wallet:${key}`} and e.phase in ('open', 'executed', 'taken_back')`;
+    where lower(e.account) = ${`wallet:${key}`} and e.unsettled and e.phase <> 'queued'`;
   return rows[0]?.at ?? undefined;
 }
 
@@ -101,15 +101,16 @@ export async function listConfirmed(
   const rows = await db.sql<{ id: string }[]>`
     select o.id from (
       select operation_id, sum(amount) as amount from tallyhook.operation_effects
-      where account_key = ${account} and phase = 'executed' group by operation_id) e
+      where lower(account) = ${account} and unsettled and phase = 'executed'
+      group by operation_id) e
     join tallyhook.operations o on o.id = e.operation_id
     where coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${isoText(before)}
       and not exists (select from tallyhook.due_postings d
         where d.operation_id = o.id and d.quarantine_reason is null)
       and not exists (select from tallyhook.operation_effects f
-        left join tallyhook.wallets w on w.key = substr(f.account_key, 8)
-        where f.operation_id = o.id and f.account_key like 'wallet:%'
-          and f.account_key <> ${account}
+        left join tallyhook.wallets w on w.key = substr(lower(f.account), 8)
+        where f.operation_id = o.id and f.account like 'wallet:%'
+          and lower(f.account) <> ${account}
           and (w.consistent_at is null
             or w.consistent_at - make_interval(secs => ${readLagMs / 1000}) <= coalesce(
               o.effective_at, o.answered_at, o.recorded_at)))
@@ -130,7 +131,7 @@ export async function listExecutedBetween(
   const rows = await db.sql<{ id: string }[]>`
     select distinct o.id from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
-    where e.account_key = ${`wallet:${key}`} and e.phase = 'executed'
+    where lower(e.account) = ${`wallet:${key}`} and e.unsettled and e.phase = 'executed'
       and coalesce(o.effective_at, o.answered_at, o.recorded_at) >= ${isoText(since)}
       and coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${isoText(before)}
     order by o.id limit 100`;

@@ -106,12 +106,14 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
         cross join lateral (
           -- The write's own fields must still match its effects; if its accounts share a wallet, it
           -- has fewer effects and is left out.
-          select sum(f.amount * hashtextextended(f.account_key, 0)::numeric) as sign,
+          select sum(f.amount * hashtextextended(lower(f.account), 0)::numeric) as sign,
             -sum(least(f.amount, 0)) as paid,
             count(*) <> case when o.fee_amount > 0 then 3 else 2 end
               or -sum(least(f.amount, 0)) in (o.amount, o.amount + coalesce(o.fee_amount, 0))
-              and (o.kind = 'receive_from' or bool_or(f.account_key = 'wallet:' || o.to_key))
-              and (o.kind = 'give' or bool_or(f.account_key = 'wallet:' || o.from_key)) as fits
+              and (o.kind = 'receive_from'
+                or bool_or(lower(f.account) = 'wallet:' || lower(o.to_addr)))
+              and (o.kind = 'give'
+                or bool_or(lower(f.account) = 'wallet:' || lower(o.from_addr))) as fits
           from tallyhook.operation_effects f where f.operation_id = o.id) e
         where o.id = t.operation_id) o on true
     )

@@ -98,7 +98,7 @@ const RECORDS = [
   `insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key,
     fingerprint, key_held, method, path, content_type, request_body, from_addr, to_addr,
     operation_no, amount, fee_amount, reason_type, pre_image, tx_app_no, tx_log_no,
-    answer_status, answer_headers, answer_body, recorded_at, sent_at, send_deadline_at, daemon_id,
+    answer_status, answer_headers, answer_body, recorded_at, sent_at, send_deadline_at,
     answered_at, effective_at, effective_basis, settled_at)
   select id, kind, 'settled', 'gateway', 'shop', 'key_1', 'order-' || i, md5(i::text), true, 'POST',
     '/v1/app/token/' || kind, 'application/json',
@@ -112,7 +112,7 @@ const RECORDS = [
       'wallet:' || one, 'at', 1767225600000, 'seen', jsonb_build_object('addr', one, 'status', 1,
       'balance', 1000000)))), 101, i, 200, '[["content-type","application/json"]]',
     convert_to('{"status":200,"data":{"tx_app_no":101,"tx_log_no":' || i || '}}', 'UTF8'),
-    at, at, at + interval '30 s', 'dmn_1', at + interval '100 ms', at + interval '100 ms', 'answer',
+    at, at, at + interval '30 s', at + interval '100 ms', at + interval '100 ms', 'answer',
     at + interval '3 s'
   from ${WRITES}`,
   `insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
@@ -121,8 +121,8 @@ const RECORDS = [
     (1, case kind when 'give' then :operator: else 'wallet:' || one end),
     (2, case kind when 'give' then 'wallet:' || one when 'transfer' then 'wallet:' || other
       else 'collection' end)) as e(line, account)`,
-  `insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause, daemon_id)
-  select id, from_state, to_state, at, cause, 'dmn_1' from ${WRITES} cross join (values
+  `insert into tallyhook.transitions (operation_id, from_state, to_state, at, cause)
+  select id, from_state, to_state, at, cause from ${WRITES} cross join (values
     (null, 'recorded', 'intent'), ('recorded', 'sending', 'send'),
     ('sending', 'accepted', 'answer'),
     ('accepted', 'settled', 'balance of a wallet confirms it')) as t(from_state, to_state, cause)`,
