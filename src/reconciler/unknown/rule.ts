@@ -16,6 +16,7 @@ export interface PossibleEffect {
 /** A wallet of a component at its newest observation. */
 export interface WalletEvidence {
   key: string;
+  balance: bigint;
   /** Observed minus expected balance, without the possible operations. */
   residual: bigint;
   /** The component's operations and all others that are possible on this wallet. */

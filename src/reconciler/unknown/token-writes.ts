@@ -6,7 +6,8 @@
  * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { decimalText } from '../../kernel/amounts.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
 import { type Operation, walletKeysOf } from '../../operations/operations.ts';
@@ -106,6 +107,7 @@ async function evidenceOf(
     if (base === undefined || !possible || !isExact(drift)) continue;
     evidence.push({
       key,
+      balance: observedBalance ?? 0n,
       residual: (observedBalance ?? 0n) - base - drift.min,
       possible: possible.map(({ id, effect, outcome, deadlineAt }) => ({
         id,
@@ -173,8 +175,14 @@ async function findingOf(
     sufficient: twoSided || oneSided,
     evidence: {
       observations: solved.observationIds,
-      wallets: sides.map(({ key }) => key),
-      residuals: sides.map(({ residual }) => residual.toString()),
+      // Copied, because observations are pruned.
+      polls: sides.map((side) => ({
+        wallet: side.key,
+        balance: decimalText(side.balance),
+        without_open: decimalText(side.balance - side.residual),
+        started_at: isoText(side.startedAt),
+        ended_at: isoText(side.endedAt),
+      })),
       ...(twoSided
         ? {}
         : { bracket_ms: brackets.map(({ before }) => (before ? after - before : null)) }),

@@ -11,6 +11,7 @@ import { at } from '../builders.ts';
  */
 function wallet(key: string, residual: bigint, ...possible: [string, bigint][]): WalletEvidence {
   return {
+    balance: residual,
     key,
     residual,
     possible: possible.map(([id, effect]) => ({
