@@ -118,7 +118,7 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .slice(0, 5)
-      .map((line): [string, string] => ['logged', line.slice(0, 160)]),
+      .map((line): [string, string] => ['logged', logText(line)]),
   ];
   const lines = rows.map(([what, value]) => `  ${what.padEnd(30)} ${value}`.trimEnd());
   return [head.join(' '), ...lines].join('\n');
@@ -128,6 +128,12 @@ function spreadText(spread: Spread | undefined, unit: string): string {
   if (!spread) return 'none';
   const { p50, p95, max } = spread;
   return `p50 ${number(p50)}, p95 ${number(p95)}, max ${number(max)} ${unit}`;
+}
+
+function logText(line: string): string {
+  const { msg, err, ...more } = JSON.parse(line);
+  const { level: _level, time: _time, ...fields } = more;
+  return [msg, err?.message, err?.errorCode, JSON.stringify(fields)].join(' ').slice(0, 200);
 }
 
 function listText(seconds: readonly (number | null)[]): string {
