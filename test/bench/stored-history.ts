@@ -4,12 +4,7 @@
  * operations, most of which name one operator with a wallet. The stages run in this process over an
  * embedded Postgres; the databases are measured in turns.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import postgres from 'postgres';
-import { openEmbedded } from '../../src/db/embedded/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
+import { execute, openTemporaryServer } from '../harness/temporary-server.ts';
 import { type Bench, figuresOf, type Result } from './frame.ts';
 import { generateHistory } from './history/generate.ts';
 import { type Costs, type HistoryStages, openHistoryStages } from './history/stages.ts';
@@ -30,19 +25,18 @@ export const storedHistory: Bench = {
   long: true,
   async run({ rounds, stored }) {
     useEveryCore();
-    const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
-    // Postgres does not run as root, and has to reach its data.
-    await chmod(folder, 0o755);
-    const server = await openEmbedded({ directory: folder });
+    const server = await openTemporaryServer('bench');
     const sizes = [0, ...stored.filter((size) => size > 0)];
     const open: HistoryStages[] = [];
     try {
       for (const size of sizes) {
-        const stages = await openSize(server.url, size);
+        const url = await server.createDatabase(`history_${size}`);
+        await generateHistory(url, size);
+        const stages = await openHistoryStages(url);
+        open.push(stages);
         // Opens the wallets; without statistics the plans of an empty database are poor.
         await stages.round();
-        await execute(urlOf(server.url, size), 'analyze');
-        open.push(stages);
+        await execute(url, 'analyze');
       }
       const costs = sizes.map((): Costs[] => []);
       for (let round = 0; round < rounds; round++)
@@ -51,33 +45,10 @@ export const storedHistory: Bench = {
       return others.flatMap((ours, n) => resultsOf(sizes[n + 1] ?? 0, ours, empty));
     } finally {
       for (const stages of open) await stages.close();
-      await server.stop();
-      await rm(folder, { recursive: true, force: true });
+      await server.close();
     }
   },
 };
-
-async function openSize(server: string, size: number): Promise<HistoryStages> {
-  const url = urlOf(server, size);
-  await execute(server, `create database ${nameOf(size)}`);
-  await migrate(url);
-  await generateHistory(url, size);
-  return openHistoryStages(url);
-}
-
-const nameOf = (size: number) => `history_${size}`;
-
-function urlOf(server: string, size: number): string {
-  const url = new URL(server);
-  url.pathname = `/${nameOf(size)}`;
-  return url.href;
-}
-
-async function execute(url: string, statement: string): Promise<void> {
-  const admin = postgres(url, { max: 1, onnotice: () => {} });
-  await admin.unsafe(statement);
-  await admin.end();
-}
 
 function resultsOf(size: number, ours: readonly Costs[], empty: readonly Costs[]): Result[] {
   return (Object.keys(WHAT) as (keyof Costs)[]).map((key) => {

@@ -18,10 +18,11 @@
  */
 import { parseArgs } from 'node:util';
 import { printLine } from '../../src/kernel/terminal.ts';
+import { openTemporaryServer } from '../harness/temporary-server.ts';
 import { type Figures, failuresOf, figuresOf, type Spread } from './busy/figures.ts';
 import { runLoad } from './busy/load.ts';
 import type { ScenarioName } from './busy/scenarios.ts';
-import { LIMITS, openServer, openWorld, type Plan } from './busy/world.ts';
+import { LIMITS, openWorld, type Plan } from './busy/world.ts';
 
 const NAMES: ScenarioName[] = ['merchant', 'operator', 'pair'];
 
@@ -56,7 +57,7 @@ const names = NAMES.filter((name) => values.scenario === 'all' || values.scenari
 if (names.length === 0) throw new Error(`--scenario: one of all, ${NAMES.join(', ')}`);
 
 const all: (Figures & { failures: string[] })[] = [];
-const server = await openServer();
+const server = await openTemporaryServer('busy');
 try {
   for (const name of names) {
     const figures = await runScenario(name);
@@ -71,7 +72,7 @@ if (values.json) printLine(JSON.stringify({ plan, limits: LIMITS, scenarios: all
 process.exitCode = all.some(({ failures }) => failures.length > 0) ? 1 : 0;
 
 async function runScenario(name: ScenarioName): Promise<Figures> {
-  const world = await openWorld(name, plan, await server.createDatabase());
+  const world = await openWorld(name, plan, await server.createDatabase(name));
   try {
     return await figuresOf(world, await runLoad(world));
   } finally {

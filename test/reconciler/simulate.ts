@@ -14,18 +14,12 @@
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
  * writes pick and a few outcomes differ. The digests show how far two runs agree.
  */
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import postgres from 'postgres';
 import { connect } from '../../src/db/connect.ts';
-import { openEmbedded } from '../../src/db/embedded/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { WRITER } from '../../src/db/roles.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { printLine } from '../../src/kernel/terminal.ts';
+import { execute, openTemporaryServer } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
 import { runSimulation } from './simulation/run.ts';
@@ -58,20 +52,13 @@ const COMMON: Omit<Plan, 'seed'> = {
   busy: values.busy,
 };
 
-/** Runs the plan on a new server, which is deleted afterwards. */
+/** Runs the plan on a new database of the server. */
 async function simulate(plan: Plan): Promise<Figures> {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-simulation-'));
-  await chmod(folder, 0o711);
-  const server = await openEmbedded({ directory: folder });
-  const url = new URL(server.url);
-  const admin = postgres(server.url, { max: 1, onnotice: () => {} });
-  url.pathname = `/simulation_${randomBytes(4).toString('hex')}`;
-  await admin.unsafe(`create database ${url.pathname.slice(1)}`);
+  const name = `simulation_${plan.seed}`;
+  const url = await server.createDatabase(name);
   // The simulation never restarts the server, so it need not wait for the disk.
-  await admin.unsafe(`alter database ${url.pathname.slice(1)} set synchronous_commit = off`);
-  await admin.end();
-  await migrate(url.href);
-  const db = connect({ url: url.href, role: WRITER, max: 8 });
+  await execute(url, `alter database ${name} set synchronous_commit = off`);
+  const db = connect({ url, role: WRITER, max: 8 });
   try {
     const world = await buildWorld(db, plan);
     try {
@@ -84,8 +71,6 @@ async function simulate(plan: Plan): Promise<Figures> {
     }
   } finally {
     await db.end();
-    await server.stop();
-    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -139,12 +124,17 @@ function sumOf(all: readonly Figures[]): Figures {
 }
 
 const all = new Map<string, Figures>();
-for (const seed of (values.seeds ?? values.seed).split(',')) {
-  const plan = { ...COMMON, seed: Number(seed) };
-  const startedAt = monotonicMs();
-  const figures = await simulate(plan);
-  report(plan, figures, (monotonicMs() - startedAt) / 1000);
-  all.set(seed, figures);
+const server = await openTemporaryServer('simulation');
+try {
+  for (const seed of new Set((values.seeds ?? values.seed).split(','))) {
+    const plan = { ...COMMON, seed: Number(seed) };
+    const startedAt = monotonicMs();
+    const figures = await simulate(plan);
+    report(plan, figures, (monotonicMs() - startedAt) / 1000);
+    all.set(seed, figures);
+  }
+} finally {
+  await server.close();
 }
 printLine(tableOf(all));
 const wrong = [...all.values()].some((figures) => figures.wrong.length > 0);

@@ -2,14 +2,7 @@
  * What a load runs on: the sandbox behind a slow relay, and a daemon in a process of its own on a
  * new database.
  */
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import postgres from 'postgres';
 import { connect, type Db } from '../../../src/db/connect.ts';
-import { openEmbedded } from '../../../src/db/embedded/embedded.ts';
-import { migrate } from '../../../src/db/migrate.ts';
 import { WRITER } from '../../../src/db/roles.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { systemClock } from '../../../src/kernel/clock.ts';
@@ -59,30 +52,6 @@ const OPENED_WITHIN_MS = 120_000;
 /** Sooner than by default, so that lost answers end within the run. */
 export const LIMITS = { writeTimeoutMs: 5_000, quiescenceMs: 10_000, undecidedAfterMs: 30_000 };
 
-/** The server on which each load gets a database of its own. */
-export async function openServer() {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-busy-'));
-  // Postgres does not run as root, and has to reach its data.
-  await chmod(folder, 0o711);
-  const server = await openEmbedded({ directory: folder });
-  return {
-    async createDatabase(): Promise<string> {
-      const url = new URL(server.url);
-      const name = `busy_${randomBytes(4).toString('hex')}`;
-      const admin = postgres(server.url, { max: 1, onnotice: () => {} });
-      await admin.unsafe(`create database ${name}`);
-      await admin.end();
-      url.pathname = `/${name}`;
-      await migrate(url.href);
-      return url.href;
-    },
-    async close() {
-      await server.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
-}
-
 export async function openWorld(name: ScenarioName, plan: Plan, database: string): Promise<World> {
   const sandbox = await startSandbox({
     ...{ ...CLIENT, seed: SERVER_SEED, clock: systemClock },
@@ -96,6 +65,7 @@ export async function openWorld(name: ScenarioName, plan: Plan, database: string
   const random = seededRandom(plan.seed + 1_000);
   const relay = await openSlowRelay(sandbox.port, plan.delayMs ?? scenario.delayMs, random);
   const daemon = await spawnDaemon(envOf(database, relay.url), settingsOf(plan, scenario));
+  process.once('exit', () => daemon.child.kill('SIGKILL'));
   const db = connect({ url: database, role: WRITER, max: 2 });
   const varied = plan.readLagMs === 0 ? undefined : varyReadLag(sandbox, plan);
   const app = makeApp(() => daemon.url);

@@ -1,0 +1,52 @@
+/**
+ * An embedded server of its own for a script, in a temporary folder. Both are removed when it is
+ * closed, and when the process is told to end: the server would outlive it.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { openEmbedded } from '../../src/db/embedded/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+
+export interface TemporaryServer {
+  /** Makes a migrated database; answers the owner's URL. */
+  createDatabase(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** @param what names the folder */
+export async function openTemporaryServer(what: string): Promise<TemporaryServer> {
+  const folder = await mkdtemp(join(tmpdir(), `tallyhook-${what}-`));
+  // Postgres does not run as root, and has to reach its data.
+  await chmod(folder, 0o711);
+  const server = await openEmbedded({ directory: folder });
+  const close = async () => {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  const interrupted = () => void close().finally(() => process.exit(1));
+  process.once('SIGINT', interrupted);
+  process.once('SIGTERM', interrupted);
+  return {
+    async createDatabase(name) {
+      await execute(server.url, `create database ${name}`);
+      const url = new URL(server.url);
+      url.pathname = `/${name}`;
+      await migrate(url.href);
+      return url.href;
+    },
+    close() {
+      process.off('SIGINT', interrupted);
+      process.off('SIGTERM', interrupted);
+      return close();
+    },
+  };
+}
+
+/** Runs one statement as the owner. */
+export async function execute(url: string, statement: string): Promise<void> {
+  const owner = postgres(url, { max: 1, onnotice: () => {} });
+  await owner.unsafe(statement);
+  await owner.end();
+}
