@@ -4,7 +4,7 @@
  */
 import type { Db, Tx } from '../db/connect.ts';
 import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
-import { isAway } from '../db/sqlstate.ts';
+import { DatabaseError, isAway, isTooSlow } from '../db/sqlstate.ts';
 import { backoffMs } from '../kernel/backoff.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
@@ -86,52 +86,52 @@ export function makeReconciler(
     log: Log;
   },
 ): Reconciler {
-  const { db, daemon, outbox, random: _, log: __, ...given } = deps;
+  const { db, daemon, outbox, ids, operations, effectSettings, settings } = deps;
   const unknownWork = makeUnknownWork(db);
   let ownWalletsObserved = false;
 
-  /** Runs one evaluation, fenced, and commits its events with it. */
-  const commit = (fence: bigint, work: (tx: Tx) => Promise<EventDraft[]>): Promise<void> =>
-    db.begin(
-      async (tx) => {
-        await lockLease(tx, LEASE, fence);
-        await outbox.emit(tx, await work(tx));
-      },
-      { snapshot: true, deadlineMs: EVALUATION_MS },
-    );
+  /** Runs one evaluation, fenced, and commits its events with it; a failure delays no other. */
+  async function attempt(
+    fence: bigint,
+    evaluate: (tx: Tx) => Promise<EventDraft[]>,
+    onFailure: (error: unknown) => unknown,
+  ): Promise<void> {
+    const work = async (tx: Tx) => {
+      await lockLease(tx, LEASE, fence);
+      await outbox.emit(tx, await evaluate(tx));
+    };
+    try {
+      await db.begin(work, { snapshot: true, deadlineMs: EVALUATION_MS });
+    } catch (error) {
+      if (endsPass(error)) throw error;
+      await onFailure(error);
+    }
+  }
 
   async function pass(fence: bigint, now: Instant, signal: AbortSignal | undefined) {
     // Wallets of the ledger's own accounts are observed without a watch.
-    if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(given.effectSettings), now);
+    if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(effectSettings), now);
     ownWalletsObserved = true;
-    const evaluation: Deps = { ...given, availableSince: await availableSince(db) };
+    const since = await availableSince(db);
+    const evaluation = { ids, operations, effectSettings, settings, availableSince: since };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
-    let processed = 0;
-    for (const observation of observations) {
+    for (const [processed, observation] of observations.entries()) {
       if (signal?.aborted) return { processed, more: true };
-      processed++;
-      const work = async (tx: Tx) =>
+      const evaluate = async (tx: Tx) =>
         (await markProcessed(tx, observation))
           ? evaluatorOf(observation)(tx, evaluation, observation, now)
           : [];
-      await commit(fence, work).catch((error: unknown) => {
-        if (isAway(error) || isLeaseLost(error)) throw error;
-        return defer(deps, observation, error, now);
-      });
+      await attempt(fence, evaluate, (error) => defer(deps, observation, error, now));
     }
-    const wallets = observations.filter(({ kind }) => kind === 'wallet');
-    const seen = new Set(wallets.map(({ target }) => target.slice('wallet:'.length)));
-    // One that fails does not delay the others; the pass fails after all of them.
-    let failure: unknown;
-    for (const work of await unknownWork.next(evaluation, seen, now)) {
+    const seen = walletsOf(observations);
+    const failures: unknown[] = [];
+    for (const evaluate of await unknownWork.next(evaluation, seen, now)) {
       if (signal?.aborted) break;
-      await commit(fence, work).catch((error: unknown) => {
-        if (isAway(error) || isLeaseLost(error)) throw error;
-        failure ??= error;
-      });
+      await attempt(fence, evaluate, (error) => failures.push(error));
     }
-    if (failure) throw failure;
-    return { processed, more: observations.length === OBSERVATIONS_MAX };
+    if (failures.length > 0) throw failures[0];
+    const processed = observations.length;
+    return { processed, more: processed === OBSERVATIONS_MAX };
   }
 
   return {
@@ -148,7 +148,10 @@ export function makeReconciler(
   };
 }
 
-/** What fails is tried again later, and quarantined after five failures. It delays no other. */
+/**
+ * What fails is tried again later, and quarantined after five failures, unless it was only slow.
+ * It delays no other.
+ */
 async function defer(
   { db, random, log }: { db: Db; random: Random; log: Log },
   { target, failures }: UnprocessedObservation,
@@ -156,17 +159,32 @@ async function defer(
   now: Instant,
 ): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
-  const problem = failures + 1 >= FAILURES_MAX ? message : null;
+  const problem = failures + 1 >= FAILURES_MAX && !isSlow(error) ? message : null;
   const processAt = problem ? now : now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
   await db.single((q) => deferObservation(q, target, { processAt, problem }));
   const event = problem ? 'an observation was quarantined' : 'an observation was not processed';
   log.error({ err: error, target, failures: failures + 1 }, event);
 }
 
+/** The wallets among these targets, lower case. */
+function walletsOf(observations: readonly UnprocessedObservation[]): Set<string> {
+  const wallets = observations.filter(({ kind }) => kind === 'wallet');
+  return new Set(wallets.map(({ target }) => target.slice('wallet:'.length)));
+}
+
 function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateWallet {
   if (kind === 'token') return evaluateToken;
   if (kind === 'scan') return evaluateScan;
   return result === 'seen' ? evaluateWallet : async () => [];
+}
+
+/** Without the database or the lease all evaluations fail; a slow one ends by itself. */
+function endsPass(error: unknown): boolean {
+  return isLeaseLost(error) || (isAway(error) && !isSlow(error));
+}
+
+function isSlow(error: unknown): boolean {
+  return isTooSlow(error) || (error instanceof DatabaseError && error.code === 'DEADLINE');
 }
 
 function isLeaseLost(error: unknown): boolean {

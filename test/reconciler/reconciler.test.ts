@@ -86,6 +86,21 @@ describe('The reconciler', () => {
     expect(await rig.process()).toBe(2);
   });
 
+  it('A slow evaluation delays no other, and is repeated without quarantine', async () => {
+    const [slow, other] = [await rig.opened(100n), await rig.opened(100n)];
+    rig.clock.advance(2_000);
+    for (const addr of [slow, other]) await rig.putObservation(addr, 107n);
+    const { db } = rig.database;
+    await db.begin(async (tx) => {
+      await tx.sql`select from tallyhook.wallets where key = ${slow.toLowerCase()} for update`;
+      await rig.process();
+    });
+    const observed = async (addr: string) => (await rig.wallet(addr))?.observedBalance;
+    expect([await observed(slow), await observed(other)]).toEqual([100n, 107n]);
+    await rig.wait(5_000);
+    expect(await observed(slow)).toBe(107n);
+  });
+
   it('Processing again changes nothing', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
