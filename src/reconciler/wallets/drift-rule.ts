@@ -26,7 +26,7 @@ export interface DriftStep<D extends OpenDrift> {
   /** Drifts whose bounds are known better. */
   revised?: { drift: D; range: Range }[];
   /** The balance returned: these drifts are over. */
-  returned?: D[];
+  returned?: readonly D[];
 }
 
 const DRIFTS_COMPARED_MAX = 12;
@@ -49,7 +49,8 @@ export function driftStep<D extends OpenDrift>(
   if (!agreed) return { suspicion: { ...left, at: observation.endedAt } };
   // An overlapping observation of the same difference keeps the earlier suspicion.
   if (observation.startedAt <= suspicion.at) return { suspicion: { ...agreed, at: suspicion.at } };
-  const returned = takenBack(agreed, open);
+  const over = overWith(difference, open);
+  const returned = over.length > 0 ? over : takenBack(agreed, open);
   if (returned.length > 0) {
     const rest = open.filter((drift) => !returned.includes(drift));
     const { revised = [], returned: more = [] } = changed(rest, narrowed(difference, rest));
@@ -60,13 +61,20 @@ export function driftStep<D extends OpenDrift>(
   return { ...changed(open, ranges), opened: { range, suspectedAt: suspicion.at } };
 }
 
-/** Drifts with bounds return when exact ones account for the difference; else they narrow. */
+/** Drifts return when they are over; else they narrow. */
 function settled<D extends OpenDrift>(difference: Range, open: readonly D[]): DriftStep<D> {
-  const exact = open.filter(isExact);
-  const isOver = isExact(difference) && difference.min === totalOf(exact).min;
-  return isOver
-    ? { revised: [], returned: open.filter((drift) => !isExact(drift)) }
+  const over = overWith(difference, open);
+  return over.length > 0
+    ? { revised: [], returned: over }
     : changed(open, narrowed(difference, open));
+}
+
+/** All drifts when nothing is left, and those with bounds when the exact ones account for it. */
+function overWith<D extends OpenDrift>(difference: Range, open: readonly D[]): readonly D[] {
+  if (!isExact(difference)) return [];
+  if (difference.min === 0n) return open;
+  const isOver = difference.min === totalOf(open.filter(isExact)).min;
+  return isOver ? open.filter((drift) => !isExact(drift)) : [];
 }
 
 /** The amounts by which one of the first range may exceed one of the second. */

@@ -156,6 +156,20 @@ describe('A difference that no operation explains', () => {
       { revised: [], returned: [drift('a', -52n, -48n), drift('b', 45n, 54n)] },
     ],
     [
+      'All drifts return when nothing is left',
+      explained(0n),
+      undefined,
+      [drift('a', -9n, 3n), drift('b', 7n)],
+      { revised: [], returned: [drift('a', -9n, 3n), drift('b', 7n)] },
+    ],
+    [
+      'A drift with bounds beside an exact one returns when two observations show only that one',
+      unexplained(7n),
+      suspicion(-50n, -45n),
+      [drift('a', 45n, 50n), drift('b', 7n)],
+      { revised: [], returned: [drift('a', 45n, 50n)] },
+    ],
+    [
       'Of two drifts with bounds each keeps what the other leaves over',
       explained(-100n, -99n),
       undefined,
@@ -211,6 +225,7 @@ describe('Over random observations of a wallet', () => {
           drifts = drifts.filter(({ id }) => !step.returned?.some((one) => one.id === id));
         }
         expect(totalOf(drifts)).toEqual({ min: outside, max: outside });
+        if (outside === 0n) expect(drifts).toEqual([]);
       }),
       { numRuns: 1_000 },
     );
