@@ -6,6 +6,7 @@ import { afterAll, expect } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
+import { must } from '../../src/kernel/assert.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
@@ -20,6 +21,7 @@ import {
   findOperation,
   type Kind,
   makeOperations,
+  makeReportedOperations,
   type Operations,
   operationsDefaults,
   type WriteFields,
@@ -85,12 +87,28 @@ export async function openRig({
   const reconciler = await reconcilerOf(name);
 
   const put = observationsOf(db, ids, clock);
+  const reported = makeReportedOperations({
+    ...{ db, clock, ids, outbox, addDuePostings, effectSettings: books },
+    includedInOpenings: async () => new Set(),
+    observe: async () => {},
+  });
 
   return {
     ...{ name, database, clock, ids, reconciler, reconcilerOf, put },
     ...stepsOf({ clock, reconciler, ledger, put }),
     ...writesOf(operations, clock),
     ...readsOf(db, clock),
+    /** Reports that an unknown operation was executed when it was sent. */
+    async report(operationId: string) {
+      const operation = must(await findOperation(db, operationId), 'operation');
+      const { kind, sentAt } = operation;
+      const report = {
+        ...{ kind: kind as 'transfer', txAppNo: 1n, txLogNo: BigInt(++numbers), txHash: null },
+        ...{ occurredAt: sentAt ?? 0, reference: null, operationId, distinct: false, body: '{}' },
+        fields: operation,
+      };
+      return reported.report([report], { owner: 'other', keyId: 'key_2' });
+    },
   };
 }
 

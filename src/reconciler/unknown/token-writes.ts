@@ -76,12 +76,13 @@ export async function evaluateComponent(
       typeof solved !== 'string' && explained.length > 0
         ? await findingOf(tx, deps, { operation, solved, explained, wallets })
         : undefined;
-    if (finding) {
-      events.push(...(await applyFinding(tx, deps, operation, finding, now)));
-      continue;
-    }
+    const applied = finding ? await applyFinding(tx, deps, operation, finding, now) : [];
+    events.push(...applied);
+    if (applied.length > 0) continue;
     const observed = parties.map((key) => wallets.get(key)?.observedAt ?? 0);
-    if (!isOverdue(operation, deps, Math.min(...observed), now)) continue;
+    // A finding waits for observations that confirm it.
+    const observedAt = finding ? undefined : Math.min(...observed);
+    if (!isOverdue(operation, deps, observedAt, now)) continue;
     const why = typeof solved === 'string' ? solved : 'the observations are inconclusive';
     events.push(...(await markUndecided(tx, deps, operation, { explanations: why }, now)));
   }

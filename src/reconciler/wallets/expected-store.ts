@@ -87,9 +87,10 @@ export async function firstUnsettledAt(db: Queryable, key: string): Promise<Inst
 
 /**
  * The executed operations on a wallet that an observation confirms, oldest first: it must include
- * them, and so did an observation of each of their other wallets. An open drift of the opposite
- * amount says that the service does not show the operation. An operation settles after it is
- * posted, so that what is unsettled contains what is unposted.
+ * them, and so did an observation of each of their other wallets that began after their outcome was
+ * known. An open drift of the opposite amount on one of its wallets says that the service does not
+ * show the operation. An operation settles after it is posted, so that what is unsettled contains
+ * what is unposted.
  * @param before s − L
  */
 export async function listConfirmed(
@@ -100,23 +101,26 @@ export async function listConfirmed(
   const account = `wallet:${key}`;
   const rows = await db.sql<{ id: string }[]>`
     select o.id from (
-      select operation_id, sum(amount) as amount from tallyhook.operation_effects
-      where lower(account) = ${account} and unsettled and phase = 'executed'
-      group by operation_id) e
+      select distinct operation_id from tallyhook.operation_effects
+      where lower(account) = ${account} and unsettled and phase = 'executed') e
     join tallyhook.operations o on o.id = e.operation_id
     where coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${isoText(before)}
       and not exists (select from tallyhook.due_postings d
         where d.operation_id = o.id and d.quarantine_reason is null)
-      and not exists (select from tallyhook.operation_effects f
-        left join tallyhook.wallets w on w.key = substr(lower(f.account), 8)
-        where f.operation_id = o.id and f.account like 'wallet:%'
-          and lower(f.account) <> ${account}
-          and (w.consistent_at is null
+      and not exists (select from (
+          select substr(lower(account), 8) as wallet_key, sum(amount) as amount
+          from tallyhook.operation_effects
+          where operation_id = o.id and account like 'wallet:%' group by 1) f
+        left join tallyhook.wallets w on w.key = f.wallet_key
+        where f.wallet_key <> ${key} and (w.consistent_at is null
             or w.consistent_at - make_interval(secs => ${readLagMs / 1000}) <= coalesce(
-              o.effective_at, o.answered_at, o.recorded_at)))
-      and not exists (select from tallyhook.drifts d
-        where d.wallet_key = ${key} and d.closed_at is null and d.opened_at >= o.recorded_at
-          and d.amount = -e.amount)
+              o.effective_at, o.answered_at, o.recorded_at)
+            or exists (select from tallyhook.transitions t
+              where t.operation_id = o.id and t.to_state in ('accepted', 'executed')
+                and t.from_state is distinct from t.to_state and t.at >= w.consistent_at))
+          or exists (select from tallyhook.drifts d
+            where d.wallet_key = f.wallet_key and d.closed_at is null
+              and d.opened_at >= o.recorded_at and d.amount = -f.amount))
     order by coalesce(o.effective_at, o.answered_at, o.recorded_at) limit ${limit}`;
   return rows.map(({ id }) => id);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { openRig } from '../rig.ts';
 
+const DAY_MS = 86_400_000;
 const rig = await openRig();
 
 describe('An unknown transfer between two observed wallets', () => {
@@ -84,6 +85,17 @@ describe('An unknown transfer between two observed wallets', () => {
     rig.passQuiescence();
     await rig.observeAll([a, 100n], [b, 0n]);
     await rig.observeAll([a, 90n], [b, 10n]);
+    expect(await rig.stateOf(id)).toBe('undecided');
+  });
+
+  it('A transfer becomes undecided after a day if one of its wallets is not observed again', async () => {
+    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(a, b, 10n);
+    await rig.lose(id);
+    await rig.observeAll([a, 90n], [b, 10n]);
+    await rig.observe(a, 90n, DAY_MS / 2);
+    expect(await rig.stateOf(id)).toBe('unknown');
+    await rig.observe(a, 90n, DAY_MS);
     expect(await rig.stateOf(id)).toBe('undecided');
   });
 

@@ -177,6 +177,19 @@ describe('A drift', () => {
   });
 });
 
+describe('A drift with bounds', () => {
+  it('It closes when the change is taken back after the operations beside it have ended', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.give(addr, 30n);
+    await rig.observeSeries(addr, 150n, 150n);
+    expect(await rig.drifts(addr)).toMatchObject([{ amount: null, min: 20n, max: 50n }]);
+    await rig.accept(id);
+    await rig.observeSeries(addr, 130n, 130n);
+    expect(await rig.drifts(addr)).toEqual([]);
+    expect(await rig.wallet(addr)).toMatchObject({ verdict: 'explained' });
+  });
+});
+
 describe('A wallet under constant traffic', () => {
   /** Gives of 10, of which the last 15 are in flight at any time and show at once. */
   async function busyWallet() {
@@ -253,6 +266,31 @@ describe('Settling', () => {
     for (let i = 0; i < 4; i++) await rig.observe(addr, 100n);
     expect((await rig.drifts(addr)).map(({ amount }) => amount)).toEqual([-5n]);
     expect(await rig.stateOf(id)).toBe('accepted');
+  });
+
+  it('A transfer that one of its wallets does not show stays accepted, whichever is observed last', async () => {
+    const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(from, to, 10n);
+    await rig.accept(id);
+    await rig.observeSeries(to, 0n, 0n);
+    expect(await rig.driftAmounts(to)).toEqual([-10n]);
+    await rig.observe(from, 90n);
+    expect(await rig.stateOf(id)).toBe('accepted');
+    await rig.observeAll([to, 10n], [to, 10n], [from, 90n]);
+    expect(await rig.driftAmounts(to)).toEqual([]);
+    expect(await rig.stateOf(id)).toBe('settled');
+  });
+
+  it('An observation from before the outcome was known does not confirm it', async () => {
+    const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(from, to, 10n);
+    await rig.lose(id);
+    await rig.observe(to, 0n);
+    await rig.report(id);
+    await rig.observe(from, 90n);
+    expect(await rig.stateOf(id)).toBe('executed');
+    await rig.observe(to, 10n);
+    expect(await rig.stateOf(id)).toBe('settled');
   });
 
   it('A transfer of a wallet to itself settles', async () => {
