@@ -20,7 +20,7 @@ const MAY_READ: Record<string, string> = {
   observer: 'operations tokens',
   reconciler:
     'accounts due_postings observations operation_effects operations posting_requests ' +
-    'unprocessed_observations',
+    'transitions unprocessed_observations',
   reports:
     'batches drifts due_postings entries installation nft_movements ' +
     'operation_effects operations ' +

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { openRig } from '../rig.ts';
+
+const rig = await openRig();
+
+describe('Settling', () => {
+  it('A write settles when a quiet observation that requires it is explained', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.give(addr, 5n);
+    await rig.accept(id);
+    await rig.observe(addr, 105n, 100);
+    expect(await rig.stateOf(id)).toBe('accepted');
+    expect(await rig.dueInMs({ kind: 'wallet', addr })).toBe(1_000);
+    await rig.observe(addr, 105n);
+    expect(await rig.stateOf(id)).toBe('settled');
+    const types = (await rig.events(`operation:${id}`)).map(({ type }) => type);
+    expect(types).toEqual(['operation.accepted', 'operation.settled']);
+  });
+
+  it('A transfer settles only when each of its wallets shows it', async () => {
+    const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
+    const fields = { fromAddr: from, toAddr: to, amount: 10n, feeAmount: 1n };
+    const id = await rig.send('transfer', fields);
+    await rig.accept(id);
+    await rig.observe(from, 89n);
+    expect(await rig.stateOf(id)).toBe('accepted');
+    await rig.observe(to, 10n);
+    expect(await rig.stateOf(id)).toBe('settled');
+  });
+
+  it('A write that the balance does not show stays accepted, and a drift opens', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.give(addr, 5n);
+    await rig.accept(id);
+    for (let i = 0; i < 4; i++) await rig.observe(addr, 100n);
+    expect((await rig.drifts(addr)).map(({ amount }) => amount)).toEqual([-5n]);
+    expect(await rig.stateOf(id)).toBe('accepted');
+  });
+
+  it('A transfer that one of its wallets does not show stays accepted, whichever is observed last', async () => {
+    const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(from, to, 10n);
+    await rig.accept(id);
+    await rig.observeSeries(to, 0n, 0n);
+    expect(await rig.driftAmounts(to)).toEqual([-10n]);
+    await rig.observe(from, 90n);
+    expect(await rig.stateOf(id)).toBe('accepted');
+    await rig.observeAll([to, 10n], [to, 10n], [from, 90n]);
+    expect(await rig.driftAmounts(to)).toEqual([]);
+    expect(await rig.stateOf(id)).toBe('settled');
+  });
+
+  it('An observation from before the outcome was known does not confirm it', async () => {
+    const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
+    const id = await rig.transfer(from, to, 10n);
+    await rig.lose(id);
+    await rig.observe(to, 0n);
+    await rig.report(id);
+    await rig.observe(from, 90n);
+    expect(await rig.stateOf(id)).toBe('executed');
+    await rig.observe(to, 10n);
+    expect(await rig.stateOf(id)).toBe('settled');
+  });
+
+  it('A transfer of a wallet to itself settles', async () => {
+    const addr = await rig.opened(100n);
+    const id = await rig.send('transfer', { fromAddr: addr, toAddr: addr, amount: 5n });
+    await rig.accept(id);
+    await rig.post();
+    await rig.observe(addr, 100n);
+    expect(await rig.stateOf(id)).toBe('settled');
+    expect(await rig.wallet(addr)).toMatchObject({ verdict: 'explained' });
+  });
+
+  it('An observation that began before the answer neither settles the write nor opens a drift', async () => {
+    const addr = await rig.opened(100n);
+    rig.clock.advance(2_000);
+    const id = await rig.give(addr, 5n);
+    await rig.putObservation(addr, 100n);
+    await rig.accept(id);
+    await rig.post();
+    await rig.process();
+    expect(await rig.stateOf(id)).toBe('accepted');
+    expect(await rig.wallet(addr)).toMatchObject({
+      verdict: 'explained',
+      suspectedMin: null,
+    });
+  });
+});
