@@ -137,7 +137,7 @@ export async function countTargets(db: Queryable): Promise<number> {
 export async function expedite(db: Queryable, name: string, at: Instant): Promise<void> {
   await db.sql`
     update tallyhook.targets set next_poll_at = least(next_poll_at, ${isoText(at)}), pending = true
-    where name = ${name}`;
+    where name = ${name} and (next_poll_at > ${isoText(at)} or not pending)`;
 }
 
 /** The last records of those targets that have one. */

@@ -142,19 +142,25 @@ export async function listUnknown(
     order by o.recorded_at, o.id limit ${limit}`;
 }
 
-/** Token writes with an unknown outcome on these wallets (lower case), oldest first. */
+/**
+ * Token writes with an unknown outcome on these wallets (lower case), oldest first. Wallets with
+ * more than `openMax` open writes are left out.
+ */
 export async function listUnknownOn(
   db: Queryable,
   keys: readonly string[],
-  limit: number,
+  { openMax, limit }: { openMax: number; limit: number },
 ): Promise<Operation[]> {
   if (keys.length === 0) return [];
   return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operations o
     where o.state = 'unknown' and o.id in (
-      select e.operation_id from tallyhook.operation_effects e
-      where lower(e.account) = any(${keys.map((key) => `wallet:${key}`)}::text[])
-        and e.unsettled and e.phase = 'open')
+      select l.operation_id from unnest(${keys.map((key) => `wallet:${key}`)}::text[]) k(account)
+      cross join lateral (select f.operation_id, count(*) over () as open from (
+        select e.operation_id from tallyhook.operation_effects e
+        where lower(e.account) = k.account and e.unsettled and e.phase = 'open'
+        limit ${openMax + 1}) f) l
+      where l.open <= ${openMax})
     order by o.recorded_at, o.id limit ${limit}`;
 }
 

@@ -24,7 +24,7 @@ import {
 import { findCandidate } from '../store.ts';
 import { totalOf } from '../wallets/drift-rule.ts';
 import { expectedBalances } from '../wallets/expected-store.ts';
-import { isExact } from '../wallets/rule.ts';
+import { isExact, POSSIBLE_MAX } from '../wallets/rule.ts';
 import { listOpenDrifts, type Wallet, walletsByKey } from '../wallets/store.ts';
 import {
   canBeExplained,
@@ -34,18 +34,28 @@ import {
   type WalletEvidence,
 } from './rule.ts';
 
-/** Unknown token writes that share wallets, directly or through others. */
+/** Unknown token writes that share wallets, directly or through others, and all their wallets. */
 export interface Component {
   operations: Operation[];
   keys: string[];
 }
 
-/** Groups unknown token writes so that each wallet is in one component. Pure. */
+/**
+ * Groups unknown token writes by the wallets that they share. A wallet with more of them than are
+ * tried as subsets is no evidence, so it joins none: after an outage the writes of one payer are
+ * evaluated one by one. Pure.
+ */
 export function componentsOf(operations: readonly Operation[], deps: Deps): Component[] {
-  const groups: Component[] = [];
-  for (const operation of operations) {
+  const counts = new Map<string, number>();
+  const named = operations.map((operation) => {
     const keys = walletKeysOf(operation, deps.effectSettings);
-    const joined = groups.filter((group) => group.keys.some((key) => keys.includes(key)));
+    for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+    return { operation, keys };
+  });
+  const groups: Component[] = [];
+  for (const { operation, keys } of named) {
+    const shared = keys.filter((key) => (counts.get(key) ?? 0) <= POSSIBLE_MAX);
+    const joined = groups.filter((group) => group.keys.some((key) => shared.includes(key)));
     const merged: Component = {
       operations: [...joined.flatMap((group) => group.operations), operation],
       keys: [...new Set([...joined.flatMap((group) => group.keys), ...keys])],

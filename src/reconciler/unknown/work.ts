@@ -18,6 +18,7 @@ import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { isOverdue, markUndecided, quiescentAt } from '../resolution.ts';
 import { findToken } from '../store.ts';
+import { POSSIBLE_MAX } from '../wallets/rule.ts';
 import { markMintUndecided, requestScans } from './mints.ts';
 import { componentsOf, evaluateComponent } from './token-writes.ts';
 
@@ -50,14 +51,17 @@ export function makeUnknownWork(db: Db): UnknownWork {
     return page;
   }
 
-  /** These token writes, and all that share wallets with them, directly or through others. */
+  /** These token writes, and all that they are evaluated with; see `componentsOf`. */
   async function connected(found: readonly Operation[], seen: ReadonlySet<string>, deps: Deps) {
     const operations = new Map(found.map((operation) => [operation.id, operation]));
     const searched = new Set<string>();
     let keys = [...seen, ...found.flatMap((one) => walletKeysOf(one, deps.effectSettings))];
     while (keys.length > 0 && operations.size < COMPONENT_MAX + found.length) {
       for (const key of keys) searched.add(key);
-      const others = await listUnknownOn(db, keys, COMPONENT_MAX);
+      const others = await listUnknownOn(db, keys, {
+        openMax: POSSIBLE_MAX,
+        limit: COMPONENT_MAX,
+      });
       for (const other of others) operations.set(other.id, other);
       const named = others.flatMap((one) => walletKeysOf(one, deps.effectSettings));
       keys = [...new Set(named)].filter((key) => !searched.has(key));

@@ -80,6 +80,24 @@ describe('Ledger accounts kept in wallets', () => {
   });
 });
 
+describe('Many unknown gives of one operator after an outage', () => {
+  it('Ambiguous ones among them do not delay those that their receivers show', async () => {
+    const receivers: string[] = [];
+    for (let i = 0; i < 8; i++) receivers.push(await rig.opened(0n));
+    const [clear = '', ...ambiguous] = receivers;
+    const id = await rig.give(clear, 5n);
+    const others: string[] = [];
+    for (const addr of [...ambiguous, ...ambiguous]) others.push(await rig.give(addr, 5n));
+    for (const one of [id, ...others]) await rig.lose(one);
+    operator -= 5n * 8n;
+    const shown = receivers.map((addr): [string, bigint] => [addr, 5n]);
+    for (let i = 0; i < 2; i++) await rig.observeAll([OPERATOR, operator], ...shown);
+    await rig.wait(10_000);
+    expect(['executed', 'settled']).toContain(await rig.stateOf(id));
+    for (const one of others) expect(await rig.stateOf(one)).toBe('unknown');
+  });
+});
+
 describe('An unknown give of an operator without a readable wallet', () => {
   it('It is executed when the polls before the send and after it are close to each other', async () => {
     const a = await rig.opened(0n);
