@@ -159,16 +159,19 @@ export async function markProcessed(
   return rows.length === 1;
 }
 
-/** Processing failed: it is tried again at `processAt`, or quarantined then with the problem. */
+/**
+ * Processing failed: it is tried again at `processAt`, or quarantined then with the problem. One
+ * that has replaced it is left as it is.
+ */
 export async function deferObservation(
   db: Queryable,
-  target: string,
+  { target, id }: Pick<UnprocessedObservation, 'target' | 'id'>,
   { processAt, problem }: { processAt: Instant; problem: string | null },
 ): Promise<void> {
   await db.sql`
     update tallyhook.unprocessed_observations
     set failures = failures + 1, process_at = ${isoText(processAt)}, problem = ${problem}
-    where target = ${target}`;
+    where target = ${target} and observation_id = ${id}`;
 }
 
 /**

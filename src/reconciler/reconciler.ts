@@ -154,14 +154,15 @@ export function makeReconciler(
  */
 async function defer(
   { db, random, log }: { db: Db; random: Random; log: Log },
-  { target, failures }: UnprocessedObservation,
+  observation: UnprocessedObservation,
   error: unknown,
   now: Instant,
 ): Promise<void> {
+  const { target, failures } = observation;
   const message = error instanceof Error ? error.message : String(error);
   const problem = failures + 1 >= FAILURES_MAX && !isSlow(error) ? message : null;
   const processAt = problem ? now : now + backoffMs(failures, RETRY_MS, RETRY_MAX_MS, random);
-  await db.single((q) => deferObservation(q, target, { processAt, problem }));
+  await db.single((q) => deferObservation(q, observation, { processAt, problem }));
   const event = problem ? 'an observation was quarantined' : 'an observation was not processed';
   log.error({ err: error, target, failures: failures + 1 }, event);
 }

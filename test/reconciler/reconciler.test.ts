@@ -128,6 +128,24 @@ describe('The reconciler', () => {
     expect(await rig.typesOf(addr)).toHaveLength(3);
   });
 
+  it('A newer observation that waits for a failing evaluation is processed at once', async () => {
+    const addr = await rig.opened(100n);
+    rig.clock.advance(2_000);
+    await rig.putObservation(addr, 107n);
+    rig.clock.advance(2_000);
+    let newer: Promise<unknown> | undefined;
+    const breaking = await rig.reconcilerOf(rig.name, {
+      emit: () => {
+        newer = rig.putObservation(addr, 104n);
+        return Promise.reject(new Error('cut off'));
+      },
+    });
+    await breaking.runOnce(rig.clock.now());
+    await newer;
+    expect(await rig.process()).toBe(1);
+    expect(await rig.wallet(addr)).toMatchObject({ observedBalance: 104n });
+  });
+
   it('Of two reconcilers one processes each observation', async () => {
     const addr = await rig.opened(100n);
     rig.clock.advance(2_000);
