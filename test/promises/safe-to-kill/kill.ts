@@ -129,7 +129,7 @@ export function testKills(kinds: string[], which: keyof typeof WHICH): void {
       }
       expect(kills).toBeGreaterThan(10);
       await expectAgreement(kind);
-    }, 900_000);
+    }, 1_800_000);
   });
 }
 
