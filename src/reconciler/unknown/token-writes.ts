@@ -6,7 +6,7 @@
  * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
-import { decimalText } from '../../kernel/amounts.ts';
+import { decimalText, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
@@ -171,7 +171,7 @@ async function findingOf(
   const earlier = await findCandidate(tx, operation.id);
   const after = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
   const brackets = sides.map(({ key }) => ({
-    before: polledBefore(operation, wallets.get(key)),
+    before: polledBefore(operation, wallets.get(key), outcome),
     after,
   }));
   const oneSided =
@@ -203,12 +203,29 @@ async function findingOf(
   };
 }
 
-/** Start of the last known poll of a wallet before an operation was sent. */
-function polledBefore(operation: Operation, wallet: Wallet | undefined): Instant | undefined {
+/**
+ * Start of the last known poll of a wallet before an operation was sent. The poll of the pre-image
+ * is none if it already showed the balance that the operation is to explain.
+ */
+function polledBefore(
+  operation: Operation,
+  wallet: Wallet | undefined,
+  outcome: Finding['outcome'],
+): Instant | undefined {
   const sentAt = operation.sentAt ?? operation.recordedAt;
-  const image = operation.preImage as { wallets?: { name: string; at: Json }[] } | null;
-  const polled = image?.wallets?.find(({ name }) => name === `wallet:${wallet?.key}`)?.at;
+  const preImage = operation.preImage as { wallets?: ImagePoll[] } | null;
+  const image = preImage?.wallets?.find(({ name }) => name === `wallet:${wallet?.key}`);
+  const isShown =
+    outcome === 'executed' && wholeOf(image?.seen?.balance) === wallet?.observedBalance;
+  const polled = isShown ? undefined : image?.at;
   const times = [typeof polled === 'number' ? polled : undefined, wallet?.quietAt ?? undefined];
   const before = times.filter((at) => at !== undefined && at < sentAt) as Instant[];
   return before.length > 0 ? Math.max(...before) : undefined;
+}
+
+/** A wallet in a pre-image: what was last observed of it, and when. */
+interface ImagePoll {
+  name: string;
+  at: Json;
+  seen: { balance?: Json } | null;
 }

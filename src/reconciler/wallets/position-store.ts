@@ -1,6 +1,6 @@
 /**
  * SQL of positions: ledger balance, open operations and drifts of wallets, read in one statement
- * and so in one snapshot. The view `effects` holds the effects of each operation.
+ * and so in one snapshot. A drift whose amount is not known yet counts as zero.
  */
 import type { Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';

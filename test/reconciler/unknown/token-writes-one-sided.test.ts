@@ -139,6 +139,19 @@ describe('An unknown give of an operator without a readable wallet', () => {
     expect(await rig.stateOf(id)).toBe('executed');
   });
 
+  it('A poll before the send that showed the same balance is no evidence that it was executed', async () => {
+    const a = await rig.opened(100n);
+    rig.clock.advance(600_000);
+    await rig.observe(a, 105n);
+    const name = `wallet:${a.toLowerCase()}`;
+    const seen = { addr: a, balance: 105n, status: 1 };
+    const preImage = { wallets: [{ name, at: rig.clock.now() - 10, seen }] };
+    const id = await rig.send('give', { operationNo: UNREADABLE, toAddr: a, amount: 5n }, preImage);
+    await rig.lose(id);
+    await rig.observeSeries(a, 105n, 105n);
+    expect(await rig.stateOf(id)).toBe('undecided');
+  });
+
   it('People decide it when the settings say so', async () => {
     const people = await openRig({ books: ACCOUNTS, settings: { oneSided: 'people' } });
     const a = await people.opened(0n);
