@@ -5,7 +5,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { EventData, EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { compareWithNotExecuted, supersede } from '../unknown/supersede.ts';
+import { compareWithNotExecuted, type Superseded, supersede } from '../unknown/supersede.ts';
 import { driftStep, type Suspicion } from './drift-rule.ts';
 import { type Comparison, isExact, type Range } from './rule.ts';
 import {
@@ -52,6 +52,10 @@ export async function stepDrifts(
     const amount = isExact(range) ? range.min : null;
     await reviseDrift(tx, { id: drift.id, amount, ...range });
     await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
+    if (amount === null) continue;
+    const revised = { ...drift, amount, ...range };
+    const { proved } = await compareWithNotExecuted(tx, deps, revised, now);
+    if (proved) events.push(...(await explain(tx, deps, proved, input)));
   }
   wallet.consistentAt = observation.startedAt;
   return events;
@@ -81,9 +85,19 @@ async function openDrift(
   const events = [driftEvent(drift, observation.endedAt)];
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
-  events.push(...(await supersede(tx, deps, proved, now)));
-  events.push(...(await closeAll(tx, proved.drifts, 'explained', input)));
+  events.push(...(await explain(tx, deps, proved, input)));
   return events;
+}
+
+/** The operation is executed after all, and its drifts are explained by it. */
+async function explain(
+  tx: Tx,
+  deps: Deps,
+  proved: NonNullable<Superseded['proved']>,
+  input: Input,
+): Promise<EventDraft[]> {
+  const events = await supersede(tx, deps, proved, input.now);
+  return [...events, ...(await closeAll(tx, proved.drifts, 'explained', input))];
 }
 
 function newDrift(

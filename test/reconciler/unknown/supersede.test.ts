@@ -41,6 +41,23 @@ describe('A write resolved as not executed', () => {
     expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
   });
 
+  it('It becomes executed when a drift with bounds turns out to be exactly its effect', async () => {
+    const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
+    const id = await notExecuted(a, b);
+    const other = await rig.give(b, 30n);
+    await rig.observeSeries(b, 110n, 110n);
+    expect(await rig.drifts(b)).toMatchObject([{ amount: null, min: -20n, max: 10n }]);
+    await rig.observeSeries(a, 90n, 90n);
+    expect(await rig.stateOf(id)).toBe('not_executed');
+    await rig.accept(other);
+    await rig.observe(b, 140n);
+    expect(await rig.stateOf(id)).toBe('executed');
+    expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
+    await rig.observeAll([a, 90n], [b, 140n], [a, 90n], [b, 140n]);
+    expect([...(await rig.drifts(a)), ...(await rig.drifts(b))]).toEqual([]);
+    expect([await rig.balance(a), await rig.balance(b)]).toEqual([90n, 140n]);
+  });
+
   it('It is only listed in the evidence when one wallet drifts by its effect', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(100n)];
     const id = await notExecuted(a, b);
