@@ -1,5 +1,5 @@
 /** SQL that reads the ledger: balances, accounts, transactions, token movements, backlog. */
-import type { Queryable } from '../db/connect.ts';
+import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
 export interface Balance {
@@ -84,20 +84,27 @@ export async function listTransactions(
   filter: TransactionFilter,
 ): Promise<Transaction[]> {
   const { sql } = db;
-  const before = filter.before?.toString() ?? null;
+  const { account, operationId } = filter;
+  const before = filter.before?.toString();
+  const earlier = (id: ReturnType<Sql>) => (before ? sql`and ${id} < ${before}::bigint` : sql``);
+  // `offset 0` keeps each step on its index, also with a plan made while the tables were small.
   const rows = await sql<(Omit<Transaction, 'entries'> & Entry)[]>`
     with page as (
-      select t.id from tallyhook.transactions t
-      where (${before}::bigint is null or t.id < ${before}::bigint)
-        ${filter.operationId ? sql`and t.operation_id = ${filter.operationId}` : sql``}
-        ${
-          filter.account
-            ? sql`and exists (select from tallyhook.entries e
-              join tallyhook.accounts a on a.id = e.account_id
-              where e.transaction_id = t.id and lower(a.name) = lower(${filter.account}))`
-            : sql``
-        }
-      order by t.id desc limit ${filter.limit}
+      ${
+        account
+          ? sql`
+            select e.transaction_id as id from tallyhook.entries e
+            where e.account_id = (select a.id from tallyhook.accounts a
+                where lower(a.name) = lower(${account}) and a.asset = 'service_token')
+              ${operationId ? sql`and ${ofOperation(sql, operationId)}` : sql``}
+              ${earlier(sql`e.transaction_id`)}
+            order by e.version desc limit ${filter.limit}`
+          : sql`
+            select t.id from tallyhook.transactions t
+            where true ${operationId ? sql`and t.operation_id = ${operationId}` : sql``}
+              ${earlier(sql`t.id`)}
+            order by t.id desc limit ${filter.limit}`
+      }
     )
     select t.id, t.batch_id, t.kind, t.operation_id,
       t.posting_request_id, t.reverses, t.reason_type, t.reference,
@@ -106,8 +113,14 @@ export async function listTransactions(
       t.recorded_at, a.name as account, e.amount,
       e.balance_after, e.version
     from page p
-    join tallyhook.transactions t on t.id = p.id
-    join tallyhook.entries e on e.transaction_id = t.id
+    cross join lateral (
+      select x.id, x.batch_id, x.kind, x.operation_id, x.posting_request_id, x.reverses,
+        x.reason_type, x.reference, x.tx_app_no, x.tx_log_no, x.requested_by, x.effective_at,
+        x.effective_basis, x.recorded_at
+      from tallyhook.transactions x where x.id = p.id offset 0) t
+    cross join lateral (
+      select f.line, f.account_id, f.amount, f.balance_after, f.version
+      from tallyhook.entries f where f.transaction_id = p.id offset 0) e
     join tallyhook.accounts a on a.id = e.account_id
     order by t.id desc, e.line`;
   const found = new Map<bigint, Transaction>();
@@ -117,6 +130,11 @@ export async function listTransactions(
     found.set(head.id, transaction);
   }
   return [...found.values()];
+}
+
+function ofOperation(sql: Sql, operationId: string) {
+  return sql`e.transaction_id in (
+    select t.id from tallyhook.transactions t where t.operation_id = ${operationId})`;
 }
 
 /** The sum of the posting requests of an account that are not posted. */

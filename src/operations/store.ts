@@ -101,6 +101,9 @@ export async function listTransitions(db: Queryable, operationId: string): Promi
     where operation_id = ${operationId} order by id limit 1000`;
 }
 
+/** More are never in flight; as a limit it lets the planner expect few. */
+const SENDING_MAX = 100_000;
+
 /** `sending` operations past their deadline, with a dead daemon or later than the grace period. */
 export async function listAbandoned(
   db: Queryable,
@@ -109,9 +112,11 @@ export async function listAbandoned(
   limit: number,
 ): Promise<string[]> {
   const rows = await db.sql<{ id: string }[]>`
-    select o.id from tallyhook.operations o
+    select o.id from (
+      select id, daemon_id, send_deadline_at from tallyhook.operations
+      where state = 'sending' order by recorded_at limit ${SENDING_MAX}) o
     left join tallyhook.daemons d on d.id = o.daemon_id
-    where o.settled_at is null and o.state = 'sending' and o.send_deadline_at < ${isoText(now)}
+    where o.send_deadline_at < ${isoText(now)}
       and (d.id is null or d.alive_until < ${isoText(now)}
         or o.send_deadline_at < ${isoText(now - graceMs)})
     order by o.send_deadline_at limit ${limit}`;

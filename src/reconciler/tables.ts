@@ -57,7 +57,12 @@ export const tokens = tallyhook.table(
     presence: text().notNull(),
     absentSince: instant('absent_since'),
   },
-  (t) => [primaryKey({ columns: [t.contractId, t.tokenId] })],
+  (t) => [
+    primaryKey({ columns: [t.contractId, t.tokenId] }),
+    index('tokens_by_uri')
+      .on(t.contractId, sql`hashtextextended(uri, 0)`)
+      .where(sql`uri is not null`),
+  ],
 );
 
 export const drifts = tallyhook.table(

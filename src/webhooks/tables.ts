@@ -86,6 +86,7 @@ export const deliveries = tallyhook.table(
     primaryKey({ columns: [t.id, t.createdAt] }),
     index('deliveries_due').on(t.endpointId, t.dueAt).where(sql`state = 'pending'`),
     index('deliveries_by_endpoint').on(t.endpointId, t.id),
+    index('deliveries_failed').on(t.state, t.id).where(sql`state in ('exhausted', 'cancelled')`),
     index('deliveries_by_subject')
       .on(t.endpointId, t.subject, t.subjectSeq)
       .where(sql`state = 'pending'`),

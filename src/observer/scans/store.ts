@@ -5,6 +5,8 @@ import type { ScanProgress, UnknownMint } from './rule.ts';
 
 /** Unknown mints that one scan looks for. */
 const UNKNOWN_MAX = 500;
+/** The newest writes in a contract, among which answered mints are looked for. */
+const WRITES_SEARCHED_MAX = 1_000;
 
 /** Sequential mints of a contract with an open outcome and no known token id, oldest first. */
 export async function listUnknownMints(db: Queryable, contractId: bigint): Promise<UnknownMint[]> {
@@ -23,23 +25,32 @@ export async function listKnownTokens(
 ): Promise<Set<bigint>> {
   if (tokenIds.length === 0) return new Set();
   const rows = await db.sql<{ id: bigint }[]>`
-    select token_id as id from tallyhook.operations
-    where contract_id = ${contractId.toString()}::numeric
-      and token_id = any(${tokenIds.map(String)}::numeric[])
-      and kind in ('mint', 'mint_sequential') and outcome <> 'not_executed'`;
+    select x.id from unnest(${tokenIds.map(String)}::numeric[]) as x(id)
+    where (select o.id from tallyhook.operations o
+      where o.contract_id = ${contractId.toString()}::numeric and o.token_id = x.id
+        and o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
+      limit 1) is not null`;
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The creator of all tokens that answered mints made in a contract; undefined unless it is one. */
+/**
+ * The creator of all tokens that the newest answered mints made in a contract; undefined unless it
+ * is one.
+ */
 export async function findCreator(db: Queryable, contractId: bigint): Promise<string | undefined> {
   const rows = await db.sql<{ creator: string }[]>`
     select distinct creator from (
-      select t.creator from tallyhook.tokens t
-      join tallyhook.operations o on o.contract_id = t.contract_id and o.token_id = t.token_id
-        and o.tx_hash is not null and o.kind in ('mint', 'mint_sequential')
+      select (select t.creator from tallyhook.tokens t
+        where t.contract_id = ${contractId.toString()}::numeric and t.token_id = o.token_id
+          and length(t.creator) = 42) as creator
+      from (
+        select token_id, tx_hash, kind, effective_basis, outcome, recorded_at
+        from tallyhook.operations where contract_id = ${contractId.toString()}::numeric
+        order by recorded_at desc limit ${WRITES_SEARCHED_MAX}) o
+      where o.tx_hash is not null and o.kind in ('mint', 'mint_sequential')
         and o.effective_basis = 'answer' and o.outcome = 'executed'
-      where t.contract_id = ${contractId.toString()}::numeric and length(t.creator) = 42
-      order by t.observed_at desc limit 20) c
+      order by o.recorded_at desc limit 20) c
+    where creator is not null
     limit 2`;
   return rows.length === 1 ? rows[0]?.creator : undefined;
 }

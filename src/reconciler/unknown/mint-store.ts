@@ -1,4 +1,7 @@
-/** SQL of unknown mints: what operations and observations say about the tokens of a scan. */
+/**
+ * SQL of unknown mints: what operations and observations say about the tokens of a scan. Rows are
+ * looked up in scalar subqueries: a join planned while a table was small would scan it all later.
+ */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ListedToken } from './mint-rule.ts';
@@ -36,10 +39,14 @@ export async function knownOf(
       order by started_at desc limit ${SCANS_SEARCHED_MAX}
     )
     select x.id as token_id,
-      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
-        where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
-          and o.contract_id = ${contract}::numeric
-          and (o.token_id = x.id or o.tx_hash = nullif(x.hash, ''))) as claimed_by,
+      (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from (
+          select p.id, p.kind, p.outcome, p.contract_id from tallyhook.operations p
+          where p.contract_id = ${contract}::numeric and p.token_id = x.id
+          union
+          select p.id, p.kind, p.outcome, p.contract_id from tallyhook.operations p
+          where p.tx_hash = nullif(x.hash, '') offset 0) o
+        where o.kind in ('mint', 'mint_sequential') and o.contract_id = ${contract}::numeric
+          and o.outcome <> 'not_executed') as claimed_by,
       (select coalesce(jsonb_agg(o.id), '[]'::jsonb) from tallyhook.operations o
         where o.tx_hash = nullif(x.hash, '')) as hash_of,
       least(
@@ -77,9 +84,11 @@ export async function listHeld(
       coalesce(t.created_text, '') as "createdText", coalesce(t.owned_text, '') as "ownedText"
     from tallyhook.tokens t
     where t.contract_id = ${contractId.toString()}::numeric and t.uri = ${uri}
-      and not exists (select from tallyhook.operations o
+      and hashtextextended(t.uri, 0) = hashtextextended(${uri}, 0)
+      and (select o.id from tallyhook.operations o
         where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
-          and o.contract_id = t.contract_id and o.token_id = t.token_id and o.id <> ${operationId})
+          and o.contract_id = t.contract_id and o.token_id = t.token_id and o.id <> ${operationId}
+        limit 1) is null
     order by t.token_id limit ${HELD_MAX}`;
 }
 
@@ -94,14 +103,17 @@ export async function burnedUnseen(
 ): Promise<boolean> {
   const contract = contractId.toString();
   const rows = await db.sql`
-    select 1 as one from tallyhook.operations b
-    where b.kind = 'burn' and b.outcome <> 'not_executed' and b.recorded_at >= ${isoText(since)}
-      and b.contract_id = ${contract}::numeric and b.token_id is not null
-      and not exists (select from tallyhook.operations o
+    select 1 as one from (
+      select contract_id, token_id, outcome from tallyhook.operations
+      where kind = 'burn' and recorded_at >= ${isoText(since)} offset 0) b
+    where b.contract_id = ${contract}::numeric and b.token_id is not null
+      and b.outcome <> 'not_executed'
+      and (select o.id from tallyhook.operations o
         where o.kind in ('mint', 'mint_sequential') and o.outcome <> 'not_executed'
-          and o.contract_id = b.contract_id and o.token_id = b.token_id)
-      and not exists (select from tallyhook.tokens t
+          and o.contract_id = b.contract_id and o.token_id = b.token_id limit 1) is null
+      and (select t.token_id from tallyhook.tokens t
         where t.contract_id = b.contract_id and t.token_id = b.token_id and t.uri is not null)
+        is null
     limit 1`;
   return rows.length > 0;
 }
@@ -114,7 +126,8 @@ export async function listUnnumbered(
 ): Promise<string[]> {
   const rows = await db.sql<{ id: string }[]>`
     select id from tallyhook.operations
-    where contract_id = ${contractId.toString()}::numeric and token_id is null
+    where id = any(array(select o.id from tallyhook.operations o
+        where o.contract_id = ${contractId.toString()}::numeric and o.token_id is null))
       and kind = 'mint_sequential' and outcome <> 'not_executed'
       and state not in ('recorded', 'queued', 'cancelled')
     order by recorded_at limit ${limit}`;

@@ -27,7 +27,11 @@ export function userAddr(n: number): string {
 }
 
 /** @param url the owner's login of a migrated database without rows */
-export async function generateHistory(url: string, operations: number): Promise<void> {
+export async function generateHistory(
+  url: string,
+  operations: number,
+  { analyze = true } = {},
+): Promise<void> {
   const sql = postgres(url, {
     ...{ max: 1, onnotice: () => {} },
     connection: {
@@ -39,7 +43,7 @@ export async function generateHistory(url: string, operations: number): Promise<
     const first = isoText(HISTORY_END - DAYS * 86_400_000);
     await sql`select tallyhook.make_partitions(${first}::timestamptz::date, ${5})`;
     if (operations > 0) await fill(sql, operations);
-    await sql.unsafe('vacuum (analyze)');
+    if (analyze) await sql.unsafe('vacuum (analyze)');
     await sql.unsafe('checkpoint');
   } finally {
     await sql.end();

@@ -1,0 +1,255 @@
+/** The regular reads of the stages and of the API, each as one call on stored history. */
+import type { Db, Tx } from '../../../src/db/connect.ts';
+import { openingsOf } from '../../../src/ledger/opening-store.ts';
+import {
+  listDueOperations,
+  listDueRequests,
+  listOriginals,
+  readHead,
+  timesPosted,
+} from '../../../src/ledger/posting-store.ts';
+import {
+  balancesOf,
+  countUnposted,
+  listAccounts,
+  listMovements,
+  listTransactions,
+} from '../../../src/ledger/store.ts';
+import {
+  listObservations,
+  listObservationsBefore,
+  listUnprocessed,
+  newestScan,
+} from '../../../src/observer/observations-store.ts';
+import {
+  findCreator,
+  listKnownTokens,
+  listUnknownMints,
+} from '../../../src/observer/scans/store.ts';
+import {
+  claimDue,
+  listLastRecords,
+  nextDue,
+  scheduleOpen,
+} from '../../../src/observer/targets-store.ts';
+import { listSends } from '../../../src/operations/queue/send-store.ts';
+import { listOpenOn, listQueue, lockOverdue } from '../../../src/operations/queue/store.ts';
+import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/reported/store.ts';
+import * as operations from '../../../src/operations/store.ts';
+import { applyTransitions } from '../../../src/operations/transition-store.ts';
+import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
+import {
+  burnedUnseen,
+  knownOf,
+  listHeld,
+  listUnnumbered,
+} from '../../../src/reconciler/unknown/mint-store.ts';
+import {
+  expectedBalances,
+  firstUnsettledAt,
+  listConfirmed,
+  listExecutedBetween,
+} from '../../../src/reconciler/wallets/expected-store.ts';
+import { positionsOf } from '../../../src/reconciler/wallets/position-store.ts';
+import {
+  countPending,
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+} from '../../../src/webhooks/delivery/history-store.ts';
+import {
+  claim,
+  claimInOrder,
+  listActive,
+  planClaims,
+} from '../../../src/webhooks/delivery/queue-store.ts';
+import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
+import { CONTRACT, ENDPOINT, NOW } from './stored.ts';
+
+/** Of the stored rows: one from the middle, and one of those at the end that are open. */
+export interface Known {
+  id: string;
+  openId: string;
+  txLogNo: bigint;
+  txHash: string;
+  eventId: string;
+  middleAt: number;
+  deliveryId: string;
+}
+
+export type Read = (db: Db, known: Known) => Promise<unknown>;
+
+const USER = userAddr(7);
+const USERS = Array.from({ length: 50 }, (_, n) => userAddr(n));
+const ACCOUNTS = USERS.map((addr) => `wallet:${addr}`);
+const DAY_MS = 86_400_000;
+const NO_TYPES = { types: [], limit: 100 };
+const inTx =
+  (work: (tx: Tx, known: Known) => Promise<unknown>): Read =>
+  (db, known) =>
+    db.begin((tx) => work(tx, known));
+/** A list of the API, with what every list has. */
+const list =
+  (filter: (known: Known) => Partial<operations.OperationFilter>): Read =>
+  (db, known) =>
+    operations.listOperations(db, { limit: 50, ...filter(known) });
+const deliveries =
+  (
+    filter:
+      | Parameters<typeof listDeliveries>[1]
+      | ((known: Known) => Parameters<typeof listDeliveries>[1]),
+    before = '',
+  ): Read =>
+  (db, known) =>
+    listDeliveries(db, typeof filter === 'function' ? filter(known) : filter, before, 50, NOW);
+const observed = (addr: string) => {
+  const at = { startedAt: NOW, endedAt: NOW + 10, opened: true };
+  return { key: addr.toLowerCase(), ...at };
+};
+const report = {
+  ...{ kind: 'give', txAppNo: 101n, occurredAt: NOW, operationId: null, reference: null },
+  fields: { toAddr: USER, operationNo: 1n, amount: 5n },
+};
+
+export const READS: Record<string, Read> = {
+  'GET /api/operations': list(() => ({})),
+  '… of a state that most have': list(() => ({ state: 'settled' })),
+  '… of a state that few have': list(() => ({ state: 'undecided' })),
+  '… of a state that none has': list(() => ({ state: 'failed' })),
+  '… of a kind that most have': list(() => ({ kind: 'give' })),
+  '… of a kind that none has': list(() => ({ kind: 'burn' })),
+  '… of a user': list(() => ({ addr: USER })),
+  '… of a wallet without operations': list(() => ({ addr: OPERATOR_ADDR })),
+  '… of a contract': list(() => ({ contractId: CONTRACT })),
+  '… of a token': list(({ txLogNo: tokenId }) => ({ contractId: CONTRACT, tokenId })),
+  '… with a transaction number': list(({ txLogNo }) => ({ txLogNo })),
+  '… with a hash': list(({ txHash }) => ({ txHash })),
+  '… with an idempotency key': list(({ txLogNo }) => ({ idempotencyKey: `order-${txLogNo}` })),
+  '… with a key that none has': list(() => ({ idempotencyKey: 'none' })),
+  '… with a reference that none has': list(() => ({ reference: 'none' })),
+  '… of an hour long ago': list(({ middleAt: at }) => ({ since: at - 60_000, until: at })),
+  '… from the middle': list(({ id }) => ({ before: id })),
+  '… of a kind from the middle': list(({ id }) => ({ before: id, kind: 'transfer' })),
+  '… of a state from the middle': list(({ id }) => ({ before: id, state: 'settled' })),
+  '… of a user from the middle': list(({ id }) => ({ before: id, addr: USER })),
+  'one operation': (db, { id }) =>
+    Promise.all([
+      operations.findOperation(db, id),
+      operations.listTransitions(db, id),
+      operations.listEffects(db, [id]),
+      listSends(db, id),
+      listTransactions(db, { operationId: id, limit: 10 }),
+    ]),
+  'the operations on a token': (db, { txLogNo }) =>
+    operations.listForToken(db, CONTRACT, txLogNo, 20),
+  'a repeat of an idempotency key': (db, { txLogNo }) =>
+    operations.findByIdempotencyKey(db, 'shop', `order-${txLogNo}`),
+  'GET /api/events from the start': (db) => readFeed(db, { cursor: '', ...NO_TYPES }),
+  '… from the middle of the feed': (db, { txLogNo }) =>
+    readFeed(db, { cursor: `${txLogNo}`, ...NO_TYPES }),
+  'GET /api/deliveries': deliveries({}),
+  '… of an endpoint': deliveries({ endpointId: ENDPOINT }),
+  '… of an endpoint that none is for': deliveries({ endpointId: 'ep_none' }),
+  '… of an event': deliveries(({ eventId }) => ({ eventId })),
+  '… pending': deliveries({ endpointId: ENDPOINT, state: 'pending' }),
+  '… exhausted': deliveries({ endpointId: ENDPOINT, state: 'exhausted' }),
+  'one delivery': (db, { deliveryId }) =>
+    Promise.all([findDelivery(db, deliveryId, NOW), listAttempts(db, deliveryId, 100)]),
+  'GET /api/transactions': (db) => listTransactions(db, { limit: 50 }),
+  '… of the account of a user': (db) =>
+    listTransactions(db, { account: `wallet:${USER}`, limit: 50 }),
+  '… of an account that does not exist': (db) =>
+    listTransactions(db, { account: 'wallet:none', limit: 50 }),
+  'GET /api/accounts': (db) => listAccounts(db, { limit: 100 }),
+  'balances and positions': (db) =>
+    Promise.all([
+      balancesOf(db, ACCOUNTS),
+      positionsOf(db, USERS),
+      positionsOf(db, [OPERATOR_ADDR]),
+      openingsOf(db, ACCOUNTS),
+    ]),
+  'movements of a token': (db, { txLogNo: tokenId }) =>
+    listMovements(db, { contractId: CONTRACT, tokenId }, { limit: 50 }),
+  'observations of a wallet': (db, { middleAt }) =>
+    Promise.all([
+      listObservations(db, `wallet:${USER}`, 20),
+      listObservationsBefore(db, `wallet:${USER}`, {
+        before: { unchangedSince: middleAt, id: 'obs_1' },
+        limit: 20,
+      }),
+    ]),
+
+  'gateway: the pre-image': (db) => listLastRecords(db, ACCOUNTS),
+  'operations: open writes': inTx(async (tx, { openId }) => {
+    await operations.listOpen(tx, [openId]);
+    await operations.listUnknown(tx, undefined, 100);
+    await operations.listUnknownOn(tx, USERS, { openMax: 12, limit: 100 });
+    await operations.countOpen(tx, 1_000);
+    await listOpenOn(tx, { users: ACCOUNTS, contracts: [CONTRACT] }, 100);
+  }),
+  'operations: abandoned sends': (db) => operations.listAbandoned(db, NOW, 60_000, 100),
+  'operations: the queue': inTx(async (tx) => {
+    await listQueue(tx, 100);
+    await lockOverdue(tx, NOW, 100);
+  }),
+  'operations: a transition': inTx(async (tx, { openId: id }) => {
+    const answer = { txAppNo: 101n, txLogNo: 10n ** 12n, answerStatus: 200 };
+    const move = { id, to: 'accepted' as const, at: NOW, cause: 'answer', ...answer };
+    await applyTransitions(tx, [move], async () => {});
+  }),
+  'operations: not executed ones': (db) =>
+    operations.listNotExecuted(db, { key: USER, amount: 5n }, 0, 10),
+  'operations: reports': inTx(async (tx, { txLogNo, txHash }) => {
+    const one = { ...report, txLogNo, txHash: null };
+    const other = { ...report, txLogNo: null, txHash };
+    await listSameNumber(tx, [one, other] as never);
+    await listAlike(tx, [{ n: 0, report: one as never }]);
+    await findAppNo(tx);
+  }),
+  'ledger: what is due': inTx(async (tx, { id }) => {
+    await readHead(tx);
+    await listDueOperations(tx, 500);
+    await listDueRequests(tx, 500);
+    await timesPosted(tx, [id]);
+    await listOriginals(tx, [], []);
+    await countUnposted(tx, 1_000);
+  }),
+  'observer: the schedule': async (db) => {
+    await scheduleOpen(db, NOW, { since: NOW - DAY_MS }, 1_000);
+    await scheduleOpen(db, NOW, { after: 0, limit: 500 }, 1_000);
+    await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: false });
+    await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: true });
+  },
+  'observer: the next poll': (db) => nextDue(db),
+  'observer: scans': async (db, { txLogNo }) => {
+    await listUnknownMints(db, CONTRACT);
+    await listKnownTokens(db, CONTRACT, [txLogNo]);
+    await newestScan(db, CONTRACT, NOW - DAY_MS);
+  },
+  'reconciler: observations': (db) => listUnprocessed(db, NOW, 100),
+  'reconciler: expected balances': (db) =>
+    expectedBalances(db, [...USERS, OPERATOR_ADDR].map(observed), 1_000),
+  'reconciler: unsettled operations': async (db) => {
+    await firstUnsettledAt(db, OPERATOR_ADDR);
+    await listConfirmed(db, OPERATOR_ADDR, { before: NOW, readLagMs: 1_000, limit: 100 });
+    await listExecutedBetween(db, USER, NOW - DAY_MS, NOW);
+  },
+  'reconciler: unknown mints': async (db, { txLogNo: tokenId, txHash: hash, id, middleAt }) => {
+    await knownOf(db, CONTRACT, [{ tokenId, hash }]);
+    await burnedUnseen(db, CONTRACT, middleAt);
+    await listUnnumbered(db, CONTRACT, 100);
+    await listHeld(db, CONTRACT, `https://tokens.example/${tokenId}`, id);
+  },
+  'reconciler: the creator in a contract': (db) => findCreator(db, CONTRACT),
+  'outbox: the sequencer': async (db) => {
+    await sequence(db);
+    await countUnnumbered(db, 1_000);
+  },
+  'webhooks: claims': inTx(async (tx) => {
+    await planClaims(tx);
+    await listActive(tx, NOW, '', 100);
+    await claim(tx, [{ endpointId: ENDPOINT, n: 8 }], NOW, NOW + 1_000);
+    await claimInOrder(tx, [{ endpointId: 'ep_1', n: 8 }], NOW, NOW + 1_000);
+  }),
+  'webhooks: the backlog': (db) => countPending(db, 1_000),
+};
