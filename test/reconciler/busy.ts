@@ -8,8 +8,8 @@
  * takes to answer, in milliseconds; a random part of it passes before it sees the request.
  *
  * While writes go on, others change the busy wallets five times. It exits with 1 when an outcome
- * contradicts the service, a drift is about no outside change, a change is not found within 10 s,
- * or a write is not settled within 10 s after the service shows it. With `--lost` only wrong
+ * contradicts the service, a drift is false or has a wrong amount, a change is not found within
+ * 10 s, or a write is not settled within 10 s after the service shows it. With `--lost` only wrong
  * outcomes count. `--cold` starts the load before the wallets are known; `--polls-off` measures
  * nothing but the latency of writes, to compare with.
  *
@@ -104,7 +104,8 @@ function tableOf(figures: Figures, failures: readonly string[]): string {
     ['from shown to settled', `${spreadText(settledAfterS, 's')}; ${figures.settledLate} > 10 s`],
     ['outside changes found after', `${listText(figures.changesFoundAfterS)} s`],
     ['  in bounds of drifts after', `${listText(figures.changesShownAfterS)} s`],
-    ['false drifts', [figures.falseDrifts.length, ...figures.falseDrifts.slice(0, 3)].join('  ')],
+    ['false drifts', countText(figures.falseDrifts)],
+    ['drifts with a wrong amount', countText(figures.wrongAmounts)],
     ['latency in the first minute', spreadText(latencyFirstMs, 'ms')],
     ['latency in the last minute', spreadText(latencyLastMs, 'ms')],
     ['polls/s made', number(figures.pollsPerS)],
@@ -135,6 +136,10 @@ function logText(line: string): string {
   const { msg, err, ...more } = JSON.parse(line);
   const { level: _level, time: _time, ...fields } = more;
   return [msg, err?.message, err?.errorCode, JSON.stringify(fields)].join(' ').slice(0, 200);
+}
+
+function countText(what: readonly string[]): string {
+  return [what.length, ...what.slice(0, 3)].join('  ');
 }
 
 function listText(seconds: readonly (number | null)[]): string {

@@ -15,12 +15,12 @@ function opened(at: number, data: Record<string, string | null>) {
 
 describe('A drift during a load', () => {
   it('is about the outside change of its wallet that equals its amount', () => {
-    const { foundAt, unmatched } = matchDrifts(
+    const { foundAt, falseDrifts } = matchDrifts(
       [opened(4_000, { amount: '-50000' }), opened(12_000, { amount: '65000' })],
       CHANGES,
     );
     expect(foundAt).toEqual([4_000, 12_000, undefined]);
-    expect(unmatched).toEqual([]);
+    expect(falseDrifts).toEqual([]);
   });
 
   it('is about an outside change within its bounds', () => {
@@ -38,7 +38,17 @@ describe('A drift during a load', () => {
     ['its bounds leave the change out', opened(4_000, { amount_min: '-49000', amount_max: '-1' })],
     ['the change came later', opened(900, { amount: '-50000' })],
   ])('is false when %s', (_why, drift) => {
-    expect(matchDrifts([drift], CHANGES).unmatched).toEqual([drift]);
+    expect(matchDrifts([drift], CHANGES).falseDrifts).toEqual([drift]);
+  });
+
+  it('has a wrong amount when a change in its window was not found', () => {
+    const window = {
+      window_from: new Date(500).toISOString(),
+      window_to: new Date(3_000).toISOString(),
+    };
+    const drift = opened(4_000, { amount: '-50001', ...window });
+    const { wrongAmount, falseDrifts } = matchDrifts([drift], CHANGES);
+    expect([wrongAmount, falseDrifts]).toEqual([[drift], []]);
   });
 
   it('shows a further change when its bounds hold both and no longer the first alone', () => {
@@ -55,6 +65,6 @@ describe('A drift during a load', () => {
 
   it('is false when an earlier drift was about the same change', () => {
     const drifts = [opened(4_000, { amount: '-50000' }), opened(5_000, { amount: '-50000' })];
-    expect(matchDrifts(drifts, CHANGES).unmatched).toEqual([drifts[1]]);
+    expect(matchDrifts(drifts, CHANGES).falseDrifts).toEqual([drifts[1]]);
   });
 });

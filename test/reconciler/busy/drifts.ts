@@ -49,17 +49,32 @@ export interface DriftOpened {
   most: bigint | undefined;
   /** When its event came. */
   at: number;
+  /** Between what instants its change lies, as its event says; undefined: no bound. */
+  windowFrom?: number | undefined;
+  windowTo?: number | undefined;
 }
 
 export function driftOf({ at, data }: Pick<Arrived, 'at' | 'data'>): DriftOpened {
   const { drift_id: driftId, addr, amount, amount_min: least, amount_max: most } = data;
   const bound = (text: unknown) => (text == null ? undefined : BigInt(String(text)));
-  return { driftId, addr, at, least: bound(amount ?? least), most: bound(amount ?? most) };
+  const instant = (text: unknown) => (text == null ? undefined : Date.parse(String(text)));
+  const [windowFrom, windowTo] = [instant(data.window_from), instant(data.window_to)];
+  return {
+    driftId,
+    addr,
+    at,
+    least: bound(amount ?? least),
+    most: bound(amount ?? most),
+    windowFrom,
+    windowTo,
+  };
 }
 
 /**
  * A drift is about changes of its wallet before it that sum to its amount: one, or several when
- * these came in quick succession. The fewest are taken; each change belongs to one drift.
+ * these came in quick succession. The fewest are taken; each change belongs to one drift. Of the
+ * drifts without changes, those whose window holds one that no drift found have a wrong amount, and
+ * the others are false.
  */
 export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Change[]) {
   const foundAt: (number | undefined)[] = changes.map(() => undefined);
@@ -74,7 +89,18 @@ export function matchDrifts(drifts: readonly DriftOpened[], changes: readonly Ch
     for (const n of fewest ?? []) foundAt[n] = drift.at;
     return fewest === undefined;
   });
-  return { foundAt, unmatched };
+  const isMissed = ({ addr, windowFrom, windowTo }: DriftOpened) =>
+    changes.some(
+      (change, n) =>
+        foundAt[n] === undefined &&
+        isSame(change.addr, addr) &&
+        change.at >= (windowFrom ?? Number.NEGATIVE_INFINITY) &&
+        change.at <= (windowTo ?? Number.NEGATIVE_INFINITY),
+    );
+  const { wrongAmount = [], wrong = [] } = Object.groupBy(unmatched, (drift) =>
+    isMissed(drift) ? 'wrongAmount' : 'wrong',
+  );
+  return { foundAt, wrongAmount, falseDrifts: wrong };
 }
 
 function contains({ least, most }: DriftOpened, chosen: number[], changes: readonly Change[]) {

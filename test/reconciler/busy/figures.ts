@@ -38,6 +38,8 @@ export interface Figures {
   changesFoundAfterS: (number | null)[];
   /** The same for the bounds of open drifts, of whose revision no event tells. */
   changesShownAfterS: (number | null)[];
+  /** Drifts that another amount than theirs explains: changes in their window were not found. */
+  wrongAmounts: string[];
   falseDrifts: string[];
   /** Milliseconds of a write in the first and the last minute of the load. */
   latencyFirstMs: Spread | undefined;
@@ -60,7 +62,7 @@ export async function figuresOf(world: World, run: Run): Promise<Figures> {
   const { plan, scenario } = world;
   const drifts = run.feed.arrived.filter(({ type }) => type === 'wallet.drift_opened').map(driftOf);
   const steps = await driftSteps(world, drifts);
-  const { foundAt, unmatched } = matchDrifts(drifts, run.changes);
+  const { foundAt, wrongAmount, falseDrifts } = matchDrifts(drifts, run.changes);
   const accepted = run.writes.filter(({ status }) => status === 200);
   const minute = Math.min(60_000, run.tookMs / 2);
   return {
@@ -74,7 +76,8 @@ export async function figuresOf(world: World, run: Run): Promise<Figures> {
     ...settlingOf(world, run, accepted),
     changesFoundAfterS: secondsAfter(run.changes, foundAt),
     changesShownAfterS: secondsAfter(run.changes, shownBy(steps, run.changes)),
-    falseDrifts: unmatched.map(textOf),
+    wrongAmounts: wrongAmount.map(textOf),
+    falseDrifts: falseDrifts.map(textOf),
     latencyFirstMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs < minute)),
     latencyLastMs: latencyOf(run.writes.filter(({ dueMs }) => dueMs >= run.tookMs - minute)),
     ...(await outcomesOf(world, run)),
@@ -191,7 +194,7 @@ function textOf({ addr, least, most }: DriftOpened): string {
 
 /** What keeps the run from having passed, in words; only wrong outcomes where answers are lost. */
 export function failuresOf(figures: Figures, lost: boolean): string[] {
-  const { wrong, falseDrifts, settledLate, changesFoundAfterS: found } = figures;
+  const { wrong, falseDrifts, wrongAmounts, settledLate, changesFoundAfterS: found } = figures;
   const late = found.filter((seconds) => seconds === null || seconds > WITHIN_S).length;
   const failures = [
     [wrong.length, 'outcomes contradict the service'],
@@ -199,6 +202,7 @@ export function failuresOf(figures: Figures, lost: boolean): string[] {
       ? []
       : [
           [falseDrifts.length, 'drifts match no outside change'],
+          [wrongAmounts.length, 'drifts have a wrong amount'],
           [late, `outside changes were not found within ${WITHIN_S} s`],
           [settledLate, `writes were not settled within ${WITHIN_S} s of being shown`],
         ]),
