@@ -30,6 +30,16 @@ CREATE TABLE "tallyhook"."leases" (
 	"until" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."audit" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."audit_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"at" timestamptz(3) NOT NULL,
+	"owner" text NOT NULL,
+	"key_id" text NOT NULL,
+	"action" text NOT NULL,
+	"detail" jsonb NOT NULL,
+	"result" text
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."keys" (
 	"id" text PRIMARY KEY NOT NULL,
 	"hash" text NOT NULL,
@@ -38,7 +48,9 @@ CREATE TABLE "tallyhook"."keys" (
 	"scopes" text[] NOT NULL,
 	"limits" jsonb,
 	"created_at" timestamptz(3) NOT NULL,
+	"expires_at" timestamptz(3),
 	"revoked_at" timestamptz(3),
+	"last_used_at" timestamptz(3),
 	CONSTRAINT "keys_hash_unique" UNIQUE("hash")
 );
 --> statement-breakpoint
@@ -140,7 +152,6 @@ CREATE TABLE "tallyhook"."observations" (
 	"first_ended_at" timestamptz(3) NOT NULL,
 	"last_started_at" timestamptz(3) NOT NULL,
 	"ended_at" timestamptz(3) NOT NULL,
-	"polls" integer DEFAULT 1 NOT NULL,
 	"result" text NOT NULL,
 	"cause" text,
 	"record" jsonb,
@@ -152,7 +163,7 @@ CREATE TABLE "tallyhook"."quota" (
 	"blocked_until" timestamptz(3),
 	"rate" double precision,
 	"rises_from" timestamptz(3),
-	"updated_at" timestamptz(3) NOT NULL
+	"cleared_at" timestamptz(3)
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."service_state" (
@@ -161,7 +172,6 @@ CREATE TABLE "tallyhook"."service_state" (
 	"since" timestamptz(3) NOT NULL,
 	"announced" jsonb,
 	"next_probe_at" timestamptz(3) NOT NULL,
-	"checked_at" timestamptz(3) NOT NULL,
 	"failures" integer NOT NULL
 );
 --> statement-breakpoint
@@ -231,7 +241,9 @@ CREATE TABLE "tallyhook"."freezes" (
 	"reason" text NOT NULL,
 	"released_at" timestamptz(3),
 	"released_by" text,
-	"release_reason" text
+	"release_reason" text,
+	"cause" text DEFAULT 'ordered' NOT NULL,
+	"send_queued" boolean
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."key_usage" (
@@ -282,6 +294,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"conflict_key" text,
 	"sent_at" timestamptz(3),
 	"send_deadline_at" timestamptz(3),
+	"retry_at" timestamptz(3),
 	"daemon_id" text,
 	"ambiguous" boolean DEFAULT false NOT NULL,
 	"key_held" boolean NOT NULL,
@@ -329,6 +342,11 @@ CREATE TABLE "tallyhook"."transitions" (
 	"at" timestamptz(3) NOT NULL,
 	"cause" text NOT NULL,
 	"evidence" jsonb
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."used_since_backup" (
+	"name" text PRIMARY KEY NOT NULL,
+	"recorded_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."events" (
@@ -400,16 +418,6 @@ CREATE TABLE "tallyhook"."drifts" (
 	"assignee" text,
 	"proposal" jsonb,
 	"approved_by" text
-);
---> statement-breakpoint
-CREATE TABLE "tallyhook"."findings" (
-	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."findings_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
-	"kind" text NOT NULL,
-	"subject" text NOT NULL,
-	"detail" jsonb NOT NULL,
-	"first_at" timestamptz(3) NOT NULL,
-	"last_at" timestamptz(3) NOT NULL,
-	"count" integer NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."quarantine_releases" (
@@ -531,6 +539,8 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"state" text NOT NULL,
 	"state_reason" text,
 	"state_at" timestamptz(3) NOT NULL,
+	"subscribed_at" timestamptz(3) NOT NULL,
+	"skip_before" timestamptz(3),
 	"created_by" text NOT NULL,
 	"created_at" timestamptz(3) NOT NULL,
 	"deleted_at" timestamptz(3)
@@ -585,7 +595,6 @@ CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint
-CREATE UNIQUE INDEX "findings_once" ON "tallyhook"."findings" USING btree ("kind","subject");--> statement-breakpoint
 CREATE INDEX "tokens_by_uri" ON "tallyhook"."tokens" USING btree ("contract_id",hashtextextended(uri, 0)) WHERE uri is not null;--> statement-breakpoint
 CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint

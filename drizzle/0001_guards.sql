@@ -60,7 +60,7 @@ begin
     execute format('alter table tallyhook.%I enable always trigger %I', t, t || '_append_only');
   end loop;
   foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'posting_requests', 'freezes',
-    'decisions']
+    'decisions', 'used_since_backup']
   loop
     execute format('create trigger %I before delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_kept', t);
@@ -231,48 +231,55 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
-create function tallyhook.make_partitions(first_month date, months int) returns void
+-- Makes one missing partition of the months; returns its name, or null when none is missing. It is attached, because
+-- that lets statements on the table continue; only the default partition is locked, until it was searched for rows of
+-- the month. While it has such rows or is large, it keeps taking them. A lock that is not free at once is not waited
+-- for, because statements would queue behind the wait: a backup or report may hold it for hours.
+create function tallyhook.make_partition(first_month date, months int) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare t text; m date;
+declare t text; m date; made text; range text;
 begin
-  perform pg_advisory_xact_lock(7240125);
+  perform pg_advisory_xact_lock(7240125), set_config('lock_timeout', '100ms', true);
   foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
+    continue when pg_relation_size(format('tallyhook.%I', t || '_default')) > 16 * 1024 * 1024;
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
-      if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
+      made := t || to_char(m, '_YYYY_MM');
+      range := format('from (%L) to (%L)', m || ' 00:00:00+00',
+        (m + interval '1 month')::date || ' 00:00:00+00');
+      if to_regclass(format('tallyhook.%I', made)) is null then
         begin
-          execute format(
-            'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
-            t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
-            (m + interval '1 month')::date::text || ' 00:00:00+00');
-        -- The default partition has rows of this month and keeps taking them.
+          execute format('create table tallyhook.%I (like tallyhook.%I including defaults
+            including constraints including generated including storage)', made, t);
+          execute format('alter table tallyhook.%I attach partition tallyhook.%I for values %s',
+            t, made, range);
+          return made;
+        -- The default partition has rows of this month.
         exception when check_violation then null;
         end;
       end if;
     end loop;
   end loop;
+  return null;
 end $$;
 --> statement-breakpoint
--- Drops the monthly partitions of a table that ended before the given day; returns their names.
-create function tallyhook.drop_partitions(of_table text, ended_before date) returns setof text
+-- Drops the oldest monthly partition of a table that ended before the given day; returns its name, or null without
+-- one. The lock on the table is not waited for, as above.
+create function tallyhook.drop_partition(of_table text, ended_before date) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare p record;
+declare oldest text;
 begin
   if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
-  perform pg_advisory_xact_lock(7240125);
-  for p in
-    select c.relname from pg_inherits i
-      join pg_class c on c.oid = i.inhrelid
-      join pg_class parent on parent.oid = i.inhparent
-      join pg_namespace n on n.oid = parent.relnamespace
-      where n.nspname = 'tallyhook' and parent.relname = of_table
-        and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
-        and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before
-      order by c.relname
-  loop
-    execute format('drop table tallyhook.%I', p.relname);
-    return next p.relname;
-  end loop;
+  perform pg_advisory_xact_lock(7240125), set_config('lock_timeout', '100ms', true);
+  select min(c.relname) into oldest from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    join pg_class parent on parent.oid = i.inhparent
+    join pg_namespace n on n.oid = parent.relnamespace
+    where n.nspname = 'tallyhook' and parent.relname = of_table
+      and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
+      and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before;
+  if oldest is not null then execute format('drop table tallyhook.%I', oldest); end if;
+  return oldest;
 end $$;

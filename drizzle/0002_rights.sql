@@ -9,7 +9,7 @@ grant insert, update on
   tallyhook.daemons, tallyhook.leases, tallyhook.installation, tallyhook.keys,
   tallyhook.subjects, tallyhook.feed, tallyhook.accounts, tallyhook.posting_requests,
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
-  tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.findings,
+  tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
   tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings
   to tallyhook_writer;
@@ -18,7 +18,8 @@ grant insert on
   tallyhook.events, tallyhook.unnumbered_events, tallyhook.numbered_events,
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
-  tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions
+  tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.audit,
+  tallyhook.used_since_backup
   to tallyhook_writer;
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
@@ -29,13 +30,15 @@ grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhoo
 --> statement-breakpoint
 -- An update may only change what a transition sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
-  error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, daemon_id,
+  error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, retry_at, daemon_id,
   answered_at, effective_at, effective_basis, settled_at, ambiguous)
   on tallyhook.operations to tallyhook_writer;
 --> statement-breakpoint
+grant update (result) on tallyhook.audit to tallyhook_writer;
+--> statement-breakpoint
 grant update (phase) on tallyhook.operation_effects to tallyhook_writer;
 --> statement-breakpoint
-grant update (released_at, released_by, release_reason) on tallyhook.freezes to tallyhook_writer;
+grant update (released_at, released_by, release_reason, send_queued) on tallyhook.freezes to tallyhook_writer;
 --> statement-breakpoint
 grant update (approved_by, approved_key, approved_at) on tallyhook.decisions to tallyhook_writer;
 --> statement-breakpoint
@@ -51,5 +54,5 @@ end $$;
 --> statement-breakpoint
 revoke execute on all functions in schema tallyhook from public;
 --> statement-breakpoint
-grant execute on function tallyhook.make_partitions(date, int), tallyhook.drop_partitions(text, date)
+grant execute on function tallyhook.make_partition(date, int), tallyhook.drop_partition(text, date)
   to tallyhook_writer;

@@ -196,7 +196,7 @@ select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, 
   settled_at::timestamptz as settled_at
 from tallyhook.operations;
 --> statement-breakpoint
-comment on view finance_v1.operations is 'Every write, whatever its outcome.';
+comment on view finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on column finance_v1.operations.operation_id is 'Our id of the write.';
 comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
 comment on column finance_v1.operations.state is 'State of the write: recorded, queued, sending, accepted, rejected, unknown, executed, not_executed, undecided, settled, failed or cancelled.';

@@ -2,10 +2,11 @@
 -- conflicting writes the later one sees the earlier. It is a function because the checks must begin after the locks
 -- are granted, and separate statements would each cost a round trip.
 --
--- The caller decides conflicts: `known` lists the open writes that do not conflict; null skips the check. If another
--- write is open, nothing is recorded and the open writes are returned.
+-- The caller decides conflicts: `known` lists the open writes that do not conflict; null skips the check. Of the
+-- wallets in `apart` one must have no other open write, nor may there be one with its conflict key; else nothing is
+-- recorded and the open writes are returned.
 --
--- result: sending or queued (recorded); key_in_use, frozen, day_limit, queue_full (refused);
+-- result: sending or queued (recorded); key_in_use, frozen, key_used_since_backup, day_limit, queue_full (refused);
 -- others_open (with the writes in `open`); lease_lost for the whole call.
 create function tallyhook.record_intents(intents jsonb, names text[], at timestamptz, by_daemon text,
   by_epoch bigint, queue_max int)
@@ -23,7 +24,8 @@ begin
     return query select -1, 'lease_lost', null::jsonb;
     return;
   end if;
-  frozen := exists (select from tallyhook.freezes f where f.released_at is null);
+  frozen := exists (select from tallyhook.freezes f where f.released_at is null
+    and f.cause <> 'failover');
   queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
@@ -34,11 +36,13 @@ begin
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
-      "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
+      apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
-    select i.n, i.id, i.known,
+    select i.n, i.id, i.users, i."conflictKey",
       i."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = i.owner and o.idempotency_key = i."idempotencyKey" and o.key_held) as key_in_use,
+      i."idempotencyKey" is not null and exists (select from tallyhook.used_since_backup s
+        where s.name = i."idempotencyKey") as key_used_since_backup,
       i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
         select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
         where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
@@ -52,25 +56,24 @@ begin
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
               and lower(o.to_addr) = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
-      case when i.known is null or i.state = 'queued' then '{}' else array(
-        select k.id from (
-          select o.id from unnest(i.users) u cross join lateral (
-            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-            order by o.recorded_at, o.id limit 13) o
-          union
-          select o.id from tallyhook.operations o
+      i.known is not null and i.state <> 'queued' and (
+        i.users <> '{}' and not exists (select from unnest(i.apart) u where array(
+          select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+          where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
+          order by o.recorded_at, o.id limit 13) <@ i.known)
+        or exists (select from tallyhook.operations o
           where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
-        ) k order by k.id collate "C") end as open
+            and o.id <> all(i.known))) as others_open
     from intent i
   ), decided as materialized (
-    select c.n, c.id, c.open, case
+    select c.n, c.id, c.users, c."conflictKey", case
       when c.key_in_use then 'key_in_use'
       when frozen then 'frozen'
+      when c.key_used_since_backup then 'key_used_since_backup'
       when c.over_day_limit then 'day_limit'
       when c.must_queue and queue_length >= queue_max then 'queue_full'
       when c.must_queue then 'queued'
-      when not c.open <@ c.known then 'others_open'
+      when c.others_open then 'others_open'
       else 'sending' end as result
     from checked c
   ), recorded as (
@@ -117,8 +120,16 @@ begin
       when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
         'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,
-        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data)
-        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(d.open)), '[]') end
+        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data,
+        'ambiguous', o.ambiguous, 'sentAt', floor(extract(epoch from coalesce(o.sent_at, o.recorded_at)) * 1000))
+        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(array(
+          select o.id from unnest(d.users) u cross join lateral (
+            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
+            order by o.recorded_at, o.id limit 13) o
+          union
+          select o.id from tallyhook.operations o
+          where o.conflict_key = d."conflictKey" and o.state in ('sending', 'unknown')))), '[]') end
   from decided d left join recorded r on r.id = d.id;
 end $$;
 --> statement-breakpoint

@@ -1,14 +1,14 @@
--- Observed = expected: what a wallet is expected to hold at an observation. The only place that says it; the
--- reconciler and the reports ask it.
+-- The expected balance: what a wallet is expected to hold at an observation. The only definition, which the reconciler
+-- and the reports call.
 --
--- An observation that starts at s and ends at e is true at some instant between. With the read lag L it includes what
--- took effect before s - L (required), excludes what was sent after e, and may include the rest (possible). Equal
--- milliseconds leave the order open. An operation that was reported, decided or taken back later and happened before
--- the observation that the opening rests on is part of the opening (held): it is posted together with an equal
--- correction, so it changes nothing.
+-- An observation that starts at s and ends at e shows the state at an instant between. With the read lag L it includes
+-- what took effect before s - L (required), excludes what was sent after e, and may include the rest (possible). Of
+-- instants in the same millisecond the order is not known. An operation that was reported, decided or taken back later
+-- and happened before the observation that the opening rests on is part of the opening (held): it is posted together
+-- with an equal correction, so it changes nothing.
 --
--- Read are only unsettled and quarantined operations, by index: what is settled was required by an observation of each
--- of its wallets, and so is by every later one.
+-- Only unsettled and quarantined operations are read, by index: a settled one was required by an observation of each of
+-- its wallets, and every later observation requires it as well.
 --   account: wallet:<address in lower case>; includes_before: s - L; ended_at: e; opens_at: s - L for a wallet without
 --   opening, else null
 --   ledger: posted and requested; unposted: required and not posted, less posted and not executed; late: posted and
@@ -65,8 +65,9 @@ cross join lateral (
       from tallyhook.operations w
       cross join lateral (
         select d.operation_id is not null as due,
-          d.operation_id is not null and d.quarantine_reason is null as waiting, case when d.operation_id is null then 0 else coalesce((
-          select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
+          d.operation_id is not null and d.quarantine_reason is null as waiting,
+          case when d.operation_id is null then 0 else coalesce((
+            select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
         from (select) x left join tallyhook.due_postings d on d.operation_id = w.id) p
       where w.id = e.operation_id) o
     cross join lateral (select case

@@ -2,7 +2,7 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
-// It halves the time of a start. Where the folder cannot be written, it does nothing.
+// Halves the start time; has no effect where the folder cannot be written.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compile'));
 const { runDaemon } = await import('./daemon/daemon.ts');
 process.exit(await runDaemon());

@@ -1,6 +1,6 @@
 /**
  * The Dockerfile without Docker: its copies and its installation in a new folder, then its command
- * and its health check with its environment.
+ * and its health check with its environment. The files for Compose and Kubernetes as documents.
  */
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -9,7 +9,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createWorld, type World } from './harness/daemon.ts';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig } from '../src/daemon/daemon.ts';
+import { createWorld, environmentOf, type World } from './harness/daemon.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const run = promisify(execFile);
@@ -43,13 +45,13 @@ it('The image starts with its command, becomes healthy, and stops on its signal'
   const command = jsonOf(lines, /^CMD (\[.*)$/);
   const health = jsonOf(lines, /^ *CMD (\[.*)$|^HEALTHCHECK.*?CMD (\[.*)$/);
   const env = {
+    ...environmentOf(world.database.url, world.sandbox.url),
+    ...variablesOf(lines),
     PATH: `${app}/node_modules/.bin:${process.env.PATH}`,
-    HOST: '0.0.0.0',
     PORT: '0',
     DATA_DIR: join(app, 'data'),
-    DATABASE_URL: world.database.url,
-    MASTER_KEY: Buffer.alloc(32, 9).toString('base64'),
   };
+  expect(env).toMatchObject({ NODE_ENV: 'production', HOST: '0.0.0.0' });
   const [program = '', ...args] = command;
   const daemon = spawn(program, args, { cwd: app, env });
   const port = await new Promise<string>((resolve) => {
@@ -64,6 +66,34 @@ it('The image starts with its command, becomes healthy, and stops on its signal'
   daemon.kill('SIGTERM');
   expect(await ended).toBe(0);
 }, 120_000);
+
+it('Compose and Kubernetes name settings and paths that exist, and leave time to drain', async () => {
+  const settings = (await readFile(join(ROOT, 'config/default.yaml'), 'utf8')).toString();
+  const drainMs = parse(settings).daemon.drain_ms as number;
+  const { services } = parse(await readFile(join(ROOT, 'config/compose.yaml'), 'utf8'));
+  const { environment, stop_grace_period: grace } = services.tallyhook;
+  const values = environmentOf('postgres://u:p@host/db', 'https://service.example');
+  const given = Object.keys(environment).map((name) => [name, values[name]]);
+  const loaded = loadConfig({ ...Object.fromEntries(given), NODE_ENV: 'production' });
+  expect(loaded.service).toBeDefined();
+  expect(Number.parseInt(grace, 10) * 1_000).toBeGreaterThan(drainMs);
+  const manifest = await readFile(join(ROOT, 'config/kubernetes.yaml'), 'utf8');
+  for (const name of Object.keys(environment)) expect(manifest).toContain(name);
+  const [{ spec }] = parseAllDocuments(manifest).map((document) => document.toJS());
+  const pod = spec.template.spec;
+  expect(pod.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs);
+  const { readinessProbe, livenessProbe } = pod.containers[0];
+  expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).toEqual([
+    '/readyz',
+    '/healthz',
+  ]);
+});
+
+/** The variables that the image sets. */
+function variablesOf(lines: string[]): Record<string, string> {
+  const set = lines.flatMap((line) => /^ENV (.+)$/.exec(line)?.[1]?.split(' ') ?? []);
+  return Object.fromEntries(set.map((text) => text.split('=') as [string, string]));
+}
 
 function jsonOf(lines: string[], shape: RegExp): string[] {
   for (const line of lines) {

@@ -20,6 +20,15 @@ create table tallyhook.attempts (
   response_body text,
   response_headers jsonb
 ) partition by RANGE (at);
+create table tallyhook.audit (
+  id bigint not null generated always as identity,
+  at timestamp(3) with time zone not null,
+  owner text not null,
+  key_id text not null,
+  action text not null,
+  detail jsonb not null,
+  result text
+);
 create table tallyhook.batches (
   id bigint not null,
   recorded_at timestamp(3) with time zone not null,
@@ -132,6 +141,8 @@ create table tallyhook.endpoints (
   state text not null,
   state_reason text,
   state_at timestamp(3) with time zone not null,
+  subscribed_at timestamp(3) with time zone not null,
+  skip_before timestamp(3) with time zone,
   created_by text not null,
   created_at timestamp(3) with time zone not null,
   deleted_at timestamp(3) with time zone
@@ -159,15 +170,6 @@ create table tallyhook.feed (
   name text not null,
   last_seq bigint not null
 );
-create table tallyhook.findings (
-  id bigint not null generated always as identity,
-  kind text not null,
-  subject text not null,
-  detail jsonb not null,
-  first_at timestamp(3) with time zone not null,
-  last_at timestamp(3) with time zone not null,
-  count integer not null
-);
 create table tallyhook.freezes (
   id bigint not null generated always as identity,
   frozen_at timestamp(3) with time zone not null,
@@ -175,7 +177,9 @@ create table tallyhook.freezes (
   reason text not null,
   released_at timestamp(3) with time zone,
   released_by text,
-  release_reason text
+  release_reason text,
+  cause text not null default 'ordered'::text,
+  send_queued boolean
 );
 create table tallyhook.installation (
   name text not null,
@@ -195,7 +199,9 @@ create table tallyhook.keys (
   scopes text[] not null,
   limits jsonb,
   created_at timestamp(3) with time zone not null,
-  revoked_at timestamp(3) with time zone
+  expires_at timestamp(3) with time zone,
+  revoked_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone
 );
 create table tallyhook.leases (
   name text not null,
@@ -236,7 +242,6 @@ create table tallyhook.observations (
   first_ended_at timestamp(3) with time zone not null,
   last_started_at timestamp(3) with time zone not null,
   ended_at timestamp(3) with time zone not null,
-  polls integer not null default 1,
   result text not null,
   cause text,
   record jsonb
@@ -284,6 +289,7 @@ create table tallyhook.operations (
   conflict_key text,
   sent_at timestamp(3) with time zone,
   send_deadline_at timestamp(3) with time zone,
+  retry_at timestamp(3) with time zone,
   daemon_id text,
   ambiguous boolean not null default false,
   key_held boolean not null,
@@ -348,7 +354,7 @@ create table tallyhook.quota (
   blocked_until timestamp(3) with time zone,
   rate double precision,
   rises_from timestamp(3) with time zone,
-  updated_at timestamp(3) with time zone not null
+  cleared_at timestamp(3) with time zone
 );
 create table tallyhook.reports (
   id text not null,
@@ -378,7 +384,6 @@ create table tallyhook.service_state (
   since timestamp(3) with time zone not null,
   announced jsonb,
   next_probe_at timestamp(3) with time zone not null,
-  checked_at timestamp(3) with time zone not null,
   failures integer not null
 );
 create table tallyhook.subjects (
@@ -465,6 +470,10 @@ create table tallyhook.unprocessed_observations (
   failures integer not null default 0,
   problem text
 );
+create table tallyhook.used_since_backup (
+  name text not null,
+  recorded_at timestamp(3) with time zone not null
+);
 create table tallyhook.wallets (
   key text not null,
   addr text not null,
@@ -500,6 +509,7 @@ alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((sca
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
+alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
@@ -530,7 +540,6 @@ alter table tallyhook.entries add constraint entries_transaction_id_line_pk PRIM
 alter table tallyhook.entries add constraint entries_transaction_id_transactions_id_fk FOREIGN KEY (transaction_id) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY (recorded_at, id);
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
-alter table tallyhook.findings add constraint findings_pkey PRIMARY KEY (id);
 alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
 alter table tallyhook.key_usage add constraint key_usage_key_id_hour_pk PRIMARY KEY (key_id, hour);
@@ -584,6 +593,7 @@ alter table tallyhook.transactions add constraint transactions_tx_app_no_whole C
 alter table tallyhook.transactions add constraint transactions_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
 alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
+alter table tallyhook.used_since_backup add constraint used_since_backup_pkey PRIMARY KEY (name);
 alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
 alter table tallyhook.wallets add constraint wallets_pkey PRIMARY KEY (key);
@@ -607,7 +617,6 @@ CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (clo
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
-CREATE UNIQUE INDEX findings_once ON tallyhook.findings USING btree (kind, subject);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
@@ -1145,31 +1154,27 @@ begin
   end if;
   return null;
 end $function$;
-CREATE OR REPLACE FUNCTION tallyhook.drop_partitions(of_table text, ended_before date)
- RETURNS SETOF text
+CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before date)
+ RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare p record;
+declare oldest text;
 begin
   if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
   end if;
-  perform pg_advisory_xact_lock(7240125);
-  for p in
-    select c.relname from pg_inherits i
-      join pg_class c on c.oid = i.inhrelid
-      join pg_class parent on parent.oid = i.inhparent
-      join pg_namespace n on n.oid = parent.relnamespace
-      where n.nspname = 'tallyhook' and parent.relname = of_table
-        and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
-        and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before
-      order by c.relname
-  loop
-    execute format('drop table tallyhook.%I', p.relname);
-    return next p.relname;
-  end loop;
+  perform pg_advisory_xact_lock(7240125), set_config('lock_timeout', '100ms', true);
+  select min(c.relname) into oldest from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    join pg_class parent on parent.oid = i.inhparent
+    join pg_namespace n on n.oid = parent.relnamespace
+    where n.nspname = 'tallyhook' and parent.relname = of_table
+      and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
+      and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before;
+  if oldest is not null then execute format('drop table tallyhook.%I', oldest); end if;
+  return oldest;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
  RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
@@ -1219,8 +1224,9 @@ cross join lateral (
       from tallyhook.operations w
       cross join lateral (
         select d.operation_id is not null as due,
-          d.operation_id is not null and d.quarantine_reason is null as waiting, case when d.operation_id is null then 0 else coalesce((
-          select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
+          d.operation_id is not null and d.quarantine_reason is null as waiting,
+          case when d.operation_id is null then 0 else coalesce((
+            select max(t.posting) from tallyhook.transactions t where t.operation_id = w.id), 0) end as times
         from (select) x left join tallyhook.due_postings d on d.operation_id = w.id) p
       where w.id = e.operation_id) o
     cross join lateral (select case
@@ -1231,30 +1237,36 @@ cross join lateral (
       else 'possible' end as inclusion) i
   ) c) s
 $function$;
-CREATE OR REPLACE FUNCTION tallyhook.make_partitions(first_month date, months integer)
- RETURNS void
+CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer)
+ RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare t text; m date;
+declare t text; m date; made text; range text;
 begin
-  perform pg_advisory_xact_lock(7240125);
+  perform pg_advisory_xact_lock(7240125), set_config('lock_timeout', '100ms', true);
   foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
+    continue when pg_relation_size(format('tallyhook.%I', t || '_default')) > 16 * 1024 * 1024;
     for i in 0 .. months - 1 loop
       m := (date_trunc('month', first_month) + make_interval(months => i))::date;
-      if to_regclass(format('tallyhook.%I', t || to_char(m, '_YYYY_MM'))) is null then
+      made := t || to_char(m, '_YYYY_MM');
+      range := format('from (%L) to (%L)', m || ' 00:00:00+00',
+        (m + interval '1 month')::date || ' 00:00:00+00');
+      if to_regclass(format('tallyhook.%I', made)) is null then
         begin
-          execute format(
-            'create table tallyhook.%I partition of tallyhook.%I for values from (%L) to (%L)',
-            t || to_char(m, '_YYYY_MM'), t, m::text || ' 00:00:00+00',
-            (m + interval '1 month')::date::text || ' 00:00:00+00');
-        -- The default partition has rows of this month and keeps taking them.
+          execute format('create table tallyhook.%I (like tallyhook.%I including defaults
+            including constraints including generated including storage)', made, t);
+          execute format('alter table tallyhook.%I attach partition tallyhook.%I for values %s',
+            t, made, range);
+          return made;
+        -- The default partition has rows of this month.
         exception when check_violation then null;
         end;
       end if;
     end loop;
   end loop;
+  return null;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
  RETURNS TABLE(n integer, result text, open jsonb)
@@ -1273,7 +1285,8 @@ begin
     return query select -1, 'lease_lost', null::jsonb;
     return;
   end if;
-  frozen := exists (select from tallyhook.freezes f where f.released_at is null);
+  frozen := exists (select from tallyhook.freezes f where f.released_at is null
+    and f.cause <> 'failover');
   queue_length := case when queue_max is null then 0 else (
     select count(*) from (select from tallyhook.operations o where o.state = 'queued' limit queue_max) q) end;
   return query
@@ -1284,11 +1297,13 @@ begin
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
       "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
-      "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
+      apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
-    select i.n, i.id, i.known,
+    select i.n, i.id, i.users, i."conflictKey",
       i."idempotencyKey" is not null and exists (select from tallyhook.operations o
         where o.owner = i.owner and o.idempotency_key = i."idempotencyKey" and o.key_held) as key_in_use,
+      i."idempotencyKey" is not null and exists (select from tallyhook.used_since_backup s
+        where s.name = i."idempotencyKey") as key_used_since_backup,
       i."dayLimit" is not null and i."dayLimit" < i."dayMoved" + (
         select coalesce(sum(u.moved), 0) from tallyhook.key_usage u
         where u.key_id = i."keyId" and u.hour > at - interval '25 hours') as over_day_limit,
@@ -1302,25 +1317,24 @@ begin
             and (o.token_id = i."tokenId" or i."tokenId" is null and o.token_id is null
               and lower(o.to_addr) = lower(i."toAddr"))
             and o.state in ('queued', 'sending') and o.expires_at is not null)) as must_queue,
-      case when i.known is null or i.state = 'queued' then '{}' else array(
-        select k.id from (
-          select o.id from unnest(i.users) u cross join lateral (
-            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
-            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
-            order by o.recorded_at, o.id limit 13) o
-          union
-          select o.id from tallyhook.operations o
+      i.known is not null and i.state <> 'queued' and (
+        i.users <> '{}' and not exists (select from unnest(i.apart) u where array(
+          select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+          where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
+          order by o.recorded_at, o.id limit 13) <@ i.known)
+        or exists (select from tallyhook.operations o
           where o.conflict_key = i."conflictKey" and o.state in ('sending', 'unknown')
-        ) k order by k.id collate "C") end as open
+            and o.id <> all(i.known))) as others_open
     from intent i
   ), decided as materialized (
-    select c.n, c.id, c.open, case
+    select c.n, c.id, c.users, c."conflictKey", case
       when c.key_in_use then 'key_in_use'
       when frozen then 'frozen'
+      when c.key_used_since_backup then 'key_used_since_backup'
       when c.over_day_limit then 'day_limit'
       when c.must_queue and queue_length >= queue_max then 'queue_full'
       when c.must_queue then 'queued'
-      when not c.open <@ c.known then 'others_open'
+      when c.others_open then 'others_open'
       else 'sending' end as result
     from checked c
   ), recorded as (
@@ -1367,8 +1381,16 @@ begin
       when 'others_open' then coalesce((select jsonb_agg(jsonb_build_object(
         'id', o.id, 'kind', o.kind, 'fromAddr', o.from_addr, 'toAddr', o.to_addr, 'operationNo', o.operation_no,
         'contractId', o.contract_id, 'tokenId', o.token_id, 'amount', o.amount, 'feeAmount', o.fee_amount,
-        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data)
-        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(d.open)), '[]') end
+        'tokenUri', o.token_uri, 'metaData', o.meta_data, 'extraData', o.extra_data,
+        'ambiguous', o.ambiguous, 'sentAt', floor(extract(epoch from coalesce(o.sent_at, o.recorded_at)) * 1000))
+        order by o.recorded_at, o.id) from tallyhook.operations o where o.id = any(array(
+          select o.id from unnest(d.users) u cross join lateral (
+            select o.id from tallyhook.operation_effects e join tallyhook.operations o on o.id = e.operation_id
+            where lower(e.account) = u and e.unsettled and e.phase = 'open' and o.state in ('sending', 'unknown')
+            order by o.recorded_at, o.id limit 13) o
+          union
+          select o.id from tallyhook.operations o
+          where o.conflict_key = d."conflictKey" and o.state in ('sending', 'unknown')))), '[]') end
   from decided d left join recorded r on r.id = d.id;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.refuse_change()
@@ -1404,6 +1426,7 @@ CREATE TRIGGER sends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhoo
 CREATE TRIGGER transactions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transactions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER transactions_have_entries AFTER INSERT ON tallyhook.transactions REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_transactions(); -- always
 CREATE TRIGGER transitions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.transitions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER used_since_backup_kept BEFORE DELETE OR TRUNCATE ON tallyhook.used_since_backup FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 
 -- comments
 
@@ -1545,7 +1568,7 @@ comment on relation finance_v1.drifts_ageing is 'The drifts that are still open,
 comment on relation finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
 comment on relation finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
-comment on relation finance_v1.operations is 'Every write, whatever its outcome.';
+comment on relation finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on relation finance_v1.reports is 'Every report that was made.';
 comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
@@ -1585,15 +1608,17 @@ grant execute on function finance_v1.trial_balance(timestamp with time zone,time
 grant execute on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_finance;
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.drop_partitions(text,date) to tallyhook_writer;
+grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
-grant execute on function tallyhook.make_partitions(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
 grant usage on schema tallyhook to tallyhook_writer;
 grant insert, select, update on tallyhook.accounts to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
+grant insert, select on tallyhook.audit to tallyhook_writer;
+grant update on tallyhook.audit.result to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
@@ -1611,11 +1636,11 @@ grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
 grant insert, select on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
-grant insert, select, update on tallyhook.findings to tallyhook_writer;
 grant insert, select on tallyhook.freezes to tallyhook_writer;
 grant update on tallyhook.freezes.release_reason to tallyhook_writer;
 grant update on tallyhook.freezes.released_at to tallyhook_writer;
 grant update on tallyhook.freezes.released_by to tallyhook_writer;
+grant update on tallyhook.freezes.send_queued to tallyhook_writer;
 grant insert, select, update on tallyhook.installation to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.key_usage to tallyhook_writer;
 grant insert, select, update on tallyhook.keys to tallyhook_writer;
@@ -1641,6 +1666,7 @@ grant update on tallyhook.operations.error_message to tallyhook_writer;
 grant update on tallyhook.operations.error_status to tallyhook_writer;
 grant update on tallyhook.operations.evidence to tallyhook_writer;
 grant update on tallyhook.operations.key_held to tallyhook_writer;
+grant update on tallyhook.operations.retry_at to tallyhook_writer;
 grant update on tallyhook.operations.send_deadline_at to tallyhook_writer;
 grant update on tallyhook.operations.sent_at to tallyhook_writer;
 grant update on tallyhook.operations.settled_at to tallyhook_writer;
@@ -1663,5 +1689,6 @@ grant insert, select on tallyhook.transactions to tallyhook_writer;
 grant insert, select on tallyhook.transitions to tallyhook_writer;
 grant delete, insert, select on tallyhook.unnumbered_events to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.unprocessed_observations to tallyhook_writer;
+grant insert, select on tallyhook.used_since_backup to tallyhook_writer;
 grant insert, select, update on tallyhook.wallets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;

@@ -6,6 +6,8 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Api, ApiDeps } from './deps.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter } from './http/router.ts';
+import { addAudit } from './routes/admin/audit.ts';
+import { addDeadlines } from './routes/admin/deadlines.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
@@ -43,15 +45,23 @@ export function makeApi(deps: ApiDeps): Api {
   const { db, clock, log, keys, wake } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, metrics, migrations } = deps;
-  const { staleAfterMs } = deps;
+  const { staleAfterMs, audit } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
-  const router = makeRouter({ app, keys, bodyBytesMax });
+  const router = makeRouter({ app, keys, audit, log, bodyBytesMax });
   addHealth(router, { db, migrations, metrics, operations, webhooks });
   addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
+  addDeadlines(router, { upstream, log, wake });
   addFreeze(router, { operations, wake });
   addOperations(router, { db });
-  addReportedOperations(router, { reportedOperations, clock, log, wake, stopping });
+  addReportedOperations(router, {
+    reportedOperations,
+    clock,
+    log,
+    wake,
+    stopping,
+    bodyBytesMax,
+  });
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });
   addWatches(router, { db, observer });
@@ -64,6 +74,7 @@ export function makeApi(deps: ApiDeps): Api {
   addDeliveries(router, { webhooks });
   addReports(router, { reports });
   addKeys(router, { keys });
+  addAudit(router, { audit });
   app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
     type: 'http',
     scheme: 'bearer',

@@ -5,7 +5,7 @@ import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import type { Keys } from '../keys/keys.ts';
+import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Reports } from '../reports/reports.ts';
@@ -18,11 +18,12 @@ export interface ApiDeps {
   log: Log;
   metrics: Metrics;
   keys: Keys;
+  audit: Audit;
   operations: Pick<Operations, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
   decisions: Decisions;
   reportedOperations: ReportedOperations;
   observer: Pick<Observer, 'watch' | 'unwatch' | 'observationAgeMaxMs'>;
-  upstream: Pick<Upstream, 'budget' | 'blockedUntil'>;
+  upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
   /** The migrations of this program; `/readyz` compares them with those of the database. */

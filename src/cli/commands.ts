@@ -4,6 +4,8 @@
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 
+const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
+
 export function makeProgram(): Command {
   const program = new Command('tallyhook')
     .description(
@@ -64,6 +66,16 @@ function addProcesses(program: Command): void {
 function addInstallation(program: Command): void {
   withExamples(
     program
+      .command('setup')
+      .description('print the SQL that makes the logins of Tallyhook in an external Postgres')
+      .argument('[url]', 'login that may create roles and owns the database', LOCAL)
+      .option('--run', 'run it with that login instead of printing it'),
+    'npx tallyhook setup postgres://admin@db.example/tallyhook | less',
+    'PGPASSWORD=… npx tallyhook setup --run postgres://admin@db.example/tallyhook',
+  ).action(async (url, options) => exit((await import('./setup.ts')).runSetup(url, options)));
+
+  withExamples(
+    program
       .command('migrate')
       .description('apply missing migrations to the database of DATABASE_URL')
       .option('--dry-run', 'only list the missing migrations')
@@ -75,9 +87,39 @@ function addInstallation(program: Command): void {
     program
       .command('doctor')
       .description('check configuration, database, guards and service; exits 0 if all are well')
+      .option('--restored', 'list what may differ after a restore, a copy or a failover')
+      .option('--keys-used <file>', 'idempotency keys used since the backup: one a line, or NDJSON')
+      .option('--release <reason>', 'allow writes again, with a reason that is stored')
+      .option(
+        '--send-queued',
+        'on release, send what was queued: only if it was not sent elsewhere',
+      )
+      .option('--limit <n>', 'wallets, tokens and operations that are compared', toWhole, 200)
       .option('--json', 'print JSON'),
     'npx tallyhook doctor',
-  ).action(async (options) => exit((await import('./doctor.ts')).runDoctor(options)));
+    'npx tallyhook doctor --restored --keys-used events.ndjson',
+    'npx tallyhook doctor --restored --release "compared with the shop, 3 keys taken over"',
+  ).action(async (options) =>
+    exit(
+      options.restored
+        ? (await import('./doctor/restored.ts')).runRestored(options)
+        : (await import('./doctor/doctor.ts')).runDoctor(options),
+    ),
+  );
+
+  withExamples(
+    program
+      .command('rotate-master-key')
+      .description('encrypt every secret again with MASTER_KEY; may be killed and repeated')
+      .option('--dry-run', 'only count the secrets, which also proves both keys')
+      .option('--lost', 'the former key is lost: delete the endpoints whose secrets it encrypted')
+      .option('--json', 'print JSON'),
+    'MASTER_KEY=… MASTER_KEY_OLD=… npx tallyhook rotate-master-key --dry-run',
+    'MASTER_KEY="$(openssl rand -base64 32)" MASTER_KEY_OLD="$(cat data/master.key)" \\\n' +
+      '    npx tallyhook rotate-master-key',
+  ).action(async (options) =>
+    exit((await import('./rotate-master-key.ts')).runRotateMasterKey(options)),
+  );
 }
 
 /** Commands that send a request or two to a running daemon. */
@@ -102,6 +144,14 @@ function addDaemonRequests(program: Command): void {
   ).action(async (kind, names, options) =>
     exit((await import('./remote.ts')).addWatch(kind, names, options)),
   );
+
+  withExamples(
+    withRemote(program.command('clear-deadlines'), 'key with the scope admin')
+      .description('send to the service again before the deadline that it set with Retry-After')
+      .requiredOption('--reason <text>', 'reason, written to the log')
+      .option('--json', 'print JSON'),
+    'npx tallyhook clear-deadlines --reason "the support of the service has lifted it"',
+  ).action(async (options) => exit((await import('./remote.ts')).clearDeadlines(options)));
 
   for (const [name, description, reason] of [
     ['freeze', 'stop all writes immediately, on every daemon', 'the operator key leaked'],
@@ -130,7 +180,7 @@ function addQuarantine(program: Command): void {
   ).action(async (options) => exit((await import('./quarantine.ts')).listQuarantine(options)));
   withExamples(
     withRemote(group.command('release'), 'key with the scope admin')
-      .description('try a posting or an observation again, whatever its number')
+      .description('try a posting or an observation again, even with the number of another app')
       .argument('<id>', 'id of an operation or posting request, or target of an observation')
       .requiredOption('--reason <text>', 'reason, stored with the release')
       .option('--json', 'print JSON'),
@@ -163,16 +213,17 @@ function addExport(program: Command): void {
   ).action(async (options) => exit((await import('./export.ts')).exportOperations(options)));
 }
 
+const ADMIN = 'key with the scope admin; without it the database is used directly';
+
 function addKeys(program: Command): void {
   const group = program
     .command('keys')
-    .description('manage API keys directly in the database, without a key of your own');
+    .description('manage API keys: with an admin key through the daemon, else in the database');
   const create =
     'npx tallyhook keys create --owner shop --scope gateway ' + `--limits '{"kinds":["give"]}'`;
   withExamples(group, create, 'npx tallyhook keys list');
   withExamples(
-    group
-      .command('create')
+    withRemote(group.command('create'), ADMIN)
       .description('create a key and print its secret once')
       .requiredOption('--owner <owner>', 'person or team that the key belongs to')
       .option('--name <name>', 'purpose of the key', 'key')
@@ -182,12 +233,13 @@ function addKeys(program: Command): void {
     create,
   ).action(async (options) => exit((await import('./keys.ts')).createKey(options)));
   withExamples(
-    group.command('list').description('list all keys').option('--json', 'print JSON'),
+    withRemote(group.command('list'), ADMIN)
+      .description('list all keys')
+      .option('--json', 'print JSON'),
     'npx tallyhook keys list',
   ).action(async (options) => exit((await import('./keys.ts')).listKeys(options)));
   withExamples(
-    group
-      .command('revoke')
+    withRemote(group.command('revoke'), ADMIN)
       .description('revoke a key immediately')
       .argument('<id>', 'id of the key')
       .option('--json', 'print JSON'),

@@ -7,9 +7,9 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isoText, systemClock } from '../kernel/clock.ts';
-import { csvCell } from '../kernel/csv.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Json, jsonText, parseJson } from '../kernel/json.ts';
+import { csvCell } from '../reports/reports.ts';
 import { callDaemon, type Remote } from './remote.ts';
 
 /** The columns of finance_v1.operations in their order, then further fields of the API. */
@@ -21,7 +21,7 @@ const COLUMNS = [
 const PAGE = 500;
 const PROGRESS_EVERY = 10_000;
 
-export interface ExportOptions extends Remote {
+interface ExportOptions extends Remote {
   since?: string;
   until?: string;
   state?: string;

@@ -1,12 +1,24 @@
 /** Access of commands to the database of this installation, which a daemon may be using. */
 import { type Config, type Database, loadConfig, openDatabase } from '../daemon/daemon.ts';
+import { hasEmbedded } from '../db/embedded/embedded.ts';
+import { Failure } from '../kernel/errors.ts';
 import { makeLog } from '../kernel/log.ts';
 
-/** Opens the database (starting the embedded one if necessary), runs the work, and closes it. */
+/**
+ * Opens the database (starting the embedded one if necessary), runs the work, and closes it.
+ * @throws Failure `bad_setting`; it never creates a database
+ */
 export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
-  const config = loadConfig();
+  // A command says at once that the database is away.
+  const config = loadConfig(undefined, { database: { start_wait_ms: 0 } });
+  if (!config.databaseUrl && !(await hasEmbedded(config.dataDir)))
+    throw new Failure(
+      'bad_setting',
+      `there is no database in ${config.dataDir}; set DATABASE_URL, or DATA_DIR to the folder of ` +
+        'the daemon, or start it once',
+    );
   const database = await openDatabase(config, makeLog('error'));
   try {
     return await work(database, config);

@@ -1,10 +1,13 @@
-/** `tallyhook keys`: manages API keys directly in the database. */
-import { isoText } from '../kernel/clock.ts';
+/**
+ * `tallyhook keys`: manages API keys through the running daemon with a key of scope admin, and
+ * without one directly in the database.
+ */
+import { type Instant, isoText } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { makeIds } from '../kernel/ids.ts';
 import { jsonText, tryParseJson } from '../kernel/json.ts';
+import { printLine } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
-import { printLine } from '../kernel/terminal.ts';
 import {
   type KeyLimits,
   type Keys,
@@ -14,6 +17,27 @@ import {
   type Scope,
 } from '../keys/keys.ts';
 import { withDatabase } from './installation.ts';
+import { callDaemon, type Remote } from './remote.ts';
+
+/** A key as the API shows it. */
+interface ShownKey {
+  id: string;
+  name: string;
+  owner: string;
+  scopes: readonly string[];
+  limits: unknown;
+  created_at: string;
+  revoked_at: string | null;
+  expires_at: string | null;
+  last_used_at: string | null;
+}
+
+interface NewKey {
+  owner: string;
+  name: string;
+  scopes: Scope[];
+  limits: KeyLimits | undefined;
+}
 
 function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
   return withDatabase(({ db, clock }) =>
@@ -21,28 +45,41 @@ function withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
   );
 }
 
-export async function createKey(options: {
-  owner: string;
-  name: string;
-  scope: string[];
-  /** JSON, as POST /api/keys takes it. */
-  limits?: string;
-  json?: true;
-}): Promise<number> {
+export async function createKey(
+  options: Remote & {
+    owner: string;
+    name: string;
+    scope: string[];
+    /** JSON, as POST /api/keys takes it. */
+    limits?: string;
+    json?: true;
+  },
+): Promise<number> {
   const limits = options.limits === undefined ? undefined : parseLimits(options.limits);
   const wrong = options.scope.find((scope) => !SCOPES.some((known) => known === scope));
   if (wrong)
     throw new Failure('bad_setting', `${wrong} is not a scope; scopes are ${SCOPES.join(', ')}`);
   const scopes = SCOPES.filter((scope) => options.scope.includes(scope)) as Scope[];
   const { owner, name } = options;
-  const { key, secret } = await withKeys((keys) => keys.create({ owner, name, scopes, limits }));
-  const created = { id: key.id, owner, name, scopes, limits: key.limits, secret };
-  if (options.json) printLine(jsonText(created));
+  const input = { owner, name, scopes, limits };
+  const { id, secret } = options.key ? await createRemote(options, input) : await create(input);
+  if (options.json) printLine(jsonText({ id, ...input, limits: limits ?? null, secret }));
   else
     printLine(
-      `${key.id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is not shown again.`,
+      `${id} for ${owner} (${scopes.join(', ')})\n${secret}\nThe secret is not shown again.`,
     );
   return 0;
+}
+
+async function createRemote(remote: Remote, body: NewKey): Promise<{ id: string; secret: string }> {
+  const text = await callDaemon(remote, { method: 'POST', path: '/api/keys', body });
+  const { id, key } = JSON.parse(text) as { id: string; key: string };
+  return { id, secret: key };
+}
+
+async function create(input: NewKey): Promise<{ id: string; secret: string }> {
+  const { key, secret } = await withKeys((keys) => keys.create(input));
+  return { id: key.id, secret };
 }
 
 /** @throws Failure `bad_setting` with an example */
@@ -59,23 +96,52 @@ function parseLimits(text: string): KeyLimits {
   );
 }
 
-export async function listKeys(options: { json?: true }): Promise<number> {
-  const rows = await withKeys((keys) => keys.list());
-  const shown = rows.map(({ createdAt, revokedAt, ...key }) => ({
-    ...key,
-    created_at: isoText(createdAt),
-    revoked_at: revokedAt === null ? null : isoText(revokedAt),
-  }));
-  if (options.json) printLine(jsonText({ data: shown }));
-  for (const key of options.json ? [] : shown) {
-    const end = key.revoked_at ? `revoked ${key.revoked_at}` : 'valid';
+export async function listKeys(options: Remote & { json?: true }): Promise<number> {
+  const rows = options.key ? await listRemote(options) : await list();
+  if (options.json) printLine(jsonText({ data: rows }));
+  for (const key of options.json ? [] : rows) {
+    const until = key.expires_at ? `valid until ${key.expires_at}` : 'valid';
+    const end = key.revoked_at ? `revoked ${key.revoked_at}` : until;
     const limits = key.limits === null ? '' : `  ${jsonText(key.limits)}`;
     printLine(`${key.id}  ${key.owner}  ${key.name}  ${key.scopes.join(',')}  ${end}${limits}`);
   }
   return 0;
 }
 
-export async function revokeKey(id: string, options: { json?: true }): Promise<number> {
+async function listRemote(remote: Remote): Promise<ShownKey[]> {
+  const rows: ShownKey[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const path = `/api/keys?limit=500${cursor && `&cursor=${cursor}`}`;
+    const page = JSON.parse(await callDaemon(remote, { method: 'GET', path })) as {
+      data: ShownKey[];
+      next_cursor: string | null;
+    };
+    rows.push(...page.data);
+    cursor = page.next_cursor;
+  }
+  return rows;
+}
+
+async function list(): Promise<ShownKey[]> {
+  const text = (at: Instant | null) => (at === null ? null : isoText(at));
+  const rows = await withKeys((keys) => keys.list());
+  return rows.map((row) => ({
+    ...{ id: row.id, name: row.name, owner: row.owner, scopes: row.scopes, limits: row.limits },
+    created_at: isoText(row.createdAt),
+    revoked_at: text(row.revokedAt),
+    expires_at: text(row.expiresAt),
+    last_used_at: text(row.lastUsedAt),
+  }));
+}
+
+export async function revokeKey(id: string, options: Remote & { json?: true }): Promise<number> {
+  if (options.key) await callDaemon(options, { method: 'DELETE', path: `/api/keys/${id}` });
+  else await revoke(id);
+  printLine(options.json ? jsonText({ id, revoked: true }) : `Revoked ${id}`);
+  return 0;
+}
+
+async function revoke(id: string): Promise<void> {
   await withKeys(async (keys) => {
     try {
       await keys.revoke(id);
@@ -84,6 +150,4 @@ export async function revokeKey(id: string, options: { json?: true }): Promise<n
       throw new Failure('not_found', `key ${id} does not exist; see npx tallyhook keys list`);
     }
   });
-  printLine(options.json ? jsonText({ id, revoked: true }) : `Revoked ${id}`);
-  return 0;
 }

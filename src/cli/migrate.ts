@@ -1,9 +1,10 @@
 /** `tallyhook migrate`: applies missing migrations before a start, or lists them. */
 import { loadConfig } from '../daemon/daemon.ts';
+import { reach } from '../db/access/reach.ts';
 import { migrate, missingMigrations } from '../db/migrate.ts';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
-import { printLine } from '../kernel/terminal.ts';
+import { printLine } from '../kernel/log.ts';
 
 export async function runMigrate(options: { dryRun?: true; json?: true }): Promise<number> {
   const config = loadConfig();
@@ -14,6 +15,8 @@ export async function runMigrate(options: { dryRun?: true; json?: true }): Promi
       'DATABASE_URL is not set; a start migrates the embedded database by itself',
     );
   }
+  const variable = config.databaseOwnerUrl ? 'DATABASE_OWNER_URL' : 'DATABASE_URL';
+  await reach({ variable, url }, 0);
   const tags = options.dryRun ? await missingMigrations(url) : await migrate(url);
   const result = options.dryRun ? 'Would apply' : 'Applied';
   if (options.json) printLine(jsonText({ [options.dryRun ? 'missing' : 'applied']: tags }));

@@ -1,7 +1,7 @@
 /** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
 import { isId } from '../kernel/ids.ts';
 import { parseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/terminal.ts';
+import { printLine } from '../kernel/log.ts';
 import { callDaemon, type Remote } from './remote.ts';
 
 interface Row {

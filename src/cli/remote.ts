@@ -2,7 +2,7 @@
 import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/terminal.ts';
+import { printLine } from '../kernel/log.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {
@@ -13,7 +13,7 @@ export interface Remote {
 /** Returns the body of a 2xx response. @throws Failure `bad_setting` with the reason */
 export async function callDaemon(
   { url, key }: Remote,
-  call: { method: 'GET' | 'POST'; path: string; body?: unknown; accept?: string },
+  call: { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: unknown; accept?: string },
 ): Promise<string> {
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
@@ -60,6 +60,16 @@ export async function setFreeze(
       ? `All writes are frozen since ${since}`
       : `Writes are allowed again; they were frozen since ${since}`;
   printLine(options.json ? text : result);
+  return 0;
+}
+
+export async function clearDeadlines(
+  options: Remote & { reason: string; json?: true },
+): Promise<number> {
+  const { reason, json } = options;
+  const path = '/api/deadlines/clear';
+  const text = await callDaemon(options, { method: 'POST', path, body: { reason } });
+  printLine(json ? text : 'The deadlines of the service are removed; requests are sent again');
   return 0;
 }
 

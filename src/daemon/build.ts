@@ -4,16 +4,16 @@
  */
 import { makeApi } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
+import type { Db } from '../db/connect.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
-import { systemClock } from '../kernel/clock.ts';
-import { makeEncryption } from '../kernel/encryption.ts';
+import { pause, systemClock } from '../kernel/clock.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
-import { makeMetrics } from '../kernel/metrics.ts';
+import { type Metrics, makeMetrics } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
-import { makeKeys } from '../keys/keys.ts';
+import { makeAudit, makeKeys } from '../keys/keys.ts';
 import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
 import { addWallets, availableSince, makeObserver, makeQuotaStore } from '../observer/observer.ts';
 import {
@@ -28,7 +28,6 @@ import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
-import { loadMasterKey } from './config/secrets.ts';
 import {
   firstPollSettings,
   gatewaySettings,
@@ -43,6 +42,8 @@ import { upstreamSettings } from './config/upstream-settings.ts';
 import type { Database } from './database.ts';
 import { makePreImages } from './first-poll.ts';
 import { makeHeartbeat } from './heartbeat.ts';
+import { makeIdentityCheck } from './identity.ts';
+import { openEncryption } from './master-key.ts';
 import { recordPassiveReads } from './passive-observations.ts';
 import type { Service } from './service.ts';
 import { makeSchedule } from './workers/schedule.ts';
@@ -57,7 +58,7 @@ type Wake = (...names: string[]) => void;
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
   const base = await makeBase(config, database, service, log);
-  const { db, clock, metrics, keys, upstream, heartbeat } = base;
+  const { workersDb, peopleDb, clock, daemon, identity, metrics, keys, upstream, heartbeat } = base;
   let wakeWorkers: Wake = () => {};
   const wake: Wake = (...names) => wakeWorkers(...names);
   const stages = makeStages(config, base, service, wake);
@@ -72,11 +73,11 @@ export async function build(config: Config, database: Database, service: Service
     passTimeoutMs: config.daemon.worker_pass_timeout_ms,
     workers: makeWorkers({
       config,
-      db,
-      metrics,
+      ...{ db: workersDb, log, metrics },
       heartbeat,
       operations,
       gateway,
+      identity,
       ledger,
       observer,
       reconciler,
@@ -89,11 +90,12 @@ export async function build(config: Config, database: Database, service: Service
   wakeWorkers = schedule.wake;
   const stopping = new AbortController();
   const api = makeApi({
-    db,
+    db: peopleDb,
     clock,
     log,
     metrics,
     keys,
+    audit: makeAudit({ db: peopleDb, clock }),
     operations,
     decisions,
     reportedOperations,
@@ -110,17 +112,28 @@ export async function build(config: Config, database: Database, service: Service
     bodyBytesMax: config.http.body_bytes_max,
   });
   api.route('/', makeConsole());
-  const { daemon } = base;
-  return { daemon, keys, upstream, operations, webhooks, schedule, gateway, api, stopping };
+  return {
+    daemon,
+    identity,
+    keys,
+    upstream,
+    operations,
+    webhooks,
+    schedule,
+    gateway,
+    api,
+    stopping,
+  };
 }
 
 /** What all stages rest on: identity, metrics, encryption, keys, and the client of the service. */
 async function makeBase(config: Config, database: Database, service: Service, log: Log) {
-  const { db, clock } = database;
+  const { db, workersDb, peopleDb, clock } = database;
   const random = systemRandom;
   const ids = makeIds(clock, random);
   const metrics = makeMetrics();
-  const encryption = makeEncryption(await loadMasterKey(config, random), random);
+  measurePools(metrics, { gateway: db, workers: workersDb, people: peopleDb });
+  const encryption = await openEncryption(database, config, random);
   const aliveMs = config.daemon.heartbeat_timeout_ms;
   const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
   const keys = makeKeys({ db, clock, random, ids });
@@ -130,19 +143,35 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     random,
     log,
     metrics,
-    quota: makeQuotaStore(db, clock),
+    quota: makeQuotaStore(db),
     settings: upstreamSettings(config),
   });
   const heartbeat = makeHeartbeat({ database, daemon, upstream, log, metrics, aliveMs });
-  return { db, clock, random, ids, metrics, encryption, log, daemon, keys, upstream, heartbeat };
+  const identity = makeIdentityCheck({ database, dataDir: config.dataDir, log });
+  return {
+    ...{ db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log },
+    ...{ daemon, identity, keys, upstream, heartbeat },
+  };
+}
+
+function measurePools(metrics: Metrics, pools: Record<string, Db>): void {
+  metrics.beforeScrape(() => {
+    for (const [pool, db] of Object.entries(pools)) {
+      const { running, waiting } = db.load();
+      metrics.poolRunning.set({ pool }, running);
+      metrics.poolWaiting.set({ pool }, waiting);
+    }
+  });
 }
 
 /** The stages between the gateway and the API. */
 function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
-  const { db, clock, random, ids, metrics, encryption, log, daemon, upstream, heartbeat } = base;
+  const { db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log } = base;
+  const { daemon, upstream, heartbeat } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
-    ...{ db, clock, wallClock: systemClock, random, ids, encryption, log, metrics },
+    ...{ db: workersDb, peopleDb, clock, wallClock: systemClock, random, ids, encryption },
+    ...{ log, metrics },
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
     wake: () => wake('webhooks'),
@@ -158,31 +187,20 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     addDuePostings,
     settings: operationsSettings(config, effectSettings),
   });
-  const decisions = makeDecisions({ db, clock, outbox, addDuePostings });
+  const decisions = makeDecisions({ db: peopleDb, clock, outbox, addDuePostings });
   const reportedOperations = makeReportedOperations({
-    db,
-    clock,
-    ids,
-    outbox,
-    effectSettings,
-    addDuePostings,
+    ...{ db: peopleDb, clock, ids, outbox, effectSettings, addDuePostings },
     includedInOpenings: (tx, reported, before) =>
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
-  const ledger = makeLedger({ db, daemon, clock, effectSettings, log });
+  const ledger = makeLedger({ db: workersDb, daemon, clock, effectSettings, log });
   const observer = makeObserver({
-    db,
-    clock,
-    random,
-    ids,
-    upstream,
-    outbox,
-    metrics,
+    ...{ db: workersDb, clock, random, ids, upstream, outbox, metrics },
     settings: observerSettings(config),
   });
   const reconciler = makeReconciler({
-    db,
+    db: workersDb,
     random,
     log,
     daemon,
@@ -192,7 +210,13 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     effectSettings,
     settings: reconcilerSettings(config),
   });
-  const reports = makeReports({ db, clock, ids, outbox, settings: reportSettings(config) });
+  const reports = makeReports({
+    db: peopleDb,
+    clock,
+    ids,
+    outbox,
+    settings: reportSettings(config),
+  });
   return {
     webhooks,
     operations,
@@ -216,7 +240,10 @@ function buildGateway(config: Config, base: Base, stages: Stages, wake: Wake) {
     keys,
     metrics,
     ...gatewaySettings(config),
-    preImage: makePreImages({ db, observer, upstream, log, ...firstPollSettings(config) }),
+    preImage: makePreImages({
+      ...{ db, observer, upstream, clock, pause, log },
+      ...firstPollSettings(config),
+    }),
     // `single` bounds the wait of the caller.
     findByIdempotencyKey: (owner, key) => db.single((q) => findByIdempotencyKey(q, owner, key)),
     serviceDown: async () => (await db.single(availableSince)) === Number.POSITIVE_INFINITY,

@@ -10,6 +10,7 @@ export { type Config, loadConfig, type ServiceAddress } from './config/config.ts
 export { upstreamSettings } from './config/upstream-settings.ts';
 export { type Database, openDatabase } from './database.ts';
 export type { RunningDaemon } from './lifecycle.ts';
+export type { MasterKeys } from './master-key.ts';
 export { checkService, openService } from './service.ts';
 
 /**
@@ -23,6 +24,12 @@ export async function startDaemon(
 ): Promise<RunningDaemon> {
   return (await import('./lifecycle.ts')).startDaemon(config, readTime);
 }
+
+/** What proves and replaces the master key. */
+export const masterKeyTools = () => import('./master-key.ts');
+
+/** What recognises a restored or copied database. */
+export const identityTools = () => import('./identity.ts');
 
 /** Runs a daemon until a signal arrives; returns the exit code. */
 export async function runDaemon(): Promise<number> {

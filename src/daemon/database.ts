@@ -3,26 +3,37 @@
  * made, its clock measured.
  */
 import { mkdir } from 'node:fs/promises';
+import { type Login, reach } from '../db/access/reach.ts';
+import { WRITER } from '../db/access/roles.ts';
+import { checkGuards } from '../db/checks/guards.ts';
 import { type DatabaseClock, databaseClock, type ReadDatabaseTime } from '../db/clock/clock.ts';
 import { connect, type Db } from '../db/connect.ts';
 import { type EmbeddedServer, openEmbedded } from '../db/embedded/embedded.ts';
-import { checkGuards } from '../db/guards.ts';
-import { migrate } from '../db/migrate.ts';
+import { migrate, missingMigrations } from '../db/migrate.ts';
 import { makePartitions } from '../db/partitions.ts';
-import { WRITER } from '../db/roles.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Config } from './config/config.ts';
 
-export interface Database {
-  db: Db;
+export interface Database extends Pools {
   clock: DatabaseClock;
+  /** The data of the embedded server. */
+  folder: string | undefined;
   /** Lines for the operator, such as where the data are. */
   notes: string[];
   /** Restarts the embedded server if it died; does nothing for an external one. */
   revive(): Promise<void>;
   /** Closes the pool, then stops the embedded server unless another daemon uses it. */
   close(): Promise<void>;
+}
+
+/** Connection pools, so that heavy reads and background work delay no write. */
+export interface Pools {
+  /** Of the gateway, the heartbeat, and the start. */
+  db: Db;
+  workersDb: Db;
+  /** Of API, console and reports: short statements, and a bound on those that wait. */
+  peopleDb: Db;
 }
 
 /** @throws Failure `bad_setting`, DatabaseError */
@@ -33,16 +44,11 @@ export async function openDatabase(
 ): Promise<Database> {
   let embedded = config.databaseUrl ? undefined : await openEmbeddedServer(config, log);
   const url = config.databaseUrl ?? embedded?.url ?? '';
-  const migrated = await migrate(config.databaseOwnerUrl ?? url);
-  if (migrated.length > 0) log.info({ migrated }, 'database migrated');
-  const db = connect({
-    url,
-    role: WRITER,
-    max: config.database.connections_max,
-    statementTimeoutMs: config.database.statement_timeout_ms,
-  });
+  await prepare(config, url, log);
+  const pools = openPools(url, config);
+  const { db } = pools;
   const close = async () => {
-    await db.end();
+    await Promise.all(Object.values(pools).map((pool) => pool.end()));
     await embedded?.stopUnlessUsed();
   };
   try {
@@ -53,11 +59,49 @@ export async function openDatabase(
     const revive = async () => {
       if (embedded) embedded = await reopen(embedded, config, log);
     };
-    return { db, clock, notes, revive, close };
+    return { ...pools, clock, folder: embedded?.dataFolder, notes, revive, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Statements of people that may wait per connection of their pool. */
+const WAITING_PER_CONNECTION = 128;
+
+function openPools(url: string, { database }: Config): Pools {
+  const { connections, statement_timeout_ms, people_statement_timeout_ms } = database;
+  const common = { url, role: WRITER, statementTimeoutMs: statement_timeout_ms };
+  return {
+    db: connect({ ...common, max: connections.gateway, name: 'tallyhook gateway' }),
+    workersDb: connect({ ...common, max: connections.workers, name: 'tallyhook workers' }),
+    peopleDb: connect({
+      ...common,
+      max: connections.people,
+      waitingMax: connections.people * WAITING_PER_CONNECTION,
+      statementTimeoutMs: people_statement_timeout_ms,
+      // A statement may wait as long as it may run.
+      deadlineMs: 2 * people_statement_timeout_ms,
+      name: 'tallyhook people',
+    }),
+  };
+}
+
+/** Waits for an external Postgres, migrates, and checks that the daemon's login may work. */
+async function prepare(config: Config, url: string, log: Log): Promise<void> {
+  const { databaseUrl, databaseOwnerUrl: ownerUrl } = config;
+  const reached = async (login: Login) => {
+    if (databaseUrl)
+      await reach(login, config.database.start_wait_ms, (line) => log.warn(`${line}; waiting`));
+  };
+  const login = { variable: 'DATABASE_URL', url };
+  await reached(login);
+  if ((await missingMigrations(url)).length > 0) {
+    if (ownerUrl) await reached({ variable: 'DATABASE_OWNER_URL', url: ownerUrl });
+    const migrated = await migrate(ownerUrl ?? url);
+    if (migrated.length > 0) log.info({ migrated }, 'database migrated');
+  }
+  await reached({ ...login, role: WRITER });
 }
 
 async function reopen(server: EmbeddedServer, config: Config, log: Log): Promise<EmbeddedServer> {

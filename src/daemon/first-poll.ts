@@ -6,7 +6,7 @@
 import type { Db } from '../db/connect.ts';
 import type { WriteRoute } from '../gateway/gateway.ts';
 import { addressKey, isAddress } from '../kernel/addresses.ts';
-import { monotonicMs, withDeadline } from '../kernel/clock.ts';
+import { type Clock, monotonicMs, withDeadline } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Log } from '../kernel/log.ts';
 import {
@@ -21,6 +21,8 @@ interface Deps {
   db: Db;
   observer: Pick<Observer, 'add' | 'noteRead'>;
   upstream: Pick<Upstream, 'account' | 'token' | 'budget'>;
+  clock: Clock;
+  pause: (ms: number) => Promise<void>;
   log: Log;
   /** Keys of configured operator, fee and collection wallets; these are never polled here. */
   ownWallets: ReadonlySet<string>;
@@ -93,20 +95,43 @@ function batchedLastSeen(db: Db): (name: string) => Promise<LastSeen | undefined
 const POLLED_TTL_MS = 60_000;
 const POLLED_MAX = 10_000;
 
-/** Polls a target once, if the budget has a free request, and waits at most `firstPollMs`. */
+/** Between two checks of a budget that other polls were quicker to use. */
+const RETRY_MS = 20;
+
+/** Polls a target once, when the budget allows that in time, and waits at most `firstPollMs`. */
 function makeFirstPolls(deps: Deps): (target: Target) => Promise<LastSeen | undefined> {
-  const { upstream, log, ownWallets, firstPollMs } = deps;
+  const { upstream, clock, log, ownWallets, firstPollMs } = deps;
+  const { budget } = upstream;
   const inFlight = new Map<string, Promise<LastSeen | undefined>>();
   const polledAt = new Map<string, number>();
+  let waiting = 0;
 
+  /** Milliseconds until the budget has a free request for one more poll; 0 when it has one now. */
+  const waitMs = (): number => {
+    if (budget.free() > 0) return 0;
+    return Math.max(RETRY_MS, Math.ceil(budget.nextAt() - clock.now()));
+  };
+  const run = async (target: Target, name: string): Promise<LastSeen | undefined> => {
+    const until = clock.now() + firstPollMs;
+    // A write is not delayed when those that wait already use up the time.
+    if (waitMs() + (waiting * 1_000) / budget.ratePerS() > firstPollMs) return undefined;
+    waiting += 1;
+    try {
+      for (let ms = waitMs(); ms > 0; ms = waitMs()) {
+        if (clock.now() + ms > until) return undefined;
+        await deps.pause(ms);
+      }
+    } finally {
+      waiting -= 1;
+    }
+    if (polledAt.size >= POLLED_MAX) polledAt.clear();
+    polledAt.set(name, monotonicMs());
+    return poll(deps, target, name);
+  };
   const start = (target: Target, name: string): Promise<LastSeen | undefined> | undefined => {
     const last = polledAt.get(name);
     if (last !== undefined && monotonicMs() - last < POLLED_TTL_MS) return undefined;
-    // The observer polls every target of an open write anyway, so the write need not wait.
-    if (upstream.budget.free() < 1) return undefined;
-    if (polledAt.size >= POLLED_MAX) polledAt.clear();
-    polledAt.set(name, monotonicMs());
-    const observation = poll(deps, target, name)
+    const observation = run(target, name)
       .catch((err: unknown) => {
         log.debug({ err }, 'first poll not recorded');
         return undefined;

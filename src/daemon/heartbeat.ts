@@ -39,7 +39,7 @@ export function makeHeartbeat(deps: {
         upstream.shareAmong(living);
         await upstream.syncQuota();
         await database.clock.follow();
-        metrics.clockCorrection.set(database.clock.correctionMs());
+        metrics.clockCorrection.set(database.clock.correctionMs() / 1000);
       } catch (raw) {
         const error = toDatabaseError(raw);
         if (!isAway(error)) throw error;

@@ -55,9 +55,16 @@ export async function startDaemon(
     await storeViewSettings(database, config);
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
-    const adminKey = await ensureAdminKey(built.keys, config);
+    await built.identity.check();
+    await built.identity.count();
     const server = makeHttpServer(built);
     const url = await listen(server, config);
+    undo.push(async () => {
+      server.close();
+      server.closeAllConnections();
+    });
+    // Only now, since a start that fails shows no key.
+    const adminKey = await ensureAdminKey(built.keys, config);
     const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
     undo.push(stopCron);
     built.schedule.start();
@@ -69,7 +76,10 @@ export async function startDaemon(
       notes: database.notes,
       log,
       stop: once(() => stop({ config, log, server, built, service, database, stopCron })),
-      recoversFrom: (error) => database.db.renewAfter(error),
+      recoversFrom: (error) =>
+        // The error does not tell whose connection it was.
+        [database.db, database.workersDb, database.peopleDb].filter((db) => db.renewAfter(error))
+          .length > 0,
     };
   } catch (error) {
     for (const step of undo.reverse()) await step().catch(() => {});

@@ -4,7 +4,7 @@
  */
 import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
-import { printLine } from '../kernel/terminal.ts';
+import { printLine } from '../kernel/log.ts';
 import { loadConfig } from './config/config.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 
@@ -30,10 +30,11 @@ export async function runDaemon(): Promise<number> {
     printLine(error.detail ?? error.code);
     return 1;
   }
+  const ended = untilSignal(daemon);
   printBanner(daemon);
-  // Else only a process that ends by itself keeps its compiled code.
+  // Node writes the cache when a process exits, which a killed one never does.
   flushCompileCache();
-  return untilSignal(daemon);
+  return ended;
 }
 
 function printBanner(daemon: RunningDaemon): void {

@@ -20,9 +20,10 @@ import {
   type PostgresJsQueryResultHKT,
   PostgresJsSession,
 } from './drizzle.ts';
+import { boundedSlots, countedSlots, type Slots } from './slots.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
 
-export type Sql = postgres.ISql<Record<string, never>>;
+export type Sql = postgres.ISql;
 export type Orm = Core.PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
 
 /** The pool or an open transaction. */
@@ -43,28 +44,31 @@ export interface Db extends Queryable {
   begin<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /**
    * Runs work of a single statement without the round trips of a transaction; retries and errors
-   * are
-   * those of `begin`. @param deadlineMs after it, the statement may still be committed
+   * are those of `begin`. @param deadlineMs after it, the statement may still be committed
    */
   single<T>(work: (q: Queryable) => Promise<T>, deadlineMs?: number): Promise<T>;
+  /** Statements and transactions that run or wait for a connection. */
+  load(): { running: number; waiting: number };
   /** Replaces the pool if the error is the driver's known fault; else returns false. */
   renewAfter(error: unknown): boolean;
   /** Closes the pool, waiting at most `timeoutMs` for running statements. Idempotent. */
   end(timeoutMs?: number): Promise<void>;
 }
 
-export interface TransactionOptions {
+interface TransactionOptions {
   /** Uses the isolation level repeatable read. */
   snapshot?: boolean;
   /** For long work such as a report: the deadline of the work and its statements. */
   deadlineMs?: number;
 }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   url: string;
   /** The role to set, such as `tallyhook_writer`; by default that of the login. */
   role?: string;
   max?: number;
+  /** Statements and transactions that may wait for a connection; unbounded by default. */
+  waitingMax?: number;
   statementTimeoutMs?: number;
   /** Of a statement or transaction; by default a minute, or the statement timeout if longer. */
   deadlineMs?: number;
@@ -73,19 +77,39 @@ export interface ConnectOptions {
 
 const DEADLINE_MS = 60_000;
 const TRIES_MAX = 5;
+/**
+ * The defaults of Postgres suit long reads of large tables on slow disks. Without statistics, which
+ * a new database lacks, they choose scans of whole tables, parallel workers and compiled plans for
+ * reads of a few rows, each slower by 10 to 100 ms.
+ */
+export const PLANNER = {
+  jit: 'off',
+  random_page_cost: '1.1',
+  max_parallel_workers_per_gather: '0',
+};
 
 /** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
   let pool = openPool(options);
   const usualMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
-  const current = (): Queryable => ({ sql: withDeadlines(pool, usualMs), orm: ormOver(pool) });
+  const max = options.max ?? 10;
+  const current = () => {
+    const { waitingMax } = options;
+    const slots = waitingMax === undefined ? countedSlots(max) : boundedSlots(max, waitingMax);
+    return {
+      slots,
+      sql: withDeadlines(pool, usualMs, slots),
+      /** For work that has a deadline as a whole. */
+      bare: { sql: pool, orm: ormOver(pool) },
+    };
+  };
   let now = current();
   return {
     get sql() {
       return now.sql;
     },
     get orm() {
-      return now.orm;
+      return now.bare.orm;
     },
     async begin(work, { snapshot = false, deadlineMs } = {}) {
       const level = snapshot ? 'isolation level repeatable read' : '';
@@ -94,12 +118,14 @@ export function connect(options: ConnectOptions): Db {
           await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
         return work(txOver(sql));
       };
-      return withRetries(
-        deadlineMs ?? usualMs,
-        () => pool.begin(level, run) as ReturnType<typeof work>,
+      const ms = deadlineMs ?? usualMs;
+      return withRetries(ms, () =>
+        now.slots.run(() => pool.begin(level, run) as ReturnType<typeof work>, ms),
       );
     },
-    single: (work, deadlineMs = DEADLINE_MS) => withRetries(deadlineMs, () => work(now)),
+    single: (work, deadlineMs = usualMs) =>
+      withRetries(deadlineMs, () => now.slots.run(() => work(now.bare), deadlineMs)),
+    load: () => now.slots.load(),
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;
@@ -129,15 +155,19 @@ function throwDeadline(): never {
 }
 
 /** Statements of the pool itself; those of a transaction have its deadline. */
-function withDeadlines(pool: postgres.Sql, ms: number): Sql {
-  return new Proxy(pool as unknown as Sql, {
+function withDeadlines(pool: postgres.Sql, ms: number, slots: Slots): Sql {
+  return new Proxy(pool, {
     apply(sql, self, values) {
       const made: unknown = Reflect.apply(sql as never, self, values);
       if (!(made instanceof Promise)) return made;
       // A statement runs when it is awaited; a fragment never is.
       const run = made.then.bind(made);
       const bounded: typeof made.then = (...then) =>
-        withDeadline(new Promise(run), ms, throwDeadline).then(...then);
+        withDeadline(
+          slots.run(() => new Promise(run), ms),
+          ms,
+          throwDeadline,
+        ).then(...then);
       Reflect.set(made, 'then', bounded);
       return made;
     },
@@ -159,6 +189,7 @@ function openPool(options: ConnectOptions): postgres.Sql {
     connection: {
       application_name: options.name ?? 'tallyhook',
       TimeZone: 'UTC',
+      ...PLANNER,
       // Rows read after waiting for a lock must be those of the last commit.
       default_transaction_isolation: 'read committed',
       statement_timeout: options.statementTimeoutMs ?? 60_000,
@@ -220,7 +251,7 @@ function txOver(client: postgres.TransactionSql): Tx {
   let orm: Orm | undefined;
   return {
     transaction: true,
-    sql: client as unknown as Sql,
+    sql: client,
     get orm() {
       orm ??= ormOver(client);
       return orm;

@@ -3,9 +3,10 @@
  * time do some work. Its fencing token (`fence`) grows when the holder changes, so that a former
  * holder is refused by `lockLease` before it writes. All instants are database time.
  */
-import { must } from '../kernel/assert.ts';
+
 import { type Instant, isoText } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { Failure, must } from '../kernel/errors.ts';
+import type { Log } from '../kernel/log.ts';
 import type { Queryable, Tx } from './connect.ts';
 
 export interface Daemon {
@@ -55,6 +56,34 @@ export async function assertDaemonAlive(tx: Tx, daemon: Daemon, now: Instant): P
     throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
 }
 
+/** Counts a setting up, and at least to `least`; returns its new value. */
+export async function countUp(
+  db: Queryable,
+  name: string,
+  now: Instant,
+  least = 1,
+): Promise<number> {
+  const [row] = await db.sql<{ value: string }[]>`
+    insert into tallyhook.installation as i (name, value, set_at)
+    values (${name}, ${String(least)}, ${isoText(now)})
+    on conflict (name) do update set set_at = excluded.set_at,
+      value = greatest(i.value::bigint + 1, excluded.value::bigint)::text
+    returning value`;
+  return Number(must(row, `installation setting ${name}`).value);
+}
+
+/** Living daemons that started before an instant. */
+export async function countOlderDaemons(
+  db: Queryable,
+  startedBefore: Instant,
+  now: Instant,
+): Promise<number> {
+  const [row] = await db.sql<{ n: number }[]>`
+    select count(*)::int as n from tallyhook.daemons
+    where alive_until > ${isoText(now)} and started_at < ${isoText(startedBefore)}`;
+  return row?.n ?? 0;
+}
+
 /** Ends a daemon's registration, which also frees its leases. */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`
@@ -86,6 +115,22 @@ export async function acquireLease(
   return row?.fence;
 }
 
+/** `acquireLease` for one daemon, which logs each time that it takes the lease over. */
+export function makeLease(
+  db: Queryable,
+  { name, daemon, ttlMs, log }: { name: string; daemon: Daemon; ttlMs: number; log: Log },
+): (now: Instant) => Promise<bigint | undefined> {
+  let last: bigint | undefined;
+  return async (now) => {
+    const fence = await acquireLease(db, name, daemon, now, ttlMs);
+    if (fence !== undefined && fence !== last) {
+      last = fence;
+      log.info({ lease: name, daemon: daemon.id, fence: String(fence) }, 'leader change');
+    }
+    return fence;
+  };
+}
+
 /**
  * Locks a lease until the end of the transaction.
  * @throws Failure `lease_lost` when another daemon has taken it since
@@ -110,6 +155,15 @@ export async function fixInstallationSetting(
   const [row] = await db.sql<{ value: string }[]>`
     select value from tallyhook.installation where name = ${name}`;
   return must(row, `installation setting ${name}`).value;
+}
+
+export async function findInstallationSetting(
+  db: Queryable,
+  name: string,
+): Promise<{ value: string; setAt: Instant } | undefined> {
+  const [row] = await db.sql<{ value: string; setAt: Instant }[]>`
+    select value, set_at from tallyhook.installation where name = ${name}`;
+  return row;
 }
 
 /** Stores a setting, replacing its value. */

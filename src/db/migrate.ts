@@ -5,15 +5,25 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pause } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { sha256Hex } from '../kernel/json.ts';
-import { connect, type Sql } from './connect.ts';
-import { ensureRoles } from './roles.ts';
-import { toDatabaseError } from './sqlstate.ts';
+import { ensureRoles } from './access/roles.ts';
+import { connect, type Db, type Sql } from './connect.ts';
+import { DatabaseError, isLocked, toDatabaseError } from './sqlstate.ts';
 
 const FOLDER = join(import.meta.dirname, '../../drizzle');
 /** The key of the advisory lock; arbitrary. */
 const LOCK = 7240124;
+/** Statements of running daemons queue behind a wait for a lock. */
+const LOCK_TIMEOUT = '500ms';
+/** How long a backup or report may hold a lock. */
+const LOCKED_LIMIT_MS = 120_000;
+const LOCKED = new Failure(
+  'database_unavailable',
+  'a table that a migration changes is locked by another session, such as a backup or a report; ' +
+    'start again when it has ended',
+);
 
 interface Migration {
   idx: number;
@@ -38,23 +48,64 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
 /**
  * Applies missing migrations; returns their tags.
  * @param ownerUrl a login that may create schemas and roles
- * @throws Failure `bad_setting` for a newer database or an edited migration
+ * @throws Failure `bad_setting` for a newer database or an edited migration, `database_unavailable`
+ * when another session keeps a table locked
  */
 export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string[]> {
   const migrations = await readMigrations(folder);
-  await ensureRoles(ownerUrl);
+  try {
+    await ensureRoles(ownerUrl);
+    return await applyWhenUnlocked(ownerUrl, migrations);
+  } catch (error) {
+    throw explained(error, ownerUrl, 'change the tables of Tallyhook');
+  }
+}
+
+/** insufficient_privilege as one line that says what to do. */
+function explained(raw: unknown, url: string, what: string): unknown {
+  const error = toDatabaseError(raw);
+  if (!(error instanceof DatabaseError && error.code === '42501')) return error;
+  return new Failure(
+    'bad_setting',
+    `login ${new URL(url).username} may not ${what}; set DATABASE_OWNER_URL to a login that may, ` +
+      'which npx tallyhook setup makes',
+  );
+}
+
+async function applyWhenUnlocked(url: string, migrations: Migration[]): Promise<string[]> {
   const db = connect({
-    url: ownerUrl,
+    url,
     max: 1,
     name: 'tallyhook migrate',
     statementTimeoutMs: 600_000,
   });
   try {
-    return await db.begin(({ sql }) => applyMissing(sql, migrations));
-  } catch (error) {
-    throw toDatabaseError(error);
+    for (let pauseMs = 1_000, waitedMs = 0; ; pauseMs *= 2) {
+      const applied = await applyUnlessLocked(db, migrations);
+      if (applied) return applied;
+      if (waitedMs >= LOCKED_LIMIT_MS) throw LOCKED;
+      await pause(pauseMs);
+      waitedMs += pauseMs;
+    }
   } finally {
     await db.end();
+  }
+}
+
+/** Undefined when another session holds a lock; nothing is applied then. */
+async function applyUnlessLocked(db: Db, migrations: Migration[]): Promise<string[] | undefined> {
+  try {
+    return await db.begin(async ({ sql }) => {
+      try {
+        return await applyMissing(sql, migrations);
+      } catch (error) {
+        // It would be retried at once.
+        throw isLocked(error) ? LOCKED : error;
+      }
+    });
+  } catch (error) {
+    if (error === LOCKED) return undefined;
+    throw error;
   }
 }
 
@@ -69,7 +120,7 @@ export async function missingMigrations(url: string, folder = FOLDER): Promise<s
     for (const row of applied) refuseMismatch(row, migrations);
     return migrations.filter((m) => !applied.some((row) => row.idx === m.idx)).map((m) => m.tag);
   } catch (error) {
-    throw toDatabaseError(error);
+    throw explained(error, url, 'read the tables of Tallyhook');
   } finally {
     await db.end();
   }
@@ -87,6 +138,7 @@ async function listApplied(sql: Sql): Promise<Applied[]> {
 
 async function applyMissing(sql: Sql, migrations: Migration[]): Promise<string[]> {
   await sql`select pg_advisory_xact_lock(${LOCK})`;
+  await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
   await sql`create schema if not exists tallyhook`;
   await sql`create table if not exists tallyhook.migrations (
     idx int primary key, tag text not null, hash text not null,

@@ -4,9 +4,10 @@
  */
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Queryable } from './connect.ts';
+import { isLocked } from './sqlstate.ts';
 
 /** In days, per partitioned table. */
-export interface Retention {
+interface Retention {
   events: number;
   observations: number;
   deliveries: number;
@@ -16,25 +17,43 @@ export interface Retention {
 const MONTHS_AHEAD = 3;
 const DAY_MS = 86_400_000;
 
-/** Creates the partitions of this month and the next ones, unless they exist. */
-export async function makePartitions(db: Queryable, now: Instant): Promise<void> {
-  await db.sql`select tallyhook.make_partitions(${isoText(now).slice(0, 10)}::date,
-    ${MONTHS_AHEAD})`;
+/**
+ * Creates the partitions of this month and the next ones, unless they exist.
+ * @returns false when another session, such as a backup, holds a lock; repeat it later
+ */
+export function makePartitions(db: Queryable, now: Instant): Promise<boolean> {
+  const month = isoText(now).slice(0, 10);
+  return unlessLocked(async () => {
+    // Each in its own transaction, so that no lock is held for long.
+    while (await nameOf(db.sql`select tallyhook.make_partition(${month}::date, ${MONTHS_AHEAD})`));
+  });
 }
 
-/** Drops partitions whose month ended before the retention; returns their names. */
-export async function dropPartitions(
-  db: Queryable,
-  now: Instant,
-  keep: Retention,
-): Promise<string[]> {
-  const dropped: string[] = [];
-  // The feed first: an event must not be missing while its number is there.
-  for (const [table, days] of Object.entries({ numbered_events: keep.events, ...keep })) {
-    const before = isoText(now - days * DAY_MS).slice(0, 10);
-    const rows = await db.sql<{ name: string }[]>`
-      select name from tallyhook.drop_partitions(${table}, ${before}::date) as name`;
-    dropped.push(...rows.map((row) => row.name));
+/**
+ * Drops partitions whose month ended before the retention.
+ * @returns as `makePartitions`
+ */
+export function dropPartitions(db: Queryable, now: Instant, keep: Retention): Promise<boolean> {
+  return unlessLocked(async () => {
+    // The feed first: an event must not be missing while its number is there.
+    for (const [table, days] of Object.entries({ numbered_events: keep.events, ...keep })) {
+      const before = isoText(now - days * DAY_MS).slice(0, 10);
+      while (await nameOf(db.sql`select tallyhook.drop_partition(${table}, ${before}::date)`));
+    }
+  });
+}
+
+/** The value of a row with one column. */
+async function nameOf(rows: PromiseLike<readonly object[]>): Promise<unknown> {
+  return Object.values((await rows)[0] ?? {})[0];
+}
+
+async function unlessLocked(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (isLocked(error)) return false;
+    throw error;
   }
-  return dropped;
 }

@@ -45,6 +45,8 @@ const AWAY = new Set([
   '25P04',
   '53300',
   'DEADLINE',
+  // More than the pool's bound wait for a connection.
+  'BUSY',
 ]);
 
 /** Converts an error of the driver to a DatabaseError; returns any other error unchanged. */
@@ -78,18 +80,14 @@ export function isAway(error: unknown): boolean {
   return known instanceof DatabaseError && AWAY.has(known.code);
 }
 
+/** True when a lock was not free within `lock_timeout`. */
+export function isLocked(error: unknown): boolean {
+  const known = toDatabaseError(error);
+  return known instanceof DatabaseError && known.code === '55P03';
+}
+
 /** True when `statement_timeout` ended a statement; its work was rolled back. */
 export function isTooSlow(error: unknown): boolean {
   const known = toDatabaseError(error);
   return known instanceof DatabaseError && known.code === '57014';
-}
-
-/** True for a unique violation (of that constraint, when named). */
-export function isDuplicate(error: unknown, constraint?: string): boolean {
-  const known = toDatabaseError(error);
-  return (
-    known instanceof DatabaseError &&
-    known.code === '23505' &&
-    (constraint === undefined || known.constraint === constraint)
-  );
 }

@@ -15,13 +15,14 @@ export async function authenticate(
   incoming: IncomingMessage,
 ): Promise<Identity | undefined> {
   const authorization = headerOf(incoming, 'authorization');
+  const address = incoming.socket.remoteAddress;
   const bearer = bearerOf(authorization);
   if (bearer && isSecret(bearer)) {
-    const caller = await keys.authenticate(bearer);
+    const caller = await keys.authenticate(bearer, address);
     return caller && { caller, ownToken: undefined };
   }
   const key = headerOf(incoming, 'tallyhook-key');
-  const caller = key ? await keys.authenticate(key) : undefined;
+  const caller = await keys.authenticate(key ?? '', address);
   return caller && { caller, ownToken: authorization };
 }
 

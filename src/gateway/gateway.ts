@@ -8,12 +8,25 @@ import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
-import { type Keys, requireScope } from '../keys/keys.ts';
+import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
 import { authenticate, type Identity, serviceAuthorization } from './auth.ts';
-import { boundedHeader, forwardedHeaders, idempotencyKeyOf, waitsUntil } from './headers.ts';
-import { headerOf, readBody, type Target, targetOf, writeResponse } from './http.ts';
-import { type AddressLimit, makeAddressLimit, makeSlots, type Slots } from './limits.ts';
-import { type QueuePass, runQueue } from './queue.ts';
+import {
+  boundedHeader,
+  forwardedHeaders,
+  idempotencyKeyOf,
+  traceparentOf,
+  waitsUntil,
+} from './headers.ts';
+import {
+  type BodyLimits,
+  headerOf,
+  readBody,
+  type Target,
+  targetOf,
+  writeResponse,
+} from './http.ts';
+import { type Arrivals, makeArrivals, makeSlots, type Slots } from './limits.ts';
+import { makeQueue, type QueuePass } from './queue.ts';
 import { type ForwardedRead, forwardRead, type ReadDeps } from './reads.ts';
 import { type GatewayResponse, problemResponse, unauthorizedResponse } from './responses.ts';
 import { fieldsOf, type Request, type Route, routeOf } from './routes.ts';
@@ -58,12 +71,23 @@ interface Call {
   outgoing: ServerResponse;
   sendContinue: (() => void) | undefined;
 }
-type Deps = GatewayDeps & { addressLimit: AddressLimit; unauthenticatedSlots: Slots };
+interface Limits {
+  /** Requests that have arrived in full. */
+  slots: Slots;
+  unauthenticatedSlots: Slots;
+  /** Bodies of unauthenticated requests. */
+  arrivals: Arrivals;
+  addressLimit: AddressLimit;
+}
+type Deps = GatewayDeps & Limits;
 /** `response` is undefined when it is already written; `kind` is the label of the metric. */
 type Handled = { response: GatewayResponse | undefined; kind: string };
 
 /** Unauthenticated requests may use at most 25 % of the request slots. */
 const UNAUTHENTICATED_SHARE = 0.25;
+const BODY_DEADLINE_MS = 30_000;
+const UNAUTHENTICATED_BODY = { bytesMax: 65_536, deadlineMs: 10_000 };
+const ARRIVALS_MAX = 256;
 
 export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
   const { openPathsPerS, concurrencyMax } = gatewayDeps;
@@ -71,14 +95,17 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
     retryBudget: makeRetryBudget(),
     ...gatewayDeps,
     addressLimit: makeAddressLimit(openPathsPerS),
+    slots: makeSlots(concurrencyMax),
+    arrivals: makeArrivals(ARRIVALS_MAX),
     unauthenticatedSlots: makeSlots(Math.ceil(concurrencyMax * UNAUTHENTICATED_SHARE)),
   };
   const running = new Set<Promise<unknown>>();
   let draining = false;
+  const runQueue = makeQueue(deps);
   return {
     async handle(incoming, outgoing, sendContinue) {
       const started = monotonicMs();
-      const full = running.size >= concurrencyMax ? 'too_many_requests' : undefined;
+      const full = deps.slots.isFull() ? 'too_many_requests' : undefined;
       const refusal = draining ? 'shutting_down' : full;
       const work = respond(deps, { incoming, outgoing, sendContinue }, refusal);
       running.add(work);
@@ -90,7 +117,7 @@ export function makeGateway(gatewayDeps: GatewayDeps): Gateway {
         running.delete(work);
       }
     },
-    runQueue: (now, signal) => runQueue(deps, () => draining || signal?.aborted === true, now),
+    runQueue: (now, signal) => runQueue(now, () => draining || signal?.aborted === true),
     async drain() {
       draining = true;
       while (running.size > 0) await Promise.allSettled(running);
@@ -107,7 +134,10 @@ async function respond(deps: Deps, call: Call, refusal: ErrorCode | undefined): 
     const known = toDatabaseError(raw);
     const isUnavailable = isAway(known) || isTooSlow(known);
     const error = isUnavailable ? new Failure('database_unavailable') : known;
-    if (!(error instanceof Failure)) deps.log.error({ err: error }, 'gateway request failed');
+    if (!(error instanceof Failure)) {
+      const traceparent = traceparentOf(call.incoming);
+      deps.log.error({ err: error, traceparent }, 'gateway request failed');
+    }
     return { response: problemResponse(error), kind: 'refused' };
   }
 }
@@ -119,10 +149,17 @@ async function dispatch(deps: Deps, call: Call): Promise<Handled> {
   const target = targetOf(incoming.url ?? '');
   const route = routeOf(incoming.method ?? 'GET', target.path);
   if (route.type === 'unauthenticated') {
-    deps.addressLimit.check(incoming.socket.remoteAddress ?? '');
+    const request = await deps.arrivals.run((displaced) =>
+      requestOf(call, target, {
+        ...UNAUTHENTICATED_BODY,
+        bytesMax: Math.min(UNAUTHENTICATED_BODY.bytesMax, deps.bodyBytesMax),
+        displaced,
+      }),
+    );
+    await deps.addressLimit.take(incoming.socket.remoteAddress ?? '');
     const own = serviceAuthorization(incoming);
     const authorization = own === undefined ? ('none' as const) : { own };
-    return deps.unauthenticatedSlots.run(() => read(deps, call, target, route, authorization));
+    return deps.unauthenticatedSlots.run(() => read(deps, call, request, route, authorization));
   }
   const identity = await authenticate(deps.keys, incoming);
   if (!identity) return { response: unauthorizedResponse(target.path), kind: 'refused' };
@@ -130,19 +167,19 @@ async function dispatch(deps: Deps, call: Call): Promise<Handled> {
   if (route.type === 'write') return write(deps, call, target, route, identity);
   const { ownToken } = identity;
   const token = ownToken === undefined ? ({ managed: true } as const) : { own: ownToken };
-  return read(deps, call, target, route, token);
+  return read(deps, call, await requestOf(call, target, bodyLimits(deps)), route, token);
 }
 
 async function read(
   deps: Deps,
   call: Call,
-  target: Target,
+  request: Request,
   { host, type: kind }: Route,
   authorization: ForwardedRead['authorization'],
 ): Promise<Handled> {
-  const request = await requestOf(deps, call, target);
+  const forwarded = { request, host, authorization };
   return {
-    response: await forwardRead(deps, { request, host, authorization }, call.outgoing),
+    response: await deps.slots.run(() => forwardRead(deps, forwarded, call.outgoing)),
     kind,
   };
 }
@@ -161,10 +198,10 @@ async function write(
     reference: boundedHeader(incoming, 'tallyhook-reference'),
     waitsUntil: waitOf(deps, incoming, identity),
   };
-  const request = await requestOf(deps, call, target);
+  const request = await requestOf(call, target, bodyLimits(deps));
   const fields = fieldsOf(request);
   const input = { request, route: { ...route, fields }, ...identity, ...options };
-  return { response: await runWrite(deps, input), kind: route.kind };
+  return { response: await deps.slots.run(() => runWrite(deps, input)), kind: route.kind };
 }
 
 /**
@@ -188,14 +225,18 @@ function waitOf(
   return until;
 }
 
+function bodyLimits({ bodyBytesMax }: Deps) {
+  return { bytesMax: bodyBytesMax, deadlineMs: BODY_DEADLINE_MS };
+}
+
 async function requestOf(
-  { bodyBytesMax }: Deps,
   { incoming, sendContinue }: Call,
   { path, query }: Target,
+  limits: Omit<BodyLimits, 'sendContinue'>,
 ): Promise<Request> {
   const method = incoming.method ?? 'GET';
   const contentType = headerOf(incoming, 'content-type');
   const headers = forwardedHeaders(incoming);
-  const body = await readBody(incoming, bodyBytesMax, sendContinue);
+  const body = await readBody(incoming, { ...limits, sendContinue });
   return { method, path, query, contentType, headers, body };
 }

@@ -13,8 +13,18 @@ const FORWARDED = [
   'cookie',
 ];
 
+/** Of W3C Trace Context; a malformed one and its `tracestate` are dropped, as it demands. */
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(-.*)?$/;
+
+/** The `traceparent` of a request; undefined without a valid one. */
+export function traceparentOf(incoming: IncomingMessage): string | undefined {
+  const value = headerOf(incoming, 'traceparent');
+  return value !== undefined && TRACEPARENT.test(value) ? value : undefined;
+}
+
 export function forwardedHeaders(incoming: IncomingMessage): [string, string][] {
-  return FORWARDED.flatMap((name) => {
+  const trace = traceparentOf(incoming) === undefined ? [] : ['traceparent', 'tracestate'];
+  return [...FORWARDED, ...trace].flatMap((name) => {
     const value = headerOf(incoming, name);
     return value === undefined ? [] : [[name, value] as [string, string]];
   });

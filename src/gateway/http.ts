@@ -1,5 +1,6 @@
 /** Reads requests and writes responses, byte for byte, on Node's own objects. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { GatewayResponse } from './responses.ts';
 
@@ -47,27 +48,41 @@ export function headerOf(incoming: IncomingMessage, name: string): string | unde
 /** Up to this multiple of the limit a body is read and dropped, so that the client gets the 413. */
 const DROPPED_TIMES = 8;
 
+export interface BodyLimits {
+  bytesMax: number;
+  /** From the end of the headers to that of the body. */
+  deadlineMs: number;
+  /** Ends the wait before its deadline. */
+  displaced?: AbortSignal;
+  /** Called once before the body is read. */
+  sendContinue: (() => void) | undefined;
+}
+
 /**
  * Reads the whole body.
- * @param sendContinue called once before the body is read
- * @throws Failure `body_too_large`, or `invalid_request` when the body ends early
+ * @throws Failure `body_too_large`, `request_timeout`, `invalid_request` (the body ended early)
  */
 export async function readBody(
   incoming: IncomingMessage,
-  bytesMax: number,
-  sendContinue?: () => void,
+  { bytesMax, deadlineMs, displaced, sendContinue }: BodyLimits,
 ): Promise<Uint8Array> {
-  const droppedMax = bytesMax * DROPPED_TIMES;
   const declared = Number(incoming.headers['content-length'] ?? 0);
-  if (declared > (sendContinue ? bytesMax : droppedMax)) throw tooLarge(bytesMax);
+  if (declared > (sendContinue ? bytesMax : bytesMax * DROPPED_TIMES)) throw tooLarge(bytesMax);
   sendContinue?.();
+  const late = () => {
+    throw new Failure('request_timeout', 'the body did not arrive in time');
+  };
+  return withDeadline(readChunks(incoming, bytesMax), deadlineMs, late, displaced);
+}
+
+async function readChunks(incoming: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
   let chunks: Buffer[] = [];
   let size = 0;
   try {
     // Not destroyed on an early return: the refusal is sent on this connection.
     for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
       size += chunk.length;
-      if (size > droppedMax) throw tooLarge(bytesMax);
+      if (size > bytesMax * DROPPED_TIMES) throw tooLarge(bytesMax);
       if (size > bytesMax) chunks = [];
       else chunks.push(chunk);
     }
@@ -107,7 +122,8 @@ export function writeResponse(
   if (hasBody) outgoing.setHeader('content-length', response.body.length);
   // The unread rest of a refused body must not be read as the next request. Node reads and drops a
   // small one, so that the client gets the response.
-  if (!incoming.complete && !isDroppable(incoming, bodyBytesMax))
+  const isLate = response.status === 408;
+  if (!incoming.complete && (isLate || !isDroppable(incoming, bodyBytesMax)))
     outgoing.setHeader('connection', 'close');
   outgoing.end(hasBody ? response.body : undefined);
 }

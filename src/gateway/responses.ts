@@ -25,7 +25,18 @@ const RETURNED_HEADERS = new Set([
   'content-encoding',
   'cache-control',
   'allow',
+  // The console has the same origin, so pages of the service keep the limits that it sets them.
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'cross-origin-embedder-policy',
+  'cross-origin-opener-policy',
+  'cross-origin-resource-policy',
+  'permissions-policy',
+  'referrer-policy',
+  'x-frame-options',
 ]);
+/** Nothing that the service answers becomes a page by its content alone. */
+const NOT_SNIFFED: [string, string] = ['x-content-type-options', 'nosniff'];
 
 /** An answer of the service, with status and body unchanged. */
 export function forwardedResponse(
@@ -33,7 +44,7 @@ export function forwardedResponse(
   extra: [string, string][] = [],
 ): GatewayResponse {
   const headers = answer.headers.filter(([name]) => RETURNED_HEADERS.has(name.toLowerCase()));
-  return { status: answer.status, headers: [...headers, ...extra], body: answer.body };
+  return { status: answer.status, headers: [...headers, NOT_SNIFFED, ...extra], body: answer.body };
 }
 
 /** A problem document (RFC 9457); its member `retry_after_s` also becomes Retry-After. */

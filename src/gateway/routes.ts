@@ -164,6 +164,12 @@ function matchWrite(method: string, path: string): { row: WriteRow; groups: stri
   return undefined;
 }
 
+/** The kinds of write that go to a host. */
+export function kindsOf(host: Host): Kind[] {
+  const kinds = WRITES.filter(({ family }) => (family === 'transaction' ? 'tx' : 'base') === host);
+  return [...kinds.map(({ kind }) => kind), ...(host === 'base' ? ['other' as const] : [])];
+}
+
 function hostOf(path: string): Host {
   if (/^\/v1\/(oauth|system)(\/|$)/.test(path)) return 'auth';
   if (/^\/v1\/app\/token\/account\/?$/.test(path)) return 'base';

@@ -25,7 +25,7 @@ export interface SendDeps {
 }
 
 /** A write in state `sending`. */
-export type Sendable = Pick<
+type Sendable = Pick<
   ForwardRequest,
   'method' | 'path' | 'host' | 'headers' | 'body' | 'authorization' | 'family'
 > & { operationId: string; deadlineAt: Instant };
@@ -131,7 +131,7 @@ const RETRY_SHARE = 0.1;
 const RETRIES_SAVED_MAX = 10;
 
 /** Allows one resend per ten first sends, and saves up to ten. */
-export interface RetryBudget {
+interface RetryBudget {
   /** Counts a first send. */
   earn(): void;
   /** False when no resend is left. */

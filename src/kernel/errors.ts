@@ -1,6 +1,7 @@
 /**
  * The one table of error codes, each with its HTTP status and title, and the class that carries
- * them. Codes are stable API. Any error that is not a Failure is answered as a bare 500.
+ * them. Codes are stable API. Any error that is not a Failure is answered as a bare 500, such as
+ * that of a failed assertion, which is a bug in this program.
  */
 
 interface ErrorRow {
@@ -41,6 +42,10 @@ export const ERRORS = {
     status: 409,
     title: 'The write was not executed; its idempotency key stays used',
   },
+  key_used_since_backup: {
+    status: 409,
+    title: 'The idempotency key was used after the backup from which the database was restored',
+  },
   wallet_outcome_pending: { status: 409, title: 'Another write on this wallet is open' },
   matches_open_operation: { status: 409, title: 'The report matches an open operation' },
   outcome_unknown: {
@@ -52,6 +57,7 @@ export const ERRORS = {
   // Server errors.
   too_many_requests: { status: 429, title: 'Too many requests' },
   database_unavailable: { status: 503, title: 'The database does not respond' },
+  query_too_slow: { status: 503, title: 'The query took too long; narrow its filters' },
   not_ready: { status: 503, title: 'The daemon is not ready' },
   shutting_down: { status: 503, title: 'The daemon is shutting down' },
   upstream_unreadable: { status: 502, title: 'The response of the service cannot be read' },
@@ -97,4 +103,19 @@ export function problemOf(
     ...(failure.detail ? { detail: failure.detail } : {}),
     ...failure.members,
   };
+}
+
+export function assert(condition: unknown, what: string): asserts condition {
+  if (!condition) throw new Error(`assertion failed: ${what}`);
+}
+
+/** The default of an exhaustive switch; the compiler proves that it is not reached. */
+export function unreachable(value: never): never {
+  throw new Error(`assertion failed: unexpected ${JSON.stringify(value)}`);
+}
+
+/** @throws Error when the value is null or undefined */
+export function must<T>(value: T | null | undefined, what: string): T {
+  if (value === null || value === undefined) throw new Error(`assertion failed: no ${what}`);
+  return value;
 }

@@ -13,7 +13,7 @@ import type { Socket } from 'node:net';
 import { after } from './clock.ts';
 
 /** Times in milliseconds, sizes in bytes. */
-export interface ServerLimits {
+interface ServerLimits {
   /** From the first byte of a request to its last. */
   requestTimeout: number;
   headersTimeout: number;
@@ -42,7 +42,7 @@ export interface Refusal {
 }
 
 /** @param sendContinue present when the client waits for `100 Continue` before its body */
-export type Listener = (
+type Listener = (
   request: IncomingMessage,
   response: ServerResponse,
   sendContinue?: () => void,

@@ -1,7 +1,7 @@
 /**
  * The log: JSON lines on standard error, written by pino, which only this file imports. Secrets are
  * redacted by field name, and again by pattern in the finished line. Errors are logged without
- * statements and their parameters.
+ * statements and their parameters. Results of commands go to standard output.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 
@@ -74,4 +74,9 @@ export function maskSecrets(text: string): string {
     .replace(/\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]+/gi, '$1 [secret]')
     .replace(/\b((?:access_|refresh_)?token|client_secret|password)=[^&\s"]+/gi, '$1=[secret]')
     .replace(/(:\/\/[^:/@\s"]*:)[^\s"]+@/g, '$1[secret]@');
+}
+
+/** Writes a line to standard output. */
+export function printLine(text = ''): void {
+  process.stdout.write(`${text}\n`);
 }

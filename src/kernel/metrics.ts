@@ -7,9 +7,18 @@ export type Metrics = ReturnType<typeof makeMetrics>;
 export function makeMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Gauges that are named like counters, which `promtool check metrics` refuses.
+  for (const what of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const { counter, gauge, seconds } = makers([registry]);
+  const setters: (() => void)[] = [];
   return {
-    text: () => registry.metrics(),
+    text() {
+      for (const set of setters) set();
+      return registry.metrics();
+    },
+    /** Calls `set` before each scrape, for gauges of the present moment. */
+    beforeScrape: (set: () => void) => void setters.push(set),
     contentType: registry.contentType,
     gatewaySeconds: seconds(
       'gateway_request',
@@ -39,8 +48,18 @@ export function makeMetrics() {
     ),
     frozen: gauge('writes_frozen', '1 while writes are frozen, else 0'),
     clockCorrection: gauge(
-      'clock_correction_ms',
+      'clock_correction_seconds',
       'What is added to the time of the database since its clock stepped; alert when not 0',
+    ),
+    poolRunning: gauge(
+      'database_pool_running',
+      'Statements and transactions that have a connection, by pool: gateway, workers, people',
+      ['pool'],
+    ),
+    poolWaiting: gauge(
+      'database_pool_waiting',
+      'Statements and transactions that wait for a connection of their pool',
+      ['pool'],
     ),
     ...stateGauges(gauge),
   };
@@ -51,7 +70,7 @@ function makers(registers: Registry[]) {
     new Counter<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
   const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) => {
     const made = new Gauge<L>({ name: `tallyhook_${name}`, help, labelNames, registers });
-    // Absent until it is set: 0 would be a statement.
+    // A new gauge exports 0, although nothing has been measured yet.
     if (labelNames.length === 0) made.remove();
     return made;
   };
@@ -75,6 +94,23 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
         'due), reconciler (observations), outbox (events without a number), webhooks (deliveries)',
       ['stage'],
     ),
+    backlogAge: gauge(
+      'backlog_oldest_age_seconds',
+      'How long the oldest row has waited to be processed by a stage; 0 without one',
+      ['stage'],
+    ),
+    serviceState: gauge(
+      'service_state',
+      '1 for the state that the service is in, else 0: active, announced (a maintenance is), ' +
+        'maintenance, unreachable',
+      ['state'],
+    ),
+    endpoints: gauge('webhook_endpoints', 'Endpoints by state: enabled, disabled', ['state']),
+    reportBreaks: gauge(
+      'report_breaks',
+      'Breaks in the newest reconciliation report; 0 when everything is balanced',
+    ),
+    reportAge: gauge('report_age_seconds', 'Time since the newest reconciliation report was made'),
     openDrifts: gauge(
       'open_drifts',
       'Differences between observed and expected balances that are not closed',
@@ -86,7 +122,7 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
     ),
     unresolvedAge: gauge(
       'unresolved_operations_oldest_age_seconds',
-      'Time since the oldest unknown or undecided operation was recorded; 0 when there is none',
+      'Time since the oldest unknown or undecided operation was recorded; 0 without one',
       ['state'],
     ),
     quarantined: gauge(

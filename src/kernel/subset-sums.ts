@@ -1,9 +1,12 @@
-/** Which subsets of amounts have a given sum, and which sums subsets can have. */
+/** Which subsets of amounts have a given sum, and which sums and differences of sums they have. */
 
-/** The sum of every subset, the empty one first; 2^n sums for n amounts, repeated ones included. */
-export function subsetSums(amounts: readonly bigint[]): bigint[] {
+/**
+ * The difference of the sums of any two disjoint subsets; 3^n differences for n amounts, repeated
+ * ones included.
+ */
+export function differencesOfSums(amounts: readonly bigint[]): bigint[] {
   let sums = [0n];
-  for (const amount of amounts) sums = [...sums, ...sums.map((sum) => sum + amount)];
+  for (const amount of amounts) sums = sums.flatMap((sum) => [sum, sum + amount, sum - amount]);
   return sums;
 }
 

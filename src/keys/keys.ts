@@ -3,15 +3,18 @@
  * stored as a hash. It names an owner, to whom idempotency keys and approvals belong.
  */
 import type { Db } from '../db/connect.ts';
-import type { Clock } from '../kernel/clock.ts';
+import type { Clock, Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { sha256Hex } from '../kernel/json.ts';
 import type { Random } from '../kernel/random.ts';
+import { makeAddressLimit } from './address-limit.ts';
 import { makeCache } from './cache.ts';
 import { type KeyLimits, keyLimitsSchema, limitsOf } from './limits.ts';
 import * as store from './store.ts';
 
+export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
+export { type Audit, type AuditEntry, makeAudit } from './audit.ts';
 export {
   checkLimits,
   dayLimitOf,
@@ -20,7 +23,7 @@ export {
   type LimitedWrite,
 } from './limits.ts';
 
-export const SCOPES = ['gateway', 'read', 'manage', 'admin'] as const;
+export const SCOPES = ['gateway', 'read', 'manage', 'decide', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** An authenticated key. */
@@ -33,35 +36,59 @@ export interface Caller {
 }
 
 export interface Keys {
-  /** The caller with this secret; undefined when the key is unknown or revoked. */
-  authenticate(secret: string): Promise<Caller | undefined>;
+  /**
+   * The caller with this secret; undefined when the key is unknown, expired or revoked.
+   * @param address of the client, which may try few secrets per second that were not valid lately
+   * @throws Failure `too_many_requests`
+   */
+  authenticate(secret: string, address?: string | undefined): Promise<Caller | undefined>;
   /**
    * Creates a key. The secret is returned once and not stored.
-   * @throws Failure `invalid_request` for invalid limits
+   * @throws Failure `invalid_request` for invalid limits or an expiry in the past
    */
   create(input: {
     name: string;
     owner: string;
     scopes: readonly Scope[];
     limits?: KeyLimits | undefined;
+    expiresAt?: Instant | undefined;
   }): Promise<{ key: store.Key; secret: string }>;
   /** Creates an admin key with this secret, unless it exists; for ADMIN_KEY. */
   ensureAdmin(secret: string): Promise<void>;
-  list(): Promise<store.Key[]>;
+  /** Oldest first, after the key with that id; at most a thousand by default. */
+  list(page?: { after?: string; limit?: number }): Promise<store.Key[]>;
   /** @throws Failure `not_found` */
   revoke(id: string): Promise<void>;
 }
+
+const LISTED_MAX = 1_000;
+/** Per second and address: secrets that were not valid lately. */
+const UNKNOWN_PER_S = 50;
+/** How exact `lastUsedAt` is. */
+const USED_EVERY_MS = 60_000;
 
 export function makeKeys(deps: { db: Db; clock: Clock; random: Random; ids: Ids }): Keys {
   const { db, clock, random, ids } = deps;
   const callers = makeCache(async (hash) => {
     const key = await db.single((q) => store.findByHash(q.orm, hash));
-    return key && key.revokedAt === null ? callerOf(key) : undefined;
+    const now = clock.now();
+    if (!key || key.revokedAt !== null || (key.expiresAt ?? now + 1) <= now) return undefined;
+    // The next use tries again.
+    if ((key.lastUsedAt ?? 0) <= now - USED_EVERY_MS)
+      await db.single((q) => store.markUsed(q.orm, key.id, now)).catch(() => {});
+    return callerOf(key);
   }, clock);
+  const unknown = makeAddressLimit(UNKNOWN_PER_S);
 
   return {
-    authenticate: async (secret) => (isSecret(secret) ? callers.get(sha256Hex(secret)) : undefined),
-    async create({ name, owner, scopes, limits }) {
+    async authenticate(secret, address) {
+      if (isSecret(secret)) return callers.get(sha256Hex(secret), () => unknown.take(address));
+      await unknown.take(address);
+      return undefined;
+    },
+    async create({ name, owner, scopes, limits, expiresAt }) {
+      if (expiresAt !== undefined && expiresAt <= clock.now())
+        throw new Failure('invalid_request', 'expires_at must be in the future');
       const secret = newSecret(random);
       const key = {
         id: ids.next('key'),
@@ -70,9 +97,10 @@ export function makeKeys(deps: { db: Db; clock: Clock; random: Random; ids: Ids 
         scopes: [...scopes],
         limits: limits === undefined ? null : validLimits(limits),
         createdAt: clock.now(),
+        expiresAt: expiresAt ?? null,
       };
       await store.insertKey(db.orm, { ...key, hash: sha256Hex(secret) });
-      return { key: { ...key, revokedAt: null }, secret };
+      return { key: { ...key, revokedAt: null, lastUsedAt: null }, secret };
     },
     async ensureAdmin(secret) {
       if (!isSecret(secret)) {
@@ -90,10 +118,11 @@ export function makeKeys(deps: { db: Db; clock: Clock; random: Random; ids: Ids 
         scopes: [...SCOPES],
         limits: null,
         createdAt: clock.now(),
+        expiresAt: null,
         hash,
       });
     },
-    list: () => store.listKeys(db.orm),
+    list: ({ after = '', limit = LISTED_MAX } = {}) => store.listKeys(db.orm, { after, limit }),
     async revoke(id) {
       const known = await store.revokeKey(db.orm, id, clock.now());
       // After the update, so that no lookup from before it stays cached.

@@ -1,6 +1,6 @@
 /** SQL of the keys. */
 import type { Orm } from '../db/connect.ts';
-import { and, asc, eq, isNull } from '../db/drizzle.ts';
+import { and, asc, eq, gt, isNull } from '../db/drizzle.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import { keys } from './tables.ts';
@@ -13,7 +13,10 @@ export interface Key {
   /** Null: no limits. */
   limits: Json;
   createdAt: Instant;
+  /** Null: never. */
+  expiresAt: Instant | null;
   revokedAt: Instant | null;
+  lastUsedAt: Instant | null;
 }
 
 const COLUMNS = {
@@ -23,9 +26,10 @@ const COLUMNS = {
   scopes: keys.scopes,
   limits: keys.limits,
   createdAt: keys.createdAt,
+  expiresAt: keys.expiresAt,
   revokedAt: keys.revokedAt,
+  lastUsedAt: keys.lastUsedAt,
 };
-const LISTED_MAX = 1_000;
 
 export async function findByHash(orm: Orm, hash: string): Promise<Key | undefined> {
   const rows = await orm.select(COLUMNS).from(keys).where(eq(keys.hash, hash)).limit(1);
@@ -35,13 +39,26 @@ export async function findByHash(orm: Orm, hash: string): Promise<Key | undefine
 /** Does nothing when the hash exists. */
 export async function insertKey(
   orm: Orm,
-  key: Omit<Key, 'revokedAt'> & { hash: string },
+  key: Omit<Key, 'revokedAt' | 'lastUsedAt'> & { hash: string },
 ): Promise<void> {
   await orm.insert(keys).values(key).onConflictDoNothing({ target: keys.hash });
 }
 
-export async function listKeys(orm: Orm): Promise<Key[]> {
-  return orm.select(COLUMNS).from(keys).orderBy(asc(keys.id)).limit(LISTED_MAX);
+/** Oldest first. */
+export async function listKeys(
+  orm: Orm,
+  { after, limit }: { after: string; limit: number },
+): Promise<Key[]> {
+  return orm
+    .select(COLUMNS)
+    .from(keys)
+    .where(gt(keys.id, after))
+    .orderBy(asc(keys.id))
+    .limit(limit);
+}
+
+export async function markUsed(orm: Orm, id: string, now: Instant): Promise<void> {
+  await orm.update(keys).set({ lastUsedAt: now }).where(eq(keys.id, id));
 }
 
 /** False when no such key exists. A key that is revoked already keeps its time. */

@@ -1,6 +1,6 @@
-/** The table of API keys. Secrets are stored as hashes only. */
+/** API keys, whose secrets are stored as hashes only, and what callers changed with them. */
 import { instant, json, tallyhook } from '../db/columns.ts';
-import { text } from '../db/drizzle.ts';
+import { bigint, text } from '../db/drizzle.ts';
 
 export const keys = tallyhook.table('keys', {
   id: text().primaryKey(),
@@ -12,5 +12,22 @@ export const keys = tallyhook.table('keys', {
   scopes: text().array().notNull(),
   limits: json(),
   createdAt: instant('created_at').notNull(),
+  expiresAt: instant('expires_at'),
   revokedAt: instant('revoked_at'),
+  /** To within a minute. */
+  lastUsedAt: instant('last_used_at'),
+});
+
+/** Every request that changes something through the API. */
+export const audit = tallyhook.table('audit', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  at: instant().notNull(),
+  owner: text().notNull(),
+  keyId: text('key_id').notNull(),
+  /** Method and path of the route. */
+  action: text().notNull(),
+  /** What it names and asks for, without addresses, headers and secrets. */
+  detail: json().notNull(),
+  /** `done`, or the code of the refusal; null while it runs, and if the daemon was killed then. */
+  result: text(),
 });

@@ -3,18 +3,19 @@
  * that follow it on its account within the batch. The database subtracts them from the account's
  * new balance and version, so no balance is read before it is written.
  */
-import { must } from '../kernel/assert.ts';
+
 import type { Instant } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import { accountKey } from '../operations/operations.ts';
 import type { Draft, Movement, Plan } from './plan.ts';
 import { accountKind } from './posting.ts';
 
-export interface TransactionRow extends Omit<Draft, 'effects'> {
+interface TransactionRow extends Omit<Draft, 'effects'> {
   id: bigint;
   entryCount: number;
 }
 
-export interface EntryRow {
+interface EntryRow {
   transactionId: bigint;
   line: number;
   /** The key of the account. */

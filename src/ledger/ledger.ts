@@ -5,11 +5,10 @@
  * that does not balance.
  */
 import type { Db, Queryable, Tx } from '../db/connect.ts';
-import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
+import { type Daemon, lockLease, makeLease } from '../db/leases.ts';
 import { DatabaseError } from '../db/sqlstate.ts';
-import { assert } from '../kernel/assert.ts';
 import type { Clock, Instant } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import {
   accountOfWallet,
@@ -84,7 +83,7 @@ export function makeLedger(deps: {
   batchMax?: number;
 }): Ledger {
   const { db, daemon, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
-  const lease = makeHeldLease(db, daemon);
+  const lease = makeHeldLease(db, daemon, log);
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
@@ -138,12 +137,13 @@ export function makeLedger(deps: {
 }
 
 /** The lease of the writer, renewed when half of it is over. */
-function makeHeldLease(db: Db, daemon: Daemon) {
+function makeHeldLease(db: Db, daemon: Daemon, log: Log) {
+  const acquire = makeLease(db, { name: LEASE, daemon, ttlMs: LEASE_MS, log });
   let held: { fence: bigint; until: Instant } | undefined;
   return {
     async take(now: Instant): Promise<bigint | undefined> {
       if (held && now < held.until - LEASE_MS / 2) return held.fence;
-      const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
+      const fence = await acquire(now);
       held = fence === undefined ? undefined : { fence, until: now + LEASE_MS };
       return fence;
     },

@@ -3,8 +3,8 @@
  * end of that statement, when accounts, transactions and entries are all written.
  */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
-import { must } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import { type DuePosting, findOperations, listEffects } from '../operations/operations.ts';
 import type { Batch } from './batch.ts';
 import type { DueOperation, Original } from './plan.ts';

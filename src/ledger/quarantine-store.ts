@@ -2,7 +2,7 @@
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
-/** Takes a due posting out of the work, with the reason, until a person releases it. */
+/** Quarantines a due posting with the reason, until a person releases it. */
 export async function quarantineDue(
   tx: Tx,
   { id, problem, at }: { id: string; problem: string; at: Instant },

@@ -65,7 +65,7 @@ async function recordConclusive(
       for update
     ), extended as (
       update tallyhook.observations o
-      set last_started_at = ${started}, ended_at = ${ended}, polls = o.polls + 1
+      set last_started_at = ${started}, ended_at = ${ended}
       from before b
       where b.same and o.started_at = b.observation_started_at and o.id = b.observation_id
       returning o.id, o.started_at

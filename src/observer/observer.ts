@@ -4,7 +4,7 @@
  * its target is scheduled again with back-off.
  */
 import type { Db, Queryable } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
+import type { Instant } from '../kernel/clock.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { QuotaStore } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
@@ -19,7 +19,7 @@ import {
 } from './polls.ts';
 import { probeOnce } from './service/probe.ts';
 import { mayPoll } from './service/state.ts';
-import { expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
+import { clearQuota, expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
 import { type TargetRef, targetName, toTarget } from './targets.ts';
 import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
@@ -89,11 +89,12 @@ export async function addWallets(
 }
 
 /** Stores the service's limits for the upstream stage. */
-export function makeQuotaStore(db: Db, clock: Clock): QuotaStore {
+export function makeQuotaStore(db: Db): QuotaStore {
   return {
     load: () => db.single(loadQuota),
     // `single` has a deadline, and a response waits until its limits are stored.
-    save: (state) => db.single((q) => saveQuota(q, state, clock.now())),
+    save: (state) => db.single((q) => saveQuota(q, state)),
+    clear: (at) => db.single((q) => clearQuota(q, at)),
   };
 }
 

@@ -1,11 +1,11 @@
 /** Polls targets and records what they show. */
 import type { Db } from '../db/connect.ts';
-import { must } from '../kernel/assert.ts';
-import { backoffMs } from '../kernel/backoff.ts';
 import { type Clock, type Instant, pause } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
+import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
 import { scanPages } from './scans/scans.ts';
@@ -38,7 +38,7 @@ export type TargetObservation = Observation<WalletRecord> | Observation<TokenRec
 const CLAIM_MAX = 16;
 const REFILL_MS = 500;
 const FAILURE_CAP_MS = 300_000;
-export type Claim = (now: Instant) => Promise<store.DueTarget[]>;
+type Claim = (now: Instant) => Promise<store.DueTarget[]>;
 
 /** Claims as many due targets as the budget has free; steady ones first in their share. */
 export function claimsOf({ db, upstream, settings }: PollDeps): Claim {

@@ -53,8 +53,8 @@ export const targets = tallyhook.table(
 );
 
 /**
- * A row is a series of polls of one target with the same result; only its end and its number of
- * polls change. Partitioned by `started_at`; old partitions are dropped.
+ * A row is a series of polls of one target with the same result; only its end changes. Partitioned
+ * by `started_at`; old partitions are dropped.
  */
 export const observations = tallyhook.table(
   'observations',
@@ -68,7 +68,6 @@ export const observations = tallyhook.table(
     /** Of the last one. */
     lastStartedAt: instant('last_started_at').notNull(),
     endedAt: instant('ended_at').notNull(),
-    polls: integer().notNull().default(1),
     /** seen, absent, or inconclusive. */
     result: text().notNull(),
     cause: text(),
@@ -114,7 +113,8 @@ export const quota = tallyhook.table('quota', {
   /** Polls per second right after the last throttling, and the instant from which that rises. */
   rate: doublePrecision(),
   risesFrom: instant('rises_from'),
-  updatedAt: instant('updated_at').notNull(),
+  /** When a person last removed the deadlines. */
+  clearedAt: instant('cleared_at'),
 });
 
 /** One row: the maintenance state of the service. */
@@ -124,7 +124,6 @@ export const serviceState = tallyhook.table('service_state', {
   since: instant().notNull(),
   announced: json(),
   nextProbeAt: instant('next_probe_at').notNull(),
-  checkedAt: instant('checked_at').notNull(),
   /** Consecutive probes without an answer. */
   failures: integer().notNull(),
 });

@@ -13,7 +13,7 @@ export interface DueTarget {
 }
 
 /** Open operations to schedule: those that changed since, or a page of all, by their change. */
-export type OpenOperations = { since: Instant } | { after: Instant; limit: number };
+type OpenOperations = { since: Instant } | { after: Instant; limit: number };
 
 /**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
@@ -35,17 +35,17 @@ export async function scheduleOpen(
           limit ${which.limit}`;
   const rows = await sql<{ operations: number; until: Instant | null }[]>`
     with open as materialized (
-      select kind, from_addr, to_addr, contract_id, token_id,
+      select id, kind, contract_id, token_id,
         coalesce(answered_at, sent_at, recorded_at) as changed_at
       from tallyhook.operations
       where settled_at is null
         and state in ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed')
         and coalesce(answered_at, sent_at, recorded_at) ${page}
     ), named as (
-      select 'wallet:' || lower(a.addr) as name, 'wallet' as kind, a.addr, null::numeric as
-        contract_id, null::numeric as token_id, o.changed_at
-      from open o cross join lateral (values (o.from_addr), (o.to_addr)) as a(addr)
-      where length(a.addr) = 42 and o.kind in ('give', 'receive_from', 'transfer')
+      select lower(e.account) as name, 'wallet' as kind, substr(e.account, 8) as addr,
+        null::numeric as contract_id, null::numeric as token_id, o.changed_at
+      from open o join tallyhook.operation_effects e on e.operation_id = o.id
+      where e.account like 'wallet:0x%' and length(e.account) = 49
       union all
       select 'token:' || contract_id || ':' || token_id, 'token', null, contract_id, token_id,
         changed_at

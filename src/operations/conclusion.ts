@@ -1,6 +1,7 @@
 /** The state that follows from an answer of the service, or from a send without one. Pure. */
-import { unreachable } from '../kernel/assert.ts';
+
 import type { Instant } from '../kernel/clock.ts';
+import { unreachable } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import type { WriteOutcome } from '../upstream/upstream.ts';
 import type { Move } from './transition-store.ts';
@@ -62,6 +63,7 @@ export function conclusionMove(conclusion: Conclusion, daemonId: string): Move {
         errorCode: outcome.reason,
         keyHeld: false,
         requeue: true,
+        retryAt: outcome.retryAt,
       };
     case 'not_sent':
       return {

@@ -4,7 +4,7 @@
  */
 import { addressKey, isAddress } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
-import { unreachable } from '../kernel/assert.ts';
+import { unreachable } from '../kernel/errors.ts';
 import type { Kind, WriteFields } from './operation.ts';
 
 /** How fees are paid, and the wallets of operators, fees and collection. */

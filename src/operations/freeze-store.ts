@@ -1,15 +1,22 @@
-/** SQL of freezes: when all writes stop. */
-import type { Queryable, Sql, Tx } from '../db/connect.ts';
-import { must } from '../kernel/assert.ts';
+/**
+ * SQL of freezes: when all writes stop, and of what may have happened elsewhere after the backup
+ * from which this database was restored.
+ */
+import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { must } from '../kernel/errors.ts';
 
 export interface FreezeOrder {
   by: string;
   reason: string;
 }
 
+/** Why writes stop; see the table. */
+export type FreezeCause = 'ordered' | 'restored' | 'failover';
+
 export interface Freeze {
   id: bigint;
+  cause: FreezeCause;
   frozenAt: Instant;
   frozenBy: string;
   reason: string;
@@ -19,27 +26,40 @@ export interface Freeze {
 }
 
 function columns(sql: Sql) {
-  return sql`id, frozen_at, frozen_by, reason,
+  return sql`id, cause, frozen_at, frozen_by, reason,
     released_at, released_by, release_reason`;
 }
 
-/** The current freeze, if any. */
-export async function findFreeze(db: Queryable): Promise<Freeze | undefined> {
+/** The current freeze of all writes, if any. */
+export function findFreeze(db: Queryable): Promise<Freeze | undefined> {
+  return findCurrent(db, ['restored', 'ordered']);
+}
+
+/** The first unreleased freeze with one of these causes. */
+export async function findCurrent(
+  db: Queryable,
+  causes: readonly FreezeCause[],
+): Promise<Freeze | undefined> {
   const rows = await db.sql<Freeze[]>`
     select ${columns(db.sql)}
-    from tallyhook.freezes where released_at is null order by id limit 1`;
+    from tallyhook.freezes where released_at is null and cause = any(${[...causes]}::text[])
+    order by cause = 'ordered', id limit 1`;
   return rows[0];
 }
 
-export async function insertFreeze(tx: Tx, order: FreezeOrder, at: Instant): Promise<Freeze> {
+export async function insertFreeze(
+  tx: Tx,
+  order: FreezeOrder & { cause: FreezeCause },
+  at: Instant,
+): Promise<Freeze> {
   const rows = await tx.sql<Freeze[]>`
-    insert into tallyhook.freezes (frozen_at, frozen_by, reason)
-    values (${isoText(at)}, ${order.by}, ${order.reason})
+    insert into tallyhook.freezes (frozen_at, frozen_by, reason, cause)
+    values (${isoText(at)}, ${order.by}, ${order.reason}, ${order.cause})
     returning ${columns(tx.sql)}`;
   return must(rows[0], 'freeze row');
 }
 
-/** Ends the current freeze; undefined if writes are not frozen. */
+/** Ends the freeze that people ordered; undefined if there is none. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,
@@ -48,7 +68,74 @@ export async function releaseFreeze(
   const rows = await tx.sql<Freeze[]>`
     update tallyhook.freezes set released_at = ${isoText(at)}, released_by = ${order.by},
       release_reason = ${order.reason}
-    where released_at is null
+    where released_at is null and cause = 'ordered'
     returning ${columns(tx.sql)}`;
   return rows[0];
+}
+
+/** Ends the freezes after a restore or a failover; undefined if there is none. */
+export async function releaseRestored(
+  tx: Tx,
+  order: FreezeOrder & { sendQueued: boolean },
+  at: Instant,
+): Promise<Freeze | undefined> {
+  const rows = await tx.sql<Freeze[]>`
+    update tallyhook.freezes set released_at = ${isoText(at)}, released_by = ${order.by},
+      release_reason = ${order.reason}, send_queued = ${order.sendQueued}
+    where released_at is null and cause <> 'ordered'
+    returning ${columns(tx.sql)}`;
+  return rows[0];
+}
+
+/** A write that was made after the backup; its operation, if known, may be in the backup too. */
+export interface UsedSinceBackup {
+  key: string | null;
+  operationId: string | null;
+}
+
+/**
+ * Stores what was used after the backup, but for writes that ended in this database or were never
+ * queued in it; returns how many names are new.
+ */
+export async function insertUsedSinceBackup(
+  db: Queryable,
+  used: readonly UsedSinceBackup[],
+  at: Instant,
+): Promise<number> {
+  const rows = await db.sql`
+    insert into tallyhook.used_since_backup (name, recorded_at)
+    select distinct n.name, ${isoText(at)}::timestamptz
+    from jsonb_to_recordset(${asJson(used)}::jsonb) as x(key text, "operationId" text)
+    left join tallyhook.operations o on o.id = x."operationId"
+    cross join lateral (values (x.key), (x."operationId")) as n(name)
+    where n.name is not null and (o.id is null or o.state = 'queued')
+    on conflict (name) do nothing returning 1 as one`;
+  return rows.length;
+}
+
+/**
+ * Whether operation `o`, which is queued, may have been sent elsewhere after the backup or before
+ * the failover, so that it is not sent from here.
+ */
+export function mayBeSent(sql: Sql) {
+  return sql`exists (
+    select from tallyhook.freezes f
+    where f.cause <> 'ordered' and o.recorded_at <= f.frozen_at
+      and (f.released_at is null or not f.send_queued or exists (
+        select from tallyhook.used_since_backup s where s.name in (o.id, o.idempotency_key))))`;
+}
+
+/** Whether this operation is queued and may have been sent elsewhere. */
+export async function isMaybeSent(db: Queryable, id: string): Promise<boolean> {
+  const rows = await db.sql`
+    select 1 as one from tallyhook.operations o
+    where o.id = ${id} and o.state = 'queued' and ${mayBeSent(db.sql)}`;
+  return rows.length > 0;
+}
+
+/** Whether there is any queued write. */
+export async function hasQueued(db: Queryable): Promise<boolean> {
+  const rows = await db.sql`
+    select 1 as one from tallyhook.operations o where o.state = 'queued' limit 1`;
+  return rows.length > 0;
 }

@@ -22,8 +22,6 @@ export type Outcome = 'executed' | 'not_executed' | 'open';
 
 /** Not sent yet. */
 export const UNSENT_STATES: ReadonlySet<State> = new Set<State>(['recorded', 'queued']);
-/** Sent, without a known outcome. */
-export const UNRESOLVED_STATES: ReadonlySet<State> = new Set<State>(['unknown', 'undecided']);
 /** Executed, and settled by a later observation. */
 export const SETTLING_STATES: ReadonlySet<State> = new Set<State>(['accepted', 'executed']);
 /** Ended by an answer or an observation, without a decision by people. */
@@ -36,12 +34,13 @@ export const PENDING_STATES: ReadonlySet<State> = new Set<State>([
 /**
  * Which state may follow which. An answer of the service may arrive late: `accepted` and `rejected`
  * follow every state that neither the service nor the chain made final. `queued` follows `sending`
- * only after proof that nothing was applied. `not_executed` follows `settled` only by a decision,
+ * only after proof that nothing was applied, and `unknown` follows `queued` when another copy of
+ * the database may have sent it. `not_executed` follows `settled` only by a decision,
  * and never for a write that the service answered.
  */
 export const FOLLOWS: Readonly<Record<State, readonly State[]>> = {
   recorded: ['sending', 'queued', 'rejected'],
-  queued: ['sending', 'cancelled', 'rejected'],
+  queued: ['sending', 'cancelled', 'rejected', 'unknown'],
   sending: ['accepted', 'rejected', 'unknown', 'queued'],
   unknown: ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'],
   undecided: ['executed', 'not_executed', 'accepted', 'rejected'],
@@ -60,13 +59,8 @@ export function statesBefore(to: State): State[] {
 }
 
 /** All other states have the outcome `open`. */
-export const EXECUTED_STATES: readonly State[] = ['accepted', 'executed', 'settled'];
-export const NOT_EXECUTED_STATES: readonly State[] = [
-  'rejected',
-  'failed',
-  'not_executed',
-  'cancelled',
-];
+const EXECUTED_STATES: readonly State[] = ['accepted', 'executed', 'settled'];
+const NOT_EXECUTED_STATES: readonly State[] = ['rejected', 'failed', 'not_executed', 'cancelled'];
 
 /** The outcome of a state, like the generated column `operations.outcome`. */
 export function outcomeOf(state: State): Outcome {

@@ -12,13 +12,13 @@ import type { Ids } from '../kernel/ids.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { type Conclusion, conclusionMove } from './conclusion.ts';
 import { eventsOf } from './events.ts';
-import type { Freeze, FreezeOrder } from './freeze-store.ts';
+import type { Freeze, FreezeCause, FreezeOrder } from './freeze-store.ts';
 import * as freezes from './freeze-store.ts';
 import { BOUNDS, groupCommit } from './intake/group-commit.ts';
 import { lockNames, lockWrites, lockWritesShared, txNumberLock } from './intake/lock-store.ts';
 import { makeIntentRecorder, type NewWrite, type Recorded } from './intake/record.ts';
 import { makeUnconfirmedIntents } from './intake/unconfirmed.ts';
-import type { Operation } from './operation.ts';
+import type { Kind, Operation } from './operation.ts';
 import { claim } from './queue/claim.ts';
 import { endOverdue } from './queue/expire.ts';
 import { insertSend } from './queue/send-store.ts';
@@ -50,7 +50,17 @@ export {
   walletKeysOf,
 } from './effects.ts';
 export { operationFields } from './events.ts';
-export { type Freeze, type FreezeOrder, findFreeze } from './freeze-store.ts';
+export {
+  type Freeze,
+  type FreezeCause,
+  type FreezeOrder,
+  findCurrent,
+  findFreeze,
+  hasQueued,
+  insertUsedSinceBackup,
+  releaseRestored,
+  type UsedSinceBackup,
+} from './freeze-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
@@ -98,10 +108,10 @@ export interface Operations {
   /** Changes states inside the caller's transaction; returns the operations that changed. */
   move(tx: Tx, moves: readonly store.Move[]): Promise<Operation[]>;
   /**
-   * Moves at most `limit` queued writes to `sending`, in order per wallet; none while writes are
-   * frozen.
+   * Moves at most `limit` queued writes to `sending`, in order per wallet and token; none of these
+   * kinds, none before its retry is due, and none while writes are frozen.
    */
-  claimQueued(now: Instant, limit: number): Promise<QueuedSend[]>;
+  claimQueued(now: Instant, limit: number, except?: readonly Kind[]): Promise<QueuedSend[]>;
   /**
    * Cancels a queued write; its idempotency key stays used.
    * @throws Failure `not_found`, `forbidden` (another owner's), `conflict` (no longer queued)
@@ -112,7 +122,7 @@ export interface Operations {
    * which may be an earlier one.
    */
   freeze(order: FreezeOrder): Promise<Freeze>;
-  /** Releases all writes. @throws Failure `conflict` when nothing is frozen */
+  /** Ends the freeze of people. @throws Failure `conflict` when there is none, or a restored one */
   unfreeze(order: FreezeOrder): Promise<Freeze>;
   currentFreeze(): Promise<Freeze | undefined>;
   /**
@@ -153,35 +163,52 @@ export function makeOperations(deps: Deps): Operations {
       const { operationId } = conclusion;
       const operation = moved ?? (await db.single((q) => reads.findOperation(q, operationId)));
       if (!operation) throw new Failure('internal', 'the operation does not exist');
-      if (operation.state !== 'sending' && operation.state !== 'unknown')
-        recording.notify([operation.id]);
+      recording.concluded(operation);
       return operation;
     },
     move: (tx, moves) =>
       moves.length === 0 ? Promise.resolve([]) : store.applyTransitions(tx, moves, addDuePostings),
-    claimQueued: (now, limit) =>
+    claimQueued: (now, limit, except = []) =>
       db.begin(async (tx) => {
         await assertDaemonAlive(tx, daemon, now);
         const by = { daemonId: daemon.id, epoch: daemon.epoch };
         // The pass may have begun long ago; sends and expiry go by the present.
-        return claim(tx, settings, { now: Math.max(now, clock.now()), limit, ...by });
+        return claim(tx, settings, { now: Math.max(now, clock.now()), limit, except, ...by });
       }),
     cancel: (id, by) => cancel(deps, id, by),
-    freeze: (order) =>
-      withWritesLocked(async (tx) => {
-        const current = await freezes.findFreeze(tx);
-        return current ?? freezes.insertFreeze(tx, order, clock.now());
-      }),
+    freeze: (order) => freezeWrites(db, order, 'ordered', clock.now()),
     unfreeze: (order) =>
       withWritesLocked(async (tx) => {
         const released = await freezes.releaseFreeze(tx, order, clock.now());
-        if (!released) throw new Failure('conflict', 'writes are not frozen');
+        if (!released) throw new Failure('conflict', notFrozen(await freezes.findFreeze(tx)));
         return released;
       }),
     currentFreeze: () => freezes.findFreeze(db),
     runOnce: (now) => endOverdue({ ...deps, unconfirmed }, now),
     close: recording.close,
   };
+}
+
+/**
+ * Stops writes for this cause; `failover` stops only what was queued before. Returns the current
+ * freeze of that cause, which may be an earlier one.
+ */
+export function freezeWrites(
+  db: Db,
+  order: FreezeOrder,
+  cause: FreezeCause,
+  at: Instant,
+): Promise<Freeze> {
+  return db.begin(async (tx) => {
+    await lockWrites(tx);
+    // Each failover may have cost other writes.
+    const current = cause === 'failover' ? undefined : await freezes.findCurrent(tx, [cause]);
+    return current ?? freezes.insertFreeze(tx, { ...order, cause }, at);
+  });
+}
+
+function notFrozen(restored: Freeze | undefined): string {
+  return restored ? `${restored.reason}; npx tallyhook doctor --restored` : 'writes are not frozen';
 }
 
 /** @throws Failure `frozen`, or `lease_lost` when it may not be sent again */
@@ -212,6 +239,8 @@ async function cancel(
   if (!operation) throw new Failure('not_found');
   if (!by.admin && operation.owner !== by.owner)
     throw new Failure('forbidden', 'the write belongs to another owner');
+  if (await freezes.isMaybeSent(db, id))
+    throw new Failure('conflict', 'it may have been sent before the database was restored');
   const cause = `cancelled by ${by.owner}`;
   const at = clock.now();
   const cancelled = { id, to: 'cancelled', at, cause, daemonId: daemon.id } as const;

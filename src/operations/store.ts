@@ -87,7 +87,7 @@ export async function findByIdempotencyKey(
   };
 }
 
-export interface Transition {
+interface Transition {
   fromState: string | null;
   toState: string;
   at: Instant;
@@ -179,10 +179,12 @@ export async function listNotExecuted(
   since: Instant,
   limit: number,
 ): Promise<Operation[]> {
+  // Postgres 15 does not use the partial index without its condition in full.
   return db.sql<Operation[]>`
     select ${operationColumns(db.sql)} from tallyhook.operation_effects e
     join tallyhook.operations o on o.id = e.operation_id
-    where lower(e.account) = ${`wallet:${effect.key}`} and not e.unsettled
+    where lower(e.account) = ${`wallet:${effect.key}`}
+      and e.unsettled is not null and not e.unsettled
       and e.amount = ${effect.amount.toString()}::numeric
       and e.phase = 'not_executed' and o.state = 'not_executed'
       and o.recorded_at >= ${isoText(since)}
@@ -243,7 +245,7 @@ function listConditions(sql: Sql, f: OperationFilter) {
   const { before, txHash, idempotencyKey, reference } = f;
   const [contract, token] = [f.contractId?.toString(), f.tokenId?.toString()];
   const txLogNo = f.txLogNo?.toString();
-  // Few rows have these. As a list of ids they are found first, whatever the planner expects.
+  // Few rows match these filters. As a list of ids they are always found first, by their index.
   const few = (rows: ReturnType<Sql>) => sql`
     and o.id = any(array(select p.id from tallyhook.operations p where ${rows}))`;
   return sql`
@@ -271,7 +273,7 @@ function listConditions(sql: Sql, f: OperationFilter) {
     ${f.until === undefined ? sql`` : sql`and o.recorded_at < ${isoText(f.until)}`}`;
 }
 
-export interface OpenCount {
+interface OpenCount {
   state: string;
   count: number;
   /** When the oldest was recorded. */

@@ -57,6 +57,8 @@ export const operations = tallyhook.table(
     // Last what transitions change: an update logs a row from its first changed column.
     sentAt: instant('sent_at'),
     sendDeadlineAt: instant('send_deadline_at'),
+    /** Of a write that was queued again: not sent before. */
+    retryAt: instant('retry_at'),
     /** The daemon that sends it, while it is `sending`. */
     daemonId: text('daemon_id'),
     /** True when it was sent while a conflicting write was open. */
@@ -170,8 +172,8 @@ export const transitions = tallyhook.table(
 /**
  * The effects of token writes, computed by effects.ts when the write is recorded. `phase`: `queued`
  * while the write waits in the request queue, `open`, `executed` until an observation confirms it,
- * `settled`, `not_executed`, or `taken_back`: executed before and not executed as is known now. A
- * write that cannot be posted has no rows.
+ * `settled`, `not_executed`, or `taken_back`: first executed, later found not executed. A write
+ * that cannot be posted has no rows.
  */
 export const operationEffects = tallyhook.table(
   'operation_effects',
@@ -234,6 +236,22 @@ export const freezes = tallyhook.table('freezes', {
   releasedAt: instant('released_at'),
   releasedBy: text('released_by'),
   releaseReason: text('release_reason'),
+  /**
+   * `ordered` by a person. `restored`: the database is a copy or comes from a backup. `failover`:
+   * it may lack the last commits of its predecessor; that stops only what was queued before.
+   */
+  cause: text().notNull().default('ordered'),
+  /** Whether writes queued before were sent after the release; else they became unknown. */
+  sendQueued: boolean('send_queued'),
+});
+
+/**
+ * Idempotency keys and ids of operations that were used after the backup from which this database
+ * was restored. They are not used again.
+ */
+export const usedSinceBackup = tallyhook.table('used_since_backup', {
+  name: text().primaryKey(),
+  recordedAt: instant('recorded_at').notNull(),
 });
 
 /** Outcomes that one person proposes and a person of another owner approves. */

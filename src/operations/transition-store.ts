@@ -1,7 +1,7 @@
 /** SQL of transitions: the one statement that changes states. */
 import { asJson, type Sql, type Tx } from '../db/connect.ts';
-import { assert } from '../kernel/assert.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { assert } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
 import { countUsage, usageColumns } from './intake/usage-store.ts';
 import { isInLedger, type Operation, type State, statesBefore } from './operation.ts';
@@ -20,6 +20,8 @@ export interface Move {
   quarantineReason?: string;
   /** Nothing was applied: return it to the request queue if its caller still waits. */
   requeue?: boolean;
+  /** Of a requeue: when the service allows the next send, if it said so. */
+  retryAt?: Instant | undefined;
   evidence?: Json;
   keyHeld?: boolean;
   txAppNo?: bigint | null;
@@ -33,6 +35,9 @@ export interface Move {
   answerStatus?: number | null;
   answerHeaders?: Json;
   answerBody?: Uint8Array | null;
+  /** Of a send that this database does not know. */
+  sentAt?: Instant;
+  sendDeadlineAt?: Instant;
   answeredAt?: Instant;
   effectiveAt?: Instant;
   effectiveBasis?: string;
@@ -84,24 +89,32 @@ function rowsOf(moves: readonly Move[]) {
     at: isoText(move.at),
     before: statesBefore(move.to),
     answerBody: move.answerBody ? Buffer.from(move.answerBody).toString('base64') : null,
+    sentAt: textOf(move.sentAt),
+    sendDeadlineAt: textOf(move.sendDeadlineAt),
     answeredAt: textOf(move.answeredAt),
     effectiveAt: textOf(move.effectiveAt),
     settledAt: textOf(move.settledAt),
+    retryAt: textOf(move.retryAt),
   }));
 }
 
-async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
-  const { sql } = tx;
+function rowsIn(sql: Sql, moves: readonly Move[]) {
+  return sql`
+    select * from jsonb_to_recordset(${asJson(rowsOf(moves))}::jsonb) as x(id text, "to" text,
+      at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
+      decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
+      "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
+      "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
+      "answerStatus" int, "answerHeaders" jsonb, "answerBody" text,
+      "sentAt" timestamptz, "sendDeadlineAt" timestamptz, "answeredAt" timestamptz,
+      "effectiveAt" timestamptz, "effectiveBasis" text, "settledAt" timestamptz,
+      "retryAt" timestamptz, before text[])`;
+}
+
+async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]> {
   return sql<Moved[]>`
     with x as (
-      select * from jsonb_to_recordset(${asJson(rowsOf(moves))}::jsonb) as x(id text, "to" text,
-        at timestamptz, cause text, "daemonId" text, evidence jsonb, "keyHeld" boolean,
-        decided boolean, requeue boolean, repeated boolean, "quarantineReason" text,
-        "txAppNo" numeric, "txLogNo" numeric, "txHash" text, "tokenId" numeric,
-        "errorClass" text, "errorStatus" int, "errorCode" text, "errorMessage" text,
-        "answerStatus" int, "answerHeaders" jsonb, "answerBody" text,
-        "answeredAt" timestamptz, "effectiveAt" timestamptz,
-        "effectiveBasis" text, "settledAt" timestamptz, before text[])
+      ${rowsIn(sql, moves)}
     ), locked as (
       select o.id, o.state, o.outcome, ${usageColumns(sql)},
         case when x.requeue and o.state = 'sending' and o.expires_at > x.at
@@ -117,12 +130,15 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
     ), moved as (
       update tallyhook.operations o set
         state = l.to_state, daemon_id = null,
+        retry_at = case when l.to_state = 'queued' then ${retryAt(sql)} end,
         key_held = o.key_held and (coalesce(x."keyHeld", true) or l.to_state = 'queued'),
+        sent_at = coalesce(x."sentAt", o.sent_at),
+        send_deadline_at = coalesce(x."sendDeadlineAt", o.send_deadline_at),
         tx_app_no = coalesce(x."txAppNo", o.tx_app_no),
         tx_log_no = coalesce(x."txLogNo", o.tx_log_no),
         tx_hash = coalesce(x."txHash", o.tx_hash), token_id = coalesce(x."tokenId", o.token_id),
-        error_class = x."errorClass", error_status = x."errorStatus", error_code = x."errorCode",
-        error_message = x."errorMessage",
+        error_class = x."errorClass", error_status = x."errorStatus",
+        error_code = x."errorCode", error_message = x."errorMessage",
         answer_status = coalesce(x."answerStatus", o.answer_status),
         answer_headers = coalesce(x."answerHeaders", o.answer_headers),
         answer_body = coalesce(decode(x."answerBody", 'base64'), o.answer_body),
@@ -158,6 +174,16 @@ async function moveStates(tx: Tx, moves: readonly Move[]): Promise<Moved[]> {
       )}
     )
     select ${operationColumns(sql)}, o.from_state, o.quarantine_reason from moved o`;
+}
+
+/** A write is sent again after a second, then after twice as long each time, at most a minute. */
+const REQUEUE_BASE_S = 1;
+const REQUEUE_MAX_S = 60;
+
+function retryAt(sql: Sql) {
+  return sql`greatest(x."retryAt", x.at + make_interval(secs => least(${REQUEUE_MAX_S},
+    ${REQUEUE_BASE_S} * 2 ^ (select least(max(s.n), 10) - 1 from tallyhook.sends s
+      where s.operation_id = o.id))))`;
 }
 
 /** The phase of a moved operation's effects; see the table. */

@@ -4,15 +4,17 @@
  * feed, without gaps, whatever the order of commits.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { must } from '../kernel/assert.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
+export { type FeedPage, type FeedQuery, readFeed } from './feed.ts';
+export { logIncidents } from './incidents.ts';
 export { countUnnumbered } from './store.ts';
+export { makeTail } from './tail.ts';
 
 /**
  * Inserts the deliveries of events in the same transaction; implemented by webhooks. Its statements
@@ -61,43 +63,35 @@ function bodyPrefixOf({ id, type, occurredAt, data }: EventDraft & { id: string 
 export const SEQUENCE_MAX = 1_000;
 
 /**
+ * Inserts the deliveries of events that a subscriber missed because it was added between the
+ * fan-out and the commit of their producer; implemented by webhooks.
+ * @param after the events are those with higher numbers
+ */
+export type CatchUp = (tx: Tx, after: bigint) => Promise<void>;
+
+/**
  * One pass of the sequencer over at most `SEQUENCE_MAX` emits; returns how many events it numbered.
  * The row lock on the feed elects one daemon; the others return 0 at once.
  */
-export async function sequence(db: Db): Promise<number> {
-  return db.begin((tx) => store.numberEvents(tx, SEQUENCE_MAX));
-}
-
-export interface FeedPage {
-  bodies: string[];
-  cursor: string;
+export async function sequence(db: Db, catchUp?: CatchUp): Promise<number> {
+  return db.begin(async (tx) => {
+    const after = await store.lockFeed(tx, false);
+    return after === undefined ? 0 : numberAfter(tx, after, catchUp);
+  });
 }
 
 /**
- * Reads the feed after a cursor; from the oldest retained event for the empty string.
- * @param query.types exact types or `group.*`; empty for all
- * @throws Failure `invalid_cursor`, `cursor_expired`
+ * Numbers every event that is committed. Until the transaction ends, no other is numbered: a
+ * subscriber added in it is known to `catchUp` for all later events.
  */
-export async function readFeed(
-  db: Db,
-  query: { cursor: string; types: readonly string[]; limit: number },
-): Promise<FeedPage> {
-  const { cursor, types, limit } = query;
-  if (!/^\d{0,18}$/.test(cursor))
-    throw new Failure('invalid_cursor', 'use the next_cursor of the last response');
-  const after = BigInt(cursor || '0');
-  const { oldest, newest } = await store.feedBounds(db);
-  if (after > newest) throw new Failure('invalid_cursor', 'the cursor is ahead of the feed');
-  // Without a retained event, everything up to the newest number has been pruned.
-  if (cursor !== '' && after + 1n < (oldest ?? newest + 1n)) {
-    throw new Failure(
-      'cursor_expired',
-      `events up to ${(oldest ?? newest + 1n) - 1n} have been pruned`,
-    );
-  }
-  const rows = await store.listFeed(db, { after, upTo: newest, types, limit });
-  const last = rows.at(-1);
-  // A full page continues after its last row; a short one has reached the newest event.
-  const next = rows.length === limit && last ? last.seq : newest;
-  return { bodies: rows.map((row) => row.body), cursor: next.toString() };
+export async function takePosition(tx: Tx, catchUp: CatchUp): Promise<void> {
+  let after = must(await store.lockFeed(tx, true), 'feed');
+  for (let numbered = 1; numbered > 0; after += BigInt(numbered))
+    numbered = await numberAfter(tx, after, catchUp);
+}
+
+async function numberAfter(tx: Tx, after: bigint, catchUp?: CatchUp): Promise<number> {
+  const numbered = await store.numberEvents(tx, SEQUENCE_MAX);
+  if (numbered > 0) await catchUp?.(tx, after);
+  return numbered;
 }

@@ -51,18 +51,30 @@ export async function insertEvents(
 }
 
 /**
- * Numbers the events of at most `limit` emits; returns how many. Returns 0 when there are none or
- * another daemon holds the feed. The lock is a statement of its own: a statement that locks and
- * reads at once may still see the number before the one that another daemon has just assigned.
+ * Locks the feed and returns its last number. Undefined when another transaction holds the lock and
+ * `wait` is false.
+ */
+export async function lockFeed(tx: Tx, wait: boolean): Promise<bigint | undefined> {
+  const { sql } = tx;
+  const lock = async () => {
+    const rows = await sql<{ lastSeq: bigint }[]>`
+      select last_seq from tallyhook.feed where name = 'events'
+      for update ${wait ? sql`` : sql`skip locked`}`;
+    return rows[0]?.lastSeq;
+  };
+  const locked = await lock();
+  if (locked !== undefined) return locked;
+  await sql`
+    insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do nothing`;
+  return lock();
+}
+
+/**
+ * Assigns feed numbers to unnumbered events, of at most `limit` calls of `emit`; returns how many
+ * events. To be called after `lockFeed`, which is a statement of its own, because a statement that
+ * locks and reads at once may read the last number from before the commit of the previous holder.
  */
 export async function numberEvents(tx: Tx, limit: number): Promise<number> {
-  const lock = () => tx.sql`
-    select last_seq from tallyhook.feed where name = 'events' for update skip locked`;
-  if ((await lock()).length === 0) {
-    await tx.sql`insert into tallyhook.feed (name, last_seq) values ('events', 0) on conflict do
-      nothing`;
-    if ((await lock()).length === 0) return 0;
-  }
   const rows = await tx.sql<{ numbered: number }[]>`
     with taken as (
       delete from tallyhook.unnumbered_events where id = any(array(
@@ -80,6 +92,24 @@ export async function numberEvents(tx: Tx, limit: number): Promise<number> {
     )
     select coalesce(sum(count), 0)::int as numbered from numbered`;
   return rows[0]?.numbered ?? 0;
+}
+
+/**
+ * The position of a reader of the feed, locked until the end of the transaction; a new reader
+ * begins at the present. Undefined while another daemon holds it.
+ */
+export async function lockReader(tx: Tx, name: string): Promise<bigint | undefined> {
+  await tx.sql`
+    insert into tallyhook.feed (name, last_seq)
+    select ${name}, coalesce((select last_seq from tallyhook.feed where name = 'events'), 0)
+    where not exists (select from tallyhook.feed where name = ${name}) on conflict do nothing`;
+  const rows = await tx.sql<{ lastSeq: bigint }[]>`
+    select last_seq from tallyhook.feed where name = ${name} for update skip locked`;
+  return rows[0]?.lastSeq;
+}
+
+export async function moveReader(tx: Tx, name: string, to: bigint): Promise<void> {
+  await tx.sql`update tallyhook.feed set last_seq = ${to.toString()}::bigint where name = ${name}`;
 }
 
 /** The number of unnumbered events, up to `max`, and when the oldest was recorded. */
@@ -104,24 +134,29 @@ export async function feedBounds(
   return { oldest: rows[0]?.oldest ?? undefined, newest: rows[0]?.newest ?? 0n };
 }
 
+/** @param query.bytesMax ends the page; its last row is then `cut` unless it is the last of all */
 export async function listFeed(
   db: Queryable,
-  query: { after: bigint; upTo: bigint; types: readonly string[]; limit: number },
-): Promise<{ seq: bigint; body: string }[]> {
+  query: { after: bigint; upTo: bigint; types: readonly string[]; limit: number; bytesMax: number },
+): Promise<{ seq: bigint; type: string; body: string; cut: boolean }[]> {
   const [after, upTo] = [query.after.toString(), query.upTo.toString()];
   // `offset 0` keeps each event on its index, also with a plan made while the table was small.
-  return db.sql<{ seq: bigint; body: string }[]>`
-    select f.first_seq + x.n - 1 as seq, e.body
-    from tallyhook.numbered_events f
-    cross join lateral unnest(f.ids) with ordinality as x(id, n)
-    cross join lateral (
-      select v.body from tallyhook.events v
-      where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id
-        and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
-          or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
-      offset 0) e
-    where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
-      and f.first_seq >= coalesce((select max(p.first_seq) from tallyhook.numbered_events p
-        where p.first_seq <= ${after}::bigint + 1), 0)
-    order by f.first_seq, x.n limit ${query.limit}`;
+  return db.sql<{ seq: bigint; type: string; body: string; cut: boolean }[]>`
+    select seq, type, body, bytes >= ${query.bytesMax} as cut from (
+      select seq, type, body, sum(octet_length(body)) over (order by seq) as bytes from (
+        select f.first_seq + x.n - 1 as seq, e.type, e.body
+        from tallyhook.numbered_events f
+        cross join lateral unnest(f.ids) with ordinality as x(id, n)
+        cross join lateral (
+          select v.type, v.body from tallyhook.events v
+          where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id
+            and (${query.types.length === 0} or v.type = any(${query.types as string[]}::text[])
+              or split_part(v.type, '.', 1) || '.*' = any(${query.types as string[]}::text[]))
+          offset 0) e
+        where f.first_seq <= ${upTo}::bigint and f.first_seq + x.n - 1 > ${after}::bigint
+          and f.first_seq >= coalesce((select max(p.first_seq) from tallyhook.numbered_events p
+            where p.first_seq <= ${after}::bigint + 1), 0)
+        order by f.first_seq, x.n limit ${query.limit}) listed) summed
+    where bytes - octet_length(body) < ${query.bytesMax}
+    order by seq`;
 }

@@ -3,13 +3,13 @@
  * state, drifts, posting requests, transitions of operations and their events are one commit.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { acquireLease, type Daemon, lockLease } from '../db/leases.ts';
+import { type Daemon, lockLease, makeLease } from '../db/leases.ts';
 import { DatabaseError, isAway, isTooSlow } from '../db/sqlstate.ts';
-import { backoffMs } from '../kernel/backoff.ts';
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Random } from '../kernel/random.ts';
+import { backoffMs } from '../kernel/retry.ts';
 import {
   addWallets,
   availableSince,
@@ -28,6 +28,7 @@ import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
+export { releaseQuarantined } from './quarantine/quarantine.ts';
 export {
   countQuarantined,
   listQuarantined,
@@ -37,9 +38,8 @@ export {
   type Quarantined,
   type QuarantineKind,
   type Release,
-  releaseQuarantined,
-} from './quarantine/quarantine.ts';
-export { findToken, listTokens, type Token } from './store.ts';
+} from './quarantine/store.ts';
+export { findToken, listContracts, listTokens, type Token } from './store.ts';
 export {
   countOpenDrifts,
   countStaleWallets,
@@ -59,7 +59,7 @@ export {
 
 export interface Reconciler {
   /**
-   * One bounded pass. Answers how many observations it processed, which is 0 while another daemon
+   * One bounded pass. Returns how many observations it processed, which is 0 while another daemon
    * is the leader, and whether more are due. When the signal aborts, it ends after the evaluation
    * that is running.
    */
@@ -77,16 +77,17 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 /** The reconciler of one daemon. */
-export function makeReconciler(
-  deps: Omit<Deps, 'availableSince'> & {
-    db: Db;
-    daemon: Daemon;
-    outbox: Outbox;
-    random: Random;
-    log: Log;
-  },
-): Reconciler {
-  const { db, daemon, outbox, ids, operations, effectSettings, settings } = deps;
+interface ReconcilerDeps extends Omit<Deps, 'availableSince'> {
+  db: Db;
+  daemon: Daemon;
+  outbox: Outbox;
+  random: Random;
+  log: Log;
+}
+
+export function makeReconciler(deps: ReconcilerDeps): Reconciler {
+  const { db, outbox, ids, operations, effectSettings, settings } = deps;
+  const acquire = makeLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const unknownWork = makeUnknownWork(db);
   let ownWalletsObserved = false;
 
@@ -136,7 +137,7 @@ export function makeReconciler(
 
   return {
     async runOnce(now, signal) {
-      const fence = await acquireLease(db, LEASE, daemon, now, LEASE_MS);
+      const fence = await acquire(now);
       if (fence === undefined) return { processed: 0, more: false };
       try {
         return await pass(fence, now, signal);
@@ -149,8 +150,8 @@ export function makeReconciler(
 }
 
 /**
- * What fails is tried again later, and quarantined after five failures, unless it was only slow.
- * It delays no other.
+ * An observation that failed is tried again later, and quarantined after five failures unless the
+ * last one was a timeout. It delays no other.
  */
 async function defer(
   { db, random, log }: { db: Db; random: Random; log: Log },
@@ -179,7 +180,7 @@ function evaluatorOf({ kind, result }: UnprocessedObservation): typeof evaluateW
   return result === 'seen' ? evaluateWallet : async () => [];
 }
 
-/** Without the database or the lease all evaluations fail; a slow one ends by itself. */
+/** Without the database or the lease every evaluation fails; a timeout concerns only one. */
 function endsPass(error: unknown): boolean {
   return isLeaseLost(error) || (isAway(error) && !isSlow(error));
 }

@@ -73,7 +73,7 @@ export function isOverdue(
   return now >= since + (isObserved ? deps.settings.undecidedAfterMs : UNOBSERVED_MAX_MS);
 }
 
-/** Applies one finding about an unknown operation. Answers the resulting events. */
+/** Applies one finding about an unknown operation. Returns the resulting events. */
 export async function applyFinding(
   tx: Tx,
   deps: Deps,

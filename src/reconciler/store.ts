@@ -45,6 +45,19 @@ export async function listTokens(
     order by token_id limit ${page.limit}`;
 }
 
+/** Contracts with tokens, in the order of their ids. */
+export async function listContracts(db: Queryable, limit: number): Promise<bigint[]> {
+  const rows = await db.sql<{ contractId: bigint }[]>`
+    with recursive c(contract_id) as (
+      (select contract_id from tallyhook.tokens order by contract_id limit 1)
+      union all
+      select (select t.contract_id from tallyhook.tokens t where t.contract_id > c.contract_id
+        order by t.contract_id limit 1)
+      from c where c.contract_id is not null)
+    select contract_id from c where contract_id is not null limit ${limit}`;
+  return rows.map(({ contractId }) => contractId);
+}
+
 export async function saveToken(tx: Tx, token: Token): Promise<void> {
   await tx.sql`
     insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, metadata, extra_data,

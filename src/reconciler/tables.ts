@@ -4,7 +4,7 @@
  */
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
-import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
+import { bigint, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
 
 export const wallets = tallyhook.table(
   'wallets',
@@ -135,18 +135,3 @@ export const quarantineReleases = tallyhook.table('quarantine_releases', {
   releasedKey: text('released_key').notNull(),
   reason: text().notNull(),
 });
-
-/** Contradictions of assumptions: one row each, counted. */
-export const findings = tallyhook.table(
-  'findings',
-  {
-    id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
-    kind: text().notNull(),
-    subject: text().notNull(),
-    detail: json().notNull(),
-    firstAt: instant('first_at').notNull(),
-    lastAt: instant('last_at').notNull(),
-    count: integer().notNull(),
-  },
-  (t) => [uniqueIndex('findings_once').on(t.kind, t.subject)],
-);

@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
 /** Kinds of break with what to do, most severe first. */
-export const BREAKS = {
+const BREAKS = {
   trial_balance_off: 'The ledger does not sum to zero: freeze writes and verify the database',
   numbering_gap: 'Batches or transactions are missing: restore the database and verify it',
   batch_incomplete: 'Rows of a ledger batch are missing: restore the database and verify it',
@@ -35,7 +35,7 @@ export const BREAKS = {
 } as const;
 
 /** Kinds of open item with their meaning. */
-export const OPEN_ITEMS = {
+const OPEN_ITEMS = {
   write_in_flight: 'The outcome is not overdue: nothing to do',
   posting_due: 'Executed and not yet posted: nothing to do',
   drift_suspected: 'Observed once: a second observation confirms or clears it',

@@ -4,9 +4,8 @@
  * periods are caught up.
  */
 import type { Db, Tx } from '../db/connect.ts';
-import { must } from '../kernel/assert.ts';
 import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
+import { Failure, must } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
 import type { EffectSettings } from '../ledger/ledger.ts';
@@ -18,11 +17,12 @@ import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
-export { renderCsv } from './render/csv.ts';
+export { csvCell, renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
+export { listSummaries } from './store.ts';
 
 export interface ReportSettings extends Limits {
   /** Absent: reports are made on request only. */
@@ -57,7 +57,7 @@ export interface Reports {
   getReport(id: string): Promise<store.Report>;
 }
 
-const RECONCILIATION = 'reconciliation';
+export const RECONCILIATION = 'reconciliation';
 /** A million wallets take about a minute on an idle machine. */
 const READ_DEADLINE_MS = 600_000;
 /** Scheduled reports per pass. */
@@ -76,11 +76,6 @@ export function ledgerSetting(settings: EffectSettings): string {
     fees: settings.feesAddr,
     collection: settings.collectionAddr,
   });
-}
-
-/** True when the hash is that of the content. */
-export function isIntact(report: Pick<store.Report, 'content' | 'hash'>): boolean {
-  return hashOf(report.content) === report.hash;
 }
 
 function hashOf(content: ReconciliationContent): string {

@@ -55,7 +55,7 @@ export async function forward(deps: ForwardDeps, request: ForwardRequest): Promi
     metrics.upstreamRequests.inc({ class: cls, result: outcome.class });
     return { outcome, startedAt, endedAt: clock.now(), answer };
   };
-  const retryAt = quota.blockedUntil(cls);
+  const retryAt = isLimited(request) ? quota.blockedUntil(cls) : undefined;
   if (retryAt !== undefined) return unsent({ class: 'unavailable', reason: 'throttled', retryAt });
   const timeoutMs = family === 'read' ? deps.readTimeoutMs : deps.writeTimeoutMs;
   const deadlineAt = Math.min(request.deadlineAt, startedAt + timeoutMs);
@@ -71,6 +71,15 @@ export async function forward(deps: ForwardDeps, request: ForwardRequest): Promi
   );
   if ('failure' in managed) return unsent(tokenOutcome(managed.failure), managed.failure.answer);
   return { ...managed.result, appNo: managed.appNo };
+}
+
+/**
+ * Requests to the authorization host need no key, so anybody could provoke a 429 there. Its answers
+ * to them therefore limit no other traffic, and no limit stops them. Our own token requests obey
+ * its deadlines.
+ */
+function isLimited({ host }: ForwardRequest): boolean {
+  return host !== 'auth';
 }
 
 async function sendOnce(
@@ -99,7 +108,7 @@ async function sendOnce(
   });
   const outcome = classifyExchange(exchanged, family);
   metrics.upstreamRequests.inc({ class: cls, result: outcome.class });
-  await budget.record(cls, rateSignalOf(exchanged));
+  if (isLimited(request)) await budget.record(cls, rateSignalOf(exchanged));
   return forwardedOf(exchanged, outcome);
 }
 

@@ -30,7 +30,7 @@ import type { Quota } from './rate/quota.ts';
 import type { InconclusiveCause, Observation, Priority } from './types.ts';
 
 /** Filters of a token list (interface, section 4.1, row 6). */
-export interface TokensQuery {
+interface TokensQuery {
   ownerAddr?: string;
   creatorAddr?: string;
   isLocked?: boolean;

@@ -23,6 +23,8 @@ export interface QuotaState {
    */
   rate: number | null;
   risesFrom: Instant | null;
+  /** When a person last removed the deadlines; those received before it are void. */
+  clearedAt: Instant | null;
 }
 
 /** Where the quota is stored; another stage owns the table. */
@@ -30,9 +32,11 @@ export interface QuotaStore {
   load(): Promise<QuotaState[]>;
   /** Keeps the later deadline, and the later throttling with its rate. */
   save(state: QuotaState): Promise<void>;
+  /** Removes the deadlines of all classes, and lets the rate rise from now on. */
+  clear(at: Instant): Promise<void>;
 }
 
-/** Why a poll shows nothing about its target. */
+/** Why a poll is inconclusive. */
 export type InconclusiveCause =
   | 'maintenance'
   | 'throttled'

@@ -74,6 +74,8 @@ export interface Upstream extends Reads {
   shareAmong(daemons: number): void;
   /** Reads the stored quota again, to take over what other daemons have stored. */
   syncQuota(): Promise<void>;
+  /** Removes the deadlines that the service has set, for all daemons; for people only. */
+  clearDeadlines(): Promise<void>;
   /** Ends all waits, lets open requests finish by their deadlines, and closes connections. */
   close(): Promise<void>;
 }
@@ -126,6 +128,10 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     shareAmong: (daemons) => budget.shareAmong(daemons),
     async syncQuota() {
       await quota.sync();
+      budget.refresh();
+    },
+    async clearDeadlines() {
+      await quota.clearDeadlines();
       budget.refresh();
     },
     async close() {

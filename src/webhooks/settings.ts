@@ -14,6 +14,8 @@ export interface WebhookSettings {
   send: SendLimits;
   /** Ranges that are allowed beside public addresses, such as `127.0.0.0/8`. */
   allowCidrs: readonly string[];
+  /** Receivers without encryption. */
+  allowHttp: boolean;
   /** Concurrent sends that have taken less than `slowAfterMs`. */
   concurrency: number;
   /** Concurrent sends that have taken longer; they no longer count towards `concurrency`. */
@@ -21,6 +23,8 @@ export interface WebhookSettings {
   slowAfterMs: number;
   retryShare: number;
   inFlightPerEndpoint: number;
+  /** Quick sends, and slow ones, to all endpoints on one origin. */
+  connectionsPerOrigin: number;
   /** Claimed deliveries that wait for a send slot in one daemon. */
   claimMax: number;
   /** Claimed deliveries of one endpoint, waiting or in flight. */
@@ -56,14 +60,15 @@ export const defaults: WebhookSettings = {
     deadlineMs: 15 * SECOND,
     readBytesMax: 64 * 1024,
     keepBytesMax: 16 * 1024,
-    connectionsPerOrigin: 64,
   },
   allowCidrs: [],
+  allowHttp: true,
   concurrency: 128,
   slowConcurrency: 512,
   slowAfterMs: SECOND,
   retryShare: 0.3,
   inFlightPerEndpoint: 8,
+  connectionsPerOrigin: 64,
   claimMax: 256,
   claimPerEndpointMax: 64,
   leaseMarginMs: 15 * SECOND,

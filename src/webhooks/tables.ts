@@ -33,6 +33,10 @@ export const endpoints = tallyhook.table('endpoints', {
   /** gone, failing, requested or deleted. */
   stateReason: text('state_reason'),
   stateAt: instant('state_at').notNull(),
+  /** When it was created or its types were changed. */
+  subscribedAt: instant('subscribed_at').notNull(),
+  /** Pending deliveries of events from before are to be cancelled. */
+  skipBefore: instant('skip_before'),
   createdBy: text('created_by').notNull(),
   createdAt: instant('created_at').notNull(),
   deletedAt: instant('deleted_at'),
@@ -67,7 +71,10 @@ export const deliveries = tallyhook.table(
     eventType: text('event_type').notNull(),
     subject: text().notNull(),
     subjectSeq: bigint('subject_seq', { mode: 'bigint' }).notNull(),
-    /** pending, delivered, exhausted or cancelled; pending under an unexpired lease is sending. */
+    /**
+     * pending, delivered, exhausted or cancelled; pending under an unexpired lease is sending, and
+     * held while its endpoint is disabled.
+     */
     state: text().notNull(),
     dueAt: instant('due_at').notNull(),
     /** When it entered the queue, at first or by a requested retry. */

@@ -5,31 +5,45 @@
  */
 import type { Db } from '../db/connect.ts';
 import { type Clock, type Instant, monotonicMs } from '../kernel/clock.ts';
-import type { Encryption } from '../kernel/encryption.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import type { FanOut, Outbox } from '../outbox/outbox.ts';
+import type { CatchUp, FanOut, Outbox } from '../outbox/outbox.ts';
 import { makeAttemptClient } from './delivery/attempt.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
+import { insertDeliveries, insertMissed } from './delivery/fan-out-store.ts';
 import * as history from './delivery/history-store.ts';
-import { insertDeliveries } from './delivery/queue-store.ts';
 import { makeRequestBuilder } from './delivery/request.ts';
+import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
+import { exhaustedEvent } from './endpoints/events.ts';
 import type { WebhookSettings } from './settings.ts';
 
 export { type Attempt, countPending, type Delivery } from './delivery/history-store.ts';
-export type { Endpoint, NewSecrets } from './endpoints/endpoints.ts';
+export { type Encryption, makeEncryption } from './encryption.ts';
+export { countEndpointStates } from './endpoints/count-store.ts';
+export {
+  type Endpoint,
+  HELD_CHOICES,
+  type NewSecrets,
+} from './endpoints/endpoints.ts';
 export type { Health } from './endpoints/health.ts';
+export {
+  deleteUnreadable,
+  type ReencryptedPage,
+  reencryptEndpoints,
+} from './endpoints/reencryption.ts';
 export { SCHEMES } from './endpoints/signing.ts';
 export { type EndpointInput, ORDERINGS } from './endpoints/validation.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
-export interface WebhooksDeps {
+interface WebhooksDeps {
   db: Db;
+  /** For what people ask; default `db`. */
+  peopleDb?: Db;
   clock: Clock;
   /** The time of signatures, which receivers compare with their own clock; steps do not matter. */
   wallClock: Clock;
@@ -49,6 +63,7 @@ export interface WebhooksDeps {
 
 export interface Webhooks extends Endpoints {
   fanOut: FanOut;
+  catchUp: CatchUp;
   /**
    * True if this daemon inserted deliveries within the last two minutes. Set before their
    * transaction commits, so the caller of a commit can rely on it.
@@ -60,6 +75,11 @@ export interface Webhooks extends Endpoints {
    * signal aborts, no more deliveries of deleted endpoints are cancelled.
    */
   runOnce(now: Instant, signal?: AbortSignal): Promise<Pass>;
+  /**
+   * Exhausts pending deliveries of events recorded before `before`, which retention will remove,
+   * and emits the events about it. Returns true when none is left, false when the signal ended it.
+   */
+  endExpired(before: Instant, signal: AbortSignal): Promise<boolean>;
   /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
@@ -77,17 +97,19 @@ export interface Webhooks extends Endpoints {
 }
 
 const ATTEMPTS_MAX = 200;
+const EXPIRED_MAX = 200;
 /** Longer than any transaction. */
 const RECENT_MS = 120_000;
 
 /** @throws Failure `bad_setting` for a malformed allowed range */
 export function makeWebhooks(deps: WebhooksDeps): Webhooks {
   const { db, clock, wallClock, random, ids, encryption, log, metrics, settings, emit } = deps;
-  const { daemons = () => 1, wake = () => {} } = deps;
+  const { daemons = () => 1, wake = () => {}, peopleDb = db } = deps;
   const allowed = parseRanges(settings.allowCidrs);
+  const rules = { allowed, allowHttp: settings.allowHttp };
   const client = makeAttemptClient(settings.send, allowed);
   const requests = makeRequestBuilder({
-    ...{ encryption, wallClock, allowed },
+    ...{ encryption, wallClock, rules },
     userAgent: settings.userAgent,
   });
   const dispatcher = new Dispatcher({
@@ -95,33 +117,57 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     ...{ requests, client, daemons, wake },
   });
   const getDelivery = async (id: string) => {
-    const delivery = await history.findDelivery(db, id, clock.now());
+    const delivery = await history.findDelivery(peopleDb, id, clock.now());
     if (!delivery) throw new Failure('not_found');
     return delivery;
   };
   let insertedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    ...makeEndpoints({ db, clock, random, ids, encryption, settings, allowed, emit }),
+    ...makeEndpoints({
+      ...{ db: peopleDb, clock, random, ids, encryption, settings, rules, emit },
+      catchUp: insertMissed,
+    }),
     async fanOut(tx, recordedAt, eventIds) {
       const inserted = await insertDeliveries(tx, recordedAt, eventIds);
       if (inserted > 0) insertedAtMs = monotonicMs();
     },
+    catchUp: insertMissed,
     hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
+    endExpired: (before, signal) => endExpired(deps, before, signal),
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
     listDeliveries: (filter, { before, limit }) =>
-      history.listDeliveries(db, filter, before, limit, clock.now()),
+      history.listDeliveries(peopleDb, filter, before, limit, clock.now()),
     getDelivery,
     async listAttempts(deliveryId) {
       await getDelivery(deliveryId);
-      return history.listAttempts(db, deliveryId, ATTEMPTS_MAX);
+      return history.listAttempts(peopleDb, deliveryId, ATTEMPTS_MAX);
     },
     async retryDelivery(id) {
       await getDelivery(id);
-      if (!(await history.requeue(db, id, clock.now())))
+      if (!(await history.requeue(peopleDb, id, clock.now())))
         throw new Failure('conflict', 'the delivery is in flight, or its endpoint is not enabled');
       return getDelivery(id);
     },
   };
+}
+
+async function endExpired(
+  { db, clock, emit }: WebhooksDeps,
+  before: Instant,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const endSome = () =>
+    db.begin(async (tx) => {
+      const now = clock.now();
+      const ended = await history.exhaustBefore(tx, before, now, EXPIRED_MAX);
+      const drafts = ended.flatMap((delivery) =>
+        exhaustedEvent(delivery, delivery, 'retention', now),
+      );
+      await emit(tx, drafts);
+      return ended.length;
+    });
+  while (!signal.aborted) if ((await endSome()) === 0) return true;
+  return false;
 }

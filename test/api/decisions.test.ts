@@ -1,7 +1,5 @@
 /** Decisions on outcomes by two owners, their postings, and cancelling queued operations. */
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { balancesOf } from '../../src/ledger/ledger.ts';
-import { accountOfWallet } from '../../src/operations/operations.ts';
 import { faultsOf, NO_FAULTS } from '../ledger/fixture.ts';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, aWrite } from './writes.ts';
@@ -12,7 +10,7 @@ let bob: string;
 
 beforeAll(async () => {
   const keyOf = async (owner: string) =>
-    (await api.keys.create({ name: owner, owner, scopes: ['manage', 'read'] })).secret;
+    (await api.keys.create({ name: owner, owner, scopes: ['decide', 'gateway', 'read'] })).secret;
   ann = await keyOf('ann');
   bob = await keyOf('bob');
 });
@@ -21,11 +19,6 @@ afterEach(async () => {
 });
 
 const now = () => api.deps.clock.now();
-const balance = async (addr: string) => {
-  await api.postAll();
-  const account = accountOfWallet(addr);
-  return (await balancesOf(api.database.db, [account])).get(account)?.balance ?? 0n;
-};
 const move = (id: string, to: 'undecided' | 'executed' | 'not_executed' | 'settled') =>
   api.database.db.begin((tx) =>
     api.operations.move(tx, [
@@ -64,13 +57,13 @@ const resolutionsOf = async (id: string) => {
 describe('A decision', () => {
   it('A proposed outcome takes effect when another owner approves it, and the ledger follows', async () => {
     const id = await undecided();
-    const before = await balance(ADDR_B);
+    const before = await api.balance(ADDR_B);
     const proposed = await decide(id, 'executed');
     expect(proposed.body).toMatchObject({ n: 1, proposed_by: 'ann', approved_by: null });
-    expect(await balance(ADDR_B)).toBe(before);
+    expect(await api.balance(ADDR_B)).toBe(before);
     const { body } = await approve(id);
     expect(body).toMatchObject({ state: 'executed', effective_basis: 'decision' });
-    expect(await balance(ADDR_B)).toBe(before + 100n);
+    expect(await api.balance(ADDR_B)).toBe(before + 100n);
     const detail = await api.call('GET', `/api/operations/${id}`);
     expect(detail.body.decisions).toMatchObject([
       { n: 1, proposed_by: 'ann', approved_by: 'bob', reason: 'the receipt says so' },
@@ -85,18 +78,18 @@ describe('A decision', () => {
 
   it('Deciding not_executed leaves the ledger unchanged', async () => {
     const id = await undecided();
-    const before = await balance(ADDR_B);
+    const before = await api.balance(ADDR_B);
     expect(await decided(id, 'not_executed')).toMatchObject({ state: 'not_executed' });
-    expect(await balance(ADDR_B)).toBe(before);
+    expect(await api.balance(ADDR_B)).toBe(before);
   });
 
   it('An operation can be decided again and again, and the ledger stays balanced', async () => {
     const id = await undecided();
-    const [a, b] = [await balance(ADDR_A), await balance(ADDR_B)];
+    const [a, b] = [await api.balance(ADDR_A), await api.balance(ADDR_B)];
     for (const outcome of ['executed', 'not_executed', 'executed', 'not_executed', 'executed']) {
       await decided(id, outcome);
       const there = outcome === 'executed';
-      expect([await balance(ADDR_A), await balance(ADDR_B)]).toEqual(
+      expect([await api.balance(ADDR_A), await api.balance(ADDR_B)]).toEqual(
         there ? [a - 101n, b + 100n] : [a, b],
       );
     }
@@ -111,17 +104,17 @@ describe('A decision', () => {
     const id = await undecided();
     await decided(id, 'executed');
     await move(id, 'settled');
-    const before = await balance(ADDR_B);
+    const before = await api.balance(ADDR_B);
     expect(await decided(id, 'not_executed')).toMatchObject({
       ...{ state: 'not_executed', settled_at: null },
     });
-    expect(await balance(ADDR_B)).toBe(before - 100n);
+    expect(await api.balance(ADDR_B)).toBe(before - 100n);
   });
 
   it('An approval by the same owner is refused with every key of that owner', async () => {
     const id = await undecided();
     await decide(id, 'executed');
-    const { secret } = await api.keys.create({ name: 'second', owner: 'ann', scopes: ['manage'] });
+    const { secret } = await api.keys.create({ name: 'second', owner: 'ann', scopes: ['decide'] });
     for (const key of [ann, secret]) {
       const { status, body } = await approve(id, key);
       expect({ status, code: body.code }).toEqual({ status: 409, code: 'same_owner' });

@@ -59,7 +59,7 @@ describe('A key', () => {
     }
   });
 
-  it.each([['gateway'], ['read'], ['manage']] as const)(
+  it.each([['gateway'], ['read'], ['manage'], ['decide']] as const)(
     'A key with the scope %s can call exactly the routes of that scope',
     async (scope) => {
       const key = await api.keyFor(scope);

@@ -27,6 +27,29 @@ describe('An endpoint', () => {
     ]);
   });
 
+  it('Only the owner of an endpoint, and an admin, may change, rotate, test or delete it', async () => {
+    const key = await api.keyFor('manage');
+    const { body } = await api.call('POST', '/api/endpoints', { key, body: { url } });
+    const path = `/api/endpoints/${body.id}`;
+    const other = await api.keyFor('read', 'manage');
+    const changes = [
+      ['PATCH', path, { url: 'http://127.0.0.1:4568/' }],
+      ['POST', `${path}/rotate`, {}],
+      ['POST', `${path}/disable`, undefined],
+      ['POST', `${path}/enable`, undefined],
+      ['POST', `${path}/test`, undefined],
+      ['DELETE', path, undefined],
+    ] as const;
+    for (const [method, to, change] of changes) {
+      const refused = await api.call(method, to, { key: other, body: change });
+      expect([to, refused.status, refused.body.code]).toEqual([to, 403, 'forbidden']);
+    }
+    expect((await api.call('GET', path)).body).toMatchObject({ url, state: 'enabled' });
+    expect((await api.call('POST', `${path}/rotate`, { body: {} })).status).toBe(200);
+    for (const [method, to, change] of changes)
+      expect((await api.call(method, to, { key, body: change })).status).toBeLessThan(300);
+  });
+
   it('An endpoint can be tested, disabled, enabled and deleted', async () => {
     const { body } = await api.call('POST', '/api/endpoints', { body: { url } });
     const path = `/api/endpoints/${body.id}`;
@@ -47,6 +70,11 @@ describe('An endpoint', () => {
       status: 409,
       code: 'conflict',
     });
+    expect((await api.call('GET', delivery)).body.state).toBe('held');
+    const unknown = await api.call('POST', `${path}/enable`, { body: { held: 'forget' } });
+    expect(unknown.status).toBe(400);
+    const skipped = await api.call('POST', `${path}/enable`, { body: { held: 'skip' } });
+    expect(skipped.body.state).toBe('enabled');
     expect((await api.call('POST', `${path}/enable`)).body.state).toBe('enabled');
     expect((await api.call('DELETE', path)).status).toBe(204);
     expect((await api.call('GET', path)).status).toBe(404);

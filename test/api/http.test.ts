@@ -93,3 +93,21 @@ it('The console is served beside the API', async () => {
     allow: 'GET, HEAD',
   });
 });
+
+it('An address that floods a path without a key is refused late, and keys go on', async () => {
+  const key = await api.keyFor('read');
+  const read = () =>
+    fetch(`${server.url}/api/watches`, { headers: { authorization: `Bearer ${key}` } });
+  expect((await read()).status).toBe(200);
+  const started = performance.now();
+  const flood = Array.from({ length: 400 }, () => fetch(`${server.url}/healthz`));
+  expect((await read()).status).toBe(200);
+  const answers = await Promise.all(flood);
+  const refused = answers.filter(({ status }) => status === 429);
+  expect(refused.length).toBeGreaterThan(50);
+  expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(200);
+  expect(performance.now() - started).toBeGreaterThan(1_000);
+  const [one] = refused;
+  expect(await one?.json()).toMatchObject({ code: 'too_many_requests' });
+  expect(one?.headers.get('retry-after')).toMatch(/^\d+$/);
+});

@@ -49,3 +49,39 @@ it.each([
   expect(answer.status).toBe(400);
   expect(answer.body.errors.map((error) => error.path)).toEqual([path]);
 });
+
+it('Lists show when a key expires and when it was last used', async () => {
+  const expiresAt = api.clock.now() + 60_000;
+  const { body } = await api.call('POST', '/api/keys', {
+    body: { ...input, expires_at: new Date(expiresAt).toISOString() },
+  });
+  const key = body.key as string;
+  expect((await api.call('GET', '/api/status', { key })).status).toBe(200);
+  const { body: list } = await api.call('GET', '/api/keys?limit=500');
+  expect(list.data.find(({ id }) => id === body.id)).toMatchObject({
+    expires_at: new Date(expiresAt).toISOString(),
+    last_used_at: expect.stringMatching(/Z$/),
+  });
+  const past = { ...input, expires_at: '2020-01-01T00:00:00Z' };
+  expect((await api.call('POST', '/api/keys', { body: past })).body.code).toBe('invalid_request');
+});
+
+it('The audit trail has every change with its owner and result, and no secret', async () => {
+  const first = await api.call('POST', '/api/freeze', { body: { reason: 'audited' } });
+  expect(first.status).toBe(200);
+  await api.call('POST', '/api/unfreeze', { body: { reason: 'audited' } });
+  await api.call('POST', '/api/unfreeze', { body: { reason: 'twice' } });
+  const headers = { authorization: 'Bearer secret-of-the-receiver' };
+  const url = 'https://example.test/secret-path';
+  await api.call('POST', '/api/endpoints', { body: { url, headers, event_types: ['wallet.*'] } });
+  const { body } = await api.call('GET', '/api/audit?limit=4');
+  expect(body.data).toMatchObject([
+    { action: 'POST /api/endpoints', detail: { event_types: ['wallet.*'] }, result: 'done' },
+    { action: 'POST /api/unfreeze', detail: { reason: 'twice' }, result: 'conflict' },
+    { action: 'POST /api/unfreeze', owner: 'owner of admin', result: 'done' },
+    { action: 'POST /api/freeze', detail: { reason: 'audited' }, result: 'done' },
+  ]);
+  expect(JSON.stringify(body)).not.toContain('secret');
+  const key = await api.keyFor('read', 'manage', 'decide', 'gateway');
+  expect((await api.call('GET', '/api/audit', { key })).body.code).toBe('forbidden');
+});

@@ -1,6 +1,6 @@
 /** What is quarantined, and its release by a person. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { balancesOf, type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
+import { type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { type Body, useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, nextNumber } from './writes.ts';
@@ -16,11 +16,6 @@ const find = async (id: string) => (await list()).find((one) => one.id === id);
 const release = (kind: string, id: string, reason = 'the other app confirmed it') =>
   api.call('POST', '/api/quarantine/release', { body: { kind, id, reason } });
 const releases = async () => (await api.call('GET', '/api/quarantine/releases')).body.data;
-const balance = async (addr: string) => {
-  await api.postAll();
-  const account = accountOfWallet(addr);
-  return (await balancesOf(api.database.db, [account])).get(account)?.balance ?? 0n;
-};
 const settle = (id: string) =>
   api.database.db.begin((tx) => {
     const at = api.deps.clock.now();
@@ -74,10 +69,10 @@ describe('The quarantine', () => {
   ] as const)(
     'An operation with a %s number is posted after its release, and is not quarantined again',
     async (cause, reason) => {
-      const before = await balance(ADDR_B);
+      const before = await api.balance(ADDR_B);
       const id = await withNumber(cause);
       const others = cause === 'repeated' ? 100n : 0n;
-      expect(await balance(ADDR_B)).toBe(before + others);
+      expect(await api.balance(ADDR_B)).toBe(before + others);
       expect(await find(id)).toMatchObject({ kind: 'operation', id, reason, amount: '100' });
       const { status, body } = await release('operation', id);
       expect({ status, ...body }).toMatchObject({
@@ -85,7 +80,7 @@ describe('The quarantine', () => {
         ...{ released_by: 'owner of admin', reason: 'the other app confirmed it' },
       });
       await settle(id);
-      expect(await balance(ADDR_B)).toBe(before + others + 100n);
+      expect(await api.balance(ADDR_B)).toBe(before + others + 100n);
       expect(await find(id)).toBeUndefined();
       expect((await release('operation', id)).body.code).toBe('not_found');
     },

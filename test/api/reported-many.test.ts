@@ -47,6 +47,14 @@ describe('Many reports', () => {
     expect(body.data[4]?.problem).toMatchObject({ code: 'conflict' });
   });
 
+  it('An array above 1 MiB is refused, and the same reports are taken as lines', async () => {
+    const reports = Array.from({ length: 150 }, () => aGive({ reason_type: 'x'.repeat(8_000) }));
+    const { status, body } = await report(reports);
+    expect({ status, code: body.code }).toEqual({ status: 413, code: 'body_too_large' });
+    const answered = await lines(reports.map((one) => JSON.stringify(one)).join('\n'));
+    expect(answered.at(-1)).toMatchObject({ summary: { lines: 150 } });
+  });
+
   it('Lines are answered line by line, with a summary at the end', async () => {
     const good = aGive();
     const raw = [

@@ -3,8 +3,8 @@
  * response to `call` is checked against the OpenAPI definition of its route: status, content type,
  * and every field.
  */
+
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -15,14 +15,14 @@ import { makeNotifier } from '../../src/daemon/workers/wake-up.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { readMigrations } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { makeEncryption } from '../../src/kernel/encryption.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
-import { makeKeys, type Scope } from '../../src/keys/keys.ts';
-import { addDuePostings, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
+import { makeAudit, makeKeys, type Scope } from '../../src/keys/keys.ts';
+import { addDuePostings, balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
 import {
+  accountOfWallet,
   type EffectSettings,
   makeDecisions,
   makeReportedOperations,
@@ -30,8 +30,10 @@ import {
 import { makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
+import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';
 import { answerLost, aWrite } from './writes.ts';
 
@@ -83,7 +85,7 @@ async function openAllStages(db: Db) {
   const upstream = await openUpstream({
     ...{ baseUrl: CLOSED_PORT, authUrl: CLOSED_PORT, txUrl: CLOSED_PORT },
     ...{ clientId: 'client', clientSecret: 'secret', clock, random, log, metrics },
-    quota: makeQuotaStore(db, clock),
+    quota: makeQuotaStore(db),
     settings: UPSTREAM,
   });
   return {
@@ -99,6 +101,7 @@ async function openAllStages(db: Db) {
     reconciler: makeReconciler({ ...stages, effectSettings, settings: RECONCILER }),
     reports: makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS }),
     keys: makeKeys({ db, clock, random, ids }),
+    audit: makeAudit({ db, clock }),
   };
 }
 
@@ -114,7 +117,10 @@ export function useApi(change?: (deps: ApiDeps) => ApiDeps) {
   return rig;
 }
 
-function shortcuts({ call, operations, ledger, clock }: TestApi) {
+function shortcuts({ db, call, operations, ledger, clock }: TestApi) {
+  const postAll = async (): Promise<void> => {
+    while ((await ledger.runOnce(clock.now())).posted > 0);
+  };
   const record = async (change: Parameters<typeof aWrite>[0] = {}) => {
     const made = await operations.record(aWrite(change));
     if (!('id' in made)) throw new Error('the operation was not recorded');
@@ -129,8 +135,12 @@ function shortcuts({ call, operations, ledger, clock }: TestApi) {
       await operations.conclude(answerLost(id, clock.now()));
       return id;
     },
-    async postAll(): Promise<void> {
-      while ((await ledger.runOnce(clock.now())).posted > 0);
+    postAll,
+    /** What the ledger holds for a wallet once everything is posted. */
+    async balance(addr: string): Promise<bigint> {
+      await postAll();
+      const account = accountOfWallet(addr);
+      return (await balancesOf(db, [account])).get(account)?.balance ?? 0n;
     },
     /** All pages of a list. @param path with its query */
     async pagesOf(path: string): Promise<Body[]> {
@@ -217,13 +227,10 @@ export async function startServer(api: Api) {
   api.route('/', makeConsole());
   const listener = getRequestListener(api.fetch, { overrideGlobalObjects: false });
   const server = createServer((request, response) => void listener(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: `http://127.0.0.1:${port}`,
+    close: () => closeServer(server),
   };
 }
 

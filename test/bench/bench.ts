@@ -3,7 +3,7 @@
  * something broke, never because something was slow.
  */
 import { Command, InvalidArgumentError } from 'commander';
-import { type Bench, type Figures, isHeld, type Result, type Target } from './frame.ts';
+import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
@@ -24,10 +24,11 @@ const options = new Command('bench')
   .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
   .option('--stored <list>', 'operations stored before, of history', sizesOf, [1e6, 5e6])
+  .option('--database-url <url>', 'gateway: compare this Postgres with the embedded one instead')
   .option('--json', 'print JSON')
   .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')
   .parse()
-  .opts<{ only?: string; seconds: number; rounds: number; stored: number[]; json?: true }>();
+  .opts<Frame & { only?: string; json?: true }>();
 
 const chosen = BENCHES.filter(({ name, long }) =>
   options.only === undefined ? !long : name === options.only,

@@ -51,6 +51,8 @@ export interface Frame {
   seconds: number;
   /** How many operations are stored before, for benches of stored history. */
   stored: readonly number[];
+  /** A login that may create databases; its server is compared with the embedded one. */
+  databaseUrl?: string;
 }
 
 export interface Bench {

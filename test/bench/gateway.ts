@@ -11,6 +11,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pause } from '../../src/kernel/clock.ts';
+import { execute } from '../harness/temporary-server.ts';
 import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
 import { pressed, requestText } from './load.ts';
 import { PINS } from './process.ts';
@@ -29,11 +30,11 @@ export const gateway: Bench = {
   name: 'gateway',
   what: 'gives through the daemon; reference: bare Hono and undici proxies that record nothing',
   target: 'at least 0.35 × the writes per second, at most 4 ms more for one write (p50)',
-  async run({ rounds, seconds }) {
+  async run({ rounds, seconds, databaseUrl }) {
     const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
     // Postgres does not run as root, and has to reach its data.
     await chmod(folder, 0o755);
-    const running: Running[] = [];
+    const running: Stoppable[] = [];
     const start = async (args: string[], env?: Record<string, string>) => {
       const one = await run(args, env);
       running.push(one);
@@ -41,21 +42,32 @@ export const gateway: Bench = {
     };
     try {
       const service = await start(['test/bench/paid-service.ts', ...CLIENT, String(WALLETS)]);
-      const token = await tokenOf(service.url);
-      const bare = await start(['test/bench/bare-proxy.ts', service.url, token]);
-      const lean = await start(['test/bench/lean-proxy.ts', service.url, token]);
-      const daemon = await start(
-        [...DAEMON_FLAGS, 'src/main.ts'],
-        await daemonEnv(folder, service.url),
-      );
+      const startOn = async (database: Record<string, string> = {}) =>
+        start([...DAEMON_FLAGS, 'src/main.ts'], {
+          ...(await daemonEnv(folder, service.url)),
+          ...database,
+        });
+      const daemon = await startOn();
       const press = (at: Running, connections: number) => async () => {
         const sample = await pressed({ port: at.port, requests: GIVES, connections, seconds });
         await pause(REST_MS);
         return sample;
       };
+      const what = `gives, ${CALLERS} callers`;
+      if (databaseUrl) {
+        const other = await startOn(await otherDatabase(databaseUrl, running));
+        const compared = (callers: number) =>
+          sideBySide({ rounds }, press(other, callers), press(daemon, callers));
+        return [
+          { what, unit: '/s', ...(await compared(CALLERS)), target: { of: 'ratio', atLeast: 0.8 } },
+          { what: 'gives, one at a time', unit: '/s', ...(await compared(1)) },
+        ];
+      }
+      const token = await tokenOf(service.url);
+      const bare = await start(['test/bench/bare-proxy.ts', service.url, token]);
+      const lean = await start(['test/bench/lean-proxy.ts', service.url, token]);
       const many = (other: Running) =>
         sideBySide({ rounds }, press(daemon, CALLERS), press(other, CALLERS));
-      const what = `gives, ${CALLERS} callers`;
       return [
         { what, unit: '/s', ...(await many(bare)), target: { of: 'ratio', atLeast: 0.35 } },
         { what: `${what}, lean proxy`, unit: '/s', ...(await many(lean)), note: 'for comparison' },
@@ -105,10 +117,12 @@ const GIVES = Array.from({ length: WALLETS }, (_, i) => {
   return `${head}${body}`;
 });
 
-interface Running {
+interface Stoppable {
+  stop(): Promise<void>;
+}
+interface Running extends Stoppable {
   url: string;
   port: number;
-  stop(): Promise<void>;
 }
 
 /** Starts a process that may use every core, and waits for the line with its address. */
@@ -154,6 +168,16 @@ async function daemonEnv(folder: string, service: string): Promise<Record<string
     UPSTREAM_CLIENT_SECRET: CLIENT[1],
     ADMIN_KEY: KEY,
   };
+}
+
+/** A database of its own on that server, for as long as the processes run. */
+async function otherDatabase(serverUrl: string, running: Stoppable[]) {
+  const name = `tallyhook_bench_${process.pid}`;
+  await execute(serverUrl, `create database ${name}`);
+  running.push({ stop: () => execute(serverUrl, `drop database ${name} with (force)`) });
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return { DATABASE_URL: url.href, MASTER_KEY: Buffer.alloc(32, 7).toString('base64') };
 }
 
 async function tokenOf(service: string): Promise<string> {

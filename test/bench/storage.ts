@@ -4,17 +4,13 @@
  * disk by table and index, and bytes of WAL by what they are about. A full-page image depends on
  * the time between checkpoints and is counted apart.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { openEmbedded } from '../../src/db/embedded/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import { type App, makeApp } from '../harness/app.ts';
-import { ADMIN_KEY, CLIENT, spawnDaemon } from '../harness/daemon.ts';
+import { CLIENT, environmentOf, spawnDaemon } from '../harness/daemon.ts';
 import { startReceiver } from '../harness/receiver.ts';
+import { openTemporaryServer } from '../harness/temporary-server.ts';
 import { until } from '../harness/until.ts';
 import type { Bench, Figures, Result } from './frame.ts';
 
@@ -66,24 +62,18 @@ function total(bytes: Bytes): number {
 }
 
 async function measured(writes: number): Promise<Measured> {
-  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
-  // Postgres does not run as root, and has to reach its data.
-  await chmod(folder, 0o711);
-  const server = await openEmbedded({ directory: folder });
-  const stops: (() => Promise<unknown>)[] = [
-    () => rm(folder, { recursive: true, force: true }),
-    () => server.stop(),
-  ];
+  const server = await openTemporaryServer('bench');
+  const stops: (() => Promise<unknown>)[] = [server.close];
   try {
-    await migrate(server.url);
-    const db = connect({ url: server.url, max: 2, statementTimeoutMs: ENDS_WITHIN_MS });
+    const url = await server.createDatabase('storage');
+    const db = connect({ url, max: 2, statementTimeoutMs: ENDS_WITHIN_MS });
     stops.push(() => db.end());
     const sandbox = await startSandbox({ ...CLIENT, seed: 1, clock: systemClock });
     stops.push(() => sandbox.close());
     for (const addr of ADDRESSES) sandbox.control.setWallet(addr, { amt_token: 10n ** 12n });
     const receiver = await startReceiver();
     stops.push(() => receiver.close());
-    const daemon = await spawnDaemon(envOf(server.url, sandbox.url), SETTINGS);
+    const daemon = await spawnDaemon(environmentOf(url, sandbox.url), SETTINGS);
     stops.push(() => daemon.stop());
     const app = makeApp(() => daemon.url);
     await prepared(app, db, receiver.url);
@@ -122,20 +112,6 @@ const SETTINGS = {
     poll_concurrency_max: 16,
   },
 };
-
-function envOf(database: string, service: string): Record<string, string> {
-  return {
-    DATABASE_URL: database,
-    UPSTREAM_BASE_URL: service,
-    UPSTREAM_AUTH_URL: service,
-    UPSTREAM_TX_URL: service,
-    UPSTREAM_CLIENT_ID: CLIENT.clientId,
-    UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
-    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
-    ADMIN_KEY,
-    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-  };
-}
 
 /** Makes the endpoint, and waits until each wallet is observed and has its opening. */
 async function prepared(app: App, db: Db, receiver: string): Promise<void> {

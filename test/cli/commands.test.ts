@@ -1,30 +1,27 @@
 /** The command line, run as a process against a served API. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { getRequestListener } from '@hono/node-server';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeProgram } from '../../src/cli/commands.ts';
 import { makePartitions } from '../../src/db/partitions.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
-import { openApi, type TestApi } from '../api/rig.ts';
+import { openApi, startServer, type TestApi } from '../api/rig.ts';
 import { ADDR_B, accepted, aWrite } from '../api/writes.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
+import { until } from '../harness/until.ts';
 
 const HUGE = 9_007_199_254_740_993_000_000_001n;
 const COUNT = 503;
-let database: TestDatabase;
+const database = await useDatabase();
 let api: TestApi;
-let server: Server;
+let server: Awaited<ReturnType<typeof startServer>>;
 let folder: string;
 let environment: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
-  database = await createDatabase();
   // As a start of a daemon does before the first event.
   await makePartitions(database.db, systemClock.now());
   api = await openApi(database.db);
@@ -36,13 +33,11 @@ beforeAll(async () => {
   );
   if (first && 'id' in first)
     await api.operations.conclude(accepted(first.id, HUGE, api.deps.clock.now()));
-  const listener = getRequestListener(api.api.fetch, { overrideGlobalObjects: false });
-  server = createServer((request, response) => void listener(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server = await startServer(api.api);
   folder = await mkdtemp(join(tmpdir(), 'tallyhook-export-'));
   environment = {
     PATH: process.env.PATH,
-    TALLYHOOK_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    TALLYHOOK_URL: server.url,
     TALLYHOOK_KEY: await api.keyFor('admin'),
     DATABASE_URL: database.url,
     DATA_DIR: folder,
@@ -50,16 +45,19 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await server.close();
   await rm(folder, { recursive: true, force: true });
-  await database.drop();
 });
 
 const COMMAND = join(import.meta.dirname, '../../src/cli/tallyhook.ts');
-function run(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+const run = (...args: string[]) => runWith({}, ...args);
+function runWith(
+  change: NodeJS.ProcessEnv,
+  ...args: string[]
+): Promise<{ code: number | null; out: string; err: string }> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: environment });
+    const env = { ...environment, ...change };
+    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env });
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text) => {
       out += text;
@@ -137,7 +135,10 @@ describe('tallyhook freeze and unfreeze', () => {
     });
     const released = await run('unfreeze', '--reason', 'replaced', '--json');
     expect(JSON.parse(released.out)).toMatchObject({ release_reason: 'replaced' });
-    expect((await api.call('GET', '/metrics')).text).toContain('tallyhook_writes_frozen 0');
+    // A scrape is answered from the last one within a second.
+    const isZero = async () =>
+      (await api.call('GET', '/metrics')).text.includes('tallyhook_writes_frozen 0') || undefined;
+    expect(await until(isZero)).toBe(true);
     const again = await run('unfreeze', '--reason', 'once more');
     expect(again).toMatchObject({
       code: 1,
@@ -173,6 +174,32 @@ it('tallyhook keys create accepts limits, and shows an example for invalid ones'
   expect(JSON.parse(created.out)).toMatchObject({ owner: 'shop', limits });
   const refused = await create('{"kinds":["gift"]}');
   expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/kinds\.0.*for example/) });
+});
+
+it('tallyhook keys works through the daemon, and with a key touches no database', async () => {
+  const nowhere = { DATABASE_URL: 'postgres://a@127.0.0.1:9/none' };
+  const create = ['keys', 'create', '--owner', 'till', '--scope', 'read', 'gateway', '--json'];
+  const { id, secret } = JSON.parse((await runWith(nowhere, ...create)).out);
+  expect(secret).toMatch(/^thk_/);
+  const list = async (change: NodeJS.ProcessEnv) =>
+    JSON.parse((await runWith(change, 'keys', 'list', '--json')).out).data;
+  const listed = await list(nowhere);
+  expect(listed.find((key: { id: string }) => key.id === id)).toMatchObject({ owner: 'till' });
+  // Without a key the rows of the database read the same.
+  expect(await list({ TALLYHOOK_KEY: '' })).toEqual(listed);
+  const less = await runWith({ ...nowhere, TALLYHOOK_KEY: secret }, 'keys', 'list');
+  expect(less).toMatchObject({ code: 1, err: expect.stringContaining('403') });
+  expect((await runWith(nowhere, 'keys', 'revoke', id)).out).toBe(`Revoked ${id}\n`);
+  const [revoked] = (await list(nowhere)).filter((key: { id: string }) => key.id === id);
+  expect(revoked.revoked_at).not.toBeNull();
+});
+
+it('A command that needs the database never creates one', async () => {
+  const empty = join(folder, 'empty');
+  const change = { DATABASE_URL: '', MASTER_KEY: '', TALLYHOOK_KEY: '', DATA_DIR: empty };
+  const { code, err } = await runWith(change, 'keys', 'create', '--owner', 'shop');
+  expect([code, err]).toEqual([1, expect.stringMatching(/^there is no database in .*empty; set/)]);
+  await expect(readdir(empty)).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
 it('Every command has a description and an example in its help', () => {

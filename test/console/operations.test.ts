@@ -1,38 +1,28 @@
 /** The operation pages in a browser: search, decision and approval. */
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, useApi } from '../api/rig.ts';
-
-const CHROMIUM = '/usr/bin/chromium';
+import { useBrowser } from '../harness/browser.ts';
 
 describe('The operation pages', () => {
-  if (!existsSync(CHROMIUM)) {
-    it('The operation pages are not tested without a browser: apt-get install chromium', () => {
-      expect(existsSync(CHROMIUM)).toBe(false);
-    });
-    return;
-  }
+  const browser = useBrowser();
+  if (!browser) return;
   const api = useApi();
   let server: Awaited<ReturnType<typeof startServer>>;
-  let browser: Browser;
   const pageErrors: string[] = [];
 
   beforeAll(async () => {
     server = await startServer(api.api);
-    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
-    browser = await chromium.launch({ executablePath: CHROMIUM, args });
   });
   afterAll(async () => {
-    await browser?.close();
     await server?.close();
     expect(pageErrors).toEqual([]);
   });
 
   /** A page of a person with a key of that owner. */
-  async function pageOf(owner: string, path: string): Promise<Page> {
-    const { secret } = await api.keys.create({ name: owner, owner, scopes: ['read', 'manage'] });
-    const context = await browser.newContext();
+  const pageOf = async (owner: string, path: string): Promise<Page> => {
+    const { secret } = await api.keys.create({ name: owner, owner, scopes: ['read', 'decide'] });
+    const context = await browser().newContext();
     const page = await context.newPage();
     page.on('pageerror', (error) => pageErrors.push(error.message));
     await page.goto(`${server.url}${path}`);
@@ -40,7 +30,7 @@ describe('The operation pages', () => {
     await page.click('#key-form button');
     await page.locator('#board').waitFor({ state: 'visible' });
     return page;
-  }
+  };
 
   it('Two owners find and decide an undecided operation', async () => {
     const id = await api.recordLost({ reference: 'order <b>7</b>' });

@@ -3,8 +3,8 @@
  * one way, so that the statements which check it must fail.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import * as undici from 'undici';
+import { closeServer, listen } from '../harness/listen.ts';
 
 interface ProxyRequest {
   method: string;
@@ -35,13 +35,10 @@ export async function startMutatingProxy(url: string, mutation: Mutation): Promi
   const server = createServer((incoming, outgoing) => {
     forward(url, mutation, incoming, outgoing).catch(() => outgoing.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: `http://127.0.0.1:${port}`,
+    close: () => closeServer(server),
   };
 }
 

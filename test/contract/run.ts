@@ -4,7 +4,7 @@
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { request } from 'undici';
-import { printLine } from '../../src/kernel/terminal.ts';
+import { printLine } from '../../src/kernel/log.ts';
 import { makeService, type ServiceOptions } from './client/service.ts';
 import { type CheckResult, checkStatement } from './statement.ts';
 import { STATEMENTS } from './statements.ts';

@@ -26,7 +26,7 @@ const running: RunningDaemon[] = [];
 
 /** Starts a daemon that reads the database's clock with the step. */
 async function start(): Promise<App> {
-  const config = loadConfig(environmentOf(world), SETTINGS);
+  const config = loadConfig(environmentOf(world.database.url, world.sandbox.url), SETTINGS);
   const daemon = await startDaemon(config, async ({ sql }) => {
     const [row] = await sql<{ now: number }[]>`select clock_timestamp() as now`;
     return (row?.now ?? Number.NaN) + stepMs;

@@ -214,7 +214,7 @@ describe('An invalid configuration is refused with one line', () => {
     ['http: 5', /^http is invalid: /],
     ['webhooks:', /^webhooks is invalid: /],
     ['upstream: { steady_share: 2 }', /^upstream\.steady_share is invalid: /],
-    ['database: { connections_max: 3 }', /^database\.connections_max is invalid: /],
+    ['database: { connections: { people: 0 } }', /^database\.connections\.people is invalid: /],
     [
       'database: { statement_timeout_ms: 3000000000 }',
       /^database\.statement_timeout_ms is invalid/,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { makePreImages } from '../../src/daemon/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
@@ -6,13 +6,10 @@ import { addressKey } from '../../src/kernel/addresses.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import type { Observer, TargetRef } from '../../src/observer/observer.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
+import { manualClock } from '../harness/manual-clock.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = await useDatabase();
 
 const AT = Date.UTC(2026, 10, 21);
 let wallets = 0;
@@ -35,6 +32,8 @@ const burn = (tokenId: bigint | null): WriteRoute => ({
 
 /** A pre-image source whose polls are answered by the test. */
 function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?: string[] } = {}) {
+  const clock = manualClock(AT);
+  let free = settings.free ?? 2;
   const polled: string[] = [];
   const added: TargetRef[] = [];
   let answer: (name: string) => Promise<unknown> = async (addr) => ({
@@ -46,12 +45,14 @@ function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?:
   });
   const poll = (name: string) => {
     polled.push(name);
+    free -= 1;
     return answer(name);
   };
   const upstream = {
     account: (addr: string) => poll(addr),
     token: (contract: bigint, token: bigint) => poll(`${contract}:${token}`),
-    budget: { free: () => settings.free ?? 2 },
+    // Two polls per second.
+    budget: { free: () => free, nextAt: () => AT + 500, ratePerS: () => 2 },
   } as unknown as Upstream;
   const observer = {
     add: async (_db: unknown, refs: readonly TargetRef[]) => void added.push(...refs),
@@ -61,7 +62,7 @@ function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?:
     db: database.db,
     observer,
     upstream,
-    log: makeLog('silent'),
+    ...{ clock, pause: clock.pause, log: makeLog('silent') },
     ownWallets: new Set((settings.ownWallets ?? []).map(addressKey)),
     firstPollMs: settings.firstPollMs ?? 5_000,
   });
@@ -69,6 +70,11 @@ function preImages(settings: { free?: number; firstPollMs?: number; ownWallets?:
     polled,
     added,
     preImage,
+    clock,
+    /** The budget has a free request again. */
+    refill() {
+      free = 1;
+    },
     answers(next: (name: string) => Promise<unknown>) {
       answer = next;
     },
@@ -137,8 +143,29 @@ it('A pre-image of a token without an observation is one poll of it', async () =
   expect(await preImage(burn(null))).toBeNull();
 });
 
+it('A pre-image waits until the budget has a free request', async () => {
+  const addr = freshAddr();
+  const { preImage, polled, clock, refill } = preImages({ free: 0 });
+  const found = preImage(give(addr));
+  await clock.paused(1, 500);
+  expect(polled).toEqual([]);
+  refill();
+  clock.advance(500);
+  expect(await found).toMatchObject({ wallets: [{ seen: { addr } }] });
+});
+
+it('A pre-image is empty at once when those that wait use up the budget in time', async () => {
+  const { preImage, polled, clock } = preImages({ free: 0, firstPollMs: 1_000 });
+  const waiting = [preImage(give(freshAddr())), preImage(give(freshAddr()))];
+  await clock.paused(2, 500);
+  expect(await preImage(give(freshAddr()))).toEqual({ wallets: [] });
+  clock.advance(1_000);
+  expect(await Promise.all(waiting)).toEqual([{ wallets: [] }, { wallets: [] }]);
+  expect(polled).toEqual([]);
+});
+
 it.each([
-  ['without a free request in the budget', { free: 0 }],
+  ['when the budget has no free request in time', { free: 0, firstPollMs: 400 }],
   ['when first polls are disabled', { firstPollMs: 0 }],
 ])('A pre-image is empty %s', async (_what, settings) => {
   const { preImage, polled } = preImages(settings);

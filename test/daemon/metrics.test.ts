@@ -5,6 +5,9 @@ import { operationIdOf, useRig } from '../harness/rig.ts';
 /** A lost answer stays unknown. */
 const rig = useRig({ reconciler: { read_lag_ms: 50, quiescence_ms: 600_000 } });
 
+/** A scrape shows what was read less than a second before. */
+const WITHIN = { timeout: 4_500 };
+
 const scrape = async () => (await rig.app.call('GET', '/metrics')).text;
 const status = async () => (await rig.app.call('GET', '/api/status')).json;
 /** The value of one line, such as `backlog_rows{stage="ledger"}`. */
@@ -14,6 +17,9 @@ const gauge = async (line: string) => {
 };
 
 it('Every registered metric is set and has a help text', async () => {
+  const period = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' };
+  const report = await rig.app.call('POST', '/api/reports', { kind: 'reconciliation', ...period });
+  expect(report.status).toBe(201);
   await rig.subscribe('/metrics', ['operation.*']);
   await rig.watch(rig.world.ada);
   const given = await rig.app.give(rig.world.ada, 5);
@@ -31,8 +37,33 @@ it('Every registered metric is set and has a help text', async () => {
     expect(await gauge(`backlog_rows{stage="${stage}"}`)).toBeGreaterThanOrEqual(0);
 });
 
+it('Gauges tell the state of the service, disabled endpoints, the newest report and the pools', async () => {
+  expect(await gauge('service_state{state="active"}')).toBe(1);
+  expect(await gauge('service_state{state="unreachable"}')).toBe(0);
+  const [endpoint] = (await rig.app.call('GET', '/api/endpoints')).json.data;
+  const disabled = await rig.app.call('POST', `/api/endpoints/${endpoint.id}/disable`);
+  expect(disabled.status, disabled.text).toBe(200);
+  await expect.poll(() => gauge('webhook_endpoints{state="disabled"}'), WITHIN).toBe(1);
+  expect(await gauge('webhook_endpoints{state="enabled"}')).toBe(0);
+  expect(await gauge('report_breaks')).toBeGreaterThanOrEqual(0);
+  expect(await gauge('report_age_seconds')).toBeGreaterThan(0);
+  const reads: Promise<unknown>[] = [];
+  await rig.world.database.owner.begin(async ({ sql }) => {
+    await sql`lock table tallyhook.reports in access exclusive mode`;
+    for (let n = 0; n < 9; n++) reads.push(rig.app.call('GET', '/api/reports'));
+    await expect.poll(() => gauge('database_pool_waiting{pool="people"}'), WITHIN).toBe(5);
+    expect(await gauge('database_pool_running{pool="people"}')).toBe(4);
+    expect(await gauge('database_pool_waiting{pool="gateway"}')).toBe(0);
+  });
+  await Promise.all(reads);
+});
+
 it('Gauges and status count unknown operations, quarantined things and stale wallets', async () => {
-  rig.world.sandbox.control.addFault({ kind: 'lost_answer', endpoint: 'give' });
+  const { control } = rig.world.sandbox;
+  control.addFault({ kind: 'lost_answer', endpoint: 'give' });
+  // Without evidence.
+  const reads = { method: 'GET', contains: rig.world.ben, count: 100_000 };
+  control.addFault({ kind: 'status', status: 500, ...reads });
   const lost = await rig.app.give(rig.world.ben, 7);
   expect(lost.status).toBe(504);
   const { owner } = rig.world.database;
@@ -43,8 +74,8 @@ it('Gauges and status count unknown operations, quarantined things and stale wal
   await owner.sql`
     insert into tallyhook.wallets (key, addr, verdict, observed_at)
     values ('0x1', '0x1', 'unopened', now() - interval '2 days')`;
-  await expect.poll(() => gauge('quarantined{kind="observation"}')).toBe(1);
-  await expect.poll(() => gauge('unresolved_operations{state="unknown"}')).toBe(1);
+  await expect.poll(() => gauge('quarantined{kind="observation"}'), WITHIN).toBe(1);
+  await expect.poll(() => gauge('unresolved_operations{state="unknown"}'), WITHIN).toBe(1);
   expect(await gauge('unresolved_operations{state="undecided"}')).toBe(0);
   const age = await gauge('unresolved_operations_oldest_age_seconds{state="unknown"}');
   expect(age).toBeGreaterThan(0);

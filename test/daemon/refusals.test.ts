@@ -4,25 +4,13 @@
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type App, makeApp } from '../harness/app.ts';
-import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+import { describe, expect, it } from 'vitest';
 import { exchanged } from '../harness/nonsense.ts';
+import { useRig } from '../harness/rig.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-let world: World;
-let daemon: DaemonProcess;
-let app: App;
-
-beforeAll(async () => {
-  world = await createWorld();
-  daemon = await startDaemon(world);
-  app = makeApp(() => daemon.url);
-});
-afterAll(async () => {
-  await daemon?.stop();
-  await world?.close();
-});
+const rig = useRig();
+const { app } = rig;
 
 /** Starts with this environment and answers what was printed and the exit code. */
 function start(env: Record<string, string>): Promise<{ out: string; code: number | null }> {
@@ -64,8 +52,8 @@ describe('a bad setting', () => {
 });
 
 const payment = (over: object) => ({
-  fromAddr: world.ada,
-  toAddr: world.ben,
+  fromAddr: rig.world.ada,
+  toAddr: rig.world.ben,
   amount: 1,
   feeAmount: 1,
   reasonType: 'x',
@@ -122,7 +110,7 @@ describe('nonsense as HTTP', () => {
     ],
     ['a tunnel', 'CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'malformed_http'],
   ])('%s is told so in a problem document', async (_what, bytes, status, code) => {
-    const text = await exchanged(Number(new URL(daemon.url).port), Buffer.from(bytes));
+    const text = await exchanged(Number(new URL(rig.daemon.url).port), Buffer.from(bytes));
     expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} .*application/problem\\+json`, 's'));
     expect(text).toContain(`"code":"${code}"`);
   });
@@ -153,7 +141,7 @@ describe('nonsense to our own API', () => {
 });
 
 async function count(): Promise<number> {
-  const rows = await world.database.owner.sql<{ n: number }[]>`
+  const rows = await rig.world.database.owner.sql<{ n: number }[]>`
     select count(*)::int as n from tallyhook.operations`;
   return rows[0]?.n ?? 0;
 }

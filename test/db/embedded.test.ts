@@ -1,12 +1,14 @@
 /**
  * Creating, adopting, restarting and stopping the embedded Postgres, with real servers and kills.
  */
+
 import { readdir, readFile, rm, stat, watch, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedServer, openEmbedded } from '../../src/db/embedded/embedded.ts';
+import { listen } from '../harness/listen.ts';
 import {
   endProcesses,
   killGroup,
@@ -105,7 +107,7 @@ describe('The embedded server', () => {
   it('takes another port when its former one is in use', async () => {
     const port = Number(new URL(created.url).port);
     const other = createServer();
-    await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve));
+    await listen(other, port);
     const server = await open({ directory });
     other.close();
     expect(server.url).not.toBe(created.url);

@@ -1,15 +1,11 @@
 /** Guarding triggers, durability settings, and the rights of the writer role. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
+import { checkGuards, findMissingGuards, GUARDS } from '../../src/db/checks/guards.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { checkGuards, findMissingGuards, GUARDS } from '../../src/db/guards.ts';
-import { WRITER } from '../../src/db/roles.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = await useDatabase();
 
 /** Runs `check` in a transaction after a change, and rolls both back. */
 async function afterChange<T>(change: string, check: (db: Db) => Promise<T>): Promise<T> {

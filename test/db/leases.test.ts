@@ -1,5 +1,5 @@
 /** Daemons, leases with fencing tokens, and stored settings of the installation. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   acquireLease,
   assertDaemonAlive,
@@ -11,22 +11,18 @@ import {
   retireDaemon,
   setInstallationSetting,
 } from '../../src/db/leases.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
 const ALIVE_MS = 60_000;
 const TTL_MS = 10_000;
 
-let database: TestDatabase;
+const database = await useDatabase();
 let clock: ManualClock;
 let a: Daemon;
 let b: Daemon;
 let round = 0;
 
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
 beforeEach(async () => {
   round++;
   // Later than all rows of earlier tests.

@@ -3,9 +3,10 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FINANCE, WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { isMigrated, migrate, missingMigrations, readMigrations } from '../../src/db/migrate.ts';
-import { FINANCE, WRITER } from '../../src/db/roles.ts';
+import { until } from '../harness/until.ts';
 import { type EmptyDatabases, emptyDatabases } from './empty-database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
@@ -37,8 +38,25 @@ async function over<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {
   }
 }
 
-/** Adds a migration to the copied folder. */
-async function addMigration(tag: string, text: string): Promise<void> {
+/** A copy of the migrations, for one test. */
+async function copyOf<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const copy = await mkdtemp(join(tmpdir(), 'tallyhook-migrations-'));
+  try {
+    await cp(DRIZZLE, copy, { recursive: true });
+    return await work(copy);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+async function someoneWaits({ sql }: Db): Promise<true | undefined> {
+  const rows = await sql`select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  return rows.length > 0 ? true : undefined;
+}
+
+/** Adds a migration to a copied folder. */
+async function addMigration(folder: string, tag: string, text: string): Promise<void> {
   const path = join(folder, 'meta/_journal.json');
   const journal = JSON.parse(await readFile(path, 'utf8'));
   journal.entries.push({ idx: journal.entries.length, tag });
@@ -66,7 +84,11 @@ describe('Migrating', () => {
 
   it('with an error applies none of the migrations', async () => {
     empty = await databases.make();
-    await addMigration('0900_broken', 'create table tallyhook.half (a int);\nselect 1 / 0;');
+    await addMigration(
+      folder,
+      '0900_broken',
+      'create table tallyhook.half (a int);\nselect 1 / 0;',
+    );
     await expect(migrate(empty, folder)).rejects.toMatchObject({ code: '22012' });
     await over(empty, async ({ sql }) => {
       expect(await sql`select to_regnamespace('tallyhook') as there`).toEqual([{ there: null }]);
@@ -76,6 +98,25 @@ describe('Migrating', () => {
   it('eight times at once applies the migrations once, and all succeed', async () => {
     const applied = await Promise.all(Array.from({ length: 8 }, () => migrate(empty)));
     expect(applied.filter((done) => done.length > 0)).toEqual([tags]);
+  });
+
+  it('a table that a backup reads waits until it ends, and lets writes pass', async () => {
+    const url = await databases.make();
+    await migrate(url);
+    await copyOf(async (copy) => {
+      await addMigration(copy, '0900_wider', 'alter table tallyhook.feed add column more int');
+      const backup = connect({ url, max: 2 });
+      let migrating: Promise<string[]> | undefined;
+      await backup.begin(async ({ sql }) => {
+        await sql`lock table tallyhook.feed in access share mode`;
+        migrating = migrate(url, copy);
+        await until(() => someoneWaits(backup), { everyMs: 2 });
+        await backup.sql`insert into tallyhook.feed values ('written', 1)`;
+        expect(await missingMigrations(url, copy)).toEqual(['0900_wider']);
+      });
+      expect(await migrating).toEqual(['0900_wider']);
+      await backup.end();
+    });
   });
 
   it('works with a login that may not create databases', async () => {

@@ -1,16 +1,12 @@
 /** Monthly partitions are created ahead and dropped after their retention; nothing else is. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 
 const KEEP = { events: 400, observations: 90, deliveries: 90, attempts: 30 };
 const DAY_MS = 86_400_000;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = await useDatabase();
 
 async function months(table = ''): Promise<string[]> {
   const rows = await database.owner.sql<{ name: string }[]>`
@@ -66,14 +62,19 @@ describe('Monthly partitions', () => {
 
   it('are dropped when all their rows are older than their retention', async () => {
     const others = (await tables()).filter((name) => !/_\d{4}_\d{2}$/.test(name));
-    const dropped = (at: number) => dropPartitions(database.db, at, KEEP);
+    const dropped = async (at: number) => {
+      const there = await months();
+      expect(await dropPartitions(database.db, at, KEEP)).toBe(true);
+      const left = await months();
+      return there.filter((name) => !left.includes(name));
+    };
     const ended = Date.UTC(2026, 11, 1);
     expect(await dropped(ended + 30 * DAY_MS - 1)).toEqual([]);
     expect(await dropped(ended + 30 * DAY_MS)).toEqual(['attempts_2026_11']);
     expect(await dropped(ended + 90 * DAY_MS)).toEqual([
-      'observations_2026_11',
-      'deliveries_2026_11',
       'attempts_2026_12',
+      'deliveries_2026_11',
+      'observations_2026_11',
     ]);
     expect(await dropped(ended + 400 * DAY_MS)).toContain('events_2026_11');
     expect(await dropped(Date.UTC(2050, 0, 1))).toContain('events_2026_12');
@@ -87,9 +88,80 @@ describe('Monthly partitions', () => {
     'of %j are never dropped',
     async (table) => {
       const call = database.db.begin(
-        ({ sql }) => sql`select tallyhook.drop_partitions(${table}, '2100-01-01'::date)`,
+        ({ sql }) => sql`select tallyhook.drop_partition(${table}, '2100-01-01'::date)`,
       );
       await expect(call).rejects.toMatchObject({ code: 'TH001' });
     },
   );
+
+  it('equal those that Postgres makes itself', async () => {
+    await makePartitions(database.db, Date.UTC(2033, 0, 1));
+    await database.owner.sql`create table tallyhook.events_2034 partition of tallyhook.events
+      for values from ('2034-01-01') to ('2035-01-01')`;
+    const [made, own] = await Promise.all(['events_2033_01', 'events_2034'].map(definition));
+    await database.owner.sql`drop table tallyhook.events_2034`;
+    expect(made).toEqual(own);
+  });
 });
+
+/** Columns, constraints and indexes of a table, without its name. */
+async function definition(table: string): Promise<unknown> {
+  return database.owner.sql`
+    select replace(d.text, ${table}, 'x') as text from pg_class c cross join lateral (
+      select concat_ws(' ', a.attname, a.atttypid::regtype, a.attnotnull, a.attidentity,
+          a.attgenerated, a.attstorage, pg_get_expr(f.adbin, f.adrelid)) as text
+        from pg_attribute a left join pg_attrdef f on f.adrelid = c.oid and f.adnum = a.attnum
+        where a.attrelid = c.oid and a.attnum > 0
+      union all select pg_get_constraintdef(k.oid) from pg_constraint k where k.conrelid = c.oid
+      union all select pg_get_indexdef(i.indexrelid) from pg_index i where i.indrelid = c.oid
+      union all select pg_get_triggerdef(t.oid) from pg_trigger t where t.tgrelid = c.oid
+      union all select coalesce(c.relacl, '{}')::text
+    ) d where c.oid = ${`tallyhook.${table}`}::regclass order by 1`;
+}
+
+describe('While a session reads every table, as a backup does', () => {
+  const at = Date.UTC(2040, 0, 15);
+  const write = (id: string) => database.db.sql`
+    insert into tallyhook.events (id, type, subject, subject_seq, occurred_at, recorded_at, body)
+    values (${id}, 't', 's', 1, ${at}, '2039-01-01', '{}')`;
+
+  it('partitions are made when it ends, and writes do not wait for it', async () => {
+    const later = await whileReading('table tallyhook.events', async () => {
+      const [made] = await Promise.all([makePartitions(database.db, at), write('evt_11')]);
+      await write('evt_12');
+      return made;
+    });
+    expect(later).toBe(false);
+    expect(await months('events_2040')).toEqual([]);
+    expect(await makePartitions(database.db, at)).toBe(true);
+    expect(await months('events_2040')).toHaveLength(3);
+  });
+
+  it('partitions are dropped when it ends, and writes do not wait for it', async () => {
+    const next = Date.UTC(2042, 0, 15);
+    const later = await whileReading('table tallyhook.numbered_events', async () => {
+      const [done] = await Promise.all([dropPartitions(database.db, next, KEEP), write('evt_13')]);
+      await write('evt_14');
+      return done;
+    });
+    expect(later).toBe(false);
+    expect(await months('events_2040')).toHaveLength(3);
+    expect(await dropPartitions(database.db, next, KEEP)).toBe(true);
+    expect(await months('events_2040')).toEqual([]);
+  });
+
+  it('partitions are made at once if it reads only others', async () => {
+    const made = await whileReading('only tallyhook.events', () =>
+      makePartitions(database.db, Date.UTC(2050, 0, 15)),
+    );
+    expect(made).toBe(true);
+    expect(await months('events_2050')).toHaveLength(3);
+  });
+});
+
+async function whileReading<T>(tables: string, work: () => Promise<T>): Promise<T> {
+  return database.owner.begin(async ({ sql }) => {
+    await sql.unsafe(`lock ${tables} in access share mode`);
+    return work();
+  });
+}

@@ -5,10 +5,10 @@
  *
  * `STORED=5000000 npx vitest run test/db/reads.test.ts` repeats it on five million operations.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect } from '../../src/db/connect.ts';
-import { WRITER } from '../../src/db/roles.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { until } from '../harness/until.ts';
 import { type Known, READS } from './growth/reads.ts';
 import { storeHistory } from './growth/stored.ts';
@@ -17,11 +17,10 @@ const STORED = Number(process.env.STORED ?? 60_000);
 const READ_MAX = 5_000;
 const LONG_MS = 3_600_000;
 
-let database: TestDatabase;
+const database = await useDatabase();
 let known: Known;
 
 beforeAll(async () => {
-  database = await createDatabase();
   await storeHistory(database.url, STORED);
   const rows = await database.owner.sql<Known[]>`
     select o.id, (select id from tallyhook.operations where state = 'sending' limit 1) as open_id,
@@ -33,7 +32,6 @@ beforeAll(async () => {
   // Else the scans of this session count later.
   await database.owner.sql`select pg_stat_force_next_flush()`;
 }, LONG_MS);
-afterAll(() => database.drop());
 
 /** Rows read so far, by table for sequential scans and by index. */
 async function rowsRead(): Promise<Map<string, number>> {

@@ -8,24 +8,22 @@ import { join } from 'node:path';
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
 import { is } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useDatabase } from '../harness/database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const REMEMBERED = join(ROOT, 'drizzle/meta');
 
-let database: TestDatabase;
+const database = await useDatabase();
 let tables: Record<string, PgTable>;
 
 beforeAll(async () => {
-  database = await createDatabase();
   const files = globSync('src/*/tables.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
   const modules = await Promise.all(files.map((file): Promise<object> => import(file)));
   const found = modules.flatMap((module) => Object.entries(module));
   tables = Object.fromEntries(found.filter(([, value]) => is(value, PgTable)));
 });
-afterAll(() => database.drop());
 
 /** A column as both sides can say it: `name type[ not null]`. */
 const columnLine = (name: string, type: string, notNull: boolean) =>

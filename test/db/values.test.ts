@@ -1,19 +1,17 @@
 /** The exact conversion of values between the program and Postgres. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { asJson, type Db } from '../../src/db/connect.ts';
 import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 
-let database: TestDatabase;
+const database = await useDatabase();
 let owner: Db;
 beforeAll(async () => {
-  database = await createDatabase();
   owner = database.owner;
 });
-afterAll(() => database.drop());
 
 const first = async (rows: PromiseLike<readonly object[]>) =>
   Object.values((await rows)[0] ?? {})[0] as unknown;

@@ -1,19 +1,15 @@
 /** The contract of finance_v1: names, columns, types, comments and grants. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FINANCE } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { FINANCE } from '../../src/db/roles.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 
-let database: TestDatabase;
+const database = await useDatabase();
 let finance: Db;
 beforeAll(async () => {
-  database = await createDatabase();
   finance = connect({ url: database.url, role: FINANCE, max: 2 });
 });
-afterAll(async () => {
-  await finance.end();
-  await database.drop();
-});
+afterAll(() => finance.end());
 
 const TIME = 'timestamp with time zone';
 const OPERATIONS =
@@ -136,7 +132,7 @@ it('The finance role cannot read tables or call functions of the daemon', async 
     const read = finance.sql.unsafe(`select 1 from tallyhook."${name}"`);
     await expect(read, name).rejects.toMatchObject({ code: '42501' });
   }
-  const made = finance.sql`select tallyhook.make_partitions(current_date, 1)`;
+  const made = finance.sql`select tallyhook.make_partition(current_date, 1)`;
   await expect(made).rejects.toMatchObject({ code: '42501' });
   const held = await database.owner.sql<{ name: string }[]>`
     select table_schema || '.' || table_name as name from information_schema.role_table_grants

@@ -1,7 +1,7 @@
 /** The views of finance_v1 agree with the ledger and with each other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FINANCE } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { FINANCE } from '../../src/db/roles.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { listTransactions, trialBalancePage } from '../../src/ledger/ledger.ts';
 import { STALE_AFTER_SETTING } from '../../src/reports/reports.ts';

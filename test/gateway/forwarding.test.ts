@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   BODY,
   GIVE,
+  READ,
   type RigResponse,
   received,
   type ServiceAnswer,
@@ -42,6 +43,23 @@ const ANSWERS: [string, ServiceAnswer][] = [
     },
   ],
   [
+    'a page with policies',
+    {
+      status: 200,
+      headers: [
+        ['content-type', 'text/html'],
+        ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
+        ['content-security-policy', "script-src 'self'"],
+        ['x-frame-options', 'DENY'],
+        ['referrer-policy', 'no-referrer'],
+        ['permissions-policy', 'camera=()'],
+        ['cross-origin-opener-policy', 'same-origin'],
+        ['cross-origin-resource-policy', 'same-origin'],
+      ],
+      body: '<p>log in</p>',
+    },
+  ],
+  [
     'an authentication challenge',
     { status: 401, headers: [['www-authenticate', 'Bearer realm="x"'], JSON_TYPE], body: '{}' },
   ],
@@ -64,7 +82,8 @@ function expectForwarded(response: RigResponse, { status, headers, body }: Servi
     .filter(([name]) => !OF_CONNECTION.includes(name) && !name.startsWith('tallyhook-'))
     .flatMap(([name, value]) => [value ?? ''].flat().map((one) => [name, one]));
   const sent = (headers ?? []).map(([name, value]) => [name.toLowerCase(), value]);
-  expect(received.toSorted()).toEqual(sent.toSorted());
+  const added = ['x-content-type-options', 'nosniff'];
+  expect(received.toSorted()).toEqual([...sent, added].toSorted());
 }
 
 describe.each(ANSWERS)('The answer "%s"', (_what, answer) => {
@@ -149,3 +168,22 @@ it.each(['/v1/%2e%2e/x', '/v1//x', '/v1/x/%2F', '/v1/app/token/operations/%31/gi
     expect(rig.requests).toEqual([]);
   },
 );
+
+it.each([
+  ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', true],
+  ['00-00000000000000000000000000000000-b7ad6b7169203331-01', false],
+  ['garbage', false],
+])('A traceparent %s is passed on with its tracestate: %s', async (traceparent, isPassed) => {
+  const trace = { traceparent, tracestate: 'vendor=1' };
+  expect((await rig.give(trace)).status).toBe(200);
+  const read = await rig.call('GET', READ, { headers: { 'tallyhook-key': rig.secret, ...trace } });
+  expect(read.status).toBe(200);
+  const expected = isPassed ? trace : {};
+  for (const { headers } of rig.requests) {
+    const { traceparent: parent, tracestate: state } = headers;
+    expect({ ...(parent && { traceparent: parent }), ...(state && { tracestate: state }) }).toEqual(
+      expected,
+    );
+  }
+  expect(rig.requests).toHaveLength(2);
+});

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { makeAddressLimit } from '../../src/gateway/limits.ts';
+import { makeAddressLimit } from '../../src/keys/keys.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { gate } from '../upstream/rig.ts';
 import { READ, received, SUCCESS, setUpGateway } from './rig.ts';
@@ -60,16 +60,42 @@ it('The limit of an address is forgotten after requests of ten thousand other ad
   expect(waitOf('first')).toBe(0);
 });
 
-it('Unauthenticated requests leave slots to authenticated ones, however slowly their bodies are sent', async () => {
+it('Half-sent requests without a key take no slot, and the oldest are answered 408', async () => {
   const rig = await open({ concurrencyMax: 4 });
-  const head = 'content-length: 9\r\nexpect: 100-continue';
-  // The first never sends its body and keeps the only slot for unauthenticated requests.
-  for (const status of ['100 Continue', ...Array(3).fill('429 Too Many Requests')]) {
-    const socket = rig.rawRequest(head, { key: false, path: '/v1/oauth/token' });
+  const halfSent = () => {
+    const socket = rig.rawRequest('content-length: 9', { key: false, path: '/v1/oauth/token' });
     onTestFinished(() => void socket.destroy());
-    expect(await received(socket, '\r\n\r\n')).toContain(status);
-  }
+    return socket;
+  };
+  const oldest = received(halfSent(), 'request_timeout');
+  for (let n = 0; n < 520; n++) halfSent();
+  expect(await oldest).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close/i);
+  const tokenRequest = { headers: {}, body: 'grant_type=x' };
+  expect((await rig.call('POST', '/v1/oauth/token', tokenRequest)).status).toBe(200);
   expect(await rig.give()).toMatchObject({ status: 200 });
+});
+
+it('Unauthenticated requests in progress leave slots to authenticated ones', async () => {
+  const { rig, answer } = await withHeldAnswers({ concurrencyMax: 4 });
+  const maintenance = () => rig.call('GET', '/v1/system/maintenance', { headers: {} });
+  const first = maintenance();
+  await expect.poll(() => rig.requests.length).toBe(1);
+  expect(await maintenance()).toMatchObject({ status: 429 });
+  const give = rig.give();
+  answer();
+  expect([(await first).status, (await give).status]).toEqual([200, 200]);
+});
+
+it('An address may try 100 unknown keys at once; a known key goes on from there', async () => {
+  const rig = await open();
+  expect((await rig.call('GET', READ)).status).toBe(200);
+  const tries = Array.from({ length: 200 }, (_, n) =>
+    rig.call('GET', READ, { headers: { 'tallyhook-key': `thk_${String(n).padStart(43, 'x')}` } }),
+  );
+  const statuses = (await Promise.all(tries)).map(({ status }) => status);
+  expect(new Set(statuses)).toEqual(new Set([406, 429]));
+  expect(statuses.filter((status) => status === 406).length).toBeLessThan(160);
+  expect((await rig.call('GET', READ)).status).toBe(200);
 });
 
 it('Unauthenticated requests are limited per address, with Retry-After', async () => {

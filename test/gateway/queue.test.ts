@@ -1,8 +1,10 @@
+import { createServer } from 'node:http';
 import { beforeEach, expect, it } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { operationsDefaults } from '../../src/operations/operations.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 import { GIVE, idOf, type RigResponse, SUCCESS, setUpGateway } from './rig.ts';
 
 /** Settings with which writes on one wallet wait for each other. */
@@ -33,6 +35,11 @@ const MAINTENANCE = {
 const give = (headers: Record<string, string> = {}, at = rig) =>
   at.give({ prefer: 'respond-async', 'content-type': 'application/json', ...headers }, body);
 const runQueue = () => rig.gateway.runQueue(systemClock.now());
+/** A pass after the wait of the writes that were refused. */
+async function runQueueLater() {
+  await database.owner.sql`update tallyhook.operations set retry_at = null`;
+  return rig.gateway.runQueue(systemClock.now() + 600_000);
+}
 
 function expectQueued(response: RigResponse): void {
   const id = idOf(response);
@@ -86,10 +93,11 @@ it('A write whose caller chose to wait is queued again each time that maintenanc
   rig.answer(() => MAINTENANCE);
   const response = await give();
   expectQueued(response);
-  expect(await runQueue()).toMatchObject({ sent: 1 });
+  expect(await runQueue()).toMatchObject({ sent: 0 });
+  expect(await runQueueLater()).toMatchObject({ sent: 1 });
   expect(await operationOf(response)).toMatchObject({ state: 'queued' });
   rig.answer(() => SUCCESS);
-  await runQueue();
+  await runQueueLater();
   expect(await operationOf(response)).toMatchObject({
     state: 'accepted',
     errorCode: null,
@@ -119,7 +127,7 @@ it('A write whose caller chose to wait gets its current state when another daemo
   };
   const interrupted = await open({ db: losing, operations });
   interrupted.answer(() => MAINTENANCE);
-  meanwhile = runQueue;
+  meanwhile = runQueueLater;
   const response = await give({}, interrupted);
   const id = idOf(response);
   expect(response).toMatchObject({ status: 202, json: { id, state: 'accepted' } });
@@ -177,7 +185,44 @@ it('A write whose caller chose to wait is sent after earlier queued writes on it
   for (const reference of references) await queued({ 'tallyhook-reference': reference });
   while ((await runQueue()).sent > 0);
   const rows = await sql<{ reference: string }[]>`
-      select reference from tallyhook.operations where reference = any(${references})
-      order by answered_at`;
+      select o.reference from tallyhook.transitions t
+      join tallyhook.operations o on o.id = t.operation_id
+      where o.reference = any(${references}) and t.to_state = 'accepted' order by t.id`;
   expect(rows.map(({ reference }) => reference)).toEqual(references);
+});
+
+it('While a host is not reached, one write tries it at growing intervals, and other hosts get theirs', async () => {
+  const closed = createServer();
+  const port = await listen(closed);
+  await closeServer(closed);
+  const txUrl = `http://127.0.0.1:${port}`;
+  const away = await open({ operations, serviceDown: () => down, txUrl });
+  const runAway = (laterMs: number) => away.gateway.runQueue(systemClock.now() + laterMs);
+  const released = async () => {
+    await database.owner.sql`update tallyhook.operations set retry_at = null`;
+  };
+  down = true;
+  for (let n = 0; n < 60; n++) {
+    const toAddr = `0x${String(++wallets).padStart(40, '0')}`;
+    body = JSON.stringify({ toAddr, amount: 10, reasonType: 'gift' });
+    expectQueued(await give({}, away));
+  }
+  const mint = await away.call('POST', '/v1/chain/erc721/1/mint', {
+    headers: {
+      authorization: `Bearer ${away.secret}`,
+      prefer: 'respond-async',
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: `tokenId=${wallets}&toAddr=0x1&tokenURI=x`,
+  });
+  down = false;
+  const first = await runAway(0);
+  expect(first.sent).toBeLessThan(60);
+  expect(await operationOf(mint)).toMatchObject({ sends: 1 });
+  await released();
+  expect((await runAway(0)).sent).toBe(0);
+  expect((await runAway(2_000)).sent).toBe(1);
+  await released();
+  expect((await runAway(2_000)).sent).toBe(0);
+  expect((await runAway(5_000)).sent).toBe(1);
 });

@@ -21,9 +21,9 @@ import {
   operationsDefaults,
 } from '../../src/operations/operations.ts';
 import { createDatabase } from '../harness/database.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 import { openStages } from '../harness/stages.ts';
 import { textLog, upstreamTo } from '../upstream/rig.ts';
-import { listen } from '../upstream/service.ts';
 
 export const CLIENT = { clientId: 'client', clientSecret: 'hush-client-secret' };
 export const GIVE = '/v1/app/token/operations/1/give';
@@ -195,8 +195,7 @@ async function openRig(options: RigOptions & { db: Db }) {
     },
     async close() {
       await parts.gateway.drain();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await closeServer(server);
       await upstream.close();
       await service.close();
     },
@@ -232,10 +231,7 @@ async function startService() {
     answer(next: Script) {
       script = next;
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closeServer(server),
   };
 }
 

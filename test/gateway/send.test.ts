@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { makeRetryBudget } from '../../src/gateway/send.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 import { idOf, SUCCESS, setUpGateway } from './rig.ts';
 
 const { sql, open, operationOf } = await setUpGateway();
@@ -11,20 +12,13 @@ async function withClosedPort() {
     request.resume();
     response.end(SUCCESS.body);
   });
-  const listen = (port: number) =>
-    new Promise<number>((resolve) => {
-      server.listen(port, '127.0.0.1', () => {
-        const address = server.address();
-        resolve(typeof address === 'object' && address ? address.port : 0);
-      });
-    });
-  const port = await listen(0);
+  const port = await listen(server);
   await new Promise((resolve) => server.close(resolve));
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { rig: await open({ txUrl: `http://127.0.0.1:${port}` }), start: () => listen(port) };
+  onTestFinished(() => closeServer(server));
+  return {
+    rig: await open({ txUrl: `http://127.0.0.1:${port}` }),
+    start: () => listen(server, port),
+  };
 }
 
 async function sendsOf(id: string) {

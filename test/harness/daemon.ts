@@ -84,17 +84,20 @@ export interface DaemonProcess {
 }
 
 /** Starts a daemon on the world and waits until it says that it is ready. */
-export async function startDaemon(world: World, settings: object = {}): Promise<DaemonProcess> {
-  return spawnDaemon(environmentOf(world), { ...QUICK, ...settings });
+export async function startDaemon(
+  { database, sandbox }: World,
+  settings: object = {},
+): Promise<DaemonProcess> {
+  return spawnDaemon(environmentOf(database.url, sandbox.url), { ...QUICK, ...settings });
 }
 
-/** The environment of a daemon on the world. */
-export function environmentOf({ sandbox: { url }, database }: World): Record<string, string> {
+/** The environment of a daemon on a database, by the owner's URL, and a service. */
+export function environmentOf(database: string, service: string): Record<string, string> {
   return {
-    DATABASE_URL: database.url,
-    UPSTREAM_BASE_URL: url,
-    UPSTREAM_AUTH_URL: url,
-    UPSTREAM_TX_URL: url,
+    DATABASE_URL: database,
+    UPSTREAM_BASE_URL: service,
+    UPSTREAM_AUTH_URL: service,
+    UPSTREAM_TX_URL: service,
     UPSTREAM_CLIENT_ID: CLIENT.clientId,
     UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',

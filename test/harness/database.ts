@@ -1,9 +1,9 @@
 /** A database of its own for a test file: a clone of the migrated template (about 40 ms). */
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
-import { inject } from 'vitest';
+import { afterAll, inject } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { WRITER } from '../../src/db/roles.ts';
 
 export interface TestDatabase {
   /** The owner's login. */
@@ -15,7 +15,14 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Clones the template. Call `drop` in afterAll. */
+/** A database for the tests of one file, dropped after them. */
+export async function useDatabase(): Promise<TestDatabase> {
+  const database = await createDatabase();
+  afterAll(() => database.drop());
+  return database;
+}
+
+/** Clones the template. Call `drop` at the end. */
 export async function createDatabase(): Promise<TestDatabase> {
   const serverUrl = inject('serverUrl');
   const name = `t_${randomBytes(6).toString('hex')}`;

@@ -4,8 +4,8 @@
  * one without sleeping. Nothing here knows what a webhook is.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, monotonicMs } from '../../src/kernel/clock.ts';
+import { closeServer, listen } from './listen.ts';
 
 /** What the receiver does with a request once it has read it whole. */
 export type Behaviour =
@@ -78,8 +78,7 @@ export async function startReceiver(): Promise<Receiver> {
     });
   });
   server.keepAliveTimeout = 30_000;
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   return {
     url: `http://127.0.0.1:${port}`,
     port,
@@ -97,11 +96,7 @@ export async function startReceiver(): Promise<Receiver> {
     release(status = 200) {
       for (const response of state.hanging.splice(0)) response.writeHead(status).end();
     },
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

@@ -7,7 +7,8 @@
  * With one before Postgres and one before the service, every await of the write path lies between
  * two pieces; so killing the process at each piece is killing it at each await.
  */
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listen } from './listen.ts';
 
 export interface Armed {
   direction: 'to' | 'from';
@@ -71,9 +72,9 @@ export async function startTripwire(targetPort: number): Promise<Tripwire> {
       if (passes('from', bytes, near)) near.write(bytes);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     arm(point) {
       memories = new Map();
       fitted = 0;

@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest';
-import { assert, must } from '../../src/kernel/assert.ts';
-import { ERRORS, type ErrorCode, Failure, problemOf } from '../../src/kernel/errors.ts';
+import {
+  assert,
+  ERRORS,
+  type ErrorCode,
+  Failure,
+  must,
+  problemOf,
+} from '../../src/kernel/errors.ts';
 
 /** The codes that callers rely on, with their status. */
 const CONTRACT: Record<string, number> = {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { addressKey, isAddress, isTxHash } from '../../src/kernel/addresses.ts';
-import { backoffMs } from '../../src/kernel/backoff.ts';
 import { isId, makeIds } from '../../src/kernel/ids.ts';
-import { seededRandom, systemRandom } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
+import { backoffMs } from '../../src/kernel/retry.ts';
 import { manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { subsetSums, subsetsWithSum } from '../../src/kernel/subset-sums.ts';
+import { differencesOfSums, subsetsWithSum } from '../../src/kernel/subset-sums.ts';
 
 /** Every subset, tried one by one. */
 function allSubsets(vectors: bigint[][], target: bigint[]): string[] {
@@ -15,16 +15,16 @@ function allSubsets(vectors: bigint[][], target: bigint[]): string[] {
   return found.sort();
 }
 
-describe('Subset sums', () => {
+describe('Differences of two sums', () => {
   it.each([
     [[], [0n]],
-    [[5n], [0n, 5n]],
+    [[5n], [0n, 5n, -5n]],
     [
-      [5n, -5n],
-      [0n, 5n, -5n, 0n],
+      [5n, 3n],
+      [0n, 3n, -3n, 5n, 8n, 2n, -5n, -2n, -8n],
     ],
-  ] as const)('Of [%s] are [%s]', (amounts, sums) => {
-    expect(subsetSums(amounts)).toEqual(sums);
+  ] as const)('Of [%s] are [%s]', (amounts, differences) => {
+    expect(differencesOfSums(amounts)).toEqual(differences);
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import {
@@ -10,20 +10,16 @@ import {
   requireScope,
   SCOPES,
 } from '../../src/keys/keys.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 
-let database: TestDatabase;
+const database = await useDatabase();
 let clock: ManualClock;
 let keys: Keys;
-beforeAll(async () => {
-  database = await createDatabase();
-});
 beforeEach(() => {
   clock = manualClock();
   keys = openKeys();
 });
-afterAll(() => database.drop());
 
 const openKeys = () =>
   makeKeys({ db: database.db, clock, random: systemRandom, ids: makeIds(clock, systemRandom) });
@@ -109,4 +105,37 @@ it.each(SCOPES)('A scope %s is granted to keys that have it and to admins only',
     expect(() => requireScope(refused, scope)).toThrow(
       expect.objectContaining({ code: 'forbidden', detail: `the key needs the scope ${scope}` }),
     );
+});
+
+it('More keys than one page are listed page by page', async () => {
+  const made = [];
+  for (let n = 0; n < 5; n++) made.push((await create()).key.id);
+  const first = await keys.list({ limit: 3, after: '' });
+  const rest = await keys.list({ after: first.at(-1)?.id ?? '' });
+  const listed = [...first, ...rest].map(({ id }) => id);
+  expect(listed).toEqual([...new Set(listed)].toSorted());
+  expect(listed).toEqual(expect.arrayContaining(made));
+});
+
+it('The use of a key is stored once a minute', async () => {
+  const { key, secret } = await create();
+  const usedAt = async () => (await keys.list()).find(({ id }) => id === key.id)?.lastUsedAt;
+  expect(await usedAt()).toBeNull();
+  const first = clock.now();
+  await keys.authenticate(secret);
+  clock.advance(59_999);
+  await keys.authenticate(secret);
+  expect(await usedAt()).toBe(first);
+  clock.advance(1);
+  await openKeys().authenticate(secret);
+  expect(await usedAt()).toBe(first + 60_000);
+});
+
+it('A key is refused from its expiry on', async () => {
+  const expiresAt = clock.now() + 10_000;
+  const { secret } = await keys.create({ name: 'a', owner: 'b', scopes: ['read'], expiresAt });
+  clock.set(expiresAt - 1_000);
+  expect(await keys.authenticate(secret)).toBeDefined();
+  clock.set(expiresAt);
+  expect(await keys.authenticate(secret)).toBeUndefined();
 });

@@ -2,16 +2,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tx } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { faultsOf, NO_FAULTS, START } from './fixture.ts';
 import { nthPosting, post, type Raw, refusalOf } from './raw-posting.ts';
 
-let database: TestDatabase;
+const database = await useDatabase();
 let batches = 0;
 const valid = () => nthPosting(batches + 1);
 
 beforeAll(async () => {
-  database = await createDatabase();
   for (let i = 0; i < 3; i++) {
     await post(database.db, valid());
     batches += 1;
@@ -19,7 +18,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
-  await database.drop();
 });
 
 type Break = (raw: Raw) => Partial<Raw>;

@@ -1,10 +1,10 @@
 /** The ledger agrees with a small model for random writes, and with several writers. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { addressKey } from '../../src/kernel/addresses.ts';
 import { balancesOf, type PostingRequest, requestPosting } from '../../src/ledger/ledger.ts';
 import type { EffectSettings, Operation } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { createDatabase, useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { naiveEffects } from '../harness/naive-effects.ts';
 import {
@@ -19,11 +19,7 @@ import {
   setState,
 } from './fixture.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const database = await useDatabase();
 
 /** Settings whose accounts no other run uses. */
 const settingsOf = (

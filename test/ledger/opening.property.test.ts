@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { balancesOf, type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import {
   addr,
@@ -23,19 +23,17 @@ import {
 const OBSERVED_AT = START;
 const OBSERVED = 1_000n;
 
-let database: TestDatabase;
+const database = await useDatabase();
 let clock: ManualClock;
 let ledger: Ledger;
 let wallets = 0;
 
 beforeAll(async () => {
-  database = await createDatabase();
   clock = manualClock(START + 3_600_000);
   ledger = await openLedger({ db: database.db, clock, batchMax: 2 });
 });
 afterAll(async () => {
   expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
-  await database.drop();
 });
 
 /** One step; reports are named by their place. */

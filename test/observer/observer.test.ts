@@ -1,27 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeIds } from '../../src/kernel/ids.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import {
   availableSince,
   listLastRecords,
   listObservations,
-  makeObserver,
   type TargetRef,
   targetName,
 } from '../../src/observer/observer.ts';
 import * as store from '../../src/observer/targets-store.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { completeRecords } from '../harness/recorded-rows.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
-
-const SETTINGS = {
-  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
-  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
-};
+import { observerOf } from './rig.ts';
 
 let database: TestDatabase;
 let sandbox: Sandbox;
@@ -43,14 +35,8 @@ afterEach(async () => {
 });
 
 async function openObserver(seed = 1) {
-  const { db } = database;
   const { upstream } = await upstreamTo(sandbox.url, clock);
-  const random = seededRandom(seed);
-  const ids = makeIds(clock, random);
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const metrics = makeMetrics();
-  const deps = { db, clock, random, ids, upstream, outbox, metrics, settings: SETTINGS };
-  return makeObserver(deps);
+  return observerOf(database.db, clock, upstream, seed);
 }
 
 const observationsOf = (ref: TargetRef) => listObservations(database.db, targetName(ref), 100);
@@ -165,11 +151,17 @@ describe('A target of an open operation', () => {
     ...{ id: `op_${state}_${sent}`, kind: 'give' as const, state, amount: 1n, operationNo: 1n },
     ...{ toAddr: addr, recordedAt: at(sent) },
   });
+  const record = async (operation: ReturnType<typeof give>, operators: [string, string][] = []) => {
+    await putOperations(database.owner, [operation]);
+    await completeRecords(database.owner, { feeMode: 'on_top', operators: new Map(operators) });
+  };
 
-  it('is added at once', async () => {
+  it('is added at once, for an operator with a wallet that wallet too', async () => {
     const observer = await openObserver();
-    await putOperations(database.owner, [give('accepted', -5)]);
-    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
+    const operatorAddr = sandbox.control.state().members[1]?.addr ?? '';
+    await record(give('accepted', -5), [['1', operatorAddr]]);
+    expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 2 });
+    expect(await observationsOf({ kind: 'wallet', addr: operatorAddr })).toHaveLength(1);
   });
 
   it('is polled once after a change, not repeatedly', async () => {
@@ -177,7 +169,7 @@ describe('A target of an open operation', () => {
     await observer.add(database.db, [wallet]);
     await observer.runOnce(clock.now());
     clock.advance(5_000);
-    await putOperations(database.owner, [give('accepted', -5)]);
+    await record(give('accepted', -5));
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
     clock.advance(5_000);
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
@@ -188,7 +180,7 @@ describe('A target of an open operation', () => {
     await observer.add(database.db, [wallet]);
     await observer.runOnce(clock.now());
     clock.advance(5_000);
-    await putOperations(database.owner, [give('undecided', -5)]);
+    await record(give('undecided', -5));
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
   });
 });

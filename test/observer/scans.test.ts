@@ -1,25 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeIds } from '../../src/kernel/ids.ts';
-import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import {
   listObservations,
-  makeObserver,
   type Observer,
   requestScan,
   type StoredObservation,
 } from '../../src/observer/observer.ts';
-import { makeOutbox } from '../../src/outbox/outbox.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { addr, putOperations } from '../ledger/fixture.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
+import { observerOf } from './rig.ts';
 
-const SETTINGS = {
-  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
-  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
-};
 const NAME = 'scan:1:*';
 
 let database: TestDatabase;
@@ -34,13 +26,8 @@ beforeEach(async () => {
     switches: { per_page_max: 5, settle_median_ms: 1 },
   });
   clock.advance(10_000);
-  const { db } = database;
   const { upstream } = await upstreamTo(sandbox.url, clock, { settings: { waitMs: 1 } });
-  const ids = makeIds(clock, seededRandom(1));
-  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
-  const random = seededRandom(2);
-  const deps = { db, clock, random, ids, upstream, outbox, metrics: makeMetrics() };
-  observer = makeObserver({ ...deps, settings: SETTINGS });
+  observer = observerOf(database.db, clock, upstream);
 });
 afterEach(async () => {
   await closeAll();

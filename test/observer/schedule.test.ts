@@ -1,8 +1,8 @@
 /** The intervals between polls of a target. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { pendingIntervalMs, steadyIntervalMs, withJitter } from '../../src/observer/schedule.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 const RHYTHM = { steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 };
 

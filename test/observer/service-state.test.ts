@@ -105,6 +105,13 @@ describe('The state of the service', () => {
       [],
     ],
     [
+      'A probe that a limit of requests postpones changes nothing',
+      service('active'),
+      { status: 'postponed' },
+      'active',
+      [],
+    ],
+    [
       'An answer after silence is a recovery',
       service('unreachable'),
       probed('ACTIVE'),

@@ -138,6 +138,55 @@ describe('Writes without a conflict', () => {
   });
 });
 
+it('A write to a wallet with open writes of the same daemon costs one call', async () => {
+  for (let i = 0; i < 20; i++) {
+    const before = rig.first.begun();
+    await rig.record(give(3n ** BigInt(i)));
+    expect(rig.first.begun() - before).toBe(1);
+  }
+});
+
+describe('Writes from several wallets to one', () => {
+  const transfer = (amount: bigint, fromAddr = freshWallet(), feeAmount = 0n) => ({
+    ...{ kind: 'transfer' as const, fields: { fromAddr, toAddr, amount, feeAmount } },
+  });
+
+  it('A write from a quiet wallet to a busy one costs one call, and is not ambiguous', async () => {
+    for (let i = 0; i < 20; i++) {
+      const before = rig.first.begun();
+      const recorded = await rig.first.operations.record(write(transfer(10n)));
+      expect(recorded).toMatchObject({ ambiguous: false });
+      expect(rig.first.begun() - before).toBe(1);
+    }
+  });
+
+  it('A second write of one wallet is told apart by that wallet, however busy the other is', async () => {
+    const payer = freshWallet();
+    for (let i = 0; i < 20; i++) await rig.record(transfer(10n));
+    await rig.record(transfer(10n, payer));
+    const { db } = rig.database;
+    const single: typeof db.single = async (work) => {
+      await rig.record(transfer(10n), rig.other);
+      return db.single(work);
+    };
+    const overtaken = await rig.open({}, changed(db, { single }));
+    const second = await overtaken.operations.record(write(transfer(11n, payer)));
+    expect(second).toMatchObject({ ambiguous: false });
+  });
+
+  it('A write that only the receiver would tell apart waits if the receiver has others open', async () => {
+    const payer = freshWallet();
+    await rig.record(transfer(11n));
+    // The commit of another write makes both share the next one.
+    const before = rig.record();
+    const first = rig.record(transfer(10n, payer, 1n));
+    const { recording } = await waiting(transfer(11n, payer));
+    await before;
+    await settle(await first);
+    expect(await recording).toMatchObject({ ambiguous: false });
+  });
+});
+
 const token = () => ({ contractId: 5n, tokenId: nextNumber() });
 const minted = () => ({ contractId: nextNumber(), toAddr, tokenUri: 'u', metaData: 'm' });
 

@@ -38,18 +38,42 @@ describe('A write whose caller chose to wait', () => {
   });
 
   it.each(['unavailable', 'not_sent'] as const)(
-    'After an answer of class %s a write is queued again with its key held, and sent again',
+    'After an answer of class %s a write is queued again with its key held, and sent again later',
     async (cls) => {
+      await rig.keepAlive();
       const idempotencyKey = `again-${cls}`;
       const id = await rig.record({ ...giveTo(), idempotencyKey, expiresAt: now() + TTL_MS });
       expect((await rig.conclude(id, cls)).state).toBe('queued');
       const held = await findByIdempotencyKey(rig.database.db, 'app', idempotencyKey);
       expect(held?.operation).toMatchObject({ id, state: 'queued', outcome: 'open' });
       expect(await rig.eventsOf(id)).toEqual([]);
+      for (const waitMs of [1_000, 2_000, 4_000]) {
+        rig.clock.advance(waitMs - 1);
+        expect(await rig.claim()).toEqual([]);
+        rig.clock.advance(1);
+        expect(await rig.claim()).toEqual([id]);
+        await rig.conclude(id, cls);
+      }
+      rig.clock.advance(8_000);
       expect(await rig.claim()).toEqual([id]);
       expect((await rig.conclude(id, 'accepted')).state).toBe('accepted');
     },
   );
+
+  it('A write is sent again when the service allows it, at least once a minute otherwise', async () => {
+    await rig.keepAlive();
+    const id = await rig.queue({ expiresAt: now() + 10 * TTL_MS });
+    await rig.claim();
+    await rig.conclude(id, 'unavailable', { retryAt: now() + 90_000 });
+    rig.clock.advance(89_999);
+    expect(await rig.claim()).toEqual([]);
+    rig.clock.advance(1);
+    for (let sends = 0; sends < 8; sends++) {
+      expect(await rig.claim()).toEqual([id]);
+      await rig.conclude(id, 'not_sent');
+      rig.clock.advance(60_000);
+    }
+  });
 
   it('A write that was not sent when it expires is rejected, and its key released', async () => {
     const idempotencyKey = 'late';
@@ -69,6 +93,7 @@ describe('A write whose caller chose to wait', () => {
     const endedAt = now() + aheadMs;
     for (let i = 0; i < 2; i++)
       expect((await rig.conclude(id, 'not_sent', {}, endedAt)).state).toBe('queued');
+    rig.clock.advance(1_000 + aheadMs);
     expect(await rig.claim(10, rig.other)).toEqual([id]);
     expect((await rig.conclude(id, 'not_sent', {}, endedAt)).state).toBe('sending');
     expect(await rig.claim()).toEqual([]);
@@ -90,6 +115,8 @@ describe('The request queue', () => {
     await rig.conclude(first, 'accepted');
     expect(await rig.claim()).toEqual([both]);
     await rig.conclude(both, 'unavailable');
+    expect(await rig.claim()).toEqual([]);
+    rig.clock.advance(1_000);
     expect(await rig.claim()).toEqual([both]);
     await rig.conclude(both, 'accepted');
     expect(await rig.claim()).toEqual([behind]);
@@ -158,6 +185,27 @@ describe('The request queue', () => {
     expect(marked).toHaveLength(3);
     for (const id of marked)
       expect(await findOperation(rig.database.db, id)).toMatchObject({ ambiguous: true });
+  });
+
+  it('Writes that wait for their retry delay no others, however many they are', async () => {
+    const waiting: string[] = [];
+    for (let i = 0; i < 20; i++) waiting.push(await rig.queue());
+    const behind = giveTo();
+    waiting.push(await rig.queue(behind));
+    expect(await rig.claim()).toEqual(waiting);
+    for (const id of waiting) await rig.conclude(id, 'unavailable');
+    await rig.queue(behind);
+    const other = await rig.queue();
+    expect(await rig.claim(1)).toEqual([other]);
+  });
+
+  it('Nothing of the kinds that the caller leaves out is claimed', async () => {
+    const give = await rig.queue();
+    const mint = await rig.queue({ kind: 'mint', fields: { contractId: 9n, tokenId: 9n } });
+    expect(
+      (await rig.first.operations.claimQueued(now(), 9, ['give'])).map(({ id }) => id),
+    ).toEqual([mint]);
+    expect(await rig.claim()).toEqual([give]);
   });
 
   it('The queue takes queueMax writes and refuses one more', async () => {

@@ -1,8 +1,8 @@
 /** An intent is durable before anything is sent, once per idempotency key, and cheap under load. */
 import { describe, expect, it } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect } from '../../src/db/connect.ts';
 import { retireDaemon } from '../../src/db/leases.ts';
-import { WRITER } from '../../src/db/roles.ts';
 import {
   findByIdempotencyKey,
   findOperation,

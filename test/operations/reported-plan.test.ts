@@ -1,4 +1,4 @@
-/** The rule for reported operations: any reports in any order and any batches. */
+/** The rule for reported operations, with generated reports in random order and batch sizes. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Operation, State } from '../../src/operations/operations.ts';

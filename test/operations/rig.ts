@@ -3,8 +3,8 @@
  * test file, and `write` and `conclusion` make what is given to them.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { WRITER } from '../../src/db/roles.ts';
 import { DatabaseError } from '../../src/db/sqlstate.ts';
 import type { Instant } from '../../src/kernel/clock.ts';
 import {

@@ -13,7 +13,7 @@ import {
 /** From, to, and the outcome. */
 const TABLE: [State, State[], string][] = [
   ['recorded', ['sending', 'queued', 'rejected'], 'open'],
-  ['queued', ['sending', 'cancelled', 'rejected'], 'open'],
+  ['queued', ['sending', 'cancelled', 'rejected', 'unknown'], 'open'],
   ['sending', ['accepted', 'rejected', 'unknown', 'queued'], 'open'],
   ['unknown', ['executed', 'not_executed', 'undecided', 'accepted', 'rejected'], 'open'],
   ['undecided', ['executed', 'not_executed', 'accepted', 'rejected'], 'open'],

@@ -1,23 +1,25 @@
 /** The pull feed. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { dropPartitions, makePartitions } from '../../src/db/partitions.ts';
 import { readFeed, sequence } from '../../src/outbox/outbox.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { draft, openOutbox } from './rig.ts';
 
 const clock = manualClock(Date.UTC(2026, 0, 10));
-let database: TestDatabase;
+const database = await useDatabase();
 let emit: ReturnType<typeof openOutbox>['emit'];
 
 const read = (cursor: string, limit = 100, types: string[] = []) =>
-  readFeed(database.db, { cursor, types, limit });
+  readFeed(database.db, { cursor, types, limit }).then(({ rows, cursor: next }) => ({
+    bodies: rows.map(({ body }) => body),
+    cursor: next,
+  }));
 const subjects = (bodies: string[]) => bodies.map((body) => JSON.parse(body).data.endpoint_id);
 const DAY_MS = 86_400_000;
 const retention = { events: 30, observations: 30, deliveries: 30, attempts: 30 };
 
 beforeAll(async () => {
-  database = await createDatabase();
   await makePartitions(database.db, clock.now());
   const opened = openOutbox(database.db, clock);
   emit = opened.emit;
@@ -28,7 +30,6 @@ beforeAll(async () => {
   for (const name of ['s4', 's5', 's6', 's7']) await emit(name);
   await sequence(database.db);
 });
-afterAll(() => database.drop());
 
 it('The feed returns all events in order, and the cursor after the last', async () => {
   const page = await read('');
@@ -92,4 +93,21 @@ it('With every event pruned, an older cursor still fails with cursor_expired', a
   await expect(read('9')).rejects.toMatchObject({ code: 'cursor_expired' });
   expect(await read('10')).toEqual({ bodies: [], cursor: '10' });
   expect(await read('')).toEqual({ bodies: [], cursor: '10' });
+});
+
+it('A page of large events is cut at 4 MiB and continues without a gap', async () => {
+  const large = (n: number) =>
+    draft(`large ${n}`, { data: { endpoint_id: `${n}`, reason: 'x'.repeat(1_500_000), url: '' } });
+  const { cursor } = await read('');
+  await openOutbox(database.db, clock).emitDrafts(...[1, 2, 3, 4, 5, 6, 7].map(large));
+  await sequence(database.db);
+  const first = await read(cursor);
+  const second = await read(first.cursor);
+  expect([first, second].map(({ bodies }) => subjects(bodies))).toEqual([
+    ['1', '2', '3'],
+    ['4', '5', '6'],
+  ]);
+  const third = await read(second.cursor);
+  expect(subjects(third.bodies)).toEqual(['7']);
+  expect(await read(third.cursor)).toEqual({ bodies: [], cursor: third.cursor });
 });

@@ -1,22 +1,18 @@
 /** Emitting events, and the sequencer that numbers them. */
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
-import { WRITER } from '../../src/db/roles.ts';
 import { EVENTS, isEventPattern } from '../../src/outbox/events.ts';
 import { countUnnumbered, sequence } from '../../src/outbox/outbox.ts';
-import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { draft, numberAll, openOutbox } from './rig.ts';
 
-let database: TestDatabase;
+const database = await useDatabase();
 let clock: ManualClock;
-beforeAll(async () => {
-  database = await createDatabase();
-});
 beforeEach(() => {
   clock = manualClock();
 });
-afterAll(() => database.drop());
 
 interface Row {
   subject: string;

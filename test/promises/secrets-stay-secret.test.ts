@@ -2,34 +2,15 @@
  * Promise 12. Secrets are planted wherever one comes in; then the log, the events, the refusals and
  * all texts of the database are searched for them.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type App, makeApp } from '../harness/app.ts';
-import {
-  ADMIN_KEY,
-  createWorld,
-  type DaemonProcess,
-  startDaemon,
-  type World,
-} from '../harness/daemon.ts';
-import { type Receiver, startReceiver } from '../harness/receiver.ts';
+import { expect, it } from 'vitest';
+import { ADMIN_KEY } from '../harness/daemon.ts';
+import { useRig } from '../harness/rig.ts';
 
-let world: World;
-let daemon: DaemonProcess;
-let receiver: Receiver;
-let app: App;
-
-beforeAll(async () => {
-  world = await createWorld();
-  daemon = await startDaemon(world, { log: { level: 'trace' } });
-  receiver = await startReceiver();
-  app = makeApp(() => daemon.url);
-});
-afterAll(async () => {
-  await receiver?.close();
-  await world?.close();
-});
+const rig = useRig({ log: { level: 'trace' } });
 
 it('No key, token, client secret, signing secret or custom header is readable anywhere', async () => {
+  const { app, world, daemon } = rig;
+  const receiver = await rig.receiver();
   const endpoint = await app.call('POST', '/api/endpoints', {
     url: `${receiver.url}/hook`,
     event_types: ['*'],
@@ -77,7 +58,7 @@ it('No key, token, client secret, signing secret or custom header is readable an
 
 /** Every row of every table as text, with bytes as the text that they hold. */
 async function everyText(): Promise<string> {
-  const { sql } = world.database.owner;
+  const { sql } = rig.world.database.owner;
   const tables = await sql<{ name: string }[]>`
     select table_name as name from information_schema.tables
     where table_schema = 'tallyhook' and table_type = 'BASE TABLE' order by table_name`;

@@ -2,34 +2,17 @@
  * Promise 13. Two daemons share one database and the same traffic; one of them is killed on the
  * way.
  */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { jsonText } from '../../src/kernel/json.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import type { FaultInput } from '../../src/sandbox/faults/kinds.ts';
-import { type Answered, type App, makeApp } from '../harness/app.ts';
-import { createWorld, type DaemonProcess, startDaemon, type World } from '../harness/daemon.ts';
+import { type Answered, makeApp } from '../harness/app.ts';
+import { useRig } from '../harness/rig.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { until } from '../harness/until.ts';
 
-let world: World;
-let daemons: [DaemonProcess, DaemonProcess];
-let apps: [App, App];
-
-beforeAll(async () => {
-  world = await createWorld();
-  daemons = [await startDaemon(world), await startDaemon(world)];
-  apps = [makeApp(() => daemons[0].url), makeApp(() => daemons[1].url)];
-});
-
-afterAll(async () => {
-  await Promise.all(daemons?.map((daemon) => daemon.kill()) ?? []);
-  await world?.close();
-});
+const rig = useRig();
 
 const keyed = (key: string) => ({ 'idempotency-key': key, 'tallyhook-reference': key });
-
-/** What the service did under that amount. */
-const effectsOf = (amount: number) =>
-  world.sandbox.control.effects(0n, 10_000).filter((e) => e.amount === BigInt(amount));
 
 const FAULTS: FaultInput[] = [
   { kind: 'lost_answer' },
@@ -40,6 +23,9 @@ const FAULTS: FaultInput[] = [
 ];
 
 it('The same traffic through both daemons is applied as through one, also when one of them dies', async () => {
+  const { world } = rig;
+  const second = await rig.another();
+  const apps = [rig.app, makeApp(() => second.url)];
   const random = seededRandom(5);
   const first = 50_000;
   const last = first + 240;
@@ -51,7 +37,7 @@ it('The same traffic through both daemons is applied as through one, also when o
       const amount = next++;
       const fault = FAULTS[Math.floor(random.unit() * FAULTS.length * 5)];
       if (fault) world.sandbox.control.addFault({ ...fault, contains: String(amount) });
-      if (amount === first + 120) await daemons[1].kill();
+      if (amount === first + 120) await second.kill();
       const calls = apps.map((app) =>
         app.give(amount % 2 ? world.ada : world.ben, amount, keyed(`same-${amount}`)),
       );
@@ -63,7 +49,7 @@ it('The same traffic through both daemons is applied as through one, also when o
     }
   };
   await Promise.all(Array.from({ length: 8 }, worker));
-  daemons[1] = await startDaemon(world);
+  await rig.another();
   const open = async () => {
     const rows = await world.database.owner.sql<{ n: number }[]>`
       select count(*)::int as n from tallyhook.operations where state in ('sending', 'unknown')`;
@@ -76,7 +62,7 @@ it('The same traffic through both daemons is applied as through one, also when o
     where amount >= ${first} and amount < ${last}`;
   const wrong = [];
   for (let amount = first; amount < last; amount++) {
-    const applied = effectsOf(amount).length;
+    const applied = rig.effects(amount).length;
     const kept = rows.filter((row) => row.n === BigInt(amount));
     const executed = kept.filter((row) => row.outcome === 'executed').length;
     const undecided = kept.some((row) => row.state === 'undecided');

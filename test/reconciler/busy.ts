@@ -1,8 +1,5 @@
 /**
- * Wallets under constant traffic, through a whole daemon on a new database:
- *
- *     npm run busy -- --scenario merchant|operator|pair|all --minutes 10 [--rate 25] [--lost 0.02]
- *       [--budget 200] [--delay 20-200] [--read-lag 300] [--seed 1] [--cold] [--polls-off] [--json]
+ * Wallets under constant traffic, through a whole daemon on a new database.
  *
  * The budget is of all requests: polls get what the writes leave. `--delay` is how long the service
  * takes to answer, in milliseconds; a random part of it passes before it sees the request.
@@ -16,8 +13,8 @@
  * The same seed makes the same writes and changes. Daemon, Postgres, sandbox and load share the
  * cores, so a busy machine makes everything slower.
  */
-import { parseArgs } from 'node:util';
-import { printLine } from '../../src/kernel/terminal.ts';
+import { Command, Option } from 'commander';
+import { printLine } from '../../src/kernel/log.ts';
 import { openTemporaryServer } from '../harness/temporary-server.ts';
 import { type Figures, failuresOf, figuresOf, type Spread } from './busy/figures.ts';
 import { runLoad } from './busy/load.ts';
@@ -26,35 +23,47 @@ import { LIMITS, openWorld, type Plan } from './busy/world.ts';
 
 const NAMES: ScenarioName[] = ['merchant', 'operator', 'pair'];
 
-const { values } = parseArgs({
-  options: {
-    scenario: { type: 'string', default: 'all' },
-    minutes: { type: 'string', default: '10' },
-    rate: { type: 'string' },
-    lost: { type: 'string', default: '0' },
-    seed: { type: 'string', default: '1' },
-    budget: { type: 'string', default: '200' },
-    delay: { type: 'string' },
-    'read-lag': { type: 'string', default: '300' },
-    cold: { type: 'boolean', default: false },
-    'polls-off': { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-  },
-});
+const values = new Command('busy')
+  .description('Runs wallets under constant traffic and says what settled, drifted and waited.')
+  .addOption(new Option('--scenario <name>').choices(['all', ...NAMES]).default('all'))
+  .option('--minutes <n>', 'minutes of each scenario', Number, 10)
+  .option('--rate <n>', 'writes per second; by default that of the scenario', Number)
+  .option('--lost <share>', 'share of the answers that are lost', Number, 0)
+  .option('--seed <n>', 'the same seed makes the same writes and changes', Number, 1)
+  .option('--budget <n>', 'requests per second; polls get what the writes leave', Number, 200)
+  .option('--delay <min-max>', 'milliseconds until the service answers')
+  .option('--read-lag <ms>', 'how late reads of the service may be', Number, 300)
+  .option('--cold', 'start the load before the wallets are known', false)
+  .option('--polls-off', 'measure nothing but the latency of writes', false)
+  .option('--json', 'print JSON', false)
+  .addHelpText('after', '\nExample:\n  npm run busy -- --scenario merchant --minutes 1 --lost 0.02')
+  .parse()
+  .opts<{
+    scenario: string;
+    minutes: number;
+    rate?: number;
+    lost: number;
+    seed: number;
+    budget: number;
+    delay?: string;
+    readLag: number;
+    cold: boolean;
+    pollsOff: boolean;
+    json: boolean;
+  }>();
 
 const plan: Plan = {
-  minutes: Number(values.minutes),
-  perS: values.rate === undefined ? undefined : Number(values.rate),
-  lost: Number(values.lost),
-  seed: Number(values.seed),
-  budgetPerS: Number(values.budget),
+  minutes: values.minutes,
+  perS: values.rate,
+  lost: values.lost,
+  seed: values.seed,
+  budgetPerS: values.budget,
   delayMs: values.delay === undefined ? undefined : rangeOf(values.delay),
-  readLagMs: Number(values['read-lag']),
+  readLagMs: values.readLag,
   cold: values.cold,
-  pollsOff: values['polls-off'],
+  pollsOff: values.pollsOff,
 };
 const names = NAMES.filter((name) => values.scenario === 'all' || values.scenario === name);
-if (names.length === 0) throw new Error(`--scenario: one of all, ${NAMES.join(', ')}`);
 
 const all: (Figures & { failures: string[] })[] = [];
 const server = await openTemporaryServer('busy');

@@ -2,15 +2,14 @@
  * Operations, ledger, outbox and reconciler over a test database, with a manual clock and
  * observations that the test stores. Each test uses addresses of its own.
  */
-import { afterAll, expect } from 'vitest';
+import { expect } from 'vitest';
 import type { Db } from '../../src/db/connect.ts';
 import { registerDaemon } from '../../src/db/leases.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';
-import { must } from '../../src/kernel/assert.ts';
+import { must } from '../../src/kernel/errors.ts';
 import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
 import { recordObservation } from '../../src/observer/observations-store.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
@@ -33,8 +32,9 @@ import {
   type ReconcilerSettings,
 } from '../../src/reconciler/reconciler.ts';
 import { findWallet, listOpenDrifts } from '../../src/reconciler/wallets/store.ts';
-import { createDatabase } from '../harness/database.ts';
+import { useDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { openLedger, PLAIN, runDry, START } from '../ledger/fixture.ts';
 import { SETTINGS } from './builders.ts';
 
@@ -58,8 +58,7 @@ export async function openRig({
   settings?: Partial<ReconcilerSettings>;
 } = {}) {
   const name = `dmn_${++rigs}`;
-  const database = await createDatabase();
-  afterAll(() => database.drop());
+  const database = await useDatabase();
   const { db } = database;
   const clock = manualClock(START);
   const ids = makeIds(clock, seededRandom(rigs * 7_919 + 1));

@@ -1,53 +1,62 @@
 /**
- * The simulation from the command line, on a database of its own:
- *
- *     node test/reconciler/simulate.ts --seed 7 --writes 10000 [--look-alike] [--mapped]
- *       [--fresh] [--busy] [--daemons 2] [--wallets 80] [--unharmed 5]
- *     node test/reconciler/simulate.ts --seeds 1,2,3 --writes 100000
+ * The simulation from the command line, on a database of its own.
  *
  * It prints the figures of each seed and one table of all, and exits with 1 when a resolution was
  * wrong. With `--look-alike` outside changes may equal writes; the wrong resolutions are then the
  * published error. With `--fresh` nothing was observed before, and each token write has wallets of
- * its own. With `--busy` a few wallets are never quiet, and fewer answers are lost.
+ * its own; none is made while the service fails. With `--busy` a few wallets are never quiet, and
+ * fewer answers are lost.
  *
  * The same arguments make the same writes, faults, outages and outside changes in the same order.
  * Requests go over real sockets, so observations may arrive in another order; then the tokens that
  * writes pick and a few outcomes differ. The digests show how far two runs agree.
  */
-import { parseArgs } from 'node:util';
+import { Command } from 'commander';
+import { WRITER } from '../../src/db/access/roles.ts';
 import { connect } from '../../src/db/connect.ts';
-import { WRITER } from '../../src/db/roles.ts';
 import { monotonicMs } from '../../src/kernel/clock.ts';
-import { printLine } from '../../src/kernel/terminal.ts';
+import { printLine } from '../../src/kernel/log.ts';
 import { execute, openTemporaryServer } from '../harness/temporary-server.ts';
 import { closeAll } from '../upstream/rig.ts';
 import { type Figures, figuresOf } from './simulation/figures.ts';
 import { runSimulation } from './simulation/run.ts';
 import { buildWorld, type Plan } from './simulation/world.ts';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    seeds: { type: 'string' },
-    writes: { type: 'string', default: '10000' },
-    daemons: { type: 'string', default: '1' },
-    wallets: { type: 'string', default: '80' },
-    unharmed: { type: 'string' },
-    'look-alike': { type: 'boolean', default: false },
-    mapped: { type: 'boolean', default: false },
-    fresh: { type: 'boolean', default: false },
-    busy: { type: 'boolean', default: false },
-  },
-});
+const values = new Command('simulate')
+  .description('Runs apps, faults and outside changes in virtual time, and checks every outcome.')
+  .option('--seed <n>', 'the same seed makes the same writes, faults and changes', '1')
+  .option('--seeds <list>', 'several seeds, one after the other, such as 1,2,3')
+  .option('--writes <n>', 'writes of each seed', Number, 10_000)
+  .option('--daemons <n>', 'daemons on one database', Number, 1)
+  .option('--wallets <n>', 'wallets of users', Number, 80)
+  .option('--unharmed <n>', 'writes without a fault for each one with a fault', Number)
+  .option('--look-alike', 'outside changes may equal writes', false)
+  .option('--mapped', 'the wallets of operators and fees can be read', false)
+  .option('--fresh', 'nothing was observed before; each token write has new wallets', false)
+  .option('--busy', 'a few wallets are never quiet', false)
+  .addHelpText('after', '\nExample:\n  npm run simulate -- --seed 7 --writes 1000 --fresh')
+  .parse()
+  .opts<{
+    seed: string;
+    seeds?: string;
+    writes: number;
+    daemons: number;
+    wallets: number;
+    unharmed?: number;
+    lookAlike: boolean;
+    mapped: boolean;
+    fresh: boolean;
+    busy: boolean;
+  }>();
 
 const COMMON: Omit<Plan, 'seed'> = {
-  writes: Number(values.writes),
+  writes: values.writes,
   mapped: values.mapped,
-  lookAlike: values['look-alike'],
-  daemons: Number(values.daemons),
-  wallets: Number(values.wallets),
-  members: Math.ceil(Number(values.wallets) / 4),
-  unharmed: Number(values.unharmed ?? (values.busy ? 50 : 5)),
+  lookAlike: values.lookAlike,
+  daemons: values.daemons,
+  wallets: values.wallets,
+  members: Math.ceil(values.wallets / 4),
+  unharmed: values.unharmed ?? (values.busy ? 50 : 5),
   fresh: values.fresh,
   busy: values.busy,
 };

@@ -1,7 +1,13 @@
 /** The formats of a report: JSON with its hash, safe CSV, self-contained HTML. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
-import { type Report, renderCsv, renderHtml, renderJson } from '../../src/reports/reports.ts';
+import {
+  csvCell,
+  type Report,
+  renderCsv,
+  renderHtml,
+  renderJson,
+} from '../../src/reports/reports.ts';
 import { addr, balancedWorld, HUGE, type World } from './world.ts';
 
 let world: World;
@@ -50,6 +56,23 @@ describe('CSV', () => {
     expect(drift && at(drift, 'amount')).toBe('-5');
     const observed = rows.find((row) => at(row, 'item') === 'observed');
     expect(observed && at(observed, 'amount')).toBe(`${HUGE + 60n}`);
+  });
+
+  it.each([
+    ['=1', "'=1"],
+    ['  +1', "  '+1"],
+    ['-5', '-5'],
+    ['-5-1', "'-5-1"],
+    ['a;=cmd()', `"a;'=cmd()"`],
+    ['a; "=cmd()', `"a; ""'=cmd()"`],
+    ['a\t@x', `"a\t'@x"`],
+    ['a\n-x', `"a\n'-x"`],
+    ['a|=x', `"a|'=x"`],
+    ['\uff1dx', "'\uff1dx"],
+    ['{"a":[1,-2]}', '"{""a"":[1,-2]}"'],
+    ['a-b=c', 'a-b=c'],
+  ])('CSV writes %j as %j, of which no part runs as a formula', (text, cell) => {
+    expect(csvCell(text)).toBe(cell);
   });
 
   it('CSV escapes formulas and quotes, and leaves negative numbers unchanged', () => {

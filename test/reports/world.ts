@@ -2,7 +2,6 @@
 import type { Db } from '../../src/db/connect.ts';
 import { type Clock, isoText } from '../../src/kernel/clock.ts';
 import type { Ids } from '../../src/kernel/ids.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type EffectSettings } from '../../src/operations/operations.ts';
 import {
@@ -15,6 +14,7 @@ import {
 import { createDatabase } from '../harness/database.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { openStages } from '../harness/stages.ts';
 
 /** 2026-01-01T00:00:00Z, the begin of the period of `report`. */

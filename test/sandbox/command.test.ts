@@ -1,4 +1,5 @@
 /** The command `tallyhook sandbox`: help, the ready line, refusals. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { runSandbox, type SandboxCommand } from '../../src/cli/sandbox.ts';
 import { holdFolder } from '../../src/db/folder-lock.ts';
-import { must } from '../../src/kernel/assert.ts';
+import { must } from '../../src/kernel/errors.ts';
+import { listen } from '../harness/listen.ts';
 
 const CLI = fileURLToPath(new URL('../../src/cli/tallyhook.ts', import.meta.url));
 const running = new Set<ChildProcess>();
@@ -91,9 +93,7 @@ it('A taken port, an unusable folder or a folder in use is refused in one line',
   });
 
   const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const port = await listen(server);
   await expect(run({ port })).rejects.toMatchObject(refused('is in use'));
   server.close();
 

@@ -65,8 +65,8 @@ const IN_SRC: Ban[] = [
     what: 'console',
     within: ['code'],
     patterns: [/(?:(?<![\w.])|\bglobalThis\.)console\s*\??\./g],
-    except: ['src/kernel/terminal.ts'],
-    use: 'the log, or kernel/terminal.ts',
+    except: ['src/kernel/log.ts'],
+    use: 'the log, or kernel/log.ts',
   },
   {
     what: 'process.exit',
@@ -235,7 +235,7 @@ function bannedNodes({ path, all }: Source): [offset: number, what: string, use:
     [all('CallExpression').filter(callsFetch), 'fetch', 'undici, or an argument with its own name'],
     [all('BinaryExpression').filter(comparesMessage), 'the message of an error', 'its code'],
     [all('TSAnyKeyword'), 'any', 'unknown, and parse it'],
-    [all('TSNonNullExpression'), '!', 'must of kernel/assert.ts'],
+    [all('TSNonNullExpression'), '!', 'must of kernel/errors.ts'],
     [definite.filter((node) => node.definite), '!', 'a value from the start'],
     [
       isUnder(path, CAST_TWICE) ? [] : asUnknownAs,

@@ -10,9 +10,6 @@ const FUNCTION_LINES_MAX = 70;
 const COLUMNS_MAX = 100;
 const NAMES_MAX = 14;
 
-/** Folders of src with more names, and how many at most; delete a row as soon as it can go. */
-const MORE_NAMES: Record<string, number> = { 'src/kernel': 18 };
-
 /** Names that do not tell what is inside. */
 const EMPTY_NAMES = /^(?:utils?|helpers?|commons?|shared|libs?|misc)$/;
 
@@ -104,10 +101,9 @@ export function crowded(tree: Tree): string[] {
   }
   return [...names]
     .filter(([folder]) => folder !== 'src')
-    .flatMap(([folder, { size }]) => {
-      const max = MORE_NAMES[folder] ?? NAMES_MAX;
-      if (folder in MORE_NAMES && size < max)
-        return [`${folder} has ${size} names now, lower its row`];
-      return size > max ? [`${folder} has ${size} names, use sub-folders; ${max} at most`] : [];
-    });
+    .flatMap(([folder, { size }]) =>
+      size > NAMES_MAX
+        ? [`${folder} has ${size} names, use sub-folders; ${NAMES_MAX} at most`]
+        : [],
+    );
 }

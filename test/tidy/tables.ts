@@ -17,7 +17,7 @@ import { isSql, isStore } from './sql.ts';
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
   ledger: 'operations',
-  observer: 'operations tokens',
+  observer: 'operation_effects operations tokens',
   reconciler:
     'accounts due_postings observations operation_effects operations posting_requests ' +
     'transitions unprocessed_observations',
@@ -25,7 +25,7 @@ const MAY_READ: Record<string, string> = {
     'batches drifts due_postings entries installation nft_movements ' +
     'operation_effects operations ' +
     'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
-  webhooks: 'events',
+  webhooks: 'events numbered_events',
 };
 
 interface Table {

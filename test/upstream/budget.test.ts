@@ -1,11 +1,11 @@
 /** The budget that polls pass, and the quota that the service sets. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { Budget } from '../../src/upstream/rate/budget.ts';
 import { openQuota, type Quota } from '../../src/upstream/rate/quota.ts';
 import type { Priority, TrafficClass } from '../../src/upstream/types.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { memoryQuotaStore, textLog } from './rig.ts';
 
 const open: Budget[] = [];
@@ -211,7 +211,7 @@ describe('A throttling', () => {
   it('of a day or more is logged', async () => {
     const { clock, throttled, logged } = await openBudget();
     await throttled('polls', clock.now() + 86_400_000);
-    expect(logged.text).toContain('a silence of a day or more');
+    expect(logged.text).toContain('a Retry-After of a day or more');
   });
 });
 

@@ -1,8 +1,8 @@
 /** The managed client token: shared, renewed, replaced once, never logged. */
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { ClientToken, lifetimeOf, type TokenFetch } from '../../src/upstream/auth/token.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { gate, textLog } from './rig.ts';
 
 const HOUR = 3_600_000;

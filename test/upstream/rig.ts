@@ -2,7 +2,6 @@
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import type { ExchangeRequest } from '../../src/upstream/http/exchange.ts';
 import {
   makeTransport,
@@ -19,6 +18,7 @@ import {
   type UpstreamSettings,
 } from '../../src/upstream/upstream.ts';
 import { manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { closeLater, type Reply, type Script, startScripted } from './service.ts';
 
 export { closeAll } from './service.ts';
@@ -46,6 +46,9 @@ export function memoryQuotaStore(rows: QuotaState[] = []): QuotaStore & { rows: 
       const at = rows.findIndex(({ name }) => name === state.name);
       if (at < 0) rows.push(state);
       else rows[at] = state;
+    },
+    async clear(clearedAt) {
+      for (const row of rows) Object.assign(row, { blockedUntil: null, clearedAt });
     },
   };
 }

@@ -1,7 +1,9 @@
 /** The service as a server on loopback: scripted answers over HTTP, or raw bytes over TCP. */
+
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { jsonText } from '../../src/kernel/json.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 
 export interface ReceivedRequest {
   method: string;
@@ -73,10 +75,7 @@ export async function startScripted(script: Script, tokens?: Script): Promise<Sc
     origin: `http://127.0.0.1:${port}`,
     requests,
     count: (path: string) => requests.filter(({ url }) => url.split('?')[0] === path).length,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closeServer(server),
   });
 }
 
@@ -128,13 +127,6 @@ export function requestsIn(text = ''): number {
     if (rest.length < head + 4 + length) return count;
     rest = rest.slice(head + 4 + length);
   }
-}
-
-/** Listens on a free port of loopback, and returns it. */
-export async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 function endingOf(socket: Socket): Promise<string> {

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Sink } from '../../src/upstream/types.ts';
+import { closeServer, listen } from '../harness/listen.ts';
 import { closeAll, post, transportWith } from './rig.ts';
-import { closeLater, listen } from './service.ts';
+import { closeLater } from './service.ts';
 
 const KEPT = 1_000;
 afterEach(closeAll);
@@ -25,12 +26,7 @@ async function startPouring(total: number, cutAt = Number.POSITIVE_INFINITY) {
     }
     response.end();
   });
-  closeLater({
-    async close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  });
+  closeLater({ close: () => closeServer(server) });
   return { origin: `http://127.0.0.1:${await listen(server)}`, seen };
 }
 

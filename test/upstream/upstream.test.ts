@@ -69,6 +69,41 @@ describe('A Retry-After', () => {
     expect(service.count(GIVE)).toBe(2);
   });
 
+  it('of the authorization host to a caller limits nothing else', async () => {
+    const { forward, upstream, service } = await forwardTo(({ url }) =>
+      url.startsWith('/v1/oauth') ? [429, '', { 'retry-after': '86400' }] : DONE,
+    );
+    const login = { method: 'GET', path: '/v1/oauth/authorize', host: 'auth' } as const;
+    const request = { ...login, body: new Uint8Array(), family: 'read' } as const;
+    expect((await forward(request)).answer?.status).toBe(429);
+    for (const cls of ['polls', 'app-read', 'app-write'] as const)
+      expect(upstream.blockedUntil(cls)).toBeUndefined();
+    expect((await forward(request)).answer?.status).toBe(429);
+    expect(service.count('/v1/oauth/authorize')).toBe(2);
+  });
+
+  it('is removed for all daemons by a person, and obeyed again when it comes again', async () => {
+    const quota = memoryQuotaStore();
+    const clock = manualClock();
+    const service = await startScripted(() => slow);
+    const [one, other] = [
+      await upstreamTo(service.origin, clock, { quota }),
+      await upstreamTo(service.origin, clock, { quota }),
+    ].map(({ upstream }) => upstream);
+    await one?.forward(give(clock.now()));
+    await other?.syncQuota();
+    expect(other?.blockedUntil('app-write')).toBeDefined();
+    clock.advance(1_000);
+    await one?.clearDeadlines();
+    await other?.syncQuota();
+    for (const upstream of [one, other])
+      for (const cls of ['polls', 'app-write'] as const)
+        expect(upstream?.blockedUntil(cls)).toBeUndefined();
+    await other?.forward(give(clock.now()));
+    await one?.syncQuota();
+    expect(one?.blockedUntil('app-write')).toBe(clock.now() + 60_000);
+  });
+
   it('received by a read of an app does not stop writes', async () => {
     const { forward } = await forwardTo(({ method }) => (method === 'GET' ? slow : DONE));
     const read = { method: 'GET', path: '/v1/x', body: new Uint8Array(), family: 'read' } as const;

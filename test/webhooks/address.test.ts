@@ -4,6 +4,8 @@ import { expect, it } from 'vitest';
 import { checkedLookup, type Resolve } from '../../src/webhooks/delivery/resolve.ts';
 import { isRefused, parseRanges, validateUrl } from '../../src/webhooks/endpoints/address.ts';
 
+const RULES = { allowed: [], allowHttp: true };
+
 it.each([
   '1.1.1.1',
   '8.8.8.8',
@@ -43,6 +45,14 @@ it.each([
   ['v4-mapped', '::ffff:127.0.0.1'],
   ['v4-mapped public', '::ffff:8.8.8.8'],
   ['v4-compatible', '::127.0.0.1'],
+  ['v4-compatible public', '::8.8.8.8'],
+  ['a part of IPv6 that is not assigned', '1::1'],
+  ['a part of IPv6 that is not assigned', '4000::1'],
+  ['a part of IPv6 that is not assigned', 'e000::1'],
+  ['the metadata of Azure', '168.63.129.16'],
+  ['the metadata of Alibaba', '100.100.100.200'],
+  ['the metadata of Oracle', '192.0.0.192'],
+  ['the metadata of AWS', 'fd00:ec2::254'],
   ['NAT64', '64:ff9b::7f00:1'],
   ['local NAT64', '64:ff9b:1::1'],
   ['6to4', '2002:7f00:1::'],
@@ -78,7 +88,7 @@ it('An IPv6 address that embeds any IPv4 address is refused', () => {
     fc.property(fc.ipV4(), (v4) => {
       const [a = 0, b = 0, c = 0, d = 0] = v4.split('.').map(Number);
       const hex = [(a << 8) | b, (c << 8) | d].map((n) => n.toString(16)).join(':');
-      for (const embedding of [`::ffff:${v4}`, `64:ff9b::${hex}`, `2002:${hex}::`])
+      for (const embedding of [`::ffff:${v4}`, `::${hex}`, `64:ff9b::${hex}`, `2002:${hex}::`])
         expect(isRefused(embedding, [])).toBe(true);
     }),
   );
@@ -115,7 +125,7 @@ it.each([
   ['no text', ''],
   ['too many characters', `https://example.com/${'a'.repeat(2_048)}`],
 ])('A URL with %s is refused', (_what, url) => {
-  expect(() => validateUrl(url, [])).toThrow('url_refused');
+  expect(() => validateUrl(url, RULES)).toThrow('url_refused');
 });
 
 it.each([
@@ -124,7 +134,13 @@ it.each([
   ['https://example.com:8443/a#b', 'https://example.com:8443/a'],
   ['https://1.1.1.1/', 'https://1.1.1.1/'],
 ])('URL %s is accepted as %s', (url, normal) => {
-  expect(validateUrl(url, []).href).toBe(normal);
+  expect(validateUrl(url, RULES).href).toBe(normal);
+});
+
+it('Only an encrypted URL is accepted when http is not allowed', () => {
+  const rules = { allowed: [], allowHttp: false };
+  expect(validateUrl('https://example.com/', rules).href).toBe('https://example.com/');
+  expect(() => validateUrl('http://example.com/', rules)).toThrow('url_refused');
 });
 
 const lookup = (resolve: Resolve, all: boolean) =>

@@ -1,9 +1,9 @@
 /** What a response means for its delivery. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/kernel/random.ts';
 import { evaluateAttempt } from '../../src/webhooks/delivery/attempt-result.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 const { retry } = webhookDefaults;
 const random = seededRandom(3);
@@ -18,7 +18,8 @@ const evaluate = (
   error = status === null ? 'timeout' : null,
 ) => {
   const response = { status, error, retryAfter, date: undefined };
-  return evaluateAttempt(response, { scheduleStep, queuedAt }, retry, NOW, random);
+  const delivery = { attempts: scheduleStep, scheduleStep, queuedAt };
+  return evaluateAttempt(response, delivery, retry, NOW, random);
 };
 
 it('The next attempt is due no earlier than its schedule step and Retry-After', () => {
@@ -68,3 +69,20 @@ it.each([
 it('A 200 whose body is cut off is retried', () => {
   expect(evaluate(200, 0, undefined, NOW, 'reset').kind).toBe('retry');
 });
+
+it.each(['0', '30'])(
+  'A receiver that always answers 429 with Retry-After %s gets less than 200 attempts',
+  (retryAfter) => {
+    const response = { status: 429, error: null, retryAfter, date: undefined };
+    let [attempts, at, kind] = [0, NOW, 'retry'];
+    while (kind === 'retry' && attempts < 10_000) {
+      const delivery = { attempts, scheduleStep: 0, queuedAt: NOW };
+      const result = evaluateAttempt(response, delivery, retry, at, random);
+      ({ kind } = result);
+      at = result.dueAt ?? at;
+      attempts++;
+    }
+    expect([kind, at <= NOW + retry.giveUpMs]).toEqual(['exhausted', true]);
+    expect(attempts).toBeLessThan(200);
+  },
+);

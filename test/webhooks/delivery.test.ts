@@ -1,6 +1,7 @@
 /** Delivery to one endpoint: the request, what counts as success, retries. */
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
+import { storeResults } from '../../src/webhooks/delivery/result-store.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
 import { startReceiver } from '../harness/receiver.ts';
 import { useRig, verifyV1a, walletEvent } from './rig.ts';
@@ -118,6 +119,30 @@ it('A failing delivery follows the schedule of ten attempts, then is exhausted',
   expect((await only(operational.endpoint.id)).state).toBe('delivered');
 });
 
+it('A delivery whose secret cannot be decrypted uses no attempt, and is sent once it can', async () => {
+  const { endpoint } = await rig.subscribe();
+  const { sql } = rig.database.owner;
+  const changeTo = (text: string) =>
+    sql`update tallyhook.endpoints set encrypted_secrets = ${text} where id = ${endpoint.id}`;
+  const [row] = await sql<{ text: string }[]>`
+    select encrypted_secrets as text from tallyhook.endpoints where id = ${endpoint.id}`;
+  await changeTo(`${row?.text.slice(0, -4)}AAAA`);
+  await rig.emit(walletEvent());
+  for (let minute = 0; minute < 20; minute++) {
+    await rig.deliver();
+    rig.clock.advance(MINUTE);
+  }
+  expect(await only(endpoint.id)).toMatchObject({ state: 'pending', attempts: 0, log: [] });
+  const [health] = await sql`select consecutive_failures, failing_since
+    from tallyhook.endpoint_health where endpoint_id = ${endpoint.id}`;
+  expect(health).toMatchObject({ consecutiveFailures: 0, failingSince: null });
+  expect(rig.logged.filter((line) => line.includes('could not be built')).length).toBe(20);
+  await changeTo(row?.text ?? '');
+  rig.clock.advance(MINUTE);
+  await rig.deliver();
+  expect(await only(endpoint.id)).toMatchObject({ state: 'delivered', attempts: 1 });
+});
+
 it.each([
   ['in seconds', () => '60', 60 * SECOND],
   ['as a date', (now: number) => new Date(now + 90_000).toUTCString(), 90 * SECOND],
@@ -152,34 +177,14 @@ it('Retry-After pauses all deliveries of the endpoint', async () => {
   await deliverOne();
   rig.receiver.answer(200);
   await rig.emit(walletEvent());
+  const pass = await rig.webhooks.runOnce(rig.clock.now());
+  expect(pass).toEqual({ claimed: 0, more: false, nextDueAt: rig.clock.now() + 120 * SECOND });
   rig.clock.advance(119 * SECOND);
   await rig.deliver();
   expect(rig.receiver.requests.length).toBe(1);
   rig.clock.advance(SECOND);
   await rig.deliver();
   expect(rig.receiver.requests.length).toBe(3);
-});
-
-it('A 410 disables the endpoint; when enabled again, its delivery continues', async () => {
-  const { endpoint } = await rig.subscribe();
-  rig.receiver.answer(410);
-  await deliverOne();
-  expect(await rig.webhooks.getEndpoint(endpoint.id)).toMatchObject({
-    state: 'disabled',
-    stateReason: 'gone',
-  });
-  expect((await rig.events('endpoint.disabled')).at(-1)).toMatchObject({
-    endpoint_id: endpoint.id,
-    reason: 'gone',
-  });
-  await rig.emit(walletEvent());
-  rig.clock.advance(48 * HOUR);
-  await rig.deliver();
-  expect(rig.receiver.requests.length).toBe(1);
-  rig.receiver.answer(200);
-  await rig.webhooks.enable(endpoint.id);
-  await rig.deliver();
-  expect(await only(endpoint.id)).toMatchObject({ state: 'delivered', attempts: 2 });
 });
 
 it.each([
@@ -238,4 +243,25 @@ it('Nothing is sent to an address whose range is no longer allowed', async () =>
   expect(rig.receiver.requests).toEqual([]);
   const { log } = await only(endpoint.id);
   expect(log[0]).toMatchObject({ status: null, error: 'blocked_address' });
+});
+
+it('A group of results can be stored again after the response to its commit was lost', async () => {
+  const { endpoint } = await rig.subscribe();
+  await rig.emit(walletEvent(), walletEvent());
+  const now = rig.clock.now();
+  const attempt = {
+    ...{ n: 1, at: now, durationMs: 5, result: 'retry' as const, status: 500, error: null },
+    ...{ responseBody: '', responseHeaders: null },
+  };
+  const updates = (await rig.deliveriesOf(endpoint.id)).map(({ id, createdAt }) => ({
+    ...{ id, createdAt, fence: 0, attempt, state: 'pending' as const, dueAt: now + 1 },
+    ...{ scheduleStep: 1, outOfOrder: false },
+  }));
+  // The second group repeats a result of the first.
+  await storeResults(rig.database.db, updates.slice(0, 1), now);
+  await storeResults(rig.database.db, updates, now);
+  for (const { id, attempts } of await rig.deliveriesOf(endpoint.id)) {
+    expect(attempts).toBe(1);
+    expect(await rig.webhooks.listAttempts(id)).toMatchObject([{ n: 1, status: 500 }]);
+  }
 });

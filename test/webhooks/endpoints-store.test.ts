@@ -15,7 +15,7 @@ const row = (id: string, changed: Partial<store.EndpointRow> = {}): store.Endpoi
   ...{ id, url: 'https://example.com/hook', description: null, eventTypes: ['*'] },
   ...{ ordering: 'none', signing: ['v1', 'v1a'], encryptedSecrets: 's1.x', encryptedHeaders: null },
   ...{ publicKey: null, ratePerS: null, state: 'enabled', stateReason: null, stateAt: NOW },
-  ...{ createdBy: 'ann', createdAt: NOW },
+  ...{ subscribedAt: NOW, skipBefore: null, createdBy: 'ann', createdAt: NOW },
   ...changed,
 });
 const eventType = fc.stringMatching(/^[a-z_.]{1,12}$/);

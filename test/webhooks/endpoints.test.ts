@@ -1,8 +1,15 @@
 /** Managing endpoints on a real database: subscriptions, secrets, rotation, enabling, retries. */
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
-import { must } from '../../src/kernel/assert.ts';
-import { type EndpointInput, webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { must } from '../../src/kernel/errors.ts';
+import { makeEncryption } from '../../src/webhooks/encryption.ts';
+import {
+  type EndpointInput,
+  reencryptEndpoints,
+  webhookDefaults,
+} from '../../src/webhooks/webhooks.ts';
+import { startReceiver } from '../harness/receiver.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { useRig, walletEvent, walletEvents } from './rig.ts';
 
 const HOUR = 3_600_000;
@@ -122,6 +129,27 @@ it('A change applies to the next attempt and to later events', async () => {
   expect(rig.receiver.requests[1]?.headers['x-new']).toBe('yes');
 });
 
+it('The headers of an endpoint are not sent to another origin', async () => {
+  const secret = { 'X-Key': 'value-of-a-header' };
+  const { endpoint } = await rig.subscribe('/hook', { headers: secret });
+  const change = async (input: Partial<EndpointInput>) =>
+    (await rig.webhooks.updateEndpoint(endpoint.id, input)).endpoint.headerNames;
+  expect(await change({ url: `${rig.receiver.url}/moved` })).toEqual(['X-Key']);
+  const other = await startReceiver();
+  expect(await change({ url: `${other.url}/hook` })).toEqual([]);
+  await rig.emit(walletEvent());
+  await rig.deliver();
+  expect(other.requests.map(({ headers }) => headers['x-key'])).toEqual([undefined]);
+  expect(await change({ url: `${rig.receiver.url}/hook`, headers: secret })).toEqual(['X-Key']);
+  await other.close();
+});
+
+it('Events name the origin of an endpoint, without its path and query', async () => {
+  const { endpoint } = await rig.subscribe('/token-in-path?token=in-query');
+  await rig.webhooks.sendTest(endpoint.id);
+  expect((await rig.events('endpoint.test')).at(-1)).toMatchObject({ url: rig.receiver.url });
+});
+
 it('Adding a scheme makes its key, and removing a scheme drops its keys', async () => {
   const { endpoint } = await rig.subscribe('/hook', { signing: ['v1'] });
   const added = await rig.webhooks.updateEndpoint(endpoint.id, { signing: ['v1', 'v1a'] });
@@ -166,24 +194,6 @@ it('A rotated endpoint signs with both keys until the overlap ends', async () =>
   };
   expect([isSignedBy(created.secret, 0), isSignedBy(rotated.secret, 0)]).toEqual([true, true]);
   expect([isSignedBy(created.secret, 1), isSignedBy(rotated.secret, 1)]).toEqual([false, true]);
-});
-
-it('A disabled endpoint receives nothing until enabled, then its pending deliveries', async () => {
-  const { endpoint } = await rig.subscribe();
-  const operational = await rig.subscribe('/operational', { eventTypes: ['endpoint.*'] });
-  await rig.emit(walletEvent());
-  await rig.webhooks.disable(endpoint.id);
-  await rig.webhooks.disable(endpoint.id);
-  await rig.emit(walletEvent());
-  await rig.deliver();
-  expect(rig.receiver.requests.map((r) => [r.path, JSON.parse(r.body).data.reason])).toEqual([
-    ['/operational', 'requested'],
-  ]);
-  await rig.webhooks.disable(operational.endpoint.id);
-  await rig.webhooks.enable(endpoint.id);
-  await rig.deliver();
-  // Events recorded while it was disabled have no delivery.
-  expect(paths().filter((path) => path === '/hook').length).toBe(1);
 });
 
 it('Days of failures disable an endpoint; a success after a pause is announced', async () => {
@@ -258,4 +268,32 @@ it('Deliveries are listed in pages, newest first, filtered by state', async () =
   }
   expect(ids.length).toBe(25);
   expect(ids).toEqual([...ids].sort().reverse());
+});
+
+it('Encrypting all secrets again continues after a kill, and every page is one commit', async () => {
+  const random = seededRandom(9);
+  const [old, key] = [new Uint8Array(32).fill(7), new Uint8Array(32).fill(8)];
+  const keys = { current: makeEncryption(key, random), both: makeEncryption(key, random, old) };
+  for (let n = 0; n < 103; n++) await rig.subscribe(`/${n}`, { headers: { 'x-n': `${n}` } });
+  const page = (after: string, dryRun = false) =>
+    reencryptEndpoints(rig.database.db, keys, after, dryRun);
+  expect(await page('', true)).toMatchObject({ changed: { length: 100 } });
+  // The process is killed after this page.
+  expect(await page('')).toMatchObject({ changed: { length: 100 }, unreadable: [] });
+  const again = await page('');
+  expect(again).toMatchObject({ changed: [], unchanged: { length: 100 }, unreadable: [] });
+  const rest = await page(again.next ?? '');
+  expect(rest).toMatchObject({ changed: { length: 3 }, unreadable: [], next: undefined });
+  const former = { current: makeEncryption(old, random), both: makeEncryption(old, random) };
+  const lost = await reencryptEndpoints(rig.database.db, former, '', false);
+  expect(lost).toMatchObject({ changed: [], unchanged: [], unreadable: { length: 100 } });
+  // Back to the key of the other tests.
+  const back = { current: makeEncryption(old, random), both: makeEncryption(old, random, key) };
+  for (let at: string | undefined = ''; at !== undefined; )
+    at = (await reencryptEndpoints(rig.database.db, back, at, false)).next;
+  expect((await rig.webhooks.listEndpoints({ after: '', limit: 1 }))[0]?.headerNames).toEqual([
+    'x-n',
+  ]);
+  await rig.database.owner
+    .sql`update tallyhook.endpoints set deleted_at = now() where url ~ '/1..$'`;
 });

@@ -1,6 +1,5 @@
 /** The health of an endpoint: circuit breaker and disabling. */
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/kernel/random.ts';
 import {
   foldHealth,
   HEALTHY,
@@ -9,6 +8,7 @@ import {
   isOpen,
 } from '../../src/webhooks/endpoints/health.ts';
 import { webhookDefaults } from '../../src/webhooks/webhooks.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 const { health: policy } = webhookDefaults;
 const random = seededRandom(3);

@@ -7,6 +7,8 @@ const SETTINGS = {
   send: { ...webhookDefaults.send, deadlineMs: 2_000 },
   slowAfterMs: 50,
   concurrency: 8,
+  slowConcurrency: 12,
+  connectionsPerOrigin: 12,
   inFlightPerEndpoint: 4,
 };
 
@@ -24,36 +26,59 @@ const statesOf = async (endpointId: string) => {
 const distinct = () =>
   new Set(rig.receiver.requests.map((r) => `${r.path} ${r.headers['webhook-id']}`)).size;
 
-it('An endpoint that hangs has at most its cap in flight and does not delay others', async () => {
-  rig.receiver.behave({ do: 'hang' }, '/hangs');
-  await subscribe('/hangs');
+/** Emits an event to each endpoint that hangs, as many as `n`, and waits until all are slow. */
+const hang = async (n: number, path = (i: number) => `/hangs${i}`) => {
+  for (let i = 0; i < n; i++) {
+    rig.receiver.behave({ do: 'hang' }, path(i));
+    await subscribe(path(i));
+  }
   await rig.emit(...walletEvents(30));
-  await rig.deliverUntil(4);
+  await rig.deliverUntil(n);
+};
+
+it('An endpoint that hangs has one request in flight and does not delay others', async () => {
+  await hang(1);
   const healthy = await subscribe('/healthy');
   await rig.emit(...walletEvents(50));
-  await rig.deliverUntil(54);
-  expect(rig.receiver.open('/hangs')).toBe(4);
-  expect(rig.receiver.openMax('/hangs')).toBe(4);
+  await rig.deliverUntil(51);
+  expect(rig.receiver.openMax('/hangs0')).toBe(1);
   expect(rig.receiver.requests.filter((r) => r.path === '/healthy').length).toBe(50);
   rig.receiver.release(503);
   await rig.webhooks.drain(5_000);
   expect(await statesOf(healthy)).toEqual({ delivered: 50 });
 });
 
-it('More hanging sends than quick slots leave a slot for a healthy endpoint', async () => {
-  for (let i = 0; i < 5; i++) {
-    rig.receiver.behave({ do: 'hang' }, `/hangs${i}`);
-    await subscribe(`/hangs${i}`);
-  }
-  await rig.emit(...walletEvents(10));
-  await rig.deliverUntil(20);
+it('An endpoint that keeps up gets up to its cap in flight, from one on', async () => {
+  rig.receiver.behave({ do: 'delay', ms: 10, status: 200 });
+  const id = await subscribe('/quick');
+  await rig.emit(...walletEvents(100));
+  await rig.webhooks.runOnce(rig.clock.now());
+  await rig.receiver.count(1);
+  expect(rig.receiver.open()).toBe(1);
+  await rig.deliver();
+  expect(rig.receiver.openMax('/quick')).toBe(SETTINGS.inFlightPerEndpoint);
+  expect(await statesOf(id)).toEqual({ delivered: 100 });
+});
+
+it('A full pool of slow sends holds back only endpoints known to be slow', async () => {
+  await hang(SETTINGS.slowConcurrency + 2);
   const healthy = await subscribe('/healthy', { eventTypes: ['wallet.observed'] });
-  await rig.emit(walletEvent());
-  await rig.deliverUntil(21);
-  expect(rig.receiver.requests.at(-1)?.path).toBe('/healthy');
+  await rig.emit(...walletEvents(20));
+  await rig.deliverUntil(SETTINGS.slowConcurrency + 22);
+  expect(rig.receiver.requests.filter((r) => r.path === '/healthy').length).toBe(20);
   rig.receiver.release(503);
   await rig.webhooks.drain(5_000);
-  expect(await statesOf(healthy)).toEqual({ delivered: 1 });
+  expect(await statesOf(healthy)).toEqual({ delivered: 20 });
+});
+
+it('A slow endpoint that succeeds shares the slow slots with the others', async () => {
+  rig.receiver.behave({ do: 'delay', ms: 2 * SETTINGS.slowAfterMs, status: 200 });
+  for (let i = 0; i < 4; i++) await subscribe(`/slow${i}`);
+  await rig.emit(...walletEvents(15));
+  await rig.deliver();
+  expect(rig.receiver.requests.length).toBe(60);
+  expect(rig.receiver.openMax()).toBeGreaterThan(4);
+  expect(rig.receiver.openMax()).toBeLessThanOrEqual(SETTINGS.slowConcurrency + 4);
 });
 
 it('A backlog of 20,000 does not delay the single delivery of another endpoint', async () => {
@@ -100,9 +125,9 @@ it('A rate holds over all passes and daemons', async () => {
   await rig.emit(...walletEvents(25));
   for (let ms = 0; ms <= 1_000; ms += 20) {
     await Promise.all([rig.webhooks.runOnce(rig.clock.now()), other.runOnce(rig.clock.now())]);
+    await Promise.all([rig.webhooks.drain(5_000), other.drain(5_000)]);
     rig.clock.advance(20);
   }
-  await Promise.all([rig.webhooks.drain(5_000), other.drain(5_000)]);
   expect(rig.receiver.requests.length).toBeGreaterThanOrEqual(10);
   expect(rig.receiver.requests.length).toBeLessThanOrEqual(12);
   const { nextDueAt } = await rig.webhooks.runOnce(rig.clock.now());

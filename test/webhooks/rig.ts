@@ -6,13 +6,12 @@ import { createPublicKey, verify } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { connect, type Db, type Tx } from '../../src/db/connect.ts';
 import { after } from '../../src/kernel/clock.ts';
-import { makeEncryption } from '../../src/kernel/encryption.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { seededRandom } from '../../src/kernel/random.ts';
 import type { EventDraft } from '../../src/outbox/events.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
+import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import {
   type Delivery,
   type EndpointInput,
@@ -24,6 +23,7 @@ import {
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { type Receiver, startReceiver } from '../harness/receiver.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 export interface Rig {
   database: TestDatabase;

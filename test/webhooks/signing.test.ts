@@ -3,7 +3,6 @@ import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../src/kernel/random.ts';
 import {
   activeKeys,
   makeKey,
@@ -13,6 +12,7 @@ import {
   signatures,
   signedHeaders,
 } from '../../src/webhooks/endpoints/signing.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { verifyV1a } from './rig.ts';
 
 const A = {

@@ -1,5 +1,6 @@
 /** Reads request bodies with a bound, before they are parsed. */
 import type { HonoRequest } from 'hono';
+import { withDeadline } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 
 /**
@@ -18,11 +19,19 @@ export async function readJson(request: HonoRequest, max: number): Promise<unkno
   }
 }
 
+const DEADLINE_MS = 30_000;
+
 /**
  * The body as text. A content-length above `max` bytes is refused before anything is read.
- * @throws Failure `body_too_large`, or `malformed_json` when the body ends early
+ * @throws Failure `body_too_large`, `request_timeout`, or `malformed_json` when the body ends early
  */
-export async function readText({ raw }: HonoRequest, max: number): Promise<string> {
+export function readText(request: HonoRequest, max: number): Promise<string> {
+  return withDeadline(readAll(request, max), DEADLINE_MS, () => {
+    throw new Failure('request_timeout', 'the body did not arrive in time');
+  });
+}
+
+async function readAll({ raw }: HonoRequest, max: number): Promise<string> {
   const tooLarge = () => new Failure('body_too_large', `at most ${max} bytes`);
   if (Number(raw.headers.get('content-length') ?? 0) > max) throw tooLarge();
   if (!raw.body) return '';

@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { isAway, toDatabaseError } from '../../db/sqlstate.ts';
+import { isAway, isTooSlow, toDatabaseError } from '../../db/sqlstate.ts';
 import { ERRORS, type ErrorCode, Failure, problemOf } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -45,6 +45,7 @@ const WRITE_PROBLEMS = {
   422: 'The request has the documented form, but is refused',
 };
 const BODY_PROBLEMS = {
+  408: 'The body did not arrive in time',
   413: 'The body is too large',
   415: 'The content type of the body is not supported',
 };
@@ -124,7 +125,8 @@ export function failureOf(error: unknown, log: Log): Failure {
 
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  return new Failure(isAway(toDatabaseError(error)) ? 'database_unavailable' : 'internal');
+  if (isTooSlow(error)) return new Failure('query_too_slow');
+  return new Failure(isAway(error) ? 'database_unavailable' : 'internal');
 }
 
 const RETRY_AFTER_S = '2';
@@ -136,7 +138,7 @@ function answer(c: Context, failure: Failure): Response {
     c.header('www-authenticate', 'Bearer realm="tallyhook", error="insufficient_scope"');
   if (status === 429 || status === 503) c.header('retry-after', RETRY_AFTER_S);
   // The rest of the body is not read, so the connection cannot be used again.
-  if (status === 413) c.header('connection', 'close');
+  if (status === 408 || status === 413) c.header('connection', 'close');
   c.header('cache-control', 'no-store');
   c.header('content-type', 'application/problem+json');
   return c.body(jsonText(problemOf(failure)), status as ContentfulStatusCode);

@@ -3,15 +3,25 @@
  * and its handler stand in one definition, so the document describes exactly what is served. The
  * key is checked before anything else of a request is read.
  */
+import type { IncomingMessage } from 'node:http';
 import type { RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Failure } from '../../kernel/errors.ts';
-import { jsonText } from '../../kernel/json.ts';
-import { type Caller, type Keys, requireScope, type Scope } from '../../keys/keys.ts';
+import { type Json, jsonText } from '../../kernel/json.ts';
+import type { Log } from '../../kernel/log.ts';
+import {
+  type AddressLimit,
+  type Audit,
+  type Caller,
+  type Keys,
+  makeAddressLimit,
+  requireScope,
+  type Scope,
+} from '../../keys/keys.ts';
 import type { Api } from '../deps.ts';
 import { readJson } from './body.ts';
 import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
-import { invalidRequest, problemsOf, requestErrors } from './problems.ts';
+import { invalidRequest, problemResponse, problemsOf, requestErrors } from './problems.ts';
 
 /** The name of the security scheme in the document. */
 export const KEY_SCHEME = 'key';
@@ -68,11 +78,18 @@ export type Router = ReturnType<typeof makeRouter>;
 interface RouterDeps {
   app: Api;
   keys: Pick<Keys, 'authenticate'>;
+  audit: Pick<Audit, 'begin' | 'end'>;
+  log: Log;
   /** Bound of every JSON body that a route describes. */
   bodyBytesMax: number;
 }
 
-export function makeRouter(deps: RouterDeps) {
+const TOO_MANY = 'Too many requests; see Retry-After';
+/** Requests to routes without a scope, per second and address. */
+const OPEN_PER_S = 100;
+
+export function makeRouter(routerDeps: RouterDeps) {
+  const deps = { ...routerDeps, openLimit: makeAddressLimit(OPEN_PER_S) };
   function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
     const { method, scope, request, schema, response, status = 200 } = route;
     const success = schema ? json(response, schema) : { description: response };
@@ -81,7 +98,8 @@ export function makeRouter(deps: RouterDeps) {
     const config = { ...documented(route), method, request: requestConfig(request), responses };
     serve(deps, config, scope, request, async (input, c, caller) => {
       if (!caller) throw new Failure('unauthorized');
-      const result = await route.handle(input, caller);
+      const work = async () => route.handle(input, caller);
+      const result = await (method === 'get' ? work() : audited(deps, route, input, caller, work));
       return schema ? reply(c, jsonText(result), status) : c.body(null, 204);
     });
   }
@@ -112,18 +130,53 @@ export function makeRouter(deps: RouterDeps) {
   return { add, list, raw };
 }
 
+/** The fields of a request that its audit entry keeps; others may hold secrets. */
+const AUDITED = [
+  ...['id', 'kind', 'name', 'owner', 'scopes', 'limits', 'expires_at', 'reason', 'outcome', 'n'],
+  ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr'],
+];
+
+/** Does the work between the two commits of its audit entry. */
+async function audited<T>(
+  { audit, log }: RouterDeps,
+  { method, path }: { method: string; path: string },
+  { params = {}, body = {} }: { params?: object; body?: unknown },
+  { owner, keyId }: Caller,
+  work: () => Promise<T>,
+): Promise<T> {
+  const fields = Object.entries({ ...(body as object), ...params });
+  const detail = Object.fromEntries(fields.filter(([name]) => AUDITED.includes(name))) as Json;
+  const action = `${method.toUpperCase()} ${path}`;
+  const id = await audit.begin({ owner, keyId, action, detail });
+  let result = 'internal';
+  try {
+    const done = await work();
+    result = 'done';
+    return done;
+  } catch (error) {
+    if (error instanceof Failure) result = error.code;
+    throw error;
+  } finally {
+    await audit
+      .end(id, result)
+      .catch((err: unknown) => log.warn({ err, action }, 'audit not closed'));
+  }
+}
+
 /** Documents a route and serves it. */
 function serve<R extends z.ZodObject>(
-  { app, keys, bodyBytesMax }: RouterDeps,
+  { app, keys, bodyBytesMax, openLimit }: RouterDeps & { openLimit: AddressLimit },
   config: RouteConfig,
   scope: Scope | undefined,
   schema: R,
   handle: (input: z.output<R>, c: Context, caller: Caller | undefined) => Promise<Response>,
 ): void {
   const security = scope === undefined ? {} : { security: [{ [KEY_SCHEME]: [scope] }] };
-  app.openAPIRegistry.registerPath({ ...config, ...security });
+  const responses = { 429: problemResponse(TOO_MANY), ...config.responses };
+  app.openAPIRegistry.registerPath({ ...config, responses, ...security });
   const path = config.path.replace(/\{(\w+)\}/g, ':$1');
   app.on(config.method.toUpperCase(), path, async (c) => {
+    if (scope === undefined) await openLimit.take(addressOf(c));
     const caller = scope === undefined ? undefined : await authenticate(keys, c, scope);
     return handle(await readRequest(c, schema, bodyBytesMax), c, caller);
   });
@@ -141,9 +194,13 @@ function requestConfig({ shape }: z.ZodObject): NonNullable<RouteConfig['request
     ...(params ? { params } : {}),
     ...(query ? { query } : {}),
     ...(body
-      ? { body: { required: true, content: { 'application/json': { schema: body } } } }
+      ? { body: { required: !isOptional(body), content: { 'application/json': { schema: body } } } }
       : {}),
   };
+}
+
+function isOptional(body: z.ZodType): boolean {
+  return body.safeParse(undefined).success;
 }
 
 async function authenticate(
@@ -152,10 +209,16 @@ async function authenticate(
   scope: Scope,
 ): Promise<Caller> {
   const secret = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
-  const caller = secret === undefined ? undefined : await keys.authenticate(secret);
+  const caller = await keys.authenticate(secret ?? '', addressOf(c));
   if (!caller) throw new Failure('unauthorized');
   requireScope(caller, scope);
   return caller;
+}
+
+/** The address of the client; undefined for a request without a connection. */
+function addressOf(c: Context): string | undefined {
+  const env: { incoming?: IncomingMessage } | undefined = c.env;
+  return env?.incoming?.socket.remoteAddress;
 }
 
 /** @throws Failure `not_found` for a path that names no resource, else `invalid_request` */
@@ -165,14 +228,24 @@ async function readRequest<R extends z.ZodObject>(
   bodyBytesMax: number,
 ): Promise<z.output<R>> {
   const queries = Object.entries(c.req.queries());
+  const { body }: Parts = schema.shape;
   const result = schema.safeParse({
     params: c.req.param(),
     query: Object.fromEntries(queries.map(([name, all]) => [name, all.length > 1 ? all : all[0]])),
-    ...('body' in schema.shape ? { body: await readJson(c.req, bodyBytesMax) } : {}),
+    ...(body && !(isOptional(body) && isAbsent(c))
+      ? { body: await readJson(c.req, bodyBytesMax) }
+      : {}),
   });
   if (result.success) return result.data;
   if (result.error.issues.some(({ path }) => path[0] === 'params')) throw new Failure('not_found');
   throw invalidRequest(requestErrors(result.error));
+}
+
+/** True for a request without a body. */
+function isAbsent(c: Context): boolean {
+  const { headers } = c.req.raw;
+  const length = Number(headers.get('content-length') ?? 0);
+  return length === 0 && !headers.has('content-type') && !headers.has('transfer-encoding');
 }
 
 /** A JSON document as the response of a route. */

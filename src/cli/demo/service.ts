@@ -17,7 +17,7 @@ export interface DemoOptions {
   wallet?: string[];
 }
 
-export interface DemoTargets {
+interface DemoTargets {
   contract: string;
   operator: string;
   /** Pays in the transfers. */

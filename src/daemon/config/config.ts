@@ -19,6 +19,8 @@ export interface Config extends Settings {
   adminKey: string | undefined;
   /** 32 bytes in base64. */
   masterKey: string | undefined;
+  /** The former one, during a rotation. */
+  masterKeyOld: string | undefined;
 }
 
 export interface ServiceAddress {
@@ -96,7 +98,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   ].reduce(merge);
   const settings = parseSettings(merged, env);
   const service = serviceOf(env);
-  const masterKey = masterKeyOf(env);
+  const masterKey = masterKeyOf(env, 'MASTER_KEY');
   const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
   if (!service && env.NODE_ENV === 'production') {
     throw bad(
@@ -118,6 +120,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     service,
     adminKey: adminKeyOf(env),
     masterKey,
+    masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
   });
 }
 
@@ -226,11 +229,11 @@ function adminKeyOf(env: Environment): string | undefined {
   return value;
 }
 
-function masterKeyOf(env: Environment): string | undefined {
-  const value = text(env, 'MASTER_KEY');
+function masterKeyOf(env: Environment, name: string): string | undefined {
+  const value = text(env, name);
   // Buffer.from would skip invalid characters. 32 bytes are 43 digits.
   if (value !== undefined && !/^[A-Za-z0-9+/_-]{43}=?$/.test(value)) {
-    throw bad('MASTER_KEY', '32 bytes in base64 (openssl rand -base64 32)');
+    throw bad(name, '32 bytes in base64 (openssl rand -base64 32)');
   }
   return value;
 }

@@ -28,9 +28,15 @@ export const settingsSchema = z.strictObject({
     drain_ms: ms,
   }),
   database: z.strictObject({
-    connections_max: count.min(4).max(500),
+    connections: z.strictObject({
+      gateway: count.min(2).max(500),
+      workers: count.min(2).max(500),
+      people: count.max(500),
+    }),
     // Postgres stores it in 32 bits.
     statement_timeout_ms: ms.max(2_147_483_647),
+    people_statement_timeout_ms: ms.max(2_147_483_647),
+    start_wait_ms: z.number().int().min(0),
     retention_days: z.strictObject({
       events: days,
       observations: days,
@@ -86,6 +92,7 @@ export const settingsSchema = z.strictObject({
   }),
   webhooks: z.strictObject({
     allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),
+    allow_http: z.boolean(),
     attempt_timeout_ms: ms,
     concurrency_max: count,
     in_flight_per_endpoint_max: count,

@@ -3,8 +3,14 @@ import { type Counts, readCounts } from '../../api/api.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
+import { findService } from '../../observer/observer.ts';
+import { listSummaries, RECONCILIATION } from '../../reports/reports.ts';
+import { countEndpointStates } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Worker } from './schedule.ts';
+
+const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'];
+const ENDPOINT_STATES = ['enabled', 'disabled'];
 
 export function gaugesWorker(deps: {
   config: Pick<Config, 'daemon' | 'reports'>;
@@ -17,13 +23,27 @@ export function gaugesWorker(deps: {
     intervalMs: config.daemon.metrics_interval_ms,
     pass: async (now) => {
       setGauges(metrics, await readCounts(db, now, config.reports.stale_after_ms), now);
+      const service = await findService(db);
+      for (const state of SERVICE_STATES)
+        metrics.serviceState.set({ state }, service?.state === state ? 1 : 0);
+      const endpoints = await countEndpointStates(db);
+      for (const state of ENDPOINT_STATES)
+        metrics.endpoints.set({ state }, endpoints.find((one) => one.state === state)?.count ?? 0);
+      const [report] = await listSummaries(db, { kind: RECONCILIATION, limit: 1 });
+      if (report) {
+        metrics.reportBreaks.set(report.breaks);
+        metrics.reportAge.set(Math.max(0, now - report.createdAt) / 1000);
+      }
       return undefined;
     },
   };
 }
 
 function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
-  for (const { stage, waiting } of counts.stages) metrics.backlog.set({ stage }, waiting);
+  for (const { stage, waiting, since } of counts.stages) {
+    metrics.backlog.set({ stage }, waiting);
+    metrics.backlogAge.set({ stage }, Math.max(0, now - (since ?? now)) / 1000);
+  }
   metrics.openDrifts.set(counts.drifts.open);
   for (const state of ['unknown', 'undecided']) {
     const open = counts.operations.find((one) => one.state === state);

@@ -5,31 +5,39 @@
 import type { Db } from '../../db/connect.ts';
 import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import { type Operations, pruneUsage } from '../../operations/operations.ts';
-import { SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
+import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
 import type { Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
+import type { IdentityCheck } from '../identity.ts';
 import { gaugesWorker } from './gauges.ts';
 import type { Worker } from './schedule.ts';
 import type { Notifier } from './wake-up.ts';
 
+/** Until partitions are tried again that a backup or a report has locked. */
+const LOCKED_RETRY_MS = 60_000;
+const DAY_MS = 86_400_000;
+
 interface Deps {
   config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports'>;
   db: Db;
+  log: Log;
   operations: Pick<Operations, 'runOnce'>;
   gateway: Pick<Gateway, 'runQueue'>;
   ledger: Ledger;
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
-  webhooks: Pick<Webhooks, 'runOnce'>;
+  webhooks: Pick<Webhooks, 'runOnce' | 'catchUp' | 'endExpired'>;
   reports: Pick<Reports, 'runDue'>;
   heartbeat: Heartbeat;
+  identity: IdentityCheck;
   metrics: Metrics;
   /** Notified when events were numbered. */
   feed: Notifier;
@@ -46,13 +54,21 @@ export function makeWorkers(deps: Deps): Worker[] {
   ];
 }
 
-function intakeWorkers({ config, heartbeat, operations, gateway, wake }: Deps): Worker[] {
+function intakeWorkers({ config, heartbeat, identity, operations, gateway, wake }: Deps): Worker[] {
   return [
     {
       name: 'heartbeat',
       intervalMs: config.daemon.heartbeat_timeout_ms / 3,
       pass: async () => {
         await heartbeat.beat();
+        return undefined;
+      },
+    },
+    {
+      name: 'identity',
+      intervalMs: config.daemon.heartbeat_timeout_ms / 3,
+      pass: async () => {
+        await identity.count();
         return undefined;
       },
     },
@@ -69,7 +85,11 @@ function intakeWorkers({ config, heartbeat, operations, gateway, wake }: Deps): 
       intervalMs: 1_000,
       // One pass may send several writes, each up to its own deadline.
       timeoutMs: 600_000,
-      pass: async (now, signal) => (await gateway.runQueue(now, signal)).nextAt,
+      pass: async (now, signal) => {
+        // A standby may have been promoted since the last pass.
+        await identity.check();
+        return (await gateway.runQueue(now, signal)).nextAt;
+      },
     },
   ];
 }
@@ -108,17 +128,22 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
   ];
 }
 
-function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps): Worker[] {
+function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: Deps): Worker[] {
   const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
       name: 'sequencer',
       intervalMs,
       pass: async (now) => {
-        const numbered = await sequence(db);
+        const numbered = await sequence(db, webhooks.catchUp);
         if (numbered > 0) feed.notify();
         return numbered >= SEQUENCE_MAX ? now : undefined;
       },
+    },
+    {
+      name: 'incidents',
+      intervalMs: 1_000,
+      pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
     },
     {
       name: 'webhooks',
@@ -141,11 +166,15 @@ function publishingWorkers({ config, db, feed, webhooks, reports, wake }: Deps):
     {
       name: 'housekeeping',
       intervalMs: 3_600_000,
-      pass: async (now) => {
-        await makePartitions(db, now);
-        await dropPartitions(db, now, config.database.retention_days);
+      pass: async (now, signal) => {
+        const keep = config.database.retention_days;
+        const kept = now - Math.min(keep.deliveries, keep.events) * DAY_MS;
+        const done =
+          (await makePartitions(db, now)) &&
+          (await webhooks.endExpired(kept, signal)) &&
+          (await dropPartitions(db, now, keep));
         await pruneUsage(db, now);
-        return undefined;
+        return done ? undefined : now + LOCKED_RETRY_MS;
       },
     },
   ];

@@ -48,6 +48,7 @@ export interface EmbeddedServer {
   url: string;
   /** `restarted` when there were data but no running server. */
   how: 'created' | 'adopted' | 'restarted';
+  dataFolder: string;
   /** Lines for the operator, such as where the data are and why. */
   notes: string[];
   /** Stops the server even if others use it, within 40 s. Idempotent. */
@@ -95,6 +96,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedSe
         'set DATA_DIR to another folder, or set DATABASE_URL to a Postgres 15 or newer',
     );
   }
+}
+
+/** Whether there are data of an embedded server. */
+export async function hasEmbedded(directory: string): Promise<boolean> {
+  return (await readDataMajor(await readHome(directory))) !== undefined;
 }
 
 /** Creates the folder if missing. As root, the server's user must be able to traverse it. */
@@ -197,6 +203,7 @@ function describeServer(
   return {
     url: databaseUrl(login),
     how,
+    dataFolder: data,
     notes,
     stop,
     async stopUnlessUsed() {

@@ -29,7 +29,7 @@ const CHECK_MS = 5;
 const FAST_STOP_LIMIT_MS = 30_000;
 const HARD_STOP_LIMIT_MS = 10_000;
 
-export interface Postmaster {
+interface Postmaster {
   pid: number;
   /** Undefined until the server has written it to postmaster.pid. */
   port: number | undefined;
@@ -37,7 +37,7 @@ export interface Postmaster {
   state: string;
 }
 
-export interface ReadyPostmaster extends Postmaster {
+interface ReadyPostmaster extends Postmaster {
   port: number;
 }
 
@@ -143,7 +143,7 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
 const LOG_BYTES_MAX = 8 * 1024 * 1024;
 const LOG_TAIL_CHARS = 1500;
 
-export interface StartInput {
+interface StartInput {
   bin: string;
   data: string;
   logFile: string;

@@ -24,7 +24,7 @@ export function identity(user: ServerUser | undefined) {
   return { cwd: '/', env: ENVIRONMENT, ...(user ? { uid: user.uid, gid: user.gid } : {}) };
 }
 
-export interface Finished {
+interface Finished {
   /** Undefined when the program did not start, was killed, or exceeded its limit. */
   code: number | undefined;
   /** The end of its output, on one line. */

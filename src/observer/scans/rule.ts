@@ -1,9 +1,8 @@
 /**
  * Decides whether the pages of a list form one complete scan. Pure. The order of the list is
- * unknown
- * and it may change while it is read. A scan is complete only if the total did not change, every
- * page had its full length, and adjacent pages share no token. Every other scan goes backwards,
- * because a row that moves between two pages is missed in one direction only.
+ * unknown, and it may change while it is read. A scan is complete only if the total did not change,
+ * every page had its full length, and adjacent pages share no token. Every other scan goes
+ * backwards, because a row that moves between two pages is missed in one direction only.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import { type Json, sameJsonText } from '../../kernel/json.ts';
@@ -69,7 +68,7 @@ export function isStale({ endedAt }: ScanProgress, now: Instant): boolean {
   return now - endedAt > PROGRESS_TTL_MS;
 }
 
-export type ScanStep =
+type ScanStep =
   | { step: 'next'; progress: ScanProgress }
   | { step: 'complete'; progress: ScanProgress }
   /** The list changed; `lastPage` is its present last page. */

@@ -1,9 +1,8 @@
 /**
  * Scans: walk through the pages of a contract's token list to find the tokens of unknown sequential
  * mints. A scan is a target; each of its polls reads a few pages and stores the progress. It ends
- * as
- * one observation with the matching tokens. If the list changes meanwhile, it restarts, a bounded
- * number of times.
+ * as one observation with the matching tokens. If the list changes meanwhile, it restarts, a
+ * bounded number of times.
  */
 import type { Db, Queryable } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
@@ -37,7 +36,7 @@ export interface ScanRecord {
 }
 
 /** The result of one pass: more pages remain, or the observation. */
-export type ScanPass =
+type ScanPass =
   | { ended: false; nextAt: Instant }
   | { ended: true; observation: Omit<ObservationRow, 'id'> }
   /** No operation needs the scan any more. */
@@ -49,7 +48,7 @@ const PER_PAGE = 100;
 /** The pause of a scan that gets no budget. */
 const BUDGET_RETRY_MS = 200;
 
-export interface ScanDeps {
+interface ScanDeps {
   db: Db;
   clock: Clock;
   upstream: Upstream;
@@ -59,7 +58,7 @@ export interface ScanDeps {
   stop?: AbortSignal | undefined;
 }
 
-export function scanName(contractId: bigint, creator: string | undefined): string {
+function scanName(contractId: bigint, creator: string | undefined): string {
   return `scan:${contractId}:${creator?.toLowerCase() ?? '*'}`;
 }
 

@@ -79,8 +79,8 @@ export async function findProgress(db: Queryable, name: string): Promise<ScanPro
 }
 
 /**
- * @param progress null when the scan has ended; @param nextAt keeps schedule
- * and lease if undefined
+ * @param progress null when the scan has ended
+ * @param nextAt undefined keeps schedule and lease
  */
 export async function saveProgress(
   db: Queryable,

@@ -53,8 +53,8 @@ async function saveProbe(
   const down = !mayPoll(service.state);
   const nextProbeAt =
     now + (down || service.failures > 0 ? settings.probeDownMs : settings.probeMs);
-  await store.saveService(tx, service, now, nextProbeAt);
-  const announced = probe.status === 'none' ? before.announced : probe.announced;
+  await store.saveService(tx, service, nextProbeAt);
+  const announced = 'announced' in probe ? probe.announced : before.announced;
   await outbox.emit(
     tx,
     events.map((type) => serviceEvent(type, before, service, announced, now)),
@@ -80,6 +80,8 @@ function serviceEvent(
   return { type, subject: 'service:upstream', occurredAt: at, data } as EventDraft;
 }
 
+const LIMITED = new Set(['throttled', 'budget']);
+
 function probeResultOf(observation: Awaited<ReturnType<Upstream['maintenance']>>): ProbeResult {
   if (observation.result === 'seen') {
     const { status, startText, endText, message } = observation.record;
@@ -89,5 +91,7 @@ function probeResultOf(observation: Awaited<ReturnType<Upstream['maintenance']>>
   if (observation.result === 'inconclusive' && observation.cause === 'maintenance') {
     return { status: 'INACTIVE', announced: { start: null, end: null, message: null } };
   }
+  if (observation.result === 'inconclusive' && LIMITED.has(observation.cause))
+    return { status: 'postponed' };
   return { status: 'none' };
 }

@@ -1,8 +1,7 @@
 /**
  * The state machine of the service's availability. Pure. Any change of the maintenance status may
  * happen, also without announcement. Polls stop unless the state is `active` or `announced`, so
- * that
- * maintenance raises no alarms.
+ * that maintenance raises no alarms.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import type { EventType } from '../../outbox/events.ts';
@@ -26,7 +25,10 @@ export interface Service {
 
 export type ProbeResult =
   | { status: 'READY' | 'ACTIVE' | 'INACTIVE'; announced: Announced }
-  | { status: 'none' };
+  /** No answer. */
+  | { status: 'none' }
+  /** Not asked, or answered with a limit: it says nothing about the state. */
+  | { status: 'postponed' };
 
 /** Consecutive failed probes after which the service counts as unreachable. */
 export const FAILURES_MAX = 3;
@@ -37,6 +39,7 @@ export function afterProbe(
   probe: ProbeResult,
   at: Instant,
 ): { service: Service; events: EventType[] } {
+  if (probe.status === 'postponed') return { service, events: [] };
   if (probe.status === 'none') {
     const failures = service.failures + 1;
     if (

@@ -2,32 +2,40 @@
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
-import type { Announced, Service, ServiceState } from './state.ts';
+import type { Service } from './state.ts';
 
 export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   return db.sql<QuotaState[]>`
-    select name, blocked_until, rate, rises_from from tallyhook.quota`;
+    select name, blocked_until, rate, rises_from, cleared_at from tallyhook.quota`;
 }
 
-/** Keeps the later deadline and the later throttling, whichever daemon received them. */
-export async function saveQuota(db: Queryable, state: QuotaState, now: Instant): Promise<void> {
-  const { name, blockedUntil, rate, risesFrom } = state;
+/**
+ * Keeps the later deadline and the later throttling, whichever daemon received them. A daemon that
+ * does not know yet that deadlines were removed cannot restore them.
+ */
+export async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
+  const { name, blockedUntil, rate, risesFrom, clearedAt } = state;
   const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await db.sql`
-    insert into tallyhook.quota as q (name, blocked_until, rate, rises_from, updated_at)
-    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${isoText(now)})
+    insert into tallyhook.quota as q (name, blocked_until, rate, rises_from, cleared_at)
+    values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${at(clearedAt)})
     on conflict (name) do update set
       blocked_until = greatest(q.blocked_until, excluded.blocked_until),
       rate = case when excluded.rises_from >= coalesce(q.rises_from, '-infinity')
         then excluded.rate else q.rate end,
-      rises_from = greatest(q.rises_from, excluded.rises_from),
-      updated_at = excluded.updated_at`;
+      rises_from = greatest(q.rises_from, excluded.rises_from)
+    where q.cleared_at is not distinct from excluded.cleared_at`;
+}
+
+export async function clearQuota(db: Queryable, at: Instant): Promise<void> {
+  await db.sql`
+    update tallyhook.quota set blocked_until = null, cleared_at = ${isoText(at)},
+      rises_from = case when rises_from is not null then least(rises_from, ${isoText(at)}) end`;
 }
 
 /**
  * Serializes concurrent probes until the end of the transaction; returns when the next probe is
- * due,
- * or undefined before the first one.
+ * due, or undefined before the first one.
  */
 export async function lockService(tx: Tx): Promise<Instant | undefined> {
   await tx.sql`select pg_advisory_xact_lock(hashtext('tallyhook.service_state'))`;
@@ -40,34 +48,22 @@ export async function lockService(tx: Tx): Promise<Instant | undefined> {
 export async function findService(
   db: Queryable,
 ): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
-  const rows = await db.sql<
-    {
-      state: ServiceState;
-      since: Instant;
-      announced: Announced | null;
-      failures: number;
-      nextProbeAt: Instant;
-    }[]
-  >`select state, since, announced, failures, next_probe_at from tallyhook.service_state
+  const rows = await db.sql<(Service & { nextProbeAt: Instant })[]>`
+    select state, since, announced, failures, next_probe_at from tallyhook.service_state
     where name = 'upstream'`;
   return rows[0];
 }
 
-export async function saveService(
-  tx: Tx,
-  service: Service,
-  now: Instant,
-  nextProbeAt: Instant,
-): Promise<void> {
+export async function saveService(tx: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
   await tx.sql`
     insert into tallyhook.service_state
-      (name, state, since, announced, failures, next_probe_at, checked_at)
+      (name, state, since, announced, failures, next_probe_at)
     values ('upstream', ${service.state}, ${isoText(service.since)},
       ${asJson(service.announced)}::jsonb,
-      ${service.failures}, ${isoText(nextProbeAt)}, ${isoText(now)})
+      ${service.failures}, ${isoText(nextProbeAt)})
     on conflict (name) do update set state = excluded.state, since = excluded.since,
       announced = excluded.announced, failures = excluded.failures,
-      next_probe_at = excluded.next_probe_at, checked_at = excluded.checked_at`;
+      next_probe_at = excluded.next_probe_at`;
 }
 
 /** Makes the next probe due now, unless the service is known to be down. */

@@ -3,9 +3,8 @@
  * then the state changes. The new state makes the posting or reversal due.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import { must } from '../../kernel/assert.ts';
 import { type Clock, isoText } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { Failure, must } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { resolvedEvent } from '../events.ts';

@@ -17,7 +17,7 @@ interface Entry<T, R> {
   reject(error: unknown): void;
 }
 
-export interface GroupCommit<T, R> {
+interface GroupCommit<T, R> {
   /** Resolves once the commit of the item is durable. @throws the error of the commit */
   add(item: T): Promise<R>;
 }

@@ -12,15 +12,24 @@ import type { Json } from '../../kernel/json.ts';
 import { accountOfWallet } from '../effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
-import { conflictsOf, impactOf, type OpenWrite, type WriteImpact } from './conflicts.ts';
+import {
+  type ConflictScope,
+  conflictsOf,
+  impactOf,
+  type OpenWrite,
+  type SentWrite,
+  type WriteImpact,
+  walletsApart,
+} from './conflicts.ts';
 import { BOUNDS, groupCommit } from './group-commit.ts';
+import type { WritesInFlight } from './in-flight.ts';
 import { type Attempt, type Intent, type RecordRow, recordIntents } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
 
 export type Verdict =
-  | { verdict: 'sending' | 'queued' | 'key_in_use' | 'frozen' | 'day_limit' | 'queue_full' }
-  | { verdict: 'others_open'; open: OpenWrite[] }
-  /** It conflicts with another write of the same commit. */
+  | { verdict: Exclude<RecordRow['result'], 'others_open' | 'lease_lost'> }
+  /** The open writes that this commit found on its wallets and token, or recorded there. */
+  | { verdict: 'others_open'; open: SentWrite[] }
   | { verdict: 'retry' };
 
 /** A write to be recorded. */
@@ -28,7 +37,7 @@ export interface Candidate extends WriteImpact {
   intent: Intent;
   names: string[];
   /** Open writes that do not conflict; undefined records it beside any open write. */
-  known: OpenWrite[] | undefined;
+  known: SentWrite[] | undefined;
   state: 'sending' | 'queued';
   sendWithinMs: number;
   /** Retries because of new open writes that did not conflict. */
@@ -52,12 +61,13 @@ export function intentCommits(deps: {
   daemon: Daemon;
   settings: OperationsSettings;
   unconfirmed: UnconfirmedIntents;
+  inFlight: WritesInFlight;
 }) {
-  const { db, daemon, clock, settings, unconfirmed } = deps;
+  const { db, daemon, clock, settings, unconfirmed, inFlight } = deps;
   return groupCommit<Candidate, Verdict>(
     async (group) => {
       const at = clock.now();
-      const attempts = attemptsOf(group, at);
+      const attempts = attemptsOf(group, at, inFlight);
       const rows = await db
         .single(
           (q) =>
@@ -75,12 +85,13 @@ export function intentCommits(deps: {
       if (rows[0]?.result === 'lease_lost')
         throw new Failure('lease_lost', 'this daemon is no longer counted as alive');
       const rowsByIndex = new Map(rows.map((row) => [row.n, row]));
-      const indexes = new Map([...attempts.keys()].map((candidate, n) => [candidate, n]));
-      return group.map((candidate): Verdict => {
-        const attempt = attempts.get(candidate);
-        const row = rowsByIndex.get(indexes.get(candidate) ?? -1);
-        return attempt && row ? verdictOf(row, attempt, settings) : { verdict: 'retry' };
+      const results = [...attempts].flatMap(([candidate, attempt], n): Result[] => {
+        const row = rowsByIndex.get(n);
+        return row ? [{ candidate, attempt, row }] : [];
       });
+      for (const { candidate, row } of results)
+        if (row.result === 'sending') inFlight.add(inFlightOf(candidate));
+      return verdictsOf(group, results, { settings, inFlight });
     },
     BOUNDS,
     // Only an error of a single row is worth a retry row by row; after a timeout each retry could
@@ -89,8 +100,44 @@ export function intentCommits(deps: {
   );
 }
 
-function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSettings): Verdict {
-  switch (row.result) {
+interface Result {
+  candidate: Candidate;
+  attempt: Attempt;
+  row: RecordRow;
+}
+
+function inFlightOf({ intent, scope, names, known, at, sendDeadlineAt }: Candidate) {
+  const ambiguous = known === undefined;
+  return { ...scope, id: intent.id, sentAt: at, ambiguous, names, sendDeadlineAt };
+}
+
+function verdictsOf(
+  group: readonly Candidate[],
+  results: readonly Result[],
+  { settings, inFlight }: { settings: OperationsSettings; inFlight: WritesInFlight },
+): Verdict[] {
+  const byCandidate = new Map(results.map((result) => [result.candidate, result]));
+  const foundByName = new Map<string, SentWrite[]>();
+  for (const { candidate, row } of results)
+    for (const name of row.result === 'others_open' ? candidate.names : [])
+      foundByName.set(name, [...(foundByName.get(name) ?? []), ...openOf(row.open, settings)]);
+  return group.map((candidate): Verdict => {
+    const result = byCandidate.get(candidate);
+    if (result && result.row.result !== 'others_open') return verdictOf(result);
+    if (!result && candidate.intent.expiresAt !== null) return { verdict: 'retry' };
+    const found = candidate.names.flatMap((name) => foundByName.get(name) ?? []);
+    const open = union(found, inFlight.listOn(candidate.names, candidate.at));
+    return open.length === 0 ? { verdict: 'retry' } : { verdict: 'others_open', open };
+  });
+}
+
+function union(one: readonly SentWrite[], other: readonly SentWrite[]): SentWrite[] {
+  return [...new Map([...one, ...other].map((write) => [write.id, write])).values()];
+}
+
+function verdictOf({ row: { result }, attempt }: Result): Verdict {
+  switch (result) {
+    case 'others_open':
     case 'lease_lost':
       return { verdict: 'retry' };
     case 'day_limit':
@@ -98,25 +145,30 @@ function verdictOf(row: RecordRow, attempt: Attempt, settings: OperationsSetting
       return attempt.dayMoved > movedBy(attempt.intent.fields)
         ? { verdict: 'retry' }
         : { verdict: 'day_limit' };
-    case 'others_open':
-      return { verdict: 'others_open', open: openOf(row.open, settings) };
     default:
-      return { verdict: row.result };
+      return { verdict: result };
   }
 }
 
 /** The writes of a group that fit into one commit; the first always does. */
-function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, Attempt> {
+function attemptsOf(
+  group: readonly Candidate[],
+  at: Instant,
+  inFlight: WritesInFlight,
+): Map<Candidate, Attempt> {
   const attempts = new Map<Candidate, Attempt>();
   const byName = new Map<string, Candidate[]>();
   const byKey = new Map<string, bigint>();
   for (const candidate of group) {
-    const { intent, scope, known } = candidate;
+    const { intent, scope } = candidate;
     const sharing = candidate.names.flatMap((name) => byName.get(name) ?? []);
     const earlier = [...new Set(sharing)].filter((other) => !sameKey(candidate, other));
     const open = earlier.map((other) => ({ ...other.scope, id: other.intent.id }));
     const inOrder = earlier.every((other) => mayShareCommit(candidate, other));
-    const conflictFree = !known || conflictsOf(scope, [...known, ...open]).length === 0;
+    const here = inFlight.listOn(candidate.names, at);
+    const known = candidate.known && knownWith(scope, candidate.known, { here, open });
+    const allOpen = known && [...known, ...open];
+    const conflictFree = !allOpen || conflictsOf(scope, allOpen).length === 0;
     if (!inOrder || !conflictFree) continue;
     for (const name of candidate.names) byName.set(name, [...(byName.get(name) ?? []), candidate]);
     const moved = (byKey.get(intent.keyId) ?? 0n) + movedBy(intent.fields);
@@ -133,6 +185,7 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
       ambiguous: known === undefined,
       effects: candidate.effects,
       users: [...scope.effects.keys()].map(accountOfWallet),
+      apart: allOpen ? walletsApart(scope, allOpen).map(accountOfWallet) : [],
       conflictKey: scope.conflictKey ?? null,
       known: known ? known.map(({ id }) => id) : null,
       dayMoved: moved,
@@ -141,6 +194,16 @@ function attemptsOf(group: readonly Candidate[], at: Instant): Map<Candidate, At
     });
   }
   return attempts;
+}
+
+/** Writes in flight are known too, unless they conflict: then the database has the last word. */
+function knownWith(
+  scope: ConflictScope,
+  known: SentWrite[],
+  { here, open }: { here: SentWrite[]; open: OpenWrite[] },
+): SentWrite[] {
+  const all = union(known, here);
+  return conflictsOf(scope, [...all, ...open]).length === 0 ? all : known;
 }
 
 /** Of writes with the same idempotency key at most one is recorded, so they cannot conflict. */
@@ -163,7 +226,7 @@ function movedBy({ amount, feeAmount }: WriteFields): bigint {
   return counted(amount) + counted(feeAmount);
 }
 
-function openOf(rows: Json, settings: OperationsSettings): OpenWrite[] {
+function openOf(rows: Json, settings: OperationsSettings): SentWrite[] {
   if (!Array.isArray(rows)) return [];
   return rows.map((row) => {
     const { id, kind, ...members } = row as Record<string, Json>;
@@ -181,6 +244,10 @@ function openOf(rows: Json, settings: OperationsSettings): OpenWrite[] {
       metaData: text(members.metaData),
       extraData: text(members.extraData),
     };
-    return { id: String(id), ...impactOf(kind as Kind, fields, settings.effects).scope };
+    return {
+      ...impactOf(kind as Kind, fields, settings.effects).scope,
+      ...{ id: String(id), ambiguous: members.ambiguous === true },
+      sentAt: Number(members.sentAt),
+    };
   });
 }

@@ -1,19 +1,26 @@
 /**
  * Makes writes durable before they are sent. A write that conflicts with an open one waits for a
- * bounded time, outside of every transaction. After that it is sent and marked ambiguous, or
- * refused, as configured.
+ * bounded time, as long as that may help, outside of every transaction. After that it is sent and
+ * marked ambiguous, or refused, as configured.
  */
 import type { Db } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
 import { isAway } from '../../db/sqlstate.ts';
-import { must } from '../../kernel/assert.ts';
 import { type Clock, type Instant, pause as kernelPause } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import { newOperation, type Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as reads from '../store.ts';
-import { conflictsOf, impactOf, lockNamesOf, type OpenWrite } from './conflicts.ts';
+import {
+  conflictsOf,
+  impactOf,
+  lockNamesOf,
+  OPEN_MAX,
+  type SentWrite,
+  usefulWaitMs,
+} from './conflicts.ts';
+import { makeWritesInFlight } from './in-flight.ts';
 import { type Candidate, intentCommits } from './intent-commits.ts';
 import type { Intent } from './store.ts';
 import type { UnconfirmedIntents } from './unconfirmed.ts';
@@ -51,23 +58,27 @@ interface Waits {
   waitQueue: WaitQueue;
 }
 
-/** Retries because of new open writes that do not conflict; after that the write waits. */
-const RECHECKS_MAX = 50;
+/** Retries because of new open writes that do not conflict; after that it is sent as ambiguous. */
+const RECHECKS_MAX = 5;
 
 export function makeIntentRecorder(deps: Deps) {
   const { db, clock, ids, settings, pause = kernelPause } = deps;
   const waitQueue = makeWaitQueue({
     max: settings.waitingMax,
+    maxPerName: settings.refuseConflicts ? settings.waitingMax : OPEN_MAX,
     pause,
     stillBlocking: (names) => db.single((q) => reads.listOpen(q, names)),
   });
-  const commits = intentCommits(deps);
+  const inFlight = makeWritesInFlight();
+  const commits = intentCommits({ ...deps, inFlight });
   const waits = { clock, settings, waitQueue };
   let arrival = 0;
 
   async function commitWhenPossible(candidate: Candidate): Promise<Recorded> {
     const { intent } = candidate;
     const endAt = clock.now() + settings.conflictWaitMs;
+    if (isHopeless(candidate, settings, inFlight.listOn(candidate.names, clock.now())))
+      candidate.known = undefined;
     for (;;) {
       const result = await commits.add(candidate).catch((error) => throwCommitError(error, intent));
       switch (result.verdict) {
@@ -78,9 +89,11 @@ export function makeIntentRecorder(deps: Deps) {
         case 'queued':
           return { queued: queuedOperation(intent, candidate.at) };
         case 'key_in_use':
-          return { held: await holderOf(intent) };
+          return { held: await holderOf(db, intent) };
         case 'frozen':
           throw new Failure('frozen');
+        case 'key_used_since_backup':
+          throw new Failure('key_used_since_backup');
         case 'day_limit':
           throw new Failure(
             'key_limit',
@@ -97,14 +110,6 @@ export function makeIntentRecorder(deps: Deps) {
     }
   }
 
-  async function holderOf({ owner, idempotencyKey }: Intent): Promise<reads.KeyedOperation> {
-    const key = must(idempotencyKey, 'key');
-    const held = await db.single((q) => reads.findByIdempotencyKey(q, owner, key));
-    // The key was released since; the caller retries.
-    if (!held) throw new Failure('idempotency_in_flight');
-    return held;
-  }
-
   return {
     /** See `Operations.record`. */
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
@@ -115,10 +120,31 @@ export function makeIntentRecorder(deps: Deps) {
       const untried = { known: [], rechecks: 0, at: 0, sendDeadlineAt: 0, arrival: arrival++ };
       return commitWhenPossible({ ...impact, intent, names, state, sendWithinMs, ...untried });
     },
-    /** Wakes writes that wait for these operations, which are no longer open. */
-    notify: waitQueue.notify,
+    /** The outcome of a send is durable. Wakes the writes that wait for an operation that ended. */
+    concluded({ id, state }: Operation): void {
+      inFlight.remove(id);
+      if (state !== 'sending' && state !== 'unknown') waitQueue.notify([id]);
+    },
     close: waitQueue.close,
   };
+}
+
+async function holderOf(db: Db, { owner, idempotencyKey }: Intent): Promise<reads.KeyedOperation> {
+  const key = must(idempotencyKey, 'key');
+  const held = await db.single((q) => reads.findByIdempotencyKey(q, owner, key));
+  // The key was released since; the caller retries.
+  if (!held) throw new Failure('idempotency_in_flight');
+  return held;
+}
+
+/** So many writes are in flight that it would only be refused first and then sent as ambiguous. */
+function isHopeless(
+  { intent, scope }: Candidate,
+  { refuseConflicts }: OperationsSettings,
+  inFlight: SentWrite[],
+): boolean {
+  if (refuseConflicts || intent.expiresAt !== null) return false;
+  return conflictsOf(scope, inFlight).length > OPEN_MAX;
 }
 
 function queuedOperation(intent: Intent, recordedAt: Instant): Operation {
@@ -137,29 +163,37 @@ function throwCommitError(error: unknown, { id, expiresAt }: Intent): never {
 }
 
 /**
- * Waits for the conflicting writes and prepares the candidate for its next attempt.
+ * Waits for the conflicting writes, as long as that may help, and prepares the candidate for its
+ * next attempt.
  * @throws Failure `shutting_down`, `wallet_outcome_pending`
  */
 async function waitForOpen(
   { clock, settings, waitQueue }: Waits,
   candidate: Candidate,
-  open: OpenWrite[],
+  open: SentWrite[],
   endAt: Instant,
 ): Promise<void> {
-  const conflicts = conflictsOf(candidate.scope, open);
-  if (conflicts.length === 0 && candidate.rechecks++ < RECHECKS_MAX) {
+  const { scope, arrival } = candidate;
+  const conflicts = new Set(conflictsOf(scope, open));
+  if (conflicts.size === 0 && candidate.rechecks++ < RECHECKS_MAX) {
     candidate.known = open;
     return;
   }
-  const woken = await waitQueue.wait(conflicts, endAt - clock.now(), candidate.arrival);
+  const now = clock.now();
+  const { conflictWaitMs, refuseConflicts } = settings;
+  const others = open.filter(({ id }) => conflicts.has(id));
+  const usefulMs = refuseConflicts
+    ? conflictWaitMs
+    : usefulWaitMs(scope, others, now, conflictWaitMs);
+  const woken = await waitQueue.wait([...conflicts], Math.min(usefulMs, endAt - now), arrival);
   if (woken === 'closed') throw new Failure('shutting_down');
-  if (woken === 'notified') {
+  if (woken === 'notified' && clock.now() < endAt) {
     candidate.known = [];
     return;
   }
   candidate.known = undefined;
   // Its caller chose to wait longer, in the request queue.
   if (candidate.intent.expiresAt !== null) candidate.state = 'queued';
-  else if (settings.refuseConflicts)
-    throw new Failure('wallet_outcome_pending', undefined, { operation_ids: conflicts });
+  else if (refuseConflicts)
+    throw new Failure('wallet_outcome_pending', undefined, { operation_ids: [...conflicts] });
 }

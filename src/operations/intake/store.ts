@@ -35,8 +35,13 @@ export interface Attempt {
   sendDeadlineAt: Instant;
   ambiguous: boolean;
   effects: readonly Effect[];
-  /** Accounts of users' wallets (lower case), on which conflicts are checked. */
+  /** Accounts of users' wallets (lower case). */
   users: readonly string[];
+  /**
+   * Those of them that tell it apart from the known writes and the others of this call; one that
+   * has no further open writes is enough.
+   */
+  apart: readonly string[];
   /** See `ConflictScope`. */
   conflictKey: string | null;
   /** Open writes known not to conflict; null skips the check. */
@@ -54,6 +59,7 @@ export interface RecordRow {
     | 'queued'
     | 'key_in_use'
     | 'frozen'
+    | 'key_used_since_backup'
     | 'day_limit'
     | 'queue_full'
     | 'others_open'

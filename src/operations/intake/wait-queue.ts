@@ -5,12 +5,12 @@
  */
 import type { pause } from '../../kernel/clock.ts';
 
-export type Woken = 'notified' | 'timed_out' | 'closed';
+type Woken = 'notified' | 'timed_out' | 'closed';
 
 export interface WaitQueue {
   /**
-   * Waits until one of these names is gone, at most `ms`; a full queue times out at once. The
-   * waiter with the lowest `arrival` is woken first.
+   * Waits until one of these names is gone, at most `ms`; it times out at once when too many wait,
+   * in all or for these names. The waiter with the lowest `arrival` is woken first.
    */
   wait(names: readonly string[], ms: number, arrival: number): Promise<Woken>;
   /** Wakes those that wait for one of these names. */
@@ -31,9 +31,13 @@ const POLL_MS = 75;
 const WAKE_MAX = 32;
 const POLLED_MAX = 2_000;
 
-/** @param deps.stillBlocking which names are not gone; after an error the next poll asks again */
+/**
+ * @param deps.maxPerName how many may wait for one name
+ * @param deps.stillBlocking which names are not gone; after an error the next poll asks again
+ */
 export function makeWaitQueue(deps: {
   max: number;
+  maxPerName: number;
   pause: typeof pause;
   stillBlocking: (names: string[]) => Promise<ReadonlySet<string>>;
 }): WaitQueue {
@@ -78,6 +82,8 @@ export function makeWaitQueue(deps: {
     async wait(names, ms, arrival) {
       if (closing.signal.aborted) return 'closed';
       if (waiters.size >= deps.max || ms <= 0) return 'timed_out';
+      const alike = [...waiters].filter((waiter) => names.some((name) => waiter.names.has(name)));
+      if (alike.length >= deps.maxPerName) return 'timed_out';
       const waiter = { names: new Set(names), arrival, due: false, wake: new AbortController() };
       waiters.add(waiter);
       if (!polling) void poll();

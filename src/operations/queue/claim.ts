@@ -14,7 +14,7 @@ import {
   type OpenWrite,
 } from '../intake/conflicts.ts';
 import { lockNames, lockWritesShared, tryLockClaim } from '../intake/lock-store.ts';
-import type { Operation } from '../operation.ts';
+import type { Kind, Operation } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import * as store from './store.ts';
 
@@ -38,13 +38,19 @@ interface OpenOperation {
 export async function claim(
   tx: Tx,
   settings: OperationsSettings,
-  input: { now: Instant; limit: number; daemonId: string; epoch: bigint },
+  input: {
+    now: Instant;
+    limit: number;
+    except: readonly Kind[];
+    daemonId: string;
+    epoch: bigint;
+  },
 ): Promise<store.QueuedSend[]> {
-  const { now, limit } = input;
+  const { now, limit, except } = input;
   if (!(await tryLockClaim(tx))) return [];
   await lockWritesShared(tx);
   if (await findFreeze(tx)) return [];
-  const queue = await store.listQueue(tx, QUEUE_MAX);
+  const queue = await store.listQueue(tx, { now, except, limit: QUEUE_MAX });
   const heads = headsOf(queue, settings, now);
   // Checked once without locks, so that only sendable writes count towards the limit.
   const candidates = (await listSendable(tx, heads, settings, now)).slice(0, limit);

@@ -1,6 +1,7 @@
 /**
  * Ends abandoned sends, queued writes that expired or whose key was revoked, and unconfirmed
- * intents. Each change is one commit with its event.
+ * intents; queued writes that may have been sent elsewhere become unknown. Each change is one
+ * commit with its event.
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import type { Daemon } from '../../db/leases.ts';
@@ -10,7 +11,7 @@ import { eventsOf } from '../events.ts';
 import type { UnconfirmedIntents } from '../intake/unconfirmed.ts';
 import { listAbandoned } from '../store.ts';
 import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
-import { lockOverdue, lockUnconfirmed } from './store.ts';
+import { lockMaySent, lockOverdue, lockUnconfirmed } from './store.ts';
 
 /** A send this long past its deadline becomes unknown even if its daemon is alive. */
 const ABANDONED_GRACE_MS = 60_000;
@@ -33,10 +34,12 @@ export async function endOverdue(deps: Deps, now: Instant): Promise<number> {
     const found =
       unconfirmedIds.length === 0 ? [] : await lockUnconfirmed(tx, unconfirmedIds, daemon.id);
     const overdue = await lockOverdue(tx, now, PASS_MAX);
+    const maySent = await lockMaySent(tx, PASS_MAX);
     const moves = [
       ...abandonedMoves.filter(({ id }) => !found.includes(id)),
       ...found.map((id) => notSent(id, 'unconfirmed', daemon, now)),
       ...overdue.map(({ id, why }) => notSent(id, why, daemon, now)),
+      ...maySent.map((queued) => possiblySent(queued, daemon, now)),
     ];
     return { moved: moves.length === 0 ? 0 : await moveAndEmit(tx, deps, moves), found };
   });
@@ -57,6 +60,17 @@ async function abandoned({ db, daemon }: Deps, now: Instant): Promise<Move[]> {
 function notSent(id: string, code: string, daemon: Daemon, at: Instant): Move {
   const error = { errorClass: 'not_sent', errorCode: code, keyHeld: false };
   return { id, to: 'rejected', at, cause: code, daemonId: daemon.id, ...error };
+}
+
+/** Evidence tells whether it was sent at any time since it was queued. */
+function possiblySent(
+  { id, recordedAt, sentBy }: { id: string; recordedAt: Instant; sentBy: Instant },
+  daemon: Daemon,
+  at: Instant,
+): Move {
+  const cause = 'it may have been sent before the database was restored or failed over';
+  const span = { sentAt: recordedAt, sendDeadlineAt: sentBy };
+  return { id, to: 'unknown', at, cause, errorClass: 'restored', daemonId: daemon.id, ...span };
 }
 
 async function moveAndEmit(

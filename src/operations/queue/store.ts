@@ -1,6 +1,7 @@
 /** SQL of the request queue. */
 import { asJson, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { mayBeSent } from '../freeze-store.ts';
 import { countUsage, usageColumns } from '../intake/usage-store.ts';
 import type { Kind, Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
@@ -26,22 +27,35 @@ const SAME_PARTIES_MAX = 8;
 const DEPTH_MAX = 10_000;
 
 /**
- * Queued writes, and those sent from the queue without an answer yet, oldest first. Of writes with
- * the same parties only the first few: later ones wait for them, and must not fill the list.
+ * Queued writes, and those sent from the queue without an answer yet, oldest first. What waits must
+ * not fill the list: left out are those that wait for their retry, with all writes behind them, and
+ * all but the first few of writes with the same parties.
  */
-export async function listQueue(tx: Tx, limit: number): Promise<Operation[]> {
+export async function listQueue(
+  tx: Tx,
+  { now, except, limit }: { now: Instant; except: readonly Kind[]; limit: number },
+): Promise<Operation[]> {
   return tx.sql<Operation[]>`
-    with oldest as (
+    with oldest as materialized (
       select o.id, o.kind, lower(o.from_addr) as payer, lower(o.to_addr) as payee, o.contract_id,
-        o.token_id, o.amount, o.recorded_at
+        o.token_id, o.contract_id || ':' || o.token_id as token, o.amount, o.recorded_at,
+        o.state = 'queued' and (coalesce(o.retry_at > ${isoText(now)}, false)
+          or o.kind = any(${[...except]}::text[])) as held
       from tallyhook.operations o
       where o.state in ('queued', 'sending') and o.expires_at is not null and o.settled_at is null
-        and not (o.state = 'queued' and ${ofRevokedKey(tx)})
+        and not (o.state = 'queued' and (${ofRevokedKey(tx)} or ${mayBeSent(tx.sql)}))
       order by o.recorded_at, o.id limit ${DEPTH_MAX}
+    ), held as materialized (
+      select payer as name from oldest where held and payer is not null
+      union select payee from oldest where held and payee is not null
+      union select token from oldest where held and token is not null
     ), ranked as (
       select q.id, row_number() over (partition by q.kind, q.payer, q.payee, q.contract_id,
         q.token_id, q.amount > 0 order by q.recorded_at, q.id) as place
       from oldest q
+      where not q.held and coalesce(q.payer, '') not in (select name from held)
+        and coalesce(q.payee, '') not in (select name from held)
+        and coalesce(q.token, '') not in (select name from held)
     )
     select ${operationColumns(tx.sql)} from ranked r join tallyhook.operations o on o.id = r.id
     where r.place <= ${SAME_PARTIES_MAX}
@@ -120,18 +134,40 @@ function ofRevokedKey({ sql }: Tx) {
     select from tallyhook.keys k where k.id = o.key_id and k.revoked_at is not null)`;
 }
 
-export interface Overdue {
+interface Overdue {
   id: string;
   why: 'expired' | 'key_revoked';
 }
 
-/** Queued writes that must not be sent any more, locked; skips those being claimed or cancelled. */
+/**
+ * Queued writes that were not sent and must not be any more, locked; skips those being claimed or
+ * cancelled.
+ */
 export async function lockOverdue(tx: Tx, now: Instant, limit: number): Promise<Overdue[]> {
   return tx.sql<Overdue[]>`
     select o.id,
       case when o.expires_at <= ${isoText(now)} then 'expired' else 'key_revoked' end as why
     from tallyhook.operations o
     where o.state = 'queued' and (o.expires_at <= ${isoText(now)} or ${ofRevokedKey(tx)})
+      and not ${mayBeSent(tx.sql)}
+    order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
+}
+
+/**
+ * Queued writes that may have been sent elsewhere, once a person has released them; locked.
+ * `sentBy` is the latest time at which that can have been.
+ */
+export async function lockMaySent(
+  tx: Tx,
+  limit: number,
+): Promise<{ id: string; recordedAt: Instant; sentBy: Instant }[]> {
+  return tx.sql<{ id: string; recordedAt: Instant; sentBy: Instant }[]>`
+    select o.id, o.recorded_at, r.sent_by
+    from (select max(released_at) as sent_by from tallyhook.freezes
+      where cause <> 'ordered' and released_at is not null) r
+    join tallyhook.operations o on o.state = 'queued' and o.recorded_at <= r.sent_by
+    where ${mayBeSent(tx.sql)} and not exists (
+      select from tallyhook.freezes f where f.released_at is null and f.cause <> 'ordered')
     order by o.recorded_at, o.id limit ${limit} for update of o skip locked`;
 }
 

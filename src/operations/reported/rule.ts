@@ -24,14 +24,14 @@ export interface Report {
   reference: string | null;
   /** The operation that it is about. */
   operationId: string | null;
-  /** True when the reporter declares that it is none of the similar operations. */
+  /** True when the reporter declares it a different write from all similar operations. */
   distinct: boolean;
   /** The report as received. */
   body: string;
 }
 
 /** Operations that a report may be about. */
-export interface Matches {
+interface Matches {
   /** Operations with its number or hash. */
   sameNumber: readonly Operation[];
   /** The operation that it names, if it exists. */
@@ -40,7 +40,7 @@ export interface Matches {
   alike: readonly Operation[];
 }
 
-export type Judgement =
+type Judgement =
   | { verdict: 'record' }
   | { verdict: 'known'; operation: Operation }
   /** The report resolves an open or not executed operation. */
@@ -115,7 +115,7 @@ function matchesOpen(alike: readonly Operation[]): Failure {
     state,
     sent_at: sentAt === null ? null : isoText(sentAt),
   }));
-  const detail = 'say which one it is by operation_id, or distinct: true if it is none of them';
+  const detail = 'set operation_id to the matching operation, or distinct: true for another write';
   return new Failure('matches_open_operation', detail, { candidates });
 }
 
@@ -128,7 +128,7 @@ function refuse(failure: Failure): Judgement {
 }
 
 /** The JSON names of the facts in which a report and an operation differ. */
-export function differencesOf(report: Report, operation: Operation): string[] {
+function differencesOf(report: Report, operation: Operation): string[] {
   const { fields } = report;
   const differs: string[] = report.kind === operation.kind ? [] : ['kind'];
   const check = (name: string, equal: boolean) => {

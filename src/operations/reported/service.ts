@@ -3,9 +3,8 @@
  * changes nothing. Reports are not verified with the service; their evidence names the reporter.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import { must } from '../../kernel/assert.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { type EffectSettings, effectsOrNone } from '../effects.ts';

@@ -17,7 +17,7 @@ export async function findAppNo(db: Queryable): Promise<bigint | undefined> {
     select o.tx_app_no as no from tallyhook.operations o
     where o.tx_app_no is not null and o.source = 'gateway' and not exists (
       select from tallyhook.transitions t
-      where t.operation_id = o.id and t.cause = ${FOREIGN_ANSWER})
+      where t.operation_id = o.id and t.cause = ${FOREIGN_ANSWER} offset 0)
     order by o.id desc limit 1`;
   return rows[0]?.no;
 }

@@ -9,20 +9,9 @@ import { releasePosting } from '../../ledger/ledger.ts';
 import { releaseObservation } from '../../observer/observer.ts';
 import { insertRelease, type QuarantineKind, type Release } from './store.ts';
 
-export {
-  countQuarantined,
-  listQuarantined,
-  listReleases,
-  QUARANTINE_KINDS,
-  type QuarantineCursor,
-  type Quarantined,
-  type QuarantineKind,
-  type Release,
-} from './store.ts';
-
 /**
- * Releases one thing: the ledger posts it whatever its number, or the reconciler processes it. What
- * still cannot be processed is quarantined again.
+ * Releases one posting or observation: the ledger posts it, even with the number of another app, or
+ * the reconciler processes it. What still cannot be processed is quarantined again.
  * @throws Failure `not_found` when it is not quarantined
  */
 export function releaseQuarantined(

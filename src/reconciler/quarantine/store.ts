@@ -1,7 +1,7 @@
 /** SQL of what is quarantined, and of releases. */
 import type { Queryable, Tx } from '../../db/connect.ts';
-import { must } from '../../kernel/assert.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 
 export const QUARANTINE_KINDS = ['operation', 'posting_request', 'observation'] as const;
 export type QuarantineKind = (typeof QUARANTINE_KINDS)[number];

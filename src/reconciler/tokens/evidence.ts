@@ -20,7 +20,7 @@ export type HashChange =
 export type ObservedToken = TokenState & { createdText?: string | null; ownedText?: string | null };
 
 /** What is known besides the token itself. */
-export interface EvidenceContext {
+interface EvidenceContext {
   change: HashChange;
   /** Whether the token was observed, or minted by a known operation, before the send. */
   existed: boolean;
@@ -30,7 +30,7 @@ export interface EvidenceContext {
   alone: boolean;
 }
 
-export interface TokenFinding {
+interface TokenFinding {
   outcome: 'executed' | 'not_executed';
   cause: string;
 }
@@ -174,7 +174,7 @@ export function hashChange(
 }
 
 /** The token as observed before the send; null for fields that are not known. */
-export interface PreImage {
+interface PreImage {
   lastTxHash: string | null;
   status: number | null;
   owner: string | null;

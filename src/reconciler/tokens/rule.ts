@@ -5,7 +5,9 @@
  */
 
 import { addressKey } from '../../kernel/addresses.ts';
+import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import { sameJsonText } from '../../kernel/json.ts';
 import type { Operation } from '../../operations/operations.ts';
 import type { EventType } from '../../outbox/events.ts';
@@ -22,6 +24,25 @@ export interface TokenState {
   status: number | null;
   locked: number | null;
   lastTxHash: string | null;
+}
+
+/** The token in the record of an observation; missing texts are empty. */
+export function tokenStateOf(
+  record: Record<string, unknown>,
+): TokenState & { createdText: string; ownedText: string } {
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  return {
+    owner: text(record.owner),
+    creator: text(record.creator),
+    uri: text(record.uri),
+    metadata: text(record.metaData),
+    extraData: text(record.extraData),
+    status: Number(must(wholeOf(record.status), 'status of an observation')),
+    locked: record.locked ? 1 : 0,
+    lastTxHash: text(record.lastTxHash),
+    createdText: text(record.createdAtText),
+    ownedText: text(record.ownedAtText),
+  };
 }
 
 /**

@@ -4,8 +4,7 @@
  * in a row.
  */
 import type { Tx } from '../../db/connect.ts';
-import { decimalText, wholeOf } from '../../kernel/amounts.ts';
-import { must } from '../../kernel/assert.ts';
+import { decimalText } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import {
   expedite,
@@ -30,11 +29,12 @@ import {
   type ObservationContext,
   type TokenState,
   takerOf,
+  tokenStateOf,
 } from './rule.ts';
 
 const OPERATIONS_MAX = 100;
 
-/** Evaluates one conclusive observation of a token. Answers the events to emit. */
+/** Evaluates one conclusive observation of a token. Returns the events to emit. */
 export async function evaluateToken(
   tx: Tx,
   deps: Deps,
@@ -45,7 +45,10 @@ export async function evaluateToken(
   const before = await findToken(tx, contractId, tokenId);
   if (before && before.observedAt >= observation.startedAt) return [];
   const operations = await listForToken(tx, contractId, tokenId, OPERATIONS_MAX);
-  const seen = observation.result === 'seen' ? stateOf(observation) : undefined;
+  const seen =
+    observation.result === 'seen'
+      ? tokenStateOf(observation.record as Record<string, unknown>)
+      : undefined;
   const token = seen
     ? presentToken(contractId, tokenId, observation, seen)
     : absentToken(contractId, tokenId, observation, before);
@@ -98,25 +101,6 @@ async function pollAgain(
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
   const [, contract, token] = target.split(':');
   return { contractId: BigInt(contract ?? ''), tokenId: BigInt(token ?? '') };
-}
-
-function stateOf(
-  observation: UnprocessedObservation,
-): TokenState & { createdText: string; ownedText: string } {
-  const record = observation.record as Record<string, unknown>;
-  const text = (value: unknown) => (typeof value === 'string' ? value : '');
-  return {
-    owner: text(record.owner),
-    creator: text(record.creator),
-    uri: text(record.uri),
-    metadata: text(record.metaData),
-    extraData: text(record.extraData),
-    status: Number(must(wholeOf(record.status), 'status of an observation')),
-    locked: record.locked ? 1 : 0,
-    lastTxHash: text(record.lastTxHash),
-    createdText: text(record.createdAtText),
-    ownedText: text(record.ownedAtText),
-  };
 }
 
 function presentToken(

@@ -29,7 +29,7 @@ export interface ScannedToken extends ListedToken {
   dataExplained: boolean;
 }
 
-export type Match = 'equal' | 'possible' | 'no';
+type Match = 'equal' | 'possible' | 'no';
 
 /**
  * Whether a token can be the result of the mint. An owner other than the receiver is possible only

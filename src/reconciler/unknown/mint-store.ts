@@ -7,7 +7,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ListedToken } from './mint-rule.ts';
 
 /** What is known about one token besides the scan. */
-export interface TokenKnown {
+interface TokenKnown {
   tokenId: bigint;
   /** The operations that made it, by number or hash. */
   claimedBy: string[];

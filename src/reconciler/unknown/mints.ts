@@ -16,7 +16,7 @@ import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { applyFinding, isQuiescent, markUndecided, quiescentAt } from '../resolution.ts';
-import { sameAddress } from '../tokens/rule.ts';
+import { sameAddress, tokenStateOf } from '../tokens/rule.ts';
 import {
   type ListedToken,
   type MintFinding,
@@ -186,24 +186,8 @@ async function tokensOf(
 function listedToken(record: Record<string, unknown>): ListedToken[] {
   const tokenId = wholeOf(record.tokenId);
   if (tokenId === undefined) return [];
-  const token = {
-    tokenId,
-    owner: text(record.owner),
-    creator: text(record.creator),
-    uri: text(record.uri),
-    metadata: text(record.metaData),
-    extraData: text(record.extraData),
-    status: Number(record.status),
-    locked: record.locked ? 1 : 0,
-    lastTxHash: text(record.lastTxHash) || null,
-    createdText: text(record.createdAtText),
-    ownedText: text(record.ownedAtText),
-  };
-  return [token];
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  const token = tokenStateOf(record);
+  return [{ ...token, tokenId, lastTxHash: token.lastTxHash || null }];
 }
 
 function shown(token: ScannedToken): Json {

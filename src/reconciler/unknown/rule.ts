@@ -6,7 +6,7 @@
 import type { Instant } from '../../kernel/clock.ts';
 import { subsetsWithSum } from '../../kernel/subset-sums.ts';
 
-export interface PossibleEffect {
+interface PossibleEffect {
   id: string;
   effect: bigint;
   /** True after quiescence: all of its wallets show it, or none does. */
@@ -27,7 +27,7 @@ export interface WalletEvidence {
 }
 
 /** Shown by all wallets of the operation, by none, or not determined. */
-export type Shown = 'all' | 'none' | 'open';
+type Shown = 'all' | 'none' | 'open';
 
 const EXPLANATIONS_MAX = 64;
 
@@ -89,7 +89,7 @@ export function solveJointly(
 }
 
 /** The polls around the send of an unknown operation on one wallet. */
-export interface Bracket {
+interface Bracket {
   /** Start of the last poll before the send; undefined when there was none. */
   before: Instant | undefined;
   /** End of the poll that shows the effect, or of the first one after quiescence. */

@@ -52,7 +52,7 @@ export async function compareWithNotExecuted(
   return drifts ? { proved: { operation, drifts }, like: ids } : { like: ids };
 }
 
-/** Answers the event, or none when the operation has changed meanwhile. */
+/** Returns the event, or none when the operation has changed meanwhile. */
 export async function supersede(
   tx: Tx,
   { operations }: Deps,

@@ -35,7 +35,7 @@ import {
 } from './rule.ts';
 
 /** Unknown token writes that share wallets, directly or through others, and all their wallets. */
-export interface Component {
+interface Component {
   operations: Operation[];
   keys: string[];
 }
@@ -66,7 +66,7 @@ export function componentsOf(operations: readonly Operation[], deps: Deps): Comp
   return groups;
 }
 
-/** Evaluates one component. Answers the events to emit. */
+/** Evaluates one component. Returns the events to emit. */
 export async function evaluateComponent(
   tx: Tx,
   deps: Deps,

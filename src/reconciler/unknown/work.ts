@@ -31,7 +31,7 @@ const ROUND_MS = 5_000;
 /** One evaluation in the caller's transaction. */
 export type Work = (tx: Tx) => Promise<EventDraft[]>;
 
-export interface UnknownWork {
+interface UnknownWork {
   /** @param seen wallets (lower case) of the observations processed in this pass */
   next(deps: Deps, seen: ReadonlySet<string>, now: Instant): Promise<Work[]>;
 }
@@ -100,7 +100,7 @@ async function isOver(db: Db, deps: Deps, operation: Operation, now: Instant): P
   const { kind, contractId, tokenId } = operation;
   const quiescent = quiescentAt(operation, deps);
   if (now < quiescent) return false;
-  // Nothing that is polled shows a write of an unknown kind.
+  // No poll shows the effect of a write of kind `other`.
   if (!NFT_KINDS.includes(kind) || contractId === null) return true;
   const shown =
     tokenId === null

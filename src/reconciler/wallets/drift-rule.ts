@@ -4,8 +4,8 @@
  * own drift. Pure.
  *
  * While operations are possible an observation only bounds the difference, and so a drift. Later
- * observations narrow the bounds: of each drift remains what the others leave over. When only the
- * sum of several drifts becomes exact, they share it; they return when it is nothing.
+ * observations narrow the bounds: each drift lies within the total less the other drifts. When only
+ * the sum of several drifts becomes exact, it is divided among them; they return when it is zero.
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
@@ -25,7 +25,7 @@ export interface DriftStep<D extends OpenDrift> {
   opened?: { range: Range; suspectedAt: Instant };
   /** Drifts whose bounds are known better. */
   revised?: { drift: D; range: Range }[];
-  /** The balance returned: these drifts are over. */
+  /** Drifts that close because the balance returned. */
   returned?: readonly D[];
 }
 
@@ -43,14 +43,14 @@ export function driftStep<D extends OpenDrift>(
   open: readonly D[],
   observation: { startedAt: Instant; endedAt: Instant },
 ): DriftStep<D> {
-  if (result === 'explained') return settled(difference, open);
+  if (result === 'explained') return stepWhenExplained(difference, open);
   const left = without(difference, totalOf(open));
   const agreed = suspicion && intersection(suspicion, left);
   if (!agreed) return { suspicion: { ...left, at: observation.endedAt } };
   // An overlapping observation of the same difference keeps the earlier suspicion.
   if (observation.startedAt <= suspicion.at) return { suspicion: { ...agreed, at: suspicion.at } };
-  const over = overWith(difference, open);
-  const returned = over.length > 0 ? over : takenBack(agreed, open);
+  const ended = endedBy(difference, open);
+  const returned = ended.length > 0 ? ended : takenBack(agreed, open);
   if (returned.length > 0) {
     const rest = open.filter((drift) => !returned.includes(drift));
     const { revised = [], returned: more = [] } = changed(rest, narrowed(difference, rest));
@@ -61,16 +61,19 @@ export function driftStep<D extends OpenDrift>(
   return { ...changed(open, ranges), opened: { range, suspectedAt: suspicion.at } };
 }
 
-/** Drifts return when they are over; else they narrow. */
-function settled<D extends OpenDrift>(difference: Range, open: readonly D[]): DriftStep<D> {
-  const over = overWith(difference, open);
-  return over.length > 0
-    ? { revised: [], returned: over }
+/** Drifts return when the difference ends them; else their bounds narrow. */
+function stepWhenExplained<D extends OpenDrift>(
+  difference: Range,
+  open: readonly D[],
+): DriftStep<D> {
+  const ended = endedBy(difference, open);
+  return ended.length > 0
+    ? { revised: [], returned: ended }
     : changed(open, narrowed(difference, open));
 }
 
-/** All drifts when nothing is left, and those with bounds when the exact ones account for it. */
-function overWith<D extends OpenDrift>(difference: Range, open: readonly D[]): readonly D[] {
+/** All drifts when the difference is zero; those with bounds when the exact ones sum to it. */
+function endedBy<D extends OpenDrift>(difference: Range, open: readonly D[]): readonly D[] {
   if (!isExact(difference)) return [];
   if (difference.min === 0n) return open;
   const isOver = difference.min === totalOf(open.filter(isExact)).min;
@@ -82,7 +85,7 @@ function without(range: Range, other: Range): Range {
   return { min: range.min - other.max, max: range.max - other.min };
 }
 
-/** What their sum says about each of the ranges. */
+/** The ranges, narrowed by their known sum. */
 function narrowed(sum: Range, given: readonly Range[]): Range[] {
   const ranges = given.map(({ min, max }) => ({ min, max }));
   for (const [i, range] of ranges.entries()) {
@@ -94,16 +97,16 @@ function narrowed(sum: Range, given: readonly Range[]): Range[] {
   return ranges;
 }
 
-/** The drifts whose bounds have changed, and those that turned out to be nothing. */
+/** The drifts whose bounds have changed, and those that turned out to be zero. */
 function changed<D extends OpenDrift>(open: readonly D[], ranges: readonly Range[]): DriftStep<D> {
   const changes = open.flatMap((drift, i) => {
     const range = ranges[i];
     return range && (range.min !== drift.min || range.max !== drift.max) ? [{ drift, range }] : [];
   });
-  const isNothing = ({ min, max }: Range) => min === 0n && max === 0n;
+  const isZero = ({ min, max }: Range) => min === 0n && max === 0n;
   return {
-    revised: changes.filter(({ range }) => !isNothing(range)),
-    returned: changes.flatMap(({ drift, range }) => (isNothing(range) ? [drift] : [])),
+    revised: changes.filter(({ range }) => !isZero(range)),
+    returned: changes.flatMap(({ drift, range }) => (isZero(range) ? [drift] : [])),
   };
 }
 

@@ -1,7 +1,7 @@
 /** The events of an observation of a wallet: first observation, changed balance or status. Pure. */
 import { decimalText } from '../../kernel/amounts.ts';
-import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { must } from '../../kernel/errors.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Comparison } from './rule.ts';
 import type { Wallet } from './store.ts';

@@ -4,7 +4,7 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Expectation, POSSIBLE_MAX, type PossibleOperation } from './rule.ts';
 
 /** An observation of a wallet, for which the expected balance is asked. */
-export interface ObservedAt {
+interface ObservedAt {
   key: string;
   startedAt: Instant;
   endedAt: Instant;

@@ -5,16 +5,14 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
-import { wholeOf } from '../../kernel/amounts.ts';
-import { must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { openingId, requestPosting } from '../../ledger/ledger.ts';
+import { must } from '../../kernel/errors.ts';
 import {
   expedite,
   pendingIntervalMs,
   type UnprocessedObservation,
 } from '../../observer/observer.ts';
-import { accountOfWallet, operationFields } from '../../operations/operations.ts';
+import { operationFields } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { totalOf } from './drift-rule.ts';
@@ -23,17 +21,18 @@ import { observedEvents } from './events.ts';
 import {
   type Expected,
   expectedBalances,
-  firstUnsettledAt,
   listConfirmed,
   listExecutedBetween,
 } from './expected-store.ts';
+import { openWallet } from './opening.ts';
+import { walletRecordOf } from './record.ts';
 import { type Comparison, compareBalance } from './rule.ts';
 import { findWallet, listOpenDrifts, saveWallet, type Wallet } from './store.ts';
 
 /** Operations that one observation settles; more are settled by the next one. */
 const SETTLED_MAX = 1_000;
 
-/** Evaluates one conclusive observation of a wallet. Answers the events to emit. */
+/** Evaluates one conclusive observation of a wallet. Returns the events to emit. */
 export async function evaluateWallet(
   tx: Tx,
   deps: Deps,
@@ -48,28 +47,29 @@ export async function evaluateWallet(
   // An older read never overwrites a newer one; the start of the request counts.
   if (before?.observedAt && before.observedAt >= observation.startedAt) return [];
   const { startedAt, endedAt } = observation;
-  const opened = before?.openedAt != null;
   const { readLagMs } = deps.settings;
-  const expectations = await expectedBalances(tx, [{ key, startedAt, endedAt, opened }], readLagMs);
-  const expected = must(expectations.get(key), 'expected balance');
-  const drifts = await listOpenDrifts(tx, key);
-  const comparison = compareBalance(seen.balance, expected, totalOf(drifts));
   const wallet: Wallet = {
     ...(before ?? newWallet(key, seen.addr)),
     status: seen.status,
     observedBalance: seen.balance,
     observedAt: startedAt,
     observationEndedAt: endedAt,
-    ledgerAtObservation: expected.ledger,
     observationId: observation.id,
   };
+  const opened =
+    wallet.openedAt !== null || (await openWallet(tx, wallet, { observation, readLagMs, now }));
+  const expectations = await expectedBalances(tx, [{ key, startedAt, endedAt, opened }], readLagMs);
+  const expected = must(expectations.get(key), 'expected balance');
+  wallet.ledgerAtObservation = expected.ledger;
+  const drifts = await listOpenDrifts(tx, key);
+  const comparison = compareBalance(seen.balance, expected, totalOf(drifts));
   const operations = await explainedBy(tx, before, wallet, comparison);
   const events = observedEvents(before, wallet, comparison, { operations, at: endedAt });
   if (opened) {
     if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
     const input = { comparison, drifts, observation, now };
     events.push(...(await stepDrifts(tx, deps, wallet, input)));
-  } else await open(tx, wallet, expected, now);
+  }
   await saveWallet(tx, wallet);
   if (wallet.consistentAt === startedAt) events.push(...(await settle(tx, deps, wallet, now)));
   await pollAgain(tx, deps, { before, wallet, expected, now });
@@ -97,19 +97,6 @@ function newWallet(key: string, addr: string): Wallet {
   };
 }
 
-function walletRecordOf(observation: UnprocessedObservation): {
-  addr: string;
-  balance: bigint;
-  status: number;
-} {
-  const record = observation.record as Record<string, unknown>;
-  return {
-    addr: String(record.addr),
-    balance: must(wholeOf(record.balance), 'balance of an observation'),
-    status: Number(record.status),
-  };
-}
-
 /** The operations that explain why the balance differs from the one observed before. */
 async function explainedBy(
   tx: Tx,
@@ -129,40 +116,8 @@ function markExplained(
   startedAt: Instant,
 ): void {
   const cause = unique ? null : 'several explanations';
-  Object.assign(wallet, { verdict: 'explained', cause, consistentAt: startedAt });
+  Object.assign(wallet, { verdict: 'explained', cause });
   if (quiet) wallet.quietAt = startedAt;
-}
-
-/**
- * Requests the opening: what the first quiet observation shows beyond executed operations. Until
- * then the wallet is `unopened`: shown, and never in drift.
- */
-async function open(tx: Tx, wallet: Wallet, expected: Expected, now: Instant): Promise<void> {
-  const startedAt = must(wallet.observedAt, 'observed');
-  const balance = must(wallet.observedBalance, 'observed balance');
-  if (expected.possibleCount > 0) {
-    wallet.cause = 'operations are open on it';
-    return;
-  }
-  const first = await firstUnsettledAt(tx, wallet.key);
-  await requestPosting(
-    tx,
-    {
-      id: openingId(wallet.addr),
-      kind: 'opening',
-      account: accountOfWallet(wallet.addr),
-      counter: 'opening',
-      amount: balance - expected.base,
-      effectiveAt: Math.min(startedAt, (first ?? startedAt + 1) - 1),
-      effectiveBasis: 'observed',
-      requestedBy: 'reconciler',
-      reason: 'first observation',
-      seen: { at: startedAt, version: expected.version },
-    },
-    now,
-  );
-  Object.assign(wallet, { openedAt: now, verdict: 'explained', cause: null });
-  Object.assign(wallet, { consistentAt: startedAt, quietAt: startedAt });
 }
 
 /** Settles the operations that observations of all their wallets confirm. */

@@ -1,4 +1,5 @@
 /** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
+import type { Supply } from '../content.ts';
 import type { FindingRow } from '../findings.ts';
 import { before, type ReportParams } from '../params.ts';
 import { firstOfEachKind } from './findings-store.ts';
@@ -41,15 +42,8 @@ export async function countTokenWrites({ tx }: ReportParams): Promise<WriteCount
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 
-interface SupplyRow {
+interface SupplyRow extends Omit<Supply, 'contract_id'> {
   contractId: bigint;
-  opening: number;
-  minted: number;
-  burned: number;
-  found: number;
-  missing: number;
-  surplus: number;
-  held: number;
   total: number;
 }
 

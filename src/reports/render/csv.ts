@@ -5,7 +5,6 @@
  */
 
 import { isoText } from '../../kernel/clock.ts';
-import { csvCell } from '../../kernel/csv.ts';
 import { jsonText } from '../../kernel/json.ts';
 import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
@@ -151,4 +150,19 @@ function rollForwardLine(section: string, row: RollForward): Line {
 
 function lineText(line: Line): string {
   return COLUMNS.map((column) => csvCell(line[column] ?? null)).join(',');
+}
+
+/**
+ * What a spreadsheet reads as the start of a formula: also behind a line end, and behind the
+ * separators that it splits lines at in some countries, in spite of quotes.
+ */
+const FORMULA = /(^|[;|\t\r\n])([ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+/** Quotes a cell where needed; a ' keeps spreadsheets from running text as a formula. */
+export function csvCell(value: string | number | null): string {
+  if (value === null) return '';
+  const text = String(value);
+  const isNumber = /^-?\d+$/.test(text);
+  const safe = isNumber ? text : text.replace(FORMULA, "$1$2'").replace(/^(?=[\t\r])/, "'");
+  return /[",;|\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

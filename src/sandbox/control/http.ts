@@ -2,8 +2,7 @@
  * The control surface over HTTP: JSON in and out, whole numbers as decimal text. A body must have
  * the content type of JSON, so that a page of another origin cannot send one without a preflight.
  */
-import { assert } from '../../kernel/assert.ts';
-import { Failure, problemOf } from '../../kernel/errors.ts';
+import { assert, Failure, problemOf } from '../../kernel/errors.ts';
 import { tryParseJson } from '../../kernel/json.ts';
 import { type Answer, htmlAnswer } from '../endpoints/call.ts';
 import type { Control } from './control.ts';

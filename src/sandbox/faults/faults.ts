@@ -2,7 +2,7 @@
  * Scripted faults. A fault decides whether and when a request is applied, which response it gets,
  * and what happens to the connection.
  */
-import { unreachable } from '../../kernel/assert.ts';
+import { unreachable } from '../../kernel/errors.ts';
 import type { Answer, Call } from '../endpoints/call.ts';
 import { failure, refusalByCode } from '../endpoints/errors.ts';
 import type { World } from '../world.ts';

@@ -3,10 +3,11 @@
  * before it expires, and replaced when the service refuses it. Neither the token nor the secret is
  * ever logged.
  */
-import { backoffMs } from '../../kernel/backoff.ts';
+
 import { type Clock, type Instant, withDeadline } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
+import { backoffMs } from '../../kernel/retry.ts';
 import type { Answer, InconclusiveCause } from '../types.ts';
 
 /** Why there is no token; `answer` is the service's own 429 or 503. */

@@ -6,10 +6,10 @@
  */
 import { isTxHash } from '../../kernel/addresses.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
-import { unreachable } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import { unreachable } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { parseRetryAfter } from '../../kernel/retry-after.ts';
+import { parseRetryAfter } from '../../kernel/retry.ts';
 import type { ExchangeResult } from '../http/exchange.ts';
 import type { Answer, ForwardFamily, UnknownCause, WriteOutcome } from '../types.ts';
 import { type Envelope, headerOf, mentionsMaintenance, parseEnvelope } from './envelope.ts';

@@ -1,6 +1,6 @@
 /**
  * The rate of polls by additive increase and multiplicative decrease. Pure. A throttling halves the
- * rate; from the end of the silence that the service asked for, it rises linearly to the ceiling.
+ * rate; from the end of its `Retry-After`, it rises linearly to the ceiling.
  * Rates are requests per second of all daemons together.
  */
 import type { Instant } from '../../kernel/clock.ts';
@@ -22,9 +22,9 @@ export function rateAt({ rate, risesFrom }: RateLimit, ceiling: number, now: Ins
 }
 
 /**
- * The limit after a throttling. Throttlings during a silence count as one: the requests were open
- * together.
- * @param resumeAt when the silence ends that the service asked for
+ * The limit after a throttling. Further ones before `risesFrom` count as the same one, because
+ * their requests were open together.
+ * @param resumeAt the end of `Retry-After`
  */
 export function throttle(
   limit: RateLimit,

@@ -4,11 +4,11 @@
  * moves later. One received by a poll stops polls; one received by app traffic stops polls and that
  * class.
  */
-import { backoffMs } from '../../kernel/backoff.ts';
+
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Random } from '../../kernel/random.ts';
-import { RETRY_AFTER_MAX_MS } from '../../kernel/retry-after.ts';
+import { backoffMs, RETRY_AFTER_MAX_MS } from '../../kernel/retry.ts';
 import type { QuotaState, QuotaStore, TrafficClass } from '../types.ts';
 import { type RateLimit, rateAt, throttle } from './limiter.ts';
 
@@ -27,8 +27,8 @@ interface RateSettings {
 }
 
 /** Without `Retry-After`: thirty seconds, doubled until a poll is answered, at most an hour. */
-const SILENCE_BASE_MS = 30_000;
-const SILENCE_CAP_MS = 3_600_000;
+const WAIT_BASE_MS = 30_000;
+const WAIT_CAP_MS = 3_600_000;
 
 /** Loads the stored quota. @throws what the store throws */
 export async function openQuota(deps: QuotaDeps, settings: RateSettings): Promise<Quota> {
@@ -47,6 +47,8 @@ export class Quota {
   #throttlesInARow = 0;
   /** What could not be stored; `sync` tries again. */
   readonly #unsaved = new Set<TrafficClass>();
+  /** When a person last removed the deadlines, as far as this daemon knows. */
+  #clearedAt: Instant | null = null;
 
   constructor(deps: QuotaDeps, { ceiling, initialRate }: RateSettings) {
     this.#deps = deps;
@@ -69,14 +71,14 @@ export class Quota {
     const { clock, random, log } = this.#deps;
     const now = clock.now();
     if (retryAt !== undefined && retryAt >= now + RETRY_AFTER_MAX_MS)
-      log.warn({ class: cls }, 'the service asked for a silence of a day or more');
-    const silenceMs =
+      log.warn({ class: cls }, 'the service set a Retry-After of a day or more');
+    const waitMs =
       retryAt === undefined
-        ? backoffMs(this.#throttlesInARow, SILENCE_BASE_MS, SILENCE_CAP_MS, random)
+        ? backoffMs(this.#throttlesInARow, WAIT_BASE_MS, WAIT_CAP_MS, random)
         : // Up to a tenth longer than asked, so that daemons do not resume at the same instant.
           (retryAt - now) * (1 + 0.1 * random.unit());
     this.#throttlesInARow += 1;
-    this.#block('polls', now + Math.ceil(silenceMs));
+    this.#block('polls', now + Math.ceil(waitMs));
     // Without a deadline app traffic goes on: apps get the service's own answer.
     if (cls !== 'polls' && retryAt !== undefined) this.#block(cls, retryAt);
     const resumeAt = this.blockedUntil('polls') ?? now;
@@ -92,6 +94,12 @@ export class Quota {
     await this.#save('polls');
   }
 
+  /** Removes all deadlines, for all daemons, at a person's order. @throws what the store throws */
+  async clearDeadlines(): Promise<void> {
+    await this.#deps.store.clear(this.#deps.clock.now());
+    await this.sync();
+  }
+
   /** A poll was answered without throttling. */
   succeeded(): void {
     this.#throttlesInARow = 0;
@@ -100,13 +108,24 @@ export class Quota {
   /** Takes over what other daemons have stored. @throws what the store throws */
   async sync(): Promise<void> {
     for (const name of this.#unsaved) await this.#save(name);
-    for (const { name, blockedUntil, rate, risesFrom } of await this.#deps.store.load()) {
+    const stored = await this.#deps.store.load();
+    this.#forgetCleared(stored);
+    for (const { name, blockedUntil, rate, risesFrom } of stored) {
       if (blockedUntil !== null) this.#block(name, blockedUntil);
       if (name !== 'polls' || rate === null || risesFrom === null) continue;
       if (this.#throttled && risesFrom <= this.#limit.risesFrom) continue;
       this.#limit = { rate, risesFrom };
       this.#throttled = true;
     }
+  }
+
+  #forgetCleared(stored: readonly QuotaState[]): void {
+    const cleared = stored.reduce((last, { clearedAt }) => Math.max(last, clearedAt ?? 0), 0);
+    if (cleared <= (this.#clearedAt ?? 0)) return;
+    const { rate, risesFrom } = this.#limit;
+    this.#clearedAt = cleared;
+    this.#blockedUntil.clear();
+    this.#limit = { rate, risesFrom: Math.min(risesFrom, cleared) };
   }
 
   #block(cls: TrafficClass, until: Instant): void {
@@ -121,6 +140,7 @@ export class Quota {
       blockedUntil: this.#blockedUntil.get(name) ?? null,
       rate: learned?.rate ?? null,
       risesFrom: learned?.risesFrom ?? null,
+      clearedAt: this.#clearedAt,
     };
     try {
       await store.save(state);

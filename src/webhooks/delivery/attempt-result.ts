@@ -2,13 +2,14 @@
  * What a response means for its delivery. Pure.
  *
  * Only 2xx is success. The wait before the next attempt is the step of the schedule plus jitter,
- * and at least `Retry-After`. A 429 or 503 with `Retry-After` uses no step, but `giveUpMs` bounds
- * the total time. A 410 disables the endpoint and leaves the delivery pending: if the endpoint is
- * enabled again, the delivery continues at the same step.
+ * and at least `Retry-After`. A 429 or 503 with `Retry-After` defers the delivery: it uses no step,
+ * but each further deferral waits longer, and `giveUpMs` bounds the total time. A 410 disables
+ * the endpoint and leaves the delivery pending: if the endpoint is enabled again, it continues at
+ * the same step.
  */
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
-import { parseRetryAfter } from '../../kernel/retry-after.ts';
+import { parseRetryAfter } from '../../kernel/retry.ts';
 
 export interface ResponseSummary {
   /** Null when no response head arrived. */
@@ -37,9 +38,12 @@ export interface AttemptResult {
   pausedUntil: Instant | null;
 }
 
+const DEFERRAL_MAX_MS = 3_600_000;
+
+/** @param delivery as it was claimed, before this attempt */
 export function evaluateAttempt(
   response: ResponseSummary,
-  delivery: { scheduleStep: number; queuedAt: Instant },
+  delivery: { attempts: number; scheduleStep: number; queuedAt: Instant },
   policy: RetryPolicy,
   now: Instant,
   random: Random,
@@ -56,12 +60,22 @@ export function evaluateAttempt(
   const scheduleStep = delivery.scheduleStep + (usesStep ? 1 : 0);
   const pausedUntil = throttled ? retryAt : null;
   const stepMs = policy.scheduleMs[Math.max(1, scheduleStep)];
-  const waitMs = Math.ceil((stepMs ?? 0) * (1 + policy.jitter * random.unit()));
+  const leastMs = throttled ? deferralMs(delivery, policy) : (stepMs ?? 0);
+  const waitMs = Math.ceil(leastMs * (1 + policy.jitter * random.unit()));
   const dueAt = Math.max(now + waitMs, retryAt ?? now);
   if (gone) return { kind: 'gone', scheduleStep, dueAt, pausedUntil };
   if (stepMs === undefined || dueAt > delivery.queuedAt + policy.giveUpMs)
     return { kind: 'exhausted', scheduleStep, dueAt: null, pausedUntil };
   return { kind: 'retry', scheduleStep, dueAt, pausedUntil };
+}
+
+/** The first step of the schedule, doubled with every attempt before that used no step. */
+function deferralMs(
+  { attempts, scheduleStep }: { attempts: number; scheduleStep: number },
+  { scheduleMs }: RetryPolicy,
+): number {
+  const deferrals = Math.max(0, attempts - scheduleStep);
+  return Math.min((scheduleMs[1] ?? 0) * 2 ** Math.min(deferrals, 30), DEFERRAL_MAX_MS);
 }
 
 export function isSuccess(status: number | null): boolean {

@@ -7,15 +7,13 @@ import { Agent, type Dispatcher } from 'undici';
 import { after, monotonicMs } from '../../kernel/clock.ts';
 import { type AllowedRanges, isRefused, literalAddress } from '../endpoints/address.ts';
 import type { ResponseSummary } from './attempt-result.ts';
-import { BLOCKED_ADDRESS, checkedLookup, systemResolve } from './resolve.ts';
+import { BLOCKED_ADDRESS, checkedLookup, makeResolve } from './resolve.ts';
 
 export interface SendLimits {
   deadlineMs: number;
   /** Bytes of the response body that are read, and that are kept in the attempt log. */
   readBytesMax: number;
   keepBytesMax: number;
-  /** Shared by all endpoints on the origin. */
-  connectionsPerOrigin: number;
 }
 
 export interface WebhookRequest {
@@ -50,14 +48,15 @@ const HEADER_LENGTH_MAX = 512;
 
 export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): AttemptClient {
   const agent = new Agent({
-    connections: limits.connectionsPerOrigin,
+    // The sender bounds them.
+    connections: null,
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: 4_000,
     // A safety net behind our own deadline.
     headersTimeout: limits.deadlineMs * 2,
     bodyTimeout: limits.deadlineMs * 2,
-    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(systemResolve, allowed) },
+    connect: { timeout: limits.deadlineMs, lookup: checkedLookup(makeResolve(), allowed) },
   });
   const inFlight = new Set<Exchange>();
   return {
@@ -78,6 +77,9 @@ export function makeAttemptClient(limits: SendLimits, allowed: AllowedRanges): A
     close: () => agent.destroy(),
   };
 }
+
+/** The error of a request that could not be built, by our own fault; it is no attempt. */
+export const NOT_PREPARED = 'not_prepared';
 
 export function notSent(error: string): AttemptResponse {
   const empty = { status: null, retryAfter: undefined, date: undefined, body: null, headers: null };

@@ -3,33 +3,23 @@
  * and passes them to the sender. A pass does not wait for sends, and no transaction is open during
  * one. Daemons run passes concurrently; each claims what no other has claimed.
  */
-import type { Db, Tx } from '../../db/connect.ts';
-import { type Clock, type Instant, monotonicMs } from '../../kernel/clock.ts';
+import type { Tx } from '../../db/connect.ts';
+import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import type { Log } from '../../kernel/log.ts';
-import type { Metrics } from '../../kernel/metrics.ts';
-import type { Random } from '../../kernel/random.ts';
-import type { Outbox } from '../../outbox/outbox.ts';
+import { endSkip } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type AttemptClient, type AttemptResponse, notSent } from './attempt.ts';
+import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './attempt.ts';
+import type { Job } from './endpoint-queue.ts';
 import { inFlightMax, rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
 import * as store from './queue-store.ts';
 import type { RequestBuilder } from './request.ts';
-import { ResultWriter } from './result-writer.ts';
-import { type Job, Sender } from './sender.ts';
+import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
+import { Sender } from './sender.ts';
 
-export interface DispatcherDeps {
-  db: Db;
-  clock: Clock;
-  random: Random;
-  log: Log;
-  metrics: Metrics;
-  settings: WebhookSettings;
+interface DispatcherDeps extends ResultWriterDeps {
   requests: RequestBuilder;
   client: AttemptClient;
-  emit: Outbox['emit'];
   daemons: () => number;
-  wake: () => void;
 }
 
 export interface Pass {
@@ -44,7 +34,7 @@ interface Share {
   n: number;
 }
 
-/** Endpoints examined, and deliveries cancelled per deleted endpoint, in one pass. */
+/** Endpoints examined, and deliveries cancelled per endpoint, in one pass. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
@@ -86,7 +76,7 @@ export class Dispatcher {
       return { claimed: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
     const pass = await this.deps.db.begin((tx) => this.claimShares(tx, capacity, now, signal));
-    const { active, ready, chosen, jobs } = pass;
+    const { active, ready, chosen, jobs, resumesAt } = pass;
     this.page = pass.page;
     this.starved = chosen.length === 0 && ready.length > 0 ? ready : undefined;
     this.lastServed = chosen.at(-1)?.endpointId ?? this.lastServed;
@@ -97,27 +87,27 @@ export class Dispatcher {
     const more = jobs.length + pass.deferred > 0 || pass.cancelled || pass.page !== '';
     if (more) return { claimed: jobs.length, more };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
-    const next = Math.min(nextDueAt(active, now), ready.length > 0 ? now + RECHECK_MS : NEVER);
+    const next = Math.min(
+      nextDueAt(active, now),
+      resumesAt ?? NEVER,
+      ready.length > 0 ? now + RECHECK_MS : NEVER,
+    );
     return { claimed: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
   }
 
   private async claimShares(tx: Tx, capacity: number, now: Instant, signal?: AbortSignal) {
     await store.planClaims(tx);
-    const active = await store.listActive(tx, now, this.page, EXAMINED_MAX);
-    const page = (active.length === EXAMINED_MAX && active.at(-1)?.endpointId) || '';
-    const deleted = active.filter(({ state }) => state === 'deleted');
-    for (const { endpointId } of deleted)
-      if (!signal?.aborted) await store.cancelDeliveries(tx, endpointId, now, CANCELLED_MAX);
+    const examined = await store.listActive(tx, now, this.page, EXAMINED_MAX);
+    const { active, resumesAt, next: page } = examined;
+    const cancelled = active.filter((endpoint) => cancelledBefore(endpoint, now) !== undefined);
+    for (const endpoint of cancelled) if (!signal?.aborted) await cancel(tx, endpoint, now);
     const ready = active.filter((endpoint) => (readyAt(endpoint) ?? NEVER) <= now);
-    const shares = ready.map(({ endpointId, consecutiveFailures }) => ({
-      endpointId,
-      n: this.sender.capacityOf(endpointId, consecutiveFailures),
-    }));
+    const shares = this.sender.capacities(roundRobin(ready, this.lastServed, ready.length));
     const withCapacity = shares.filter(({ n }) => n > 0);
     const chosen = roundRobin(withCapacity, this.lastServed, capacity);
     const claimed =
       chosen.length > 0 ? await this.claim(tx, chosen, capacity, now) : { jobs: [], deferred: 0 };
-    return { active, page, ready, chosen, cancelled: deleted.length > 0, ...claimed };
+    return { active, resumesAt, page, ready, chosen, cancelled: cancelled.length > 0, ...claimed };
   }
 
   /**
@@ -140,9 +130,7 @@ export class Dispatcher {
   private wakeStarved(): void {
     const { starved } = this;
     if (!starved || this.sender.capacity() === 0) return;
-    const hasCapacity = ({ endpointId, consecutiveFailures }: store.ActiveEndpoint) =>
-      this.sender.capacityOf(endpointId, consecutiveFailures) > 0;
-    if (starved.length > 0 && !starved.some(hasCapacity)) return;
+    if (starved.length > 0 && !this.sender.capacities(starved).some(({ n }) => n > 0)) return;
     this.starved = undefined;
     this.deps.wake();
   }
@@ -194,17 +182,29 @@ export class Dispatcher {
     } catch (err) {
       log.error({ err, endpointId: delivery.endpointId }, 'webhook request could not be built');
       const refused = err instanceof Failure && err.code === 'url_refused';
-      return notSent(refused ? 'blocked_address' : 'not_prepared');
+      return notSent(refused ? 'blocked_address' : NOT_PREPARED);
     }
   }
 }
 
+/** Its deliveries up to then are cancelled; undefined when none are. */
+function cancelledBefore({ state, skipBefore }: store.ActiveEndpoint, now: Instant) {
+  return state === 'deleted' ? now : (skipBefore ?? undefined);
+}
+
+async function cancel(tx: Tx, endpoint: store.ActiveEndpoint, now: Instant): Promise<void> {
+  const { endpointId } = endpoint;
+  const before = cancelledBefore(endpoint, now) ?? now;
+  const n = await store.cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
+  if (n < CANCELLED_MAX) await endSkip(tx.orm, endpointId);
+}
+
 /** When the next delivery of an endpoint may be sent; undefined when none may. */
 function readyAt(endpoint: store.ActiveEndpoint): Instant | undefined {
-  const { state, firstDueAt, pausedUntil, ratePerS, rateUsedUntil } = endpoint;
-  if (state !== 'enabled' || firstDueAt === null) return undefined;
+  const { state, firstDueAt, ratePerS, rateUsedUntil, skipBefore } = endpoint;
+  if (state !== 'enabled' || firstDueAt === null || skipBefore !== null) return undefined;
   const rateAt = ratePerS === null ? 0 : rateFreeAt(rateUsedUntil, ratePerS);
-  return Math.max(firstDueAt, pausedUntil ?? 0, rateAt);
+  return Math.max(firstDueAt, rateAt);
 }
 
 function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant {

@@ -1,7 +1,8 @@
-/** SQL of the delivery history and backlog for the API, and of requested retries. */
-import type { Queryable } from '../../db/connect.ts';
+/** SQL of the delivery history and backlog for the API, of requested retries, and of expiry. */
+import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import { activeEndpoints, planByIndex } from './queue-store.ts';
 
 export interface Delivery {
   id: string;
@@ -10,7 +11,7 @@ export interface Delivery {
   eventType: string;
   subject: string;
   subjectSeq: bigint;
-  /** pending, sending, delivered, exhausted or cancelled. */
+  /** pending, held, sending, delivered, exhausted or cancelled. */
   state: string;
   dueAt: Instant;
   attempts: number;
@@ -39,11 +40,17 @@ export interface DeliveryFilter {
   until?: Instant | undefined;
 }
 
+function isHeld({ sql }: Pick<Queryable, 'sql'>) {
+  return sql`endpoint_id in (
+    select p.id from tallyhook.endpoints p where p.state = 'disabled' and p.deleted_at is null)`;
+}
+
 function columns({ sql }: Queryable, now: Instant) {
   return sql`id, endpoint_id, event_id, event_type,
     subject, subject_seq,
-    case when state = 'pending' and lease_until > ${isoText(now)}
-      then 'sending' else state end as state,
+    case when state <> 'pending' then state
+      when lease_until > ${isoText(now)} then 'sending'
+      when ${isHeld({ sql })} then 'held' else state end as state,
     due_at, attempts, created_at, finished_at`;
 }
 
@@ -56,7 +63,7 @@ export async function listDeliveries(
 ): Promise<Delivery[]> {
   const { sql } = db;
   const { endpointId, eventId, eventType, state, since, until } = filter;
-  const stored = state === 'sending' ? 'pending' : state;
+  const stored = state === 'sending' || state === 'held' ? 'pending' : state;
   // Delivery ids begin with the time in their event's id, so a range finds those of one event.
   const time = eventId?.slice(4, 18);
   const [first, last] = [`dlv_${time}7000`, `dlv_${time}7fff-ffff-ffffffffffff`];
@@ -70,6 +77,8 @@ export async function listDeliveries(
       ${eventType ? sql`and event_type = ${eventType}` : sql``}
       ${stored ? ofState(db, stored) : sql``}
       ${state === 'sending' ? sql`and lease_until > ${isoText(now)}` : sql``}
+      ${state === 'pending' ? sql`and not ${isHeld(db)}` : sql``}
+      ${state === 'held' ? sql`and ${isHeld(db)}` : sql``}
       ${since === undefined ? sql`` : sql`and created_at >= ${isoText(since)}`}
       ${until === undefined ? sql`` : sql`and created_at < ${isoText(until)}`}
     order by id desc limit ${limit}`;
@@ -122,13 +131,50 @@ export async function requeue(db: Queryable, id: string, now: Instant): Promise<
   return rows.length > 0;
 }
 
-/** The number of pending deliveries, up to `max`, and the earliest `queued_at` of those counted. */
+/**
+ * The number of pending deliveries that are not held, up to `max`, and the earliest `queued_at` of
+ * those counted.
+ */
 export async function countPending(
   db: Queryable,
   max: number,
 ): Promise<{ waiting: number; since: Instant | null }> {
   const rows = await db.sql<{ waiting: number; since: Instant | null }[]>`
+    with ${activeEndpoints(db, '')}
     select count(*)::int as waiting, min(queued_at) as since from (
-      select queued_at from tallyhook.deliveries where state = 'pending' limit ${max}) x`;
+      select d.queued_at
+      from active a join tallyhook.endpoints p on p.id = a.endpoint_id and p.state = 'enabled'
+      cross join lateral (
+        select queued_at from tallyhook.deliveries
+        where endpoint_id = p.id and state = 'pending' limit ${max}) d
+      limit ${max}) x`;
   return rows[0] ?? { waiting: 0, since: null };
+}
+
+export interface ExpiredDelivery {
+  id: string;
+  endpointId: string;
+  url: string;
+  eventId: string;
+  eventType: string;
+  attempts: number;
+}
+
+/** Exhausts at most `limit` pending deliveries of events recorded before `before`. */
+export async function exhaustBefore(
+  tx: Tx,
+  before: Instant,
+  now: Instant,
+  limit: number,
+): Promise<ExpiredDelivery[]> {
+  await planByIndex(tx);
+  return tx.sql<ExpiredDelivery[]>`
+    update tallyhook.deliveries d
+    set state = 'exhausted', finished_at = ${isoText(now)}, lease_until = null
+    from (select c.created_at, c.id, p.url
+      from tallyhook.deliveries c join tallyhook.endpoints p on p.id = c.endpoint_id
+      where c.created_at < ${isoText(before)} and c.state = 'pending'
+      limit ${limit} for update of c skip locked) c
+    where d.created_at = c.created_at and d.id = c.id
+    returning d.id, d.endpoint_id, c.url, d.event_id, d.event_type, d.attempts`;
 }

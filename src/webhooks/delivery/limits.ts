@@ -14,7 +14,7 @@ export function inFlightMax(cap: number, consecutiveFailures: number, daemons: n
   return Math.max(1, halved);
 }
 
-export interface ClaimWindow {
+interface ClaimWindow {
   /** Deliveries that may be claimed, waiting or in flight. */
   window: number;
   finished: number;

@@ -1,5 +1,5 @@
 /**
- * SQL of the delivery queue: fan-out of events, and claims under leases.
+ * SQL of the delivery queue: claims under leases.
  *
  * No statement counts or scans a backlog: a loose index scan finds the active endpoints with one
  * probe each, and a claim reads the first rows of an endpoint in the order of `due_at`. A claim
@@ -28,55 +28,26 @@ export async function planClaims(tx: Tx): Promise<void> {
   await Promise.all([tx.sql`set local synchronous_commit = off`, planByIndex(tx)]);
 }
 
-/**
- * Inserts the deliveries of these events for every enabled endpoint that subscribes to them, and
- * returns how many. The id is derived from the time in the event's id and a hash of event and
- * endpoint. An `endpoint.test` goes to its own endpoint only; an endpoint receives no other event
- * about itself.
- */
-export async function insertDeliveries(
-  tx: Tx,
-  recordedAt: Instant,
-  eventIds: readonly string[],
-): Promise<number> {
-  const inserted = await tx.sql`
-    insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
-      subject_seq, state, due_at, queued_at)
-    select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
-        || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12),
-      e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at,
-      e.recorded_at
-    from tallyhook.events e
-    join tallyhook.endpoints p on p.state = 'enabled' and p.deleted_at is null and case
-      when e.type = 'endpoint.test' then e.subject = 'endpoint:' || p.id
-      else p.event_types && array['*', e.type, split_part(e.type, '.', 1) || '.*']
-        and e.subject <> 'endpoint:' || p.id end
-    cross join lateral (select md5(e.id || p.id) as hex) h
-    where e.recorded_at = ${isoText(recordedAt)} and e.id = any(${eventIds as string[]}::text[])`;
-  return inserted.count;
-}
-
 export interface ActiveEndpoint {
   endpointId: string;
   state: 'enabled' | 'disabled' | 'deleted';
   ordered: boolean;
   ratePerS: number | null;
-  pausedUntil: Instant | null;
   rateUsedUntil: Instant | null;
   consecutiveFailures: number;
+  /** Its deliveries from before are still to be cancelled. */
+  skipBefore: Instant | null;
   /** When its first unclaimed delivery is due; null when all are claimed. */
   firstDueAt: Instant | null;
 }
 
-/** Endpoints with pending deliveries, with ids above `after`; from the first for ''. */
-export async function listActive(
-  db: Queryable,
-  now: Instant,
-  after: string,
-  limit: number,
-): Promise<ActiveEndpoint[]> {
-  return db.sql<ActiveEndpoint[]>`
-    with recursive active(endpoint_id) as (
+/**
+ * The common table `active(endpoint_id)`: endpoints with pending deliveries and ids above `after`,
+ * from the first for ''.
+ */
+export function activeEndpoints({ sql }: Queryable, after: string) {
+  return sql`
+    recursive active(endpoint_id) as (
       (select d.endpoint_id from tallyhook.deliveries d
         where d.state = 'pending' and d.endpoint_id > ${after} order by d.endpoint_id limit 1)
       union all
@@ -84,20 +55,52 @@ export async function listActive(
         select d.endpoint_id from tallyhook.deliveries d
         where d.state = 'pending' and d.endpoint_id > a.endpoint_id
         order by d.endpoint_id limit 1) n
+    )`;
+}
+
+export interface ActivePage {
+  /** Those that are not held or paused. */
+  active: ActiveEndpoint[];
+  /** The id after which the next page begins; '' after the last page. */
+  next: string;
+  /** When the first paused endpoint of the page may receive again. */
+  resumesAt: Instant | null;
+}
+
+/** A page of at most `limit` endpoints with pending deliveries. */
+export async function listActive(
+  db: Queryable,
+  now: Instant,
+  after: string,
+  limit: number,
+): Promise<ActivePage> {
+  const rows = await db.sql<(ActiveEndpoint & Omit<ActivePage, 'active'>)[]>`
+    with ${activeEndpoints(db, after)}, page as materialized (
+      select a.endpoint_id,
+        case when p.deleted_at is null then p.state else 'deleted' end as state,
+        p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until,
+        h.consecutive_failures,
+        case when h.paused_until > ${isoText(now)} then h.paused_until end as paused_until
+      from (select endpoint_id from active limit ${limit}) a
+      join tallyhook.endpoints p on p.id = a.endpoint_id
+      join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
     )
-    select a.endpoint_id,
-      case when p.deleted_at is null then p.state else 'deleted' end as state,
-      p.ordering = 'subject' as ordered, p.rate_per_s,
-      h.paused_until, h.rate_used_until,
-      h.consecutive_failures, f.due_at as first_due_at
-    from (select endpoint_id from active limit ${limit}) a
-    join tallyhook.endpoints p on p.id = a.endpoint_id
-    join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
+    select r.next, r.resumes_at, e.endpoint_id, e.state, e.ordered, e.rate_per_s, e.skip_before,
+      e.rate_used_until, e.consecutive_failures, f.due_at as first_due_at
+    from (
+      select case when count(*) = ${limit} then max(endpoint_id) else '' end as next,
+        min(paused_until) filter (where state = 'enabled') as resumes_at
+      from page
+    ) r
+    left join page e on e.state = 'deleted' or e.skip_before is not null
+      or e.state = 'enabled' and e.paused_until is null
     left join lateral (
       select d.due_at from tallyhook.deliveries d
-      where d.endpoint_id = a.endpoint_id and d.state = 'pending'
+      where d.endpoint_id = e.endpoint_id and d.state = 'pending'
         and (d.lease_until is null or d.lease_until <= ${isoText(now)})
-      order by d.due_at limit 1) f on true`;
+      order by d.due_at limit 1) f on e.state = 'enabled'`;
+  const { next = '', resumesAt = null } = rows[0] ?? {};
+  return { active: rows.filter(({ endpointId }) => endpointId !== null), next, resumesAt };
 }
 
 export interface ClaimedEndpoint {
@@ -111,9 +114,11 @@ export interface ClaimedEndpoint {
   rateUsedUntil: Instant | null;
   consecutiveFailures: number;
   lastSuccessAt: Instant | null;
+  /** When it was created or last enabled. */
+  enabledAt: Instant;
 }
 
-/** Locks the given endpoints that are enabled, not paused, and not locked by another daemon. */
+/** Locks the given endpoints that may receive now and are not locked by another daemon. */
 export async function lockEndpoints(
   tx: Tx,
   ids: readonly string[],
@@ -123,10 +128,11 @@ export async function lockEndpoints(
     select p.id as endpoint_id, p.url, p.signing, p.encrypted_secrets,
       p.encrypted_headers, p.ordering = 'subject' as ordered,
       p.rate_per_s, h.rate_used_until,
-      h.consecutive_failures, h.last_success_at
+      h.consecutive_failures, h.last_success_at, p.state_at as enabled_at
     from tallyhook.endpoint_health h join tallyhook.endpoints p on p.id = h.endpoint_id
     where h.endpoint_id = any(${ids as string[]}::text[]) and p.state = 'enabled'
-      and p.deleted_at is null and (h.paused_until is null or h.paused_until <= ${isoText(now)})
+      and p.deleted_at is null and p.skip_before is null
+      and (h.paused_until is null or h.paused_until <= ${isoText(now)})
     order by h.endpoint_id for update of h skip locked`;
 }
 
@@ -266,17 +272,23 @@ export async function saveRateUsage(
     where h.endpoint_id = x.id`;
 }
 
+/**
+ * Cancels at most `limit` pending deliveries of an endpoint, of events recorded before `before`;
+ * returns how many.
+ */
 export async function cancelDeliveries(
   db: Queryable,
   endpointId: string,
+  before: Instant,
   now: Instant,
   limit: number,
-): Promise<void> {
-  await db.sql`
+): Promise<number> {
+  const cancelled = await db.sql`
     update tallyhook.deliveries d
     set state = 'cancelled', finished_at = ${isoText(now)}, lease_until = null
     from (select created_at, id from tallyhook.deliveries
-      where endpoint_id = ${endpointId} and state = 'pending'
+      where endpoint_id = ${endpointId} and state = 'pending' and created_at <= ${isoText(before)}
       order by due_at limit ${limit} for update skip locked) c
     where d.created_at = c.created_at and d.id = c.id`;
+  return cancelled.count;
 }

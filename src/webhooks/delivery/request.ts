@@ -3,8 +3,8 @@
  * endpoint's encrypted columns change.
  */
 import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Encryption } from '../../kernel/encryption.ts';
-import { type AllowedRanges, validateUrl } from '../endpoints/address.ts';
+import type { Encryption } from '../encryption.ts';
+import { type UrlRules, validateUrl } from '../endpoints/address.ts';
 import { decryptHeaders, decryptKeys } from '../endpoints/secrets.ts';
 import {
   activeKeys,
@@ -48,16 +48,16 @@ const SECRET_LENGTH_MIN = 6;
 export function makeRequestBuilder(deps: {
   encryption: Encryption;
   wallClock: Clock;
-  allowed: AllowedRanges;
+  rules: UrlRules;
   userAgent: string;
 }): RequestBuilder {
-  const { encryption, wallClock, allowed, userAgent } = deps;
+  const { encryption, wallClock, rules, userAgent } = deps;
   const cache = new Map<string, DecryptedEndpoint>();
   const decrypted = (endpoint: EncryptedEndpoint): DecryptedEndpoint => {
     const cached = cache.get(endpoint.endpointId);
     if (cached && isSame(cached.source, endpoint)) return cached;
     if (cache.size >= CACHED_MAX) cache.clear();
-    const fresh = decrypt(endpoint, encryption, allowed);
+    const fresh = decrypt(endpoint, encryption, rules);
     cache.set(endpoint.endpointId, fresh);
     return fresh;
   };
@@ -88,7 +88,7 @@ export function makeRequestBuilder(deps: {
 function decrypt(
   endpoint: EncryptedEndpoint,
   encryption: Encryption,
-  allowed: AllowedRanges,
+  rules: UrlRules,
 ): DecryptedEndpoint {
   const { endpointId, signing, encryptedSecrets, encryptedHeaders } = endpoint;
   const all = decryptKeys(encryption, endpointId, encryptedSecrets);
@@ -98,7 +98,7 @@ function decrypt(
   const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
   const values = [...Object.values(headers), ...all.map((key) => key.secret)];
   const secrets = values.filter((value) => value.length >= SECRET_LENGTH_MIN);
-  return { source: endpoint, url: validateUrl(endpoint.url, allowed), headers, keys, secrets };
+  return { source: endpoint, url: validateUrl(endpoint.url, rules), headers, keys, secrets };
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {

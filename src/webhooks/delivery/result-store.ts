@@ -65,10 +65,12 @@ export async function storeResults(
         response_body, response_headers)
       select id, n, at, duration_ms, result, status, error, response_body, response_headers
       from x where n is not null
+      -- Stored before, if the response to the commit was lost.
+      on conflict do nothing
     )
     update tallyhook.deliveries d set state = x.state,
       due_at = coalesce(x.due_at, d.due_at),
-      attempts = d.attempts + case when x.n is null then 0 else 1 end,
+      attempts = greatest(d.attempts, x.n),
       schedule_step = x.schedule_step, out_of_order = d.out_of_order or x.out_of_order,
       lease_until = null,
       finished_at = case when x.state = 'pending' then null else ${isoText(now)}::timestamptz end

@@ -15,13 +15,13 @@ import { disabledEvent, exhaustedEvent, recoveredEvent } from '../endpoints/even
 import { foldHealth, type Health, type HealthSignal } from '../endpoints/health.ts';
 import { disableEndpoint } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { AttemptResponse } from './attempt.ts';
+import { type AttemptResponse, NOT_PREPARED } from './attempt.ts';
 import { type AttemptResult, evaluateAttempt } from './attempt-result.ts';
+import type { Job } from './endpoint-queue.ts';
 import { planByIndex } from './queue-store.ts';
 import * as store from './result-store.ts';
-import type { Job } from './sender.ts';
 
-export interface FinishedSend {
+interface FinishedSend {
   job: Job;
   startedAt: Instant;
   endedAt: Instant;
@@ -48,6 +48,8 @@ export interface ResultWriterDeps {
 
 const GROUP_MAX = 256;
 const RETRY_AFTER_MS = 200;
+/** How long an endpoint rests whose request could not be built. */
+const NOT_PREPARED_PAUSE_MS = 60_000;
 /** The last success of a healthy endpoint is updated only when it is older than this. */
 const SUCCESS_STALE_MS = 10_000;
 
@@ -141,12 +143,16 @@ export class ResultWriter {
     const { settings, random } = this.deps;
     const { delivery, endpoint } = job;
     const claim = claimOf(job);
-    if (!response) {
+    if (!response || response.error === NOT_PREPARED) {
       const { scheduleStep } = delivery;
+      const state = response ? 'pending' : 'cancelled';
       const rest = { attempt: null, dueAt: null, scheduleStep, outOfOrder: false };
-      return { ...send, result: undefined, update: { ...claim, state: 'cancelled', ...rest } };
+      return { ...send, result: undefined, update: { ...claim, state, ...rest } };
     }
-    const result = evaluateAttempt(response, delivery, settings.retry, endedAt, random);
+    // A delivery that was held has its whole time from when its endpoint was enabled.
+    const queuedAt = Math.max(delivery.queuedAt, endpoint.enabledAt);
+    const queued = { ...delivery, queuedAt };
+    const result = evaluateAttempt(response, queued, settings.retry, endedAt, random);
     const { kind, dueAt, scheduleStep } = result;
     const attempt = {
       n: delivery.attempts + 1,
@@ -218,6 +224,10 @@ function updatesOf(sends: readonly EvaluatedSend[]): store.DeliveryUpdate[] {
 }
 
 function signalOf({ result, response, startedAt, endedAt }: EvaluatedSend): HealthSignal[] {
+  if (response?.error === NOT_PREPARED) {
+    const pausedUntil = endedAt + NOT_PREPARED_PAUSE_MS;
+    return [{ startedAt, endedAt, result: 'not_sent', pausedUntil }];
+  }
   // An attempt that the daemon itself interrupted is no evidence about the endpoint.
   if (!result || response?.error === 'interrupted') return [];
   const { kind, pausedUntil } = result;
@@ -227,7 +237,8 @@ function signalOf({ result, response, startedAt, endedAt }: EvaluatedSend): Heal
 
 /** With the URL at the time of the claim. */
 function exhaustedDraftOf({ delivery, endpoint }: Job, now: Instant): EventDraft[] {
-  return exhaustedEvent(endpoint, { ...delivery, attempts: delivery.attempts + 1 }, now);
+  const attempts = delivery.attempts + 1;
+  return exhaustedEvent(endpoint, { ...delivery, attempts }, 'attempts_exhausted', now);
 }
 
 function claimOf({ delivery: { id, createdAt, fence } }: Job) {

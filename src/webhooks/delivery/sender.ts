@@ -1,23 +1,23 @@
 /**
  * Sends claimed deliveries, round-robin over the endpoints. Concurrency is limited per endpoint,
- * for quick sends, for slow sends, and for retries. A send that takes longer than `slowAfterMs`
- * frees its quick slot, so endpoints that hang cannot use up the slots of the others.
+ * for retries, and by the slots of quick and slow sends (slots.ts). A send that takes longer than
+ * `slowAfterMs` moves to a slow slot, and its endpoint uses slow slots until it answers in time.
+ * The limit of an endpoint begins at one and doubles with every success.
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { AttemptResponse } from './attempt.ts';
 import { isSuccess } from './attempt-result.ts';
+import { type EndpointQueue, isRetry, type Job, newQueue, waitingIn } from './endpoint-queue.ts';
 import { inFlightMax, nextWindow } from './limits.ts';
-import type { ClaimedDelivery, ClaimedEndpoint } from './queue-store.ts';
+import { type Pool, Slots } from './slots.ts';
 
-/** A claimed delivery with its endpoint as of the claim. */
-export interface Job {
-  delivery: ClaimedDelivery;
-  endpoint: ClaimedEndpoint;
-  leaseUntil: Instant;
+interface EndpointHealth {
+  endpointId: string;
+  consecutiveFailures: number;
 }
 
-export interface SenderDeps {
+interface SenderDeps {
   clock: Clock;
   settings: WebhookSettings;
   daemons: () => number;
@@ -30,33 +30,24 @@ export interface SenderDeps {
   onProgress: () => void;
 }
 
-interface EndpointQueue {
-  fresh: Job[];
-  retries: Job[];
-  sending: number;
-  inFlightMax: number;
-  /** The claim window and what happened since the last claim (limits.ts). */
-  window: number;
-  finished: number;
-  degraded: boolean;
-  inRing: boolean;
-}
-
 export class Sender {
   private readonly deps: SenderDeps;
   private readonly queues = new Map<string, EndpointQueue>();
   /** Queues that may send, in round-robin order. */
-  private readonly ring: EndpointQueue[] = [];
-  /** Queues with only retries, while no retry slot is free. */
+  private readonly rings: Record<Pool, EndpointQueue[]> = { quick: [], slow: [] };
+  /** Queues whose origin has no slot, or with only retries while no retry slot is free. */
   private readonly stalled: EndpointQueue[] = [];
   private readonly listeners: (() => void)[] = [];
+  private readonly slots: Slots;
+  /** Slow queues with a send in flight; they share the slow slots. */
+  private readonly slowQueues = new Set<EndpointQueue>();
   private waiting = 0;
-  private quick = 0;
-  private slow = 0;
   private retrying = 0;
 
   constructor(deps: SenderDeps) {
     this.deps = deps;
+    const { concurrency, slowConcurrency, connectionsPerOrigin } = deps.settings;
+    this.slots = new Slots({ quick: concurrency, slow: slowConcurrency }, connectionsPerOrigin);
   }
 
   /** Claimed deliveries, waiting or in flight. */
@@ -64,17 +55,33 @@ export class Sender {
     return this.waiting + this.sending;
   }
   get sending(): number {
-    return this.quick + this.slow;
+    return this.slots.used;
   }
 
   capacity(): number {
     return Math.max(0, this.deps.settings.claimMax - this.waiting);
   }
 
-  capacityOf(endpointId: string, consecutiveFailures: number): number {
-    const allowed = this.inFlightMaxAfter(consecutiveFailures);
-    const queue = this.queues.get(endpointId);
-    if (!queue) return allowed;
+  /**
+   * How many deliveries of each endpoint may be claimed. What waits for slow slots or for an origin
+   * that has none is not claimed, because it would take the room of other endpoints.
+   */
+  capacities<E extends EndpointHealth>(endpoints: readonly E[]) {
+    let slow = this.slots.free('slow');
+    return endpoints.map(({ endpointId, consecutiveFailures }) => {
+      const queue = this.queues.get(endpointId);
+      if (!queue) return { endpointId, n: 1 };
+      const { pool, origin } = queue;
+      const room = pool === 'slow' ? slow : Number.POSITIVE_INFINITY;
+      const hasSlot = this.slots.freeOf(origin, pool) > 0;
+      const n = hasSlot ? Math.min(room, this.capacityOf(queue, consecutiveFailures)) : 0;
+      if (pool === 'slow') slow -= n;
+      return { endpointId, n };
+    });
+  }
+
+  private capacityOf(queue: EndpointQueue, consecutiveFailures: number): number {
+    const allowed = Math.min(this.inFlightMaxAfter(consecutiveFailures), this.limitOf(queue));
     const window = this.windowOf(queue, allowed, consecutiveFailures > 0);
     const claimed = queue.sending + waitingIn(queue);
     // Keeps claims in groups: a wide window is refilled once half of it is free.
@@ -88,13 +95,14 @@ export class Sender {
       const { consecutiveFailures } = job.endpoint;
       const queue = this.queueOf(job.delivery.endpointId);
       queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
+      queue.origin = new URL(job.endpoint.url).origin;
       queue.degraded ||= consecutiveFailures > 0;
       (isRetry(job) ? queue.retries : queue.fresh).push(job);
       filled.add(queue);
     }
     this.waiting += jobs.length;
     for (const queue of filled) {
-      queue.window = this.windowOf(queue, queue.inFlightMax, false);
+      queue.window = this.windowOf(queue, this.limitOf(queue), false);
       queue.finished = 0;
       queue.degraded = false;
       this.addToRing(queue);
@@ -123,6 +131,13 @@ export class Sender {
     return inFlightMax(cap, consecutiveFailures, this.deps.daemons());
   }
 
+  private limitOf({ pool, inFlightMax, ramp }: EndpointQueue): number {
+    const limit = Math.min(inFlightMax, ramp);
+    if (pool === 'quick') return limit;
+    const share = Math.floor(this.deps.settings.slowConcurrency / (this.slowQueues.size || 1));
+    return Math.max(1, Math.min(limit, share));
+  }
+
   private windowOf(queue: EndpointQueue, inFlight: number, degraded: boolean): number {
     const windowMax = Math.max(inFlight, this.deps.settings.claimPerEndpointMax);
     return nextWindow({ ...queue, degraded: degraded || queue.degraded }, inFlight, windowMax);
@@ -131,12 +146,8 @@ export class Sender {
   private queueOf(endpointId: string): EndpointQueue {
     const known = this.queues.get(endpointId);
     if (known) return known;
-    const { inFlightPerEndpoint: window, endpointsMax } = this.deps.settings;
-    if (this.queues.size >= endpointsMax) this.evictIdle();
-    const queue: EndpointQueue = {
-      ...{ fresh: [], retries: [], sending: 0, inFlightMax: 1 },
-      ...{ window, finished: 0, degraded: false, inRing: false },
-    };
+    if (this.queues.size >= this.deps.settings.endpointsMax) this.evictIdle();
+    const queue = newQueue();
     this.queues.set(endpointId, queue);
     return queue;
   }
@@ -147,30 +158,45 @@ export class Sender {
   }
 
   private addToRing(queue: EndpointQueue): void {
-    if (queue.inRing || waitingIn(queue) === 0 || queue.sending >= queue.inFlightMax) return;
+    if (queue.inRing || waitingIn(queue) === 0 || queue.sending >= this.limitOf(queue)) return;
     queue.inRing = true;
-    this.ring.push(queue);
+    this.rings[queue.pool].push(queue);
   }
 
   private startSends(): void {
-    const { concurrency, slowConcurrency } = this.deps.settings;
-    while (this.quick < concurrency && this.slow < slowConcurrency) {
-      const queue = this.ring.shift();
-      if (!queue) return;
+    // A queue whose pool has changed moves from one ring to the other.
+    while (this.startFrom('quick') + this.startFrom('slow') > 0);
+  }
+
+  /** Returns how many queues it took from the ring. */
+  private startFrom(pool: Pool): number {
+    let taken = 0;
+    while (this.slots.free(pool) > 0) {
+      const queue = this.rings[pool].shift();
+      if (!queue) break;
+      taken++;
       queue.inRing = false;
-      const hasSlot = queue.sending < queue.inFlightMax;
-      const job = hasSlot ? this.nextJob(queue) : undefined;
-      if (job) {
-        this.start(queue, job);
-        this.addToRing(queue);
-      } else if (hasSlot && queue.retries.length > 0) this.stalled.push(queue);
+      if (queue.pool === pool) this.startNext(queue);
+      else this.addToRing(queue);
     }
+    return taken;
+  }
+
+  private startNext(queue: EndpointQueue): void {
+    if (queue.sending >= this.limitOf(queue)) return;
+    const hasSlot = this.slots.freeOf(queue.origin, queue.pool) > 0;
+    const job = hasSlot ? this.nextJob(queue) : undefined;
+    if (job) {
+      this.start(queue, job);
+      this.addToRing(queue);
+    } else if (waitingIn(queue) > 0) this.stalled.push(queue);
   }
 
   private nextJob(queue: EndpointQueue): Job | undefined {
     const { concurrency, retryShare } = this.deps.settings;
     const retryMax = Math.max(1, Math.floor(concurrency * retryShare));
-    const mayRetry = queue.retries.length > 0 && this.retrying < retryMax;
+    const hasRetrySlot = queue.pool === 'slow' || this.retrying < retryMax;
+    const mayRetry = queue.retries.length > 0 && hasRetrySlot;
     const job = mayRetry ? queue.retries.shift() : queue.fresh.shift();
     if (job) this.waiting--;
     return job;
@@ -185,40 +211,55 @@ export class Sender {
       release([job]);
       return;
     }
-    let isSlow = false;
+    const { origin } = queue;
+    let { pool } = queue;
+    let isQuick = true;
     queue.sending++;
-    this.occupySlot(job, 1);
+    this.occupySlot(job, pool, origin, 1);
+    if (pool === 'slow') this.slowQueues.add(queue);
     const cancel = after(settings.slowAfterMs, () => {
-      isSlow = true;
-      this.occupySlot(job, -1);
-      this.slow++;
-      queue.degraded = true;
-      this.releaseQueue(queue);
+      isQuick = false;
+      this.occupySlot(job, pool, origin, -1);
+      pool = 'slow';
+      this.occupySlot(job, pool, origin, 1);
+      this.becomeSlow(queue);
       this.notify();
     });
     send(job, startedAt).then((response) => {
       cancel();
-      if (isSlow) this.slow--;
-      else this.occupySlot(job, -1);
+      this.occupySlot(job, pool, origin, -1);
       queue.sending--;
       queue.finished++;
+      if (isQuick) queue.pool = 'quick';
+      if (isQuick || queue.sending === 0) this.slowQueues.delete(queue);
       if (response.error !== null || !isSuccess(response.status)) this.degrade(queue);
+      else queue.ramp = Math.min(queue.ramp * 2, settings.inFlightPerEndpoint);
       this.addToRing(queue);
       onSent(job, startedAt, response);
       this.notify();
     });
   }
 
+  private becomeSlow(queue: EndpointQueue): void {
+    this.slowQueues.add(queue);
+    if (queue.pool === 'slow') return;
+    queue.pool = 'slow';
+    queue.ramp = 1;
+    queue.degraded = true;
+    this.releaseQueue(queue);
+  }
+
   /** After a failure the endpoint's health is read again before more is sent to it. */
   private degrade(queue: EndpointQueue): void {
     queue.degraded = true;
     queue.inFlightMax = 1;
+    queue.ramp = 1;
     this.releaseQueue(queue);
   }
 
-  private occupySlot(job: Job, by: 1 | -1): void {
-    this.quick += by;
-    if (isRetry(job)) this.retrying += by;
+  private occupySlot(job: Job, pool: Pool, origin: string, by: 1 | -1): void {
+    this.slots.occupy(pool, origin, by);
+    if (pool === 'quick' && isRetry(job)) this.retrying += by;
   }
 
   private releaseQueue(queue: EndpointQueue): void {
@@ -233,12 +274,4 @@ export class Sender {
     for (const listener of this.listeners.splice(0)) listener();
     this.deps.onProgress();
   }
-}
-
-function isRetry(job: Job): boolean {
-  return job.delivery.attempts > 0;
-}
-
-function waitingIn(queue: EndpointQueue): number {
-  return queue.fresh.length + queue.retries.length;
 }

@@ -1,15 +1,27 @@
 /**
  * Which URLs and IP addresses webhooks may be sent to. Pure. Only public unicast addresses are
- * allowed; loopback, private, link-local, CGNAT, multicast, reserved, and IPv6 forms that embed an
- * IPv4 address are refused unless an operator allows their range. The WHATWG parser normalises
- * every spelling of an IP address (0x7f.1, 2130706433, 127.1). The addresses that a name resolves
- * to are checked at every connection (delivery/resolve.ts).
+ * allowed, of IPv6 only those in 2000::/3; loopback, private, link-local, CGNAT, multicast and
+ * reserved addresses, IPv6 forms that embed an IPv4 address and metadata services of clouds are
+ * refused unless an operator allows their range. The WHATWG parser normalises every spelling of an
+ * IP address (0x7f.1, 2130706433, 127.1). The addresses that a name resolves to are checked at
+ * every connection (delivery/resolve.ts).
  */
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../../kernel/errors.ts';
 
 /** Ranges that an operator allows beside the public addresses. */
 export type AllowedRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
+
+/** What an operator allows. */
+export interface UrlRules {
+  allowed: AllowedRanges;
+  /** Unencrypted receivers. */
+  allowHttp: boolean;
+}
+
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
+/** A virtual machine's metadata and DNS; the other clouds use addresses that are not public. */
+const AZURE_PLATFORM = '168.63.129.16';
 
 const URL_LENGTH_MAX = 2_048;
 
@@ -48,10 +60,17 @@ export function literalAddress(hostname: string): string | undefined {
 export function isRefused(address: string, allowed: AllowedRanges): boolean {
   if (!ipaddr.isValid(address)) return true;
   const parsed = ipaddr.parse(address);
-  if (parsed.range() === 'unicast') return false;
+  if (isPublic(parsed)) return false;
   return !allowed.some(
     ([range, bits]) => range.kind() === parsed.kind() && parsed.match(range, bits),
   );
+}
+
+function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+  if (address.range() !== 'unicast') return false;
+  return address.kind() === 'ipv4'
+    ? address.toString() !== AZURE_PLATFORM
+    : (address as ipaddr.IPv6).match(GLOBAL_UNICAST);
 }
 
 /**
@@ -59,18 +78,22 @@ export function isRefused(address: string, allowed: AllowedRanges): boolean {
  * @throws Failure `url_refused` with the reason: not http or https, credentials, a port of another
  * protocol, or an address that is not public
  */
-export function validateUrl(text: string, allowed: AllowedRanges): URL {
+export function validateUrl(text: string, rules: UrlRules): URL {
   const url = text.length <= URL_LENGTH_MAX && URL.canParse(text) ? new URL(text) : undefined;
   if (!url) throw new Failure('url_refused', 'not a URL of at most 2048 characters');
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw new Failure('url_refused', 'the URL must start with https:// or http://');
+  if (url.protocol !== 'https:' && !(rules.allowHttp && url.protocol === 'http:'))
+    throw new Failure('url_refused', `the URL must start with https://${orHttp(rules)}`);
   if (url.username || url.password)
     throw new Failure('url_refused', 'use a header instead of credentials in the URL');
   if (url.port && PORTS_REFUSED.has(Number(url.port)))
     throw new Failure('url_refused', `port ${url.port} belongs to another protocol`);
   const address = literalAddress(url.hostname);
-  if (address !== undefined && isRefused(address, allowed))
+  if (address !== undefined && isRefused(address, rules.allowed))
     throw new Failure('url_refused', 'the address is not public');
   url.hash = '';
   return url;
+}
+
+function orHttp({ allowHttp }: UrlRules): string {
+  return allowHttp ? ' or http://' : '';
 }

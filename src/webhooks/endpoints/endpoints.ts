@@ -3,70 +3,46 @@
  * once, when it is made, and afterwards exists only encrypted. A change and its event are one
  * commit.
  */
-import type { Db } from '../../db/connect.ts';
-import { must } from '../../kernel/assert.ts';
-import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Encryption } from '../../kernel/encryption.ts';
-import { Failure } from '../../kernel/errors.ts';
+import type { Db, Tx } from '../../db/connect.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Random } from '../../kernel/random.ts';
-import type { Outbox } from '../../outbox/outbox.ts';
+import { type CatchUp, type Outbox, takePosition } from '../../outbox/outbox.ts';
+import type { Encryption } from '../encryption.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { AllowedRanges } from './address.ts';
+import type { UrlRules } from './address.ts';
+import {
+  type Endpoint,
+  endpointOf,
+  type NewSecrets,
+  newSecrets,
+  signingPatch,
+} from './endpoint.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { HEALTHY, type Health } from './health.ts';
-import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
-import {
-  activeKeys,
-  makeKey,
-  publicKeyOf,
-  rotateKeys,
-  SCHEMES,
-  type Scheme,
-  type SigningKey,
-} from './signing.ts';
+import { decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
+import { makeKey, rotateKeys, SCHEMES, type Scheme, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
-import { type EndpointInput, type Ordering, validateInput } from './validation.ts';
+import { type EndpointInput, validateInput } from './validation.ts';
 
-/** An endpoint without its secrets and header values. */
-export interface Endpoint {
-  id: string;
-  url: string;
-  description: string | null;
-  eventTypes: string[];
-  ordering: Ordering;
-  signing: Scheme[];
-  ratePerS: number | null;
-  headerNames: string[];
-  publicKey: string | null;
-  /** Active signing keys, newest first; during a rotation there are several per scheme. */
-  keys: { scheme: Scheme; from: Instant; until: Instant | null }[];
-  state: 'enabled' | 'disabled';
-  /** gone, failing or requested while disabled. */
-  stateReason: string | null;
-  stateAt: Instant;
-  createdBy: string;
-  createdAt: Instant;
-}
+export type { Endpoint, NewSecrets } from './endpoint.ts';
 
-/** New key material, returned once. */
-export interface NewSecrets {
-  /** `whsec_…`; null without a new v1 key. */
-  secret: string | null;
-  /** `whpk_…`; null without a new v1a key. */
-  publicKey: string | null;
-}
-
-export interface EndpointsDeps {
+interface EndpointsDeps {
   db: Db;
   clock: Clock;
   random: Random;
   ids: Ids;
   encryption: Encryption;
   settings: WebhookSettings;
-  allowed: AllowedRanges;
+  rules: UrlRules;
   emit: Outbox['emit'];
+  catchUp: CatchUp;
 }
+
+export const HELD_CHOICES = ['release', 'skip'] as const;
+/** What becomes of the deliveries that were held while an endpoint was disabled. */
+export type HeldChoice = (typeof HELD_CHOICES)[number];
 
 const PUBLIC_KEYS_MAX = 1_000;
 
@@ -77,7 +53,7 @@ export function makeEndpoints(deps: EndpointsDeps) {
   const toEndpoint = (row: store.EndpointRow) => endpointOf(row, encryption, clock.now());
   return {
     /**
-     * The endpoint receives every event committed from now on.
+     * The endpoint receives every event that is committed after it.
      * @throws Failure `invalid_request`, `url_refused`, `conflict` when there are too many
      */
     createEndpoint: (input: EndpointInput, createdBy: string) => create(deps, input, createdBy),
@@ -94,19 +70,32 @@ export function makeEndpoints(deps: EndpointsDeps) {
     },
 
     /**
-     * Changes the fields of `input`. Deliveries already claimed are sent as before. Adding a scheme
-     * creates its key.
+     * Changes the fields of `input`. Another origin without `headers` removes the headers.
+     * Deliveries already claimed are sent as before. Adding a scheme creates its key. Changed types
+     * apply to every event that is committed after the change.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
      */
     updateEndpoint: (id: string, input: Partial<EndpointInput>) => update(deps, id, input),
+
+    /**
+     * An endpoint belongs to the owner of the key that created it.
+     * @throws Failure `not_found`, `forbidden`
+     */
+    async requireOwner(id: string, owner: string): Promise<void> {
+      if (existing(await store.findEndpoint(db.orm, id)).createdBy !== owner)
+        throw new Failure('forbidden', 'the endpoint belongs to another owner');
+    },
 
     /** Cancels its pending deliveries. @throws Failure `not_found` */
     async deleteEndpoint(id: string): Promise<void> {
       if (!(await store.deleteEndpoint(db.orm, id, clock.now()))) throw new Failure('not_found');
     },
 
-    /** Resets its health and resumes its pending deliveries. @throws Failure `not_found` */
-    enable: (id: string) => enable(deps, id),
+    /**
+     * Resets its health and sends what was held, or cancels it to skip it.
+     * @throws Failure `not_found`
+     */
+    enable: (id: string, held: HeldChoice = 'release') => enable(deps, id, held),
 
     /** @throws Failure `not_found` */
     disable: (id: string) => disable(deps, id),
@@ -132,7 +121,7 @@ async function create(
   createdBy: string,
 ): Promise<{ endpoint: Endpoint } & NewSecrets> {
   const { db, clock, random, encryption, settings } = deps;
-  const valid = validateInput(input, deps.allowed);
+  const valid = validateInput(input, deps.rules);
   if ((await store.countEndpoints(db.orm)) >= settings.endpointsMax)
     throw new Failure(
       'conflict',
@@ -156,10 +145,15 @@ async function create(
     state: 'enabled',
     stateReason: null,
     stateAt: now,
+    subscribedAt: now,
+    skipBefore: null,
     createdBy,
     createdAt: now,
   };
-  await db.begin(({ orm }) => store.insertEndpoint(orm, row));
+  await db.begin(async (tx) => {
+    await takePosition(tx, deps.catchUp);
+    await store.insertEndpoint(tx.orm, row);
+  });
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(keys) };
 }
 
@@ -167,8 +161,11 @@ function change(
   { db }: EndpointsDeps,
   id: string,
   patchOf: (row: store.EndpointRow) => Partial<store.EndpointRow>,
+  before: (tx: Tx) => Promise<void> = async () => {},
 ): Promise<store.EndpointRow> {
-  return db.begin(async ({ orm }) => {
+  return db.begin(async (tx) => {
+    await before(tx);
+    const { orm } = tx;
     const row = existing(await store.lockEndpoint(orm, id));
     const patch = patchOf(row);
     if (Object.keys(patch).length > 0) await store.updateEndpoint(orm, id, patch);
@@ -178,32 +175,42 @@ function change(
 
 async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointInput>) {
   const { clock, random, encryption } = deps;
-  const { headers, ...columns } = validateInput(input, deps.allowed);
+  const { headers, ...columns } = validateInput(input, deps.rules);
   const now = clock.now();
   let made: SigningKey[] = [];
-  const row = await change(deps, id, (before) => {
+  const subscribes = columns.eventTypes !== undefined;
+  const patchOf = (before: store.EndpointRow) => {
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
     return {
       ...columns,
-      ...(headers === undefined
+      ...(subscribes ? { subscribedAt: now } : {}),
+      // Headers may hold secrets, and another origin may belong to somebody else.
+      ...(headers === undefined && !isMoved(before.url, columns.url)
         ? {}
-        : { encryptedHeaders: encryptHeaders(encryption, id, headers) }),
+        : { encryptedHeaders: encryptHeaders(encryption, id, headers ?? {}) }),
       ...(columns.signing === undefined
         ? {}
         : signingPatch(before, made, columns.signing, encryption)),
     };
-  });
+  };
+  const position = subscribes ? (tx: Tx) => takePosition(tx, deps.catchUp) : undefined;
+  const row = await change(deps, id, patchOf, position);
   return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made) };
 }
 
-async function enable({ db, clock, encryption }: EndpointsDeps, id: string): Promise<Endpoint> {
+async function enable(
+  { db, clock, encryption }: EndpointsDeps,
+  id: string,
+  held: HeldChoice,
+): Promise<Endpoint> {
   const now = clock.now();
   return db.begin(async ({ orm }) => {
     const row = existing(await store.lockEndpoint(orm, id));
     if (row.state === 'enabled') return endpointOf(row, encryption, now);
-    const patch = { state: 'enabled', stateReason: null, stateAt: now };
+    const skipBefore = held === 'skip' ? now : row.skipBefore;
+    const patch = { state: 'enabled', stateReason: null, stateAt: now, skipBefore };
     await store.updateEndpoint(orm, id, patch);
     await store.resetHealth(orm, id);
     return endpointOf({ ...row, ...patch }, encryption, now);
@@ -219,6 +226,10 @@ async function disable(deps: EndpointsDeps, id: string): Promise<Endpoint> {
       await emit(tx, [disabledEvent({ endpointId: id, url: row.url }, 'requested', now)]);
     return endpointOf((await store.findEndpoint(tx.orm, id)) ?? row, encryption, now);
   });
+}
+
+function isMoved(from: string, to: string | undefined): boolean {
+  return to !== undefined && new URL(to).origin !== new URL(from).origin;
 }
 
 async function rotate(deps: EndpointsDeps, id: string, overlapMs: number) {
@@ -254,40 +265,4 @@ async function sendTest(deps: EndpointsDeps, id: string): Promise<{ eventId: str
 function existing(row: store.EndpointRow | undefined): store.EndpointRow {
   if (!row) throw new Failure('not_found');
   return row;
-}
-
-function endpointOf(row: store.EndpointRow, encryption: Encryption, now: Instant): Endpoint {
-  const { encryptedSecrets, encryptedHeaders, ...rest } = row;
-  const keys = activeKeys(decryptKeys(encryption, row.id, encryptedSecrets), now);
-  return {
-    ...rest,
-    ordering: row.ordering as Ordering,
-    signing: row.signing as Scheme[],
-    state: row.state as Endpoint['state'],
-    headerNames: Object.keys(decryptHeaders(encryption, row.id, encryptedHeaders)),
-    keys: keys.map(({ scheme, from, until }) => ({ scheme, from, until })),
-  };
-}
-
-function newSecrets(keys: readonly SigningKey[]): NewSecrets {
-  const v1a = keys.find((key) => key.scheme === 'v1a');
-  return {
-    secret: keys.find((key) => key.scheme === 'v1')?.secret ?? null,
-    publicKey: v1a ? publicKeyOf(v1a.secret) : null,
-  };
-}
-
-function signingPatch(
-  before: store.EndpointRow,
-  made: readonly SigningKey[],
-  signing: readonly Scheme[],
-  encryption: Encryption,
-): Partial<store.EndpointRow> {
-  const old = decryptKeys(encryption, before.id, before.encryptedSecrets);
-  const kept = old.filter((key) => signing.includes(key.scheme));
-  const added = newSecrets(made).publicKey;
-  return {
-    encryptedSecrets: encryptKeys(encryption, before.id, [...made, ...kept]),
-    publicKey: signing.includes('v1a') ? (added ?? before.publicKey) : null,
-  };
 }

@@ -30,11 +30,12 @@ export function testEvent(source: EventSource, now: Instant): EventDraft {
 export function exhaustedEvent(
   source: EventSource,
   delivery: { id: string; eventId: string; eventType: string; attempts: number },
+  reason: 'attempts_exhausted' | 'retention',
   now: Instant,
 ): EventDraft[] {
   if (/^(endpoint|delivery)\./.test(delivery.eventType)) return [];
   const data = {
-    ...dataOf(source, 'attempts_exhausted'),
+    ...dataOf(source, reason),
     delivery_id: delivery.id,
     event_id: delivery.eventId,
     attempts: delivery.attempts,
@@ -46,8 +47,7 @@ function commonOf({ endpointId }: EventSource, now: Instant) {
   return { subject: `endpoint:${endpointId}`, occurredAt: now };
 }
 
-/** Receivers may keep tokens in the query of their URL, so it is left out. */
-function dataOf({ endpointId, url: text }: EventSource, reason: string) {
-  const url = new URL(text);
-  return { endpoint_id: endpointId, reason, url: url.origin + url.pathname };
+/** Receivers may keep tokens in the path or query of their URL, so both are left out. */
+function dataOf({ endpointId, url }: EventSource, reason: string) {
+  return { endpoint_id: endpointId, reason, url: new URL(url).origin };
 }

@@ -4,9 +4,10 @@
  * each failed probe doubles the pause. Days of nothing but failures, or one 410, disable the
  * endpoint. The first success resets it.
  */
-import { backoffMs } from '../../kernel/backoff.ts';
+
 import type { Instant } from '../../kernel/clock.ts';
 import type { Random } from '../../kernel/random.ts';
+import { backoffMs } from '../../kernel/retry.ts';
 
 export interface Health {
   consecutiveFailures: number;
@@ -30,12 +31,13 @@ export interface HealthPolicy {
 export interface HealthSignal {
   startedAt: Instant;
   endedAt: Instant;
-  result: 'delivered' | 'failed' | 'gone';
+  /** `not_sent`: by our own fault, so that it only pauses the endpoint. */
+  result: 'delivered' | 'failed' | 'gone' | 'not_sent';
   pausedUntil: Instant | null;
 }
 
 /** A change to announce; `gone` and `failing` disable the endpoint and are public reasons. */
-export type HealthChange = 'recovered' | 'gone' | 'failing' | undefined;
+type HealthChange = 'recovered' | 'gone' | 'failing' | undefined;
 
 export const HEALTHY: Health = {
   consecutiveFailures: 0,
@@ -57,6 +59,13 @@ export function foldHealth(
     if (signal.result === 'delivered') {
       if (isOpen(health, policy) && change !== 'gone') change = 'recovered';
       health = { ...HEALTHY, lastSuccessAt: signal.endedAt };
+      continue;
+    }
+    if (signal.result === 'not_sent') {
+      health = {
+        ...health,
+        pausedUntil: Math.max(signal.pausedUntil ?? 0, health.pausedUntil ?? 0),
+      };
       continue;
     }
     health = afterFailure(health, signal, policy, random);

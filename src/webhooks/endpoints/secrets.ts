@@ -3,8 +3,8 @@
  * and endpoint, so a ciphertext copied elsewhere cannot be decrypted.
  */
 import { z } from 'zod';
-import type { Encryption } from '../../kernel/encryption.ts';
 import { jsonText, parseJson } from '../../kernel/json.ts';
+import type { Encryption } from '../encryption.ts';
 import { SCHEMES, type SigningKey } from './signing.ts';
 
 const keysShape = z.array(

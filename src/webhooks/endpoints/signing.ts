@@ -10,9 +10,8 @@ import {
   type KeyObject,
   sign as signEd25519,
 } from 'node:crypto';
-import { assert, must } from '../../kernel/assert.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { Failure } from '../../kernel/errors.ts';
+import { assert, Failure, must } from '../../kernel/errors.ts';
 import type { Random } from '../../kernel/random.ts';
 
 export const SCHEMES = ['v1', 'v1a'] as const;
@@ -28,7 +27,7 @@ export interface SigningKey {
 }
 
 /** @property timestamp unix seconds of the attempt */
-export interface Message {
+interface Message {
   id: string;
   timestamp: number;
   body: Uint8Array;

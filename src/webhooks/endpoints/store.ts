@@ -34,16 +34,19 @@ export async function lockEndpoint(orm: Orm, id: string): Promise<EndpointRow | 
   return rows[0];
 }
 
-export async function listEndpoints(
-  orm: Orm,
-  after: string,
-  limit: number,
-): Promise<EndpointRow[]> {
-  const page = orm
-    .select(COLUMNS)
-    .from(endpoints)
-    .where(and(isLive, gt(endpoints.id, after)));
-  return page.orderBy(asc(endpoints.id)).limit(limit);
+/** A page of endpoints in the order of their ids, locked. */
+export function lockEndpoints(orm: Orm, after: string, limit: number): Promise<EndpointRow[]> {
+  return pageAfter(orm, after, limit).for('update').execute();
+}
+
+export function listEndpoints(orm: Orm, after: string, limit: number): Promise<EndpointRow[]> {
+  return pageAfter(orm, after, limit).execute();
+}
+
+function pageAfter(orm: Orm, after: string, limit: number) {
+  const page = orm.select(COLUMNS).from(endpoints);
+  const rest = page.where(and(isLive, gt(endpoints.id, after)));
+  return rest.orderBy(asc(endpoints.id)).limit(limit);
 }
 
 export async function countEndpoints(orm: Orm): Promise<number> {
@@ -90,6 +93,11 @@ export async function findHealth(orm: Orm, endpointId: string): Promise<Health |
   const isIts = eq(endpointHealth.endpointId, endpointId);
   const rows = await orm.select(HEALTH_COLUMNS).from(endpointHealth).where(isIts).limit(1);
   return rows[0];
+}
+
+/** The deliveries that `skipBefore` names are cancelled. */
+export async function endSkip(orm: Orm, id: string): Promise<void> {
+  await orm.update(endpoints).set({ skipBefore: null }).where(eq(endpoints.id, id));
 }
 
 /** Resets failures and pause; keeps `lastSuccessAt`. */

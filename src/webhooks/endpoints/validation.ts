@@ -1,7 +1,7 @@
 /** Validation of an endpoint's fields before they are stored. Pure; errors name the field. */
 import { Failure } from '../../kernel/errors.ts';
 import { isEventPattern } from '../../outbox/events.ts';
-import { type AllowedRanges, validateUrl } from './address.ts';
+import { type UrlRules, validateUrl } from './address.ts';
 import { SCHEMES, type Scheme } from './signing.ts';
 
 export const ORDERINGS = ['none', 'subject'] as const;
@@ -36,10 +36,7 @@ const HEADERS_REFUSED =
  * The input, with its URL in normal form.
  * @throws Failure `invalid_request`, `url_refused`
  */
-export function validateInput<I extends Partial<EndpointInput>>(
-  input: I,
-  allowed: AllowedRanges,
-): I {
+export function validateInput<I extends Partial<EndpointInput>>(input: I, rules: UrlRules): I {
   const { url, eventTypes, ordering, signing, ratePerS, headers, description } = input;
   if (eventTypes !== undefined) checkPatterns(eventTypes);
   if (ordering !== undefined && !ORDERINGS.includes(ordering))
@@ -50,7 +47,7 @@ export function validateInput<I extends Partial<EndpointInput>>(
   if (headers !== undefined) checkHeaders(headers);
   if (description && description.length > DESCRIPTION_MAX)
     throw new Failure('invalid_request', 'description may have at most 500 characters');
-  return url === undefined ? input : { ...input, url: validateUrl(url, allowed).href };
+  return url === undefined ? input : { ...input, url: validateUrl(url, rules).href };
 }
 
 function checkPatterns(patterns: readonly string[]): void {

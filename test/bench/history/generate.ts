@@ -41,7 +41,8 @@ export async function generateHistory(
   });
   try {
     const first = isoText(HISTORY_END - DAYS * 86_400_000);
-    await sql`select tallyhook.make_partitions(${first}::timestamptz::date, ${5})`;
+    await sql`select tallyhook.make_partition(${first}::timestamptz::date, 5)
+      from generate_series(1, 25)`;
     if (operations > 0) await fill(sql, operations);
     if (analyze) await sql.unsafe('vacuum (analyze)');
     await sql.unsafe('checkpoint');
@@ -171,9 +172,9 @@ const TARGETS = [
     jsonb_build_object('addr', substr(a.name, 8), 'status', 1, 'balance', 1000000), :end:
   from tallyhook.accounts a where a.kind = 'wallet'`,
   `insert into tallyhook.observations (id, target, kind, started_at, first_ended_at,
-    last_started_at, ended_at, polls, result, record)
+    last_started_at, ended_at, result, record)
   select 'obs_' || i, 'wallet:' || one, 'wallet', at, at + interval '80 ms', at + interval '1 h',
-    at + interval '1 h 80 ms', 60, 'seen',
+    at + interval '1 h 80 ms', 'seen',
     jsonb_build_object('addr', one, 'status', 1, 'balance', 1000000 + i)
   from ${WRITES} where i % :per_observation: = 0`,
 ];

@@ -1,9 +1,10 @@
 /** One daemon's stages without a network, over a database with stored history, and their costs. */
+
+import { WRITER } from '../../../src/db/access/roles.ts';
 import { connect } from '../../../src/db/connect.ts';
-import { WRITER } from '../../../src/db/roles.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { monotonicMs } from '../../../src/kernel/clock.ts';
-import { type Random, seededRandom } from '../../../src/kernel/random.ts';
+import type { Random } from '../../../src/kernel/random.ts';
 import { balancesOf } from '../../../src/ledger/ledger.ts';
 import { recordObservation } from '../../../src/observer/observations-store.ts';
 import { toTarget } from '../../../src/observer/targets.ts';
@@ -11,6 +12,7 @@ import { addTargets } from '../../../src/observer/targets-store.ts';
 import { accountOfWallet, type EffectSettings } from '../../../src/operations/operations.ts';
 import { makeReconciler } from '../../../src/reconciler/reconciler.ts';
 import { manualClock } from '../../harness/manual-clock.ts';
+import { seededRandom } from '../../harness/seeded-random.ts';
 import { openStages } from '../../harness/stages.ts';
 import { SETTINGS } from '../../reconciler/builders.ts';
 import { HISTORY_END, OPERATOR_ADDR, OPERATOR_NO, userAddr } from './generate.ts';

@@ -189,7 +189,7 @@ export const READS: Record<string, Read> = {
   }),
   'operations: abandoned sends': (db) => operations.listAbandoned(db, NOW, 60_000, 100),
   'operations: the queue': inTx(async (tx) => {
-    await listQueue(tx, 100);
+    await listQueue(tx, { now: NOW, except: ['mint'], limit: 100 });
     await lockOverdue(tx, NOW, 100);
   }),
   'operations: a transition': inTx(async (tx, { openId: id }) => {

@@ -66,9 +66,10 @@ const EVENTS = [
   select 'events', count(*) from tallyhook.events
   on conflict (name) do update set last_seq = excluded.last_seq`,
   `insert into tallyhook.endpoints (id, url, event_types, ordering, signing, encrypted_secrets,
-    state, state_at, created_by, created_at)
+    state, state_at, subscribed_at, created_by, created_at)
   select 'ep_' || n, 'https://receiver.example', '{*}',
-    case n when 0 then 'none' else 'subject' end, '{v1}', '', 'enabled', now(), 'test', now()
+    case n when 0 then 'none' else 'subject' end, '{v1}', '', 'enabled', now(), now(), 'test',
+    now()
   from generate_series(0, 1) n`,
   `insert into tallyhook.endpoint_health (endpoint_id, consecutive_failures)
   select id, 0 from tallyhook.endpoints`,

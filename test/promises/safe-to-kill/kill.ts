@@ -14,7 +14,7 @@ import { type NumberedWrite, numberedWrites } from './numbered-writes.ts';
 /** Workers sleep, so that the pieces that pass are those of the write. */
 const ASLEEP = {
   daemon: { heartbeat_timeout_ms: 1_500, worker_interval_ms: 60_000, drain_ms: 5_000 },
-  database: { connections_max: 4 },
+  database: { connections: { gateway: 2, workers: 2, people: 1 } },
   observer: {
     steady_interval_ms: 600_000,
     pending_interval_min_ms: 60_000,

@@ -10,7 +10,7 @@ import { connect } from '../../../src/db/connect.ts';
 import { type EmbeddedServer, openEmbedded } from '../../../src/db/embedded/embedded.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeApp } from '../../harness/app.ts';
-import { ADMIN_KEY, QUICK, spawnDaemon } from '../../harness/daemon.ts';
+import { CLIENT, environmentOf, QUICK, spawnDaemon } from '../../harness/daemon.ts';
 
 let folder: string;
 let postgres: EmbeddedServer;
@@ -21,7 +21,7 @@ beforeAll(async () => {
   await chmod(folder, 0o711);
   postgres = await openEmbedded({ directory: folder });
   const clock = { now: () => Date.now() };
-  sandbox = await startSandbox({ seed: 3, clientId: 'a', clientSecret: 'b', clock });
+  sandbox = await startSandbox({ ...CLIENT, seed: 3, clock });
 });
 afterAll(async () => {
   await sandbox?.close();
@@ -30,19 +30,7 @@ afterAll(async () => {
 });
 
 it('the daemon outlives three restarts of Postgres, and no applied write is missing or doubled', async () => {
-  const daemon = await spawnDaemon(
-    {
-      DATABASE_URL: postgres.url,
-      MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
-      ADMIN_KEY,
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_AUTH_URL: sandbox.url,
-      UPSTREAM_TX_URL: sandbox.url,
-      UPSTREAM_CLIENT_ID: 'a',
-      UPSTREAM_CLIENT_SECRET: 'b',
-    },
-    QUICK,
-  );
+  const daemon = await spawnDaemon(environmentOf(postgres.url, sandbox.url), QUICK);
   const app = makeApp(() => daemon.url);
   const [ada] = sandbox.control.state().members.map((member) => member.addr ?? '');
   let amount = 1_000;

@@ -14,6 +14,8 @@ export interface Feed {
 
 const TYPES = ['operation.settled', 'wallet.drift_opened', 'wallet.drift_closed'];
 const PAGE = 500;
+/** The daemon closes idle connections, perhaps just when a request is sent. */
+const CLOSED = ['UND_ERR_SOCKET', 'ECONNRESET'];
 
 export function followFeed(app: App): Feed {
   const arrived: Arrived[] = [];
@@ -22,7 +24,9 @@ export function followFeed(app: App): Feed {
     let cursor = '';
     while (!stopped) {
       const query = `cursor=${cursor}&types=${TYPES.join(',')}&wait=1&limit=${PAGE}`;
-      const { status, text, json } = await app.call('GET', `/api/events?${query}`);
+      const answer = await app.call('GET', `/api/events?${query}`).catch(undefinedIfClosed);
+      if (!answer) continue;
+      const { status, text, json } = answer;
       if (status !== 200) throw new Error(`the feed answered ${status} ${text}`);
       const at = systemClock.now();
       for (const event of json.data) arrived.push({ ...event, at });
@@ -39,4 +43,9 @@ export function followFeed(app: App): Feed {
       return following;
     },
   };
+}
+
+/** Reading a page again is safe. */
+function undefinedIfClosed(error: { code?: string }): undefined {
+  if (!CLOSED.includes(error.code ?? '')) throw error;
 }

@@ -3,8 +3,9 @@
  * five changes of the busy wallets by others.
  */
 import { monotonicMs, systemClock } from '../../../src/kernel/clock.ts';
-import { type Random, seededRandom } from '../../../src/kernel/random.ts';
-import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
+import type { Random } from '../../../src/kernel/random.ts';
+import { lostAnswers } from '../../harness/lost-answers.ts';
+import { seededRandom } from '../../harness/seeded-random.ts';
 import { until } from '../../harness/until.ts';
 import { type Feed, followFeed } from './feed.ts';
 import { LIMITS, type World } from './world.ts';
@@ -46,20 +47,7 @@ const DRAIN_MS = 15_000;
 const LOST_DRAIN_MS =
   LIMITS.writeTimeoutMs + LIMITS.quiescenceMs + LIMITS.undecidedAfterMs + DRAIN_MS;
 
-const LOST: FaultInput[] = [
-  { kind: 'lost_answer' },
-  { kind: 'lost_answer', reset: true },
-  { kind: 'truncated' },
-  { kind: 'garbled' },
-  { kind: 'dropped' },
-  { kind: 'dropped', reset: true },
-  { kind: 'late', delay_ms: 900 },
-  { kind: 'late', delay_ms: 5_000 },
-  { kind: 'error', code: '999', applied: true },
-  { kind: 'error', code: '999' },
-  { kind: 'status', status: 502, applied: true },
-  { kind: 'status', status: 504 },
-];
+const LOST = lostAnswers(900, 5_000);
 
 export async function runLoad(world: World): Promise<Run> {
   const { plan, app } = world;

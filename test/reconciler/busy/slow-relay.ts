@@ -1,7 +1,8 @@
 /** A TCP relay in front of the service that passes everything on late, in order. */
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { monotonicMs } from '../../../src/kernel/clock.ts';
 import type { Random } from '../../../src/kernel/random.ts';
+import { listen } from '../../harness/listen.ts';
 
 export interface SlowRelay {
   url: string;
@@ -29,9 +30,9 @@ export async function openSlowRelay(
     passOn(near, far, half);
     passOn(far, near, half);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

@@ -2,14 +2,15 @@
  * What a load runs on: the sandbox behind a slow relay, and a daemon in a process of its own on a
  * new database.
  */
+
+import { WRITER } from '../../../src/db/access/roles.ts';
 import { connect, type Db } from '../../../src/db/connect.ts';
-import { WRITER } from '../../../src/db/roles.ts';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { systemClock } from '../../../src/kernel/clock.ts';
-import { seededRandom } from '../../../src/kernel/random.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { type App, makeApp } from '../../harness/app.ts';
-import { ADMIN_KEY, CLIENT, spawnDaemon } from '../../harness/daemon.ts';
+import { CLIENT, environmentOf, spawnDaemon } from '../../harness/daemon.ts';
+import { seededRandom } from '../../harness/seeded-random.ts';
 import { until } from '../../harness/until.ts';
 import { type Scenario, type ScenarioName, scenarioOf } from './scenarios.ts';
 import { openSlowRelay } from './slow-relay.ts';
@@ -64,7 +65,7 @@ export async function openWorld(name: ScenarioName, plan: Plan, database: string
   for (const addr of wallets) sandbox.control.setWallet(addr, { amt_token: PLENTY });
   const random = seededRandom(plan.seed + 1_000);
   const relay = await openSlowRelay(sandbox.port, plan.delayMs ?? scenario.delayMs, random);
-  const daemon = await spawnDaemon(envOf(database, relay.url), settingsOf(plan, scenario));
+  const daemon = await spawnDaemon(environmentOf(database, relay.url), settingsOf(plan, scenario));
   process.once('exit', () => daemon.child.kill('SIGKILL'));
   const db = connect({ url: database, role: WRITER, max: 2 });
   const varied = plan.readLagMs === 0 ? undefined : varyReadLag(sandbox, plan);
@@ -90,19 +91,6 @@ function varyReadLag({ control }: Sandbox, { readLagMs, seed }: Plan): NodeJS.Ti
   const random = seededRandom(seed + 2_000);
   const vary = () => control.setSwitches({ read_lag_ms: Math.round(random.unit() * readLagMs) });
   return setInterval(vary, 50);
-}
-
-function envOf(database: string, service: string): Record<string, string> {
-  return {
-    DATABASE_URL: database,
-    UPSTREAM_BASE_URL: service,
-    UPSTREAM_AUTH_URL: service,
-    UPSTREAM_TX_URL: service,
-    UPSTREAM_CLIENT_ID: CLIENT.clientId,
-    UPSTREAM_CLIENT_SECRET: CLIENT.clientSecret,
-    ADMIN_KEY,
-    MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
-  };
 }
 
 /** What an operator sets whose service allows so many polls; all else is as delivered. */

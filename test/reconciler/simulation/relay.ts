@@ -1,5 +1,6 @@
 /** A TCP relay in front of the service that can refuse connections. */
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { listen } from '../../harness/listen.ts';
 
 export interface Relay {
   url: string;
@@ -25,24 +26,24 @@ export async function openRelay(target: number): Promise<Relay> {
       near.pipe(far).pipe(near);
     });
   let server: Server | undefined;
-  const listen = (port: number) =>
-    new Promise<void>((resolve) => {
-      server = open();
-      server.listen(port, '127.0.0.1', resolve);
-    });
+  const start = (at = 0) => {
+    server = open();
+    return listen(server, at);
+  };
   const end = async () => {
     const closed = new Promise((resolve) => server?.close(resolve));
     for (const socket of sockets) socket.destroy();
     if (server) await closed;
     server = undefined;
   };
-  await listen(0);
-  const at = (server as Server | undefined)?.address() as AddressInfo;
+  const port = await start();
   return {
-    url: `http://127.0.0.1:${at.port}`,
+    url: `http://127.0.0.1:${port}`,
     isDown: () => server === undefined,
     down: end,
-    up: () => (server ? Promise.resolve() : listen(at.port)),
+    async up() {
+      if (!server) await start(port);
+    },
     close: end,
   };
 }

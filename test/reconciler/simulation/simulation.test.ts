@@ -20,6 +20,14 @@ const PLANS: (Plan & { title: string })[] = [
     mapped: false,
     daemons: 2,
   },
+  {
+    title: 'On a new installation, with wallets of one write each,',
+    ...COMMON,
+    seed: 3,
+    mapped: false,
+    daemons: 1,
+    fresh: true,
+  },
 ];
 
 describe('A simulation with lost answers and outside changes', () => {

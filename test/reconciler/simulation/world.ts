@@ -4,11 +4,11 @@ import { makePreImages } from '../../../src/daemon/first-poll.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';
-import { addressKey } from '../../../src/kernel/addresses.ts';
+import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
 import { makeIds } from '../../../src/kernel/ids.ts';
 import { makeLog } from '../../../src/kernel/log.ts';
 import { makeMetrics } from '../../../src/kernel/metrics.ts';
-import { type Random, seededRandom } from '../../../src/kernel/random.ts';
+import type { Random } from '../../../src/kernel/random.ts';
 import { addDuePostings } from '../../../src/ledger/ledger.ts';
 import { makeObserver, makeQuotaStore, type Observer } from '../../../src/observer/observer.ts';
 import {
@@ -24,6 +24,7 @@ import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import type { Upstream } from '../../../src/upstream/upstream.ts';
 import { CLIENT } from '../../harness/daemon.ts';
 import { type ManualClock, manualClock } from '../../harness/manual-clock.ts';
+import { seededRandom } from '../../harness/seeded-random.ts';
 import { userTokenOf } from '../../harness/user-token.ts';
 import { openLedger, START } from '../../ledger/fixture.ts';
 import { upstreamTo } from '../../upstream/rig.ts';
@@ -119,7 +120,11 @@ export async function buildWorld(db: Db, plan: Plan): Promise<World> {
     { length: wallets },
     (_, i) => `0x${seed}E${String(i).padStart(40 - String(seed).length - 1, '0')}`,
   );
-  for (const addr of users) sandbox.control.setWallet(addr, { amt_token: 1_000_000n });
+  // Reads lag behind, so the wallets of single writes exist before these.
+  const singlesMax = plan.fresh ? 2 * (plan.writes + 100) : 0;
+  const singles = Array.from({ length: singlesMax }, (_, i) => singleAddr(plan, i));
+  for (const addr of [...users, ...singles])
+    sandbox.control.setWallet(addr, { amt_token: 1_000_000n });
   const memberNos = new Map<string, number>();
   for (const addr of users.slice(0, members)) {
     const member = sandbox.control.addMember({ nickname: `m${memberNos.size}`, addr });
@@ -154,6 +159,12 @@ export async function logInMembers({ sandbox, memberNos, tokens }: World): Promi
   for (const [addr, memberNo] of memberNos) tokens.set(addr, await userTokenOf(sandbox, memberNo));
 }
 
+/** The address of the n-th wallet that one write uses. */
+export function singleAddr({ seed }: Plan, n: number): string {
+  const head = `0x${seed}F`;
+  return head + String(n).padStart(ADDRESS_LENGTH - head.length, '0');
+}
+
 /** A daemon that starts on the database as it stands. */
 export async function openDaemon(world: World): Promise<SimDaemon> {
   const { db, clock, relay, books, time, plan } = world;
@@ -163,7 +174,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const ids = makeIds(clock, random);
   const { upstream } = await upstreamTo(relay.url, clock, {
     ...CLIENT,
-    quota: makeQuotaStore(db, clock),
+    quota: makeQuotaStore(db),
     settings: { budgetPerS: 100, initialRatePerS: 100, waitMs: 1 },
   });
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
@@ -186,6 +197,9 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
   const log = makeLog('silent');
   const settings = plan.busy ? BUSY_SETTINGS : SETTINGS;
   const ownWallets = new Set(ownWalletsOf(books).map(addressKey));
+  const preImage = makePreImages({
+    ...{ db, observer, upstream, clock, pause: time.pause, log, ownWallets, firstPollMs: 5_000 },
+  });
   return {
     daemon,
     upstream,
@@ -203,7 +217,12 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     write: {
       ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },
       ...{ writeTimeoutMs: 5_000, pause: time.pause, serviceDown: async () => false },
-      preImage: makePreImages({ db, observer, upstream, log, ownWallets, firstPollMs: 1_000 }),
+      async preImage(route) {
+        const image = await preImage(route);
+        // A first poll ends before the write is sent.
+        clock.advance(1);
+        return image;
+      },
       findByIdempotencyKey: (owner, key) => findByIdempotencyKey(db, owner, key),
     },
   };

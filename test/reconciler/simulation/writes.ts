@@ -1,12 +1,14 @@
 /** The writes of a simulation, and the faults that happen to them. */
 import { fieldsOf, type Request, routeOf } from '../../../src/gateway/routes.ts';
 import { runWrite, type WriteInput } from '../../../src/gateway/writes.ts';
-import { ADDRESS_LENGTH, addressKey } from '../../../src/kernel/addresses.ts';
+import { addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
 import type { Kind, WriteFields } from '../../../src/operations/operations.ts';
+import { maintenanceStatus } from '../../../src/sandbox/endpoints/maintenance.ts';
 import type { FaultInput } from '../../../src/sandbox/faults/kinds.ts';
 import type { ForwardRequest } from '../../../src/upstream/upstream.ts';
-import { CONTRACT, drawsOf, type SimDaemon, type World } from './world.ts';
+import { lostAnswers } from '../../harness/lost-answers.ts';
+import { CONTRACT, drawsOf, type SimDaemon, singleAddr, type World } from './world.ts';
 
 /** `name` is in the query of the request, by which the service's log finds it. */
 export interface RequestedWrite {
@@ -19,19 +21,7 @@ export interface RequestedWrite {
 export type Crash = 'before_send' | 'before_conclude';
 
 const FAULTS: FaultInput[] = [
-  { kind: 'lost_answer' },
-  { kind: 'lost_answer', reset: true },
-  { kind: 'truncated' },
-  { kind: 'garbled' },
-  { kind: 'dropped' },
-  { kind: 'dropped', reset: true },
-  { kind: 'late', delay_ms: 900 },
-  { kind: 'late', delay_ms: 9_000 },
-  { kind: 'late', delay_ms: 33_000 },
-  { kind: 'error', code: '999', applied: true },
-  { kind: 'error', code: '999' },
-  { kind: 'status', status: 502, applied: true },
-  { kind: 'status', status: 504 },
+  ...lostAnswers(900, 9_000, 33_000),
   { kind: 'throttle', retry_after: 'seconds', retry_after_s: 1 },
 ];
 
@@ -101,8 +91,9 @@ function drawWrite(world: World): DrawnWrite | undefined {
 
 const PRICES = [1n, 5n, 10n, 50n, 100n, 500n];
 
-function drawTokenWrite(world: World, dice: number): DrawnWrite {
+function drawTokenWrite(world: World, dice: number): DrawnWrite | undefined {
   const { random, plan } = world;
+  if (plan.fresh && isDown(world)) return undefined;
   const below = (n: number) => Math.floor(random.unit() * n);
   const user = () => drawWallet(world);
   const amount = below(3) === 0 ? (PRICES[below(PRICES.length)] ?? 1n) : BigInt(1 + below(5_000));
@@ -112,13 +103,19 @@ function drawTokenWrite(world: World, dice: number): DrawnWrite {
   return { kind: 'transfer', fields: { ...drawPair(world), amount, feeAmount } };
 }
 
+/** Apps learn of a new wallet from the service, so none is named while it answers nothing. */
+function isDown({ sandbox, relay }: World): boolean {
+  const failsAll = sandbox.control
+    .faults()
+    .some(({ left, fault }) => left > 0 && fault.kind === 'status' && !fault.contains);
+  return relay.isDown() || failsAll || maintenanceStatus(sandbox.world) === 'INACTIVE';
+}
+
 /** Any wallet; with `busy` the n-th is chosen n times less often than the first. */
-function drawWallet({ random, users, singles, plan, sandbox }: World): string {
+function drawWallet({ random, users, singles, plan }: World): string {
   if (plan.fresh) {
-    const head = `0x${plan.seed}F`;
-    const addr = head + String(singles.length).padStart(ADDRESS_LENGTH - head.length, '0');
+    const addr = singleAddr(plan, singles.length);
     singles.push(addr);
-    sandbox.control.setWallet(addr, { amt_token: 1_000_000n });
     return addr;
   }
   // The share of the first n wallets is about ln(n + 1) of ln(all + 1).

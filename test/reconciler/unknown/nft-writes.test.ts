@@ -5,11 +5,16 @@ import { CONTRACT, freshHash, tokenScenario } from '../tokens/scenario.ts';
 const rig = await openRig();
 
 const scenario = () => tokenScenario(rig);
+async function lostMint() {
+  const token = scenario();
+  const id = await token.mint();
+  await rig.lose(id);
+  return { token, id };
+}
+
 describe('An unknown write on a token', () => {
   it('A mint is executed when two observations show the token, and takes its hash', async () => {
-    const token = scenario();
-    const id = await token.mint();
-    await rig.lose(id);
+    const { token, id } = await lostMint();
     const hash = freshHash();
     await token.observe({ status: 0, lastTxHash: hash });
     await token.observe({ status: 2 });
@@ -19,9 +24,7 @@ describe('An unknown write on a token', () => {
   });
 
   it('A mint is not executed when there is no token after quiescence', async () => {
-    const token = scenario();
-    const id = await token.mint();
-    await rig.lose(id);
+    const { token, id } = await lostMint();
     for (let i = 0; i < 4; i++) await token.observeAbsent();
     expect(await rig.stateOf(id)).toBe('unknown');
     rig.passQuiescence();
@@ -32,9 +35,7 @@ describe('An unknown write on a token', () => {
   });
 
   it('A mint is not resolved as not executed when the token was observed meanwhile', async () => {
-    const token = scenario();
-    const id = await token.mint();
-    await rig.lose(id);
+    const { token, id } = await lostMint();
     rig.passQuiescence();
     await token.observe({ owner: token.other, lastTxHash: freshHash() });
     for (let i = 0; i < 3; i++) await token.observeAbsent();
@@ -42,9 +43,7 @@ describe('An unknown write on a token', () => {
   });
 
   it('A mint is not resolved as not executed when a later burn of the token was accepted', async () => {
-    const token = scenario();
-    const id = await token.mint();
-    await rig.lose(id);
+    const { token, id } = await lostMint();
     rig.passQuiescence();
     const burn = await token.burn();
     await rig.acceptHash(burn, freshHash());
@@ -54,9 +53,7 @@ describe('An unknown write on a token', () => {
   });
 
   it('A mint whose token was observed and is absent after quiescence is not resolved', async () => {
-    const token = scenario();
-    const id = await token.mint();
-    await rig.lose(id);
+    const { token, id } = await lostMint();
     await token.observe({ status: 2 });
     rig.passQuiescence();
     for (let i = 0; i < 3; i++) await token.observeAbsent();

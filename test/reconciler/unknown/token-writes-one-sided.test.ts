@@ -176,9 +176,8 @@ describe('An unknown give of an operator without a readable wallet', () => {
 describe('A service that is down', () => {
   const setState = (state: string) => rig.database.owner.sql`
     insert into tallyhook.service_state
-      (name, state, since, next_probe_at, checked_at, failures)
-    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()},
-      ${rig.clock.now()}, 0)
+      (name, state, since, next_probe_at, failures)
+    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()}, 0)
     on conflict (name) do update set state = excluded.state, since = excluded.since`;
 
   it('Maintenance stops resolutions and deadlines, and quiescence begins anew after it', async () => {

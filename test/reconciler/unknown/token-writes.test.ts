@@ -4,11 +4,17 @@ import { openRig } from '../rig.ts';
 const DAY_MS = 86_400_000;
 const rig = await openRig();
 
+/** An unknown transfer of 10 from a wallet that held 100 to one that held nothing. */
+async function lostTransfer() {
+  const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
+  const id = await rig.transfer(a, b, 10n);
+  await rig.lose(id);
+  return { a, b, id };
+}
+
 describe('An unknown transfer between two observed wallets', () => {
   it('An unknown transfer that two observations of both wallets show is executed, posted once and settled', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     await rig.observeAll([a, 90n], [b, 10n]);
     expect(await rig.stateOf(id)).toBe('unknown');
     await rig.observeAll([a, 90n], [b, 10n]);
@@ -28,9 +34,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer is not executed only if both observations began after quiescence and read lag', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     for (let i = 0; i < 5; i++) await rig.observeAll([a, 100n], [b, 0n]);
     expect(await rig.stateOf(id)).toBe('unknown');
     const sent = await rig.operation(id);
@@ -45,9 +49,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer that is applied after observations without it is executed', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     await rig.observeAll([a, 100n], [b, 0n], [a, 100n], [b, 0n]);
     rig.clock.advance(20_000);
     await rig.observeAll([a, 90n], [b, 10n], [a, 90n], [b, 10n]);
@@ -55,9 +57,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer that only one of two wallets shows stays unknown', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     await rig.observeAll([a, 90n], [b, 0n], [a, 90n], [b, 0n]);
     expect(await rig.stateOf(id)).toBe('unknown');
     // The candidate rests on the older observation of one of them; it needs two new ones.
@@ -68,9 +68,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer that showed and is gone after quiescence becomes undecided', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     await rig.observeAll([a, 90n], [b, 10n]);
     rig.passQuiescence();
     await rig.observeAll([a, 100n], [b, 0n]);
@@ -79,9 +77,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer that first shows after quiescence becomes undecided', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     rig.passQuiescence();
     await rig.observeAll([a, 100n], [b, 0n]);
     await rig.observeAll([a, 90n], [b, 10n]);
@@ -89,9 +85,7 @@ describe('An unknown transfer between two observed wallets', () => {
   });
 
   it('A transfer becomes undecided after a day if one of its wallets is not observed again', async () => {
-    const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
-    const id = await rig.transfer(a, b, 10n);
-    await rig.lose(id);
+    const { a, b, id } = await lostTransfer();
     await rig.observeAll([a, 90n], [b, 10n]);
     await rig.observe(a, 90n, DAY_MS / 2);
     expect(await rig.stateOf(id)).toBe('unknown');

@@ -1,7 +1,7 @@
 /** The OpenAPI document of the control surface, compared with the surface. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { must } from '../../../src/kernel/assert.ts';
+import { must } from '../../../src/kernel/errors.ts';
 import { type Caller, startCaller, stopAll, UNUSED_ADDRESS } from '../client.ts';
 
 const operation = z.looseObject({

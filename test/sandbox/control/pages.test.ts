@@ -1,41 +1,31 @@
 /** The console and the login page in a real browser, where Chromium is installed. */
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { useBrowser } from '../../harness/browser.ts';
 import { type Caller, REDIRECT, startCaller, stopAll } from '../client.ts';
 
-const CHROMIUM = '/usr/bin/chromium';
-
 describe('The pages', () => {
-  if (!existsSync(CHROMIUM)) {
-    it('are not tested without a browser: apt-get install chromium', () => {
-      expect(existsSync(CHROMIUM)).toBe(false);
-    });
-    return;
-  }
-  let browser: Browser;
+  const browser = useBrowser();
+  if (!browser) return;
   let caller: Caller;
   const fieldErrors: string[] = [];
 
   beforeAll(async () => {
     caller = await startCaller();
-    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
-    browser = await chromium.launch({ executablePath: CHROMIUM, args });
   });
   afterAll(async () => {
-    await browser?.close();
     await stopAll();
   });
 
-  async function opened(path: string): Promise<Page> {
-    const page = await browser.newPage();
+  const opened = async (path: string): Promise<Page> => {
+    const page = await browser().newPage();
     page.on('pageerror', (error) => fieldErrors.push(error.message));
     page.on('console', (line) => {
       if (line.type() === 'error') fieldErrors.push(line.text());
     });
     await page.goto(caller.sandbox.url + path);
     return page;
-  }
+  };
 
   it('offer the control surface as a form', async () => {
     const page = await opened('/_sandbox');

@@ -1,9 +1,11 @@
 /** HTTP connections: unusual methods, long headers, pipelining, broken bodies, slow requests. */
+
 import { once } from 'node:events';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { makeServer } from '../../../src/kernel/http-server.ts';
+import { listen } from '../../harness/listen.ts';
 import { useCaller } from '../client.ts';
 
 const caller = useCaller();
@@ -102,8 +104,7 @@ it('A request that arrives too slowly is refused with 408 at its deadline', asyn
     () => ({ headers: {}, body: '' }),
     limits,
   );
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   const body = 'Content-Length: 9\r\n';
   expect(await exchanged('GET / HT', { port })).toMatch(/^HTTP\/1\.1 408/);
   expect(await exchanged(`${request('/', body, 'POST')}abc`, { port })).toMatch(/^HTTP\/1\.1 408/);

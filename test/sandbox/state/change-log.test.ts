@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { must } from '../../../src/kernel/assert.ts';
+import { must } from '../../../src/kernel/errors.ts';
 import { canonicalJson } from '../../../src/kernel/json.ts';
 import {
   noChangeLog,

@@ -1,11 +1,12 @@
 /** Liveness, readiness, metrics and public webhook keys: open without an API key. */
 import { z } from '@hono/zod-openapi';
-import { findMissingGuards } from '../../../db/guards.ts';
+import { findMissingGuards } from '../../../db/checks/guards.ts';
 import { isMigrated } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { cachedForASecond } from '../../http/cached.ts';
 import { problemResponse } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
 
@@ -23,6 +24,15 @@ export function addHealth(
   deps: Pick<ApiDeps, 'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks'>,
 ): void {
   const { db, migrations, metrics, operations, webhooks } = deps;
+  const ready = cachedForASecond(() => checkReady(db, migrations));
+  const publicKeys = cachedForASecond(() => webhooks.publicKeys());
+  const scrape = cachedForASecond(async () => {
+    // The gauge keeps its last value while the database does not respond.
+    await withinDeadline(
+      operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze ? 1 : 0)),
+    );
+    return metrics.text();
+  });
   router.raw({
     ...base,
     path: '/healthz',
@@ -36,7 +46,7 @@ export function addHealth(
     summary: 'Check the database, its migrations and its guards',
     responses: { 200: json('The daemon is ready', health), 503: unavailable },
     async handle(_, c) {
-      await checkReady(db, migrations);
+      await ready();
       return reply(c, jsonText({ status: 'ok' }));
     },
   });
@@ -49,7 +59,7 @@ export function addHealth(
       503: unavailable,
     },
     async handle(_, c) {
-      const found = await webhooks.publicKeys();
+      const found = await publicKeys();
       const keys = found.map((key) => ({ endpoint_id: key.endpointId, public_key: key.publicKey }));
       return reply(c, jsonText({ keys }));
     },
@@ -65,12 +75,8 @@ export function addHealth(
       },
     },
     async handle(_, c) {
-      // The gauge keeps its last value while the database does not respond.
-      await withinDeadline(
-        operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze ? 1 : 0)),
-      );
       const headers = { 'content-type': metrics.contentType, 'cache-control': 'no-store' };
-      return c.text(await metrics.text(), 200, headers);
+      return c.text(await scrape(), 200, headers);
     },
   });
 }

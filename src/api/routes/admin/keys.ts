@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type KeyLimits, type Keys, keyLimitsSchema, SCOPES } from '../../../keys/keys.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
+import { idInput, instant, instantInput, instantText, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 
@@ -16,7 +16,9 @@ const key = z
     scopes: z.array(z.enum(SCOPES)),
     limits: keyLimitsSchema.nullable().openapi({ description: 'Limits of its writes, if any' }),
     created_at: instant,
+    expires_at: instant.nullable(),
     revoked_at: instant.nullable(),
+    last_used_at: instant.nullable().openapi({ description: 'To within a minute' }),
   })
   .openapi('Key');
 
@@ -34,6 +36,7 @@ const keyInput = z.strictObject({
     .min(1)
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope'),
   limits: keyLimitsSchema.optional(),
+  expires_at: instantInput.optional(),
 });
 
 const base = { tag: 'keys', scope: 'admin' as const };
@@ -46,8 +49,7 @@ export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
     request: z.object({ query: z.strictObject(paging) }),
     item: key,
     parsePosition: idPosition('key'),
-    list: async (_, { after = '', limit }) =>
-      (await keys.list()).filter(({ id }) => id > after).slice(0, limit),
+    list: (_, { after = '', limit }) => keys.list({ after, limit }),
     output: keyOutput,
     position: ({ id }) => id,
   });
@@ -61,7 +63,8 @@ export function addKeys(router: Router, { keys }: Pick<ApiDeps, 'keys'>): void {
     response: 'The key with its secret',
     schema: created,
     async handle({ body }) {
-      const { key, secret } = await keys.create(body);
+      const { expires_at: expiresAt, ...rest } = body;
+      const { key, secret } = await keys.create({ ...rest, expiresAt });
       return { ...keyOutput(key), key: secret };
     },
   });
@@ -85,6 +88,8 @@ function keyOutput(row: Key) {
     scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),
     limits: row.limits as KeyLimits | null,
     created_at: instantText(row.createdAt),
+    expires_at: instantText(row.expiresAt),
     revoked_at: instantText(row.revokedAt),
+    last_used_at: instantText(row.lastUsedAt),
   };
 }

@@ -8,6 +8,24 @@ import { instant, instantText } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 import { freeze, freezeOutput } from './freeze.ts';
 
+export const budget = z
+  .object({
+    rate_per_s: z.number().openapi({ description: 'Polls that this daemon may send' }),
+    learned_per_s: z.number().openapi({ description: 'Budget of all daemons together' }),
+    waiting: z.int().openapi({ description: 'Polls that wait for the budget' }),
+    next_at: instant,
+    blocked_until: z
+      .object({
+        polls: instant.nullable(),
+        app_read: instant.nullable(),
+        app_write: instant.nullable(),
+      })
+      .openapi({
+        description: 'Deadlines that the service set with Retry-After, per class of request',
+      }),
+  })
+  .openapi('Budget');
+
 const status = z
   .object({
     now: instant.openapi({ description: 'The time of the database, which all daemons use' }),
@@ -29,21 +47,7 @@ const status = z
     freeze: freeze
       .nullable()
       .openapi({ description: 'The freeze in effect; no write is accepted' }),
-    budget: z.object({
-      rate_per_s: z.number().openapi({ description: 'Polls that this daemon may send' }),
-      learned_per_s: z.number().openapi({ description: 'Budget of all daemons together' }),
-      waiting: z.int().openapi({ description: 'Polls that wait for the budget' }),
-      next_at: instant,
-      blocked_until: z
-        .object({
-          polls: instant.nullable(),
-          app_read: instant.nullable(),
-          app_write: instant.nullable(),
-        })
-        .openapi({
-          description: 'Deadlines that the service set with Retry-After, per class of request',
-        }),
-    }),
+    budget,
     stages: z.array(
       z.object({
         stage: z.enum(STAGES),
@@ -111,7 +115,7 @@ async function serviceOutput(db: ApiDeps['db']) {
   };
 }
 
-function budgetOutput(upstream: ApiDeps['upstream']) {
+export function budgetOutput(upstream: ApiDeps['upstream']) {
   const { budget } = upstream;
   return {
     rate_per_s: budget.ratePerS(),

@@ -15,7 +15,7 @@ import {
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 
-const STATES = ['pending', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
+const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
 const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
 
 const delivery = z
@@ -26,7 +26,9 @@ const delivery = z
     event_type: z.string(),
     subject: z.string(),
     subject_seq: decimal,
-    state: z.string(),
+    state: z.string().openapi({
+      description: 'One of the states of the query; held: until its endpoint is enabled',
+    }),
     due_at: instant.nullable().openapi({ description: 'Time of the next attempt while pending' }),
     attempts: z.int(),
     created_at: instant,

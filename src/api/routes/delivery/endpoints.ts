@@ -3,9 +3,11 @@
  * a request is checked here; `webhooks` checks its values.
  */
 import { z } from '@hono/zod-openapi';
+import type { Caller } from '../../../keys/keys.ts';
 import {
   type Endpoint,
   type EndpointInput,
+  HELD_CHOICES,
   type Health,
   type NewSecrets,
   ORDERINGS,
@@ -77,6 +79,14 @@ const rotation = z.strictObject({
     .openapi({ description: 'How long the present keys still sign; default: the setting' }),
 });
 
+const enabling = z
+  .strictObject({
+    held: z.enum(HELD_CHOICES).optional().openapi({
+      description: 'Held deliveries are sent (release, the default) or cancelled (skip)',
+    }),
+  })
+  .optional();
+
 const params = z.object({ id: idInput('ep') });
 const request = z.object({ params });
 const base = { tag: 'endpoints', path: '/api/endpoints/{id}', scope: 'manage' as const };
@@ -112,7 +122,7 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     method: 'post',
     path: '/api/endpoints',
     summary: 'Create an endpoint',
-    description: 'It receives every event committed from now on.',
+    description: 'It receives every event that is committed after it.',
     request: z.object({ body: endpointPatch.required({ url: true }) }),
     status: 201,
     response: 'The endpoint with its secret',
@@ -125,11 +135,14 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     ...base,
     method: 'patch',
     summary: 'Change some fields of an endpoint',
+    description: 'A URL with another origin removes the headers, unless they are given again.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
     schema: withSecrets,
-    handle: async ({ params, body }) =>
-      withSecretsOutput(await webhooks.updateEndpoint(params.id, inputOf(body))),
+    async handle({ params, body }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      return withSecretsOutput(await webhooks.updateEndpoint(params.id, inputOf(body)));
+    },
   });
   router.add({
     ...base,
@@ -137,7 +150,10 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     summary: 'Delete an endpoint and cancel its pending deliveries',
     request,
     response: 'The endpoint is deleted',
-    handle: ({ params }) => webhooks.deleteEndpoint(params.id),
+    async handle({ params }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      await webhooks.deleteEndpoint(params.id);
+    },
   });
   addActions(router, webhooks);
 }
@@ -151,7 +167,8 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     request: z.object({ params, body: rotation }),
     response: 'The endpoint with its new secret',
     schema: withSecrets,
-    async handle({ params, body: { overlap_s } }) {
+    async handle({ params, body: { overlap_s } }, caller) {
+      await requireOwner(webhooks, params.id, caller);
       const overlapMs = overlap_s === undefined ? undefined : overlap_s * 1_000;
       return withSecretsOutput(await webhooks.rotateSecret(params.id, overlapMs));
     },
@@ -165,22 +182,48 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
     status: 202,
     response: 'The id of the event',
     schema: z.object({ event_id: z.string() }),
-    handle: async ({ params }) => ({ event_id: (await webhooks.sendTest(params.id)).eventId }),
+    async handle({ params }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      return { event_id: (await webhooks.sendTest(params.id)).eventId };
+    },
   });
-  for (const action of ['enable', 'disable'] as const)
-    router.add({
-      ...base,
-      method: 'post',
-      path: `/api/endpoints/{id}/${action}`,
-      summary:
-        action === 'enable'
-          ? 'Resume deliveries, beginning with those that waited'
-          : 'Stop deliveries until the endpoint is enabled',
-      request,
-      response: 'The endpoint',
-      schema: endpoint,
-      handle: async ({ params }) => endpointOutput(await webhooks[action](params.id)),
-    });
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/endpoints/{id}/enable',
+    summary: 'Resume deliveries',
+    description:
+      'The deliveries of the time while it was disabled were held; they are sent, or cancelled ' +
+      'with `"held": "skip"`.',
+    request: z.object({ params, body: enabling }),
+    response: 'The endpoint',
+    schema: endpoint,
+    async handle({ params, body }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      return endpointOutput(await webhooks.enable(params.id, body?.held));
+    },
+  });
+  router.add({
+    ...base,
+    method: 'post',
+    path: '/api/endpoints/{id}/disable',
+    summary: 'Hold deliveries until the endpoint is enabled',
+    description:
+      'What retention removes before that is announced as `delivery.exhausted` with the reason ' +
+      '`retention`.',
+    request,
+    response: 'The endpoint',
+    schema: endpoint,
+    async handle({ params }, caller) {
+      await requireOwner(webhooks, params.id, caller);
+      return endpointOutput(await webhooks.disable(params.id));
+    },
+  });
+}
+
+/** An admin may change every endpoint, another key those of its owner. */
+async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
+  if (!caller.scopes.includes('admin')) await webhooks.requireOwner(id, caller.owner);
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {

@@ -81,7 +81,7 @@ const service = {
   end: '2026-01-31 12:00:00',
   message: 'Scheduled maintenance',
 };
-const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example/hooks' };
+const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example' };
 
 const DATA: { [T in EventType]: EventData<T> } = {
   'operation.accepted': operation,

@@ -3,9 +3,8 @@
  * stored webhook bodies into its response as text, so numbers keep all digits.
  */
 import { z } from '@hono/zod-openapi';
-import { monotonicMs } from '../../../kernel/clock.ts';
 import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
-import { type FeedPage, readFeed } from '../../../outbox/outbox.ts';
+import { makeTail } from '../../../outbox/outbox.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { anyJson } from '../../http/fields.ts';
 import { paging } from '../../http/pages.ts';
@@ -14,8 +13,6 @@ import { json, type Router, reply } from '../../http/router.ts';
 import { exampleOf } from './event-examples.ts';
 
 const TYPES_MAX = 50;
-/** Another daemon may number events without notifying this one, so the feed is read this often. */
-const REREAD_MS = 1_000;
 
 const event = z
   .object({
@@ -77,6 +74,7 @@ export function addEvents(
   router: Router,
   deps: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping' | 'feedWaitMaxMs'>,
 ): void {
+  const tail = makeTail(deps);
   router.raw({
     ...base,
     path: '/api/events',
@@ -88,8 +86,10 @@ export function addEvents(
     },
     async handle({ query: { wait, ...query } }, c) {
       const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
-      const { bodies, cursor } = await readOrWait(deps, query, waitMs, c.req.raw.signal);
-      return reply(c, `{"data":[${bodies.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`);
+      const types = query.types.includes('*') ? [] : query.types;
+      const { rows, cursor } = await tail.read({ ...query, types }, waitMs, c.req.raw.signal);
+      const bodies = rows.map(({ body }) => body).join(',');
+      return reply(c, `{"data":[${bodies}],"next_cursor":${JSON.stringify(cursor)}}`);
     },
   });
   const types = (Object.keys(EVENTS) as EventType[]).map(eventTypeOutput);
@@ -102,33 +102,6 @@ export function addEvents(
     schema: z.object({ data: z.array(eventType) }),
     handle: () => ({ data: types }),
   });
-}
-
-/** Reads the feed; while it is empty, reads again on every notification until `waitMs` passed. */
-async function readOrWait(
-  { db, nextEvent, stopping }: Pick<ApiDeps, 'db' | 'nextEvent' | 'stopping'>,
-  query: { cursor: string; types: string[]; limit: number },
-  waitMs: number,
-  aborted: AbortSignal,
-): Promise<FeedPage> {
-  const types = query.types.includes('*') ? [] : query.types;
-  const until = monotonicMs() + waitMs;
-  let { cursor } = query;
-  for (;;) {
-    const remaining = until - monotonicMs();
-    // Listens before it reads, so an event that is numbered in between is not missed.
-    const read = new AbortController();
-    const ends = AbortSignal.any([aborted, stopping, read.signal]);
-    const next = remaining > 0 ? nextEvent(ends, Math.min(remaining, REREAD_MS)) : undefined;
-    try {
-      const found = await readFeed(db, { cursor, types, limit: query.limit });
-      if (found.bodies.length > 0 || !next || aborted.aborted || stopping.aborted) return found;
-      cursor = found.cursor;
-      await next;
-    } finally {
-      read.abort();
-    }
-  }
 }
 
 function eventTypeOutput(type: EventType) {

@@ -6,8 +6,7 @@ import { z } from '@hono/zod-openapi';
 import type { Queryable } from '../../../db/connect.ts';
 import { addressKey, isAddress } from '../../../kernel/addresses.ts';
 import { decimalText, wholeOf } from '../../../kernel/amounts.ts';
-import { must } from '../../../kernel/assert.ts';
-import { Failure } from '../../../kernel/errors.ts';
+import { Failure, must } from '../../../kernel/errors.ts';
 import { isId } from '../../../kernel/ids.ts';
 import { listTransactions, type Transaction } from '../../../ledger/ledger.ts';
 import {

@@ -25,7 +25,7 @@ export const decision = z
 
 const REASON_MAX = 2_000;
 const params = z.object({ id: idInput('op') });
-const base = { tag: 'operations', scope: 'manage' as const };
+const base = { tag: 'operations', scope: 'decide' as const };
 
 export function addDecisions(
   router: Router,
@@ -70,6 +70,7 @@ export function addDecisions(
   });
   router.add({
     ...base,
+    scope: 'gateway',
     method: 'delete',
     path: '/api/operations/{id}',
     summary: 'Cancel a queued operation',

@@ -24,7 +24,7 @@ const common = {
     .optional()
     .openapi({ description: 'The recorded operation that the report is about' }),
   distinct: z.boolean().optional().openapi({
-    description: 'True if it is none of the open operations that match it',
+    description: 'True if it is a different write from every open operation that matches it',
   }),
 };
 const numbered = {

@@ -17,7 +17,6 @@ import { operation, operationOutput } from './fields.ts';
 import { readReport, reportInput } from './report-lines.ts';
 
 /** Bounds in bytes and reports. */
-const BODY_MAX = 8_388_608;
 const ARRAY_MAX = 10_000;
 const LINE_MAX = 65_536;
 const LINES_MAX = 100_000;
@@ -36,7 +35,10 @@ const lineResult = z
   .openapi('ReportResult');
 const manyResults = z.object({ data: z.array(lineResult), ...counts }).openapi('ReportResults');
 
-type Deps = Pick<ApiDeps, 'reportedOperations' | 'clock' | 'log' | 'wake' | 'stopping'>;
+type Deps = Pick<
+  ApiDeps,
+  'reportedOperations' | 'clock' | 'log' | 'wake' | 'stopping' | 'bodyBytesMax'
+>;
 type RecordDeps = Pick<Deps, 'reportedOperations' | 'clock' | 'wake'>;
 
 export function addReportedOperations(router: Router, deps: Deps): void {
@@ -87,8 +89,8 @@ export function addReportedOperations(router: Router, deps: Deps): void {
 }
 
 /** Records one report or an array of reports. */
-async function answerDocument(c: Context, deps: RecordDeps, caller: Caller): Promise<Response> {
-  const document = tryParseJson(await readText(c.req, BODY_MAX));
+async function answerDocument(c: Context, deps: Deps, caller: Caller): Promise<Response> {
+  const document = tryParseJson(await readText(c.req, deps.bodyBytesMax));
   if (document === undefined) throw new Failure('malformed_json');
   if (!Array.isArray(document)) {
     const [only] = await record(deps, [document], caller);

@@ -1,8 +1,9 @@
 /** Encryption of secrets at rest. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { makeEncryption } from '../../src/kernel/encryption.ts';
-import { seededRandom, systemRandom } from '../../src/kernel/random.ts';
+import { systemRandom } from '../../src/kernel/random.ts';
+import { makeEncryption } from '../../src/webhooks/encryption.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 
 const { encrypt, decrypt } = makeEncryption(seededRandom(1).bytes(32), systemRandom);
 const other = makeEncryption(seededRandom(2).bytes(32), systemRandom);

@@ -1,8 +1,16 @@
-/**
- * Reads `Retry-After` (RFC 9110, section 10.2.3) as an absolute deadline. The wait is never
- * shortened: a service asked again too early may only refuse for longer.
- */
+/** When a failed attempt is repeated: after a backoff, or when `Retry-After` allows it. Pure. */
 import type { Instant } from './clock.ts';
+import type { Random } from './random.ts';
+
+/**
+ * The wait before the next attempt, in milliseconds: between half and all of `baseMs · 2^failures`,
+ * which is at most `capMs`.
+ * @param failures failed attempts so far, from 0
+ */
+export function backoffMs(failures: number, baseMs: number, capMs: number, random: Random): number {
+  const step = Math.min(capMs, baseMs * 2 ** Math.min(failures, 40));
+  return Math.round(step * (0.5 + 0.5 * random.unit()));
+}
 
 /** Longer waits are taken for a mistake and cut to a day. */
 export const RETRY_AFTER_MAX_MS = 24 * 3_600_000;
@@ -13,8 +21,9 @@ const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .{10,30} GMT$/;
 const ASCTIME = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
 /**
- * The deadline that a header value sets, between `now` and a day later; undefined for a value that
- * is neither a number of seconds nor an HTTP date.
+ * Reads `Retry-After` (RFC 9110, section 10.2.3) as a deadline between `now` and a day later;
+ * undefined for a value that is neither a number of seconds nor an HTTP date. The wait is never
+ * shortened: a service asked again too early may only refuse for longer.
  * @param sentAt the header `Date`: what the sender's clock showed, which may differ from ours
  */
 export function parseRetryAfter(

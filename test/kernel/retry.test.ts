@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseRetryAfter, RETRY_AFTER_MAX_MS } from '../../src/kernel/retry-after.ts';
+import { parseRetryAfter, RETRY_AFTER_MAX_MS } from '../../src/kernel/retry.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 

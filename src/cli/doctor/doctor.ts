@@ -3,25 +3,16 @@
  * it applies missing migrations and corrects a step of the database's clock; it changes nothing
  * else.
  */
-import {
-  type Config,
-  checkService,
-  type Database,
-  openService,
-  upstreamSettings,
-} from '../daemon/daemon.ts';
-import { findMissingGuards } from '../db/guards.ts';
-import { isoText } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
-import { jsonText } from '../kernel/json.ts';
-import { makeLog } from '../kernel/log.ts';
-import { makeMetrics } from '../kernel/metrics.ts';
-import { systemRandom } from '../kernel/random.ts';
-import { printLine } from '../kernel/terminal.ts';
-import { makeQuotaStore } from '../observer/observer.ts';
-import { findFreeze } from '../operations/operations.ts';
-import { openUpstream } from '../upstream/upstream.ts';
-import { withDatabase } from './installation.ts';
+import { type Config, type Database, masterKeyTools } from '../../daemon/daemon.ts';
+import { findMissingGuards } from '../../db/checks/guards.ts';
+import { isoText } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { systemRandom } from '../../kernel/random.ts';
+import { findFreeze } from '../../operations/operations.ts';
+import { withDatabase } from '../installation.ts';
+import { withUpstream } from './service.ts';
 
 interface Check {
   check: string;
@@ -43,6 +34,7 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
     withDatabase(async (database, config) => {
       await run('guards', () => checkGuards(database));
       await run('clock', () => checkClock(database));
+      await run('master key', () => checkMasterKey(database, config));
       await run('writes', () => checkWrites(database));
       await run('service', () => checkUpstream(database, config));
       return config.databaseUrl
@@ -63,12 +55,19 @@ async function checkGuards({ db }: Database): Promise<string> {
   return 'all enabled';
 }
 
+async function checkMasterKey(database: Database, config: Config): Promise<string> {
+  const { openMasterKeys } = await masterKeyTools();
+  const { provedSince } = await openMasterKeys(database, config, systemRandom);
+  return provedSince === undefined ? 'not used yet' : 'decrypts the secrets of this database';
+}
+
 async function checkWrites({ db }: Database): Promise<string> {
   const freeze = await findFreeze(db);
   if (!freeze) return 'allowed';
-  const { frozenAt, frozenBy, reason } = freeze;
+  const { cause, frozenAt, frozenBy, reason } = freeze;
   const since = `frozen since ${isoText(frozenAt)} by ${frozenBy}: ${reason}`;
-  throw new Failure('bad_setting', `${since}; npx tallyhook unfreeze --reason … allows them again`);
+  const command = cause === 'restored' ? 'doctor --restored' : 'unfreeze --reason …';
+  throw new Failure('bad_setting', `${since}; npx tallyhook ${command} allows them again`);
 }
 
 async function checkClock({ clock }: Database): Promise<string> {
@@ -80,21 +79,9 @@ async function checkClock({ clock }: Database): Promise<string> {
 }
 
 /** Reads the maintenance status and fetches a client token. */
-async function checkUpstream({ db, clock }: Database, config: Config): Promise<string> {
+async function checkUpstream(database: Database, config: Config): Promise<string> {
   if (!config.service) return 'not configured; the daemon runs the sandbox';
-  const log = makeLog('error');
-  const opened = await openService(config, { clock, random: systemRandom, log });
-  await checkService(db, opened, clock);
-  const upstream = await openUpstream({
-    ...opened.address,
-    clock,
-    random: systemRandom,
-    log,
-    metrics: makeMetrics(),
-    quota: makeQuotaStore(db, clock),
-    settings: upstreamSettings(config),
-  });
-  try {
+  return withUpstream(database, config, async (upstream, identity) => {
     const maintenance = await upstream.maintenance();
     if (maintenance.result !== 'seen')
       throw new Failure('upstream_unreadable', `maintenance status: ${reasonOf(maintenance)}`);
@@ -102,10 +89,8 @@ async function checkUpstream({ db, clock }: Database, config: Config): Promise<s
     if (token.result !== 'seen')
       throw new Failure('upstream_unreadable', `client token: ${reasonOf(token)}`);
     const valid = token.record.active === false ? 'inactive' : 'valid';
-    return `${opened.identity}: ${maintenance.record.status}, client token ${valid}`;
-  } finally {
-    await upstream.close();
-  }
+    return `${identity}: ${maintenance.record.status}, client token ${valid}`;
+  });
 }
 
 function reasonOf(observation: { result: string; cause?: string; message?: string }): string {

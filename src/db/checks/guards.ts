@@ -2,8 +2,8 @@
  * Checks at every start that Postgres keeps what it confirms and that the guarding triggers exist
  * and are enabled. A trigger that is not in this list is not checked.
  */
-import { Failure } from '../kernel/errors.ts';
-import type { Queryable } from './connect.ts';
+import { Failure } from '../../kernel/errors.ts';
+import type { Queryable } from '../connect.ts';
 
 const APPEND_ONLY = [
   'batches',
@@ -23,6 +23,7 @@ const KEPT = [
   'posting_requests',
   'freezes',
   'decisions',
+  'used_since_backup',
 ];
 
 /** `table.trigger` of each guarding trigger. */
@@ -54,13 +55,9 @@ export async function findMissingGuards(db: Queryable): Promise<string[]> {
 export async function checkGuards(db: Queryable): Promise<void> {
   const settings = await db.sql<{ name: string; setting: string }[]>`
     select name, setting from pg_settings
-    where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'server_version_num')`;
+    where name in ('fsync', 'synchronous_commit', 'full_page_writes')`;
   for (const { name, setting } of settings) {
-    if (name === 'server_version_num') {
-      if (Number(setting) < 150000) {
-        throw new Failure('bad_setting', `Postgres 15 or newer is required, this is ${setting}`);
-      }
-    } else if (setting === 'off') {
+    if (setting === 'off') {
       throw new Failure(
         'bad_setting',
         `Postgres runs with ${name} off and may lose commits; set ${name} = on`,

@@ -1,0 +1,182 @@
+/**
+ * `tallyhook doctor --restored`: lists what a restored or copied database may lack, takes over the
+ * idempotency keys that were used since, and releases the writes.
+ */
+import { userInfo } from 'node:os';
+import { type Config, type Database, identityTools } from '../../daemon/daemon.ts';
+import { isoText } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { makeLog, printLine } from '../../kernel/log.ts';
+import {
+  findCurrent,
+  insertUsedSinceBackup,
+  listOperations,
+  type Operation,
+  releaseRestored,
+} from '../../operations/operations.ts';
+import { withDatabase } from '../installation.ts';
+import { type Comparison, compareWithService } from './comparison.ts';
+import { withUpstream } from './service.ts';
+import { readUsedKeys } from './used-keys.ts';
+
+interface Options {
+  keysUsed?: string;
+  release?: string;
+  sendQueued?: true;
+  limit: number;
+  json?: true;
+}
+
+interface Listing {
+  /** Why writes are stopped; undefined when they are not. */
+  held: { cause: string; since: string; reason: string } | undefined;
+  /** When the newest operation of this database was recorded. */
+  newestOperationAt: string | null;
+  open: Operation[];
+  service: Comparison | undefined;
+  keysTaken: number;
+}
+
+/** States in which an operation may have gone on elsewhere. */
+const OPEN_STATES = ['queued', 'sending', 'unknown', 'undecided'];
+
+export async function runRestored(options: Options): Promise<number> {
+  const reason = options.release?.trim();
+  if (reason === '') throw new Failure('bad_setting', '--release needs a reason');
+  const { listing, released } = await withDatabase(async (database, config) => {
+    const { makeIdentityCheck } = await identityTools();
+    const { dataDir } = config;
+    const identity = makeIdentityCheck({ database, dataDir, log: makeLog('fatal') });
+    await identity.check();
+    await identity.count();
+    const listing = await list(database, config, options);
+    const { sendQueued = false } = options;
+    const order = { by: userInfo().username, reason: reason ?? '', sendQueued };
+    return { listing, released: reason ? await release(database, order) : false };
+  });
+  if (options.json) printLine(jsonText(outputOf(listing, released)));
+  else for (const line of linesOf(listing, released, options)) printLine(line);
+  return listing.held === undefined || released ? 0 : 1;
+}
+
+async function list(database: Database, config: Config, options: Options): Promise<Listing> {
+  const { db, clock } = database;
+  let keysTaken = 0;
+  if (options.keysUsed)
+    for await (const group of readUsedKeys(options.keysUsed))
+      keysTaken += await insertUsedSinceBackup(db, group, clock.now());
+  const freeze = await findCurrent(db, ['restored', 'failover']);
+  const [newest] = await listOperations(db, { limit: 1 });
+  const open: Operation[] = [];
+  for (const state of OPEN_STATES)
+    open.push(...(await listOperations(db, { state, limit: options.limit })));
+  const compare = () =>
+    withUpstream(database, config, (upstream) => compareWithService(db, upstream, options.limit));
+  return {
+    held: freeze && {
+      cause: freeze.cause,
+      since: isoText(freeze.frozenAt),
+      reason: freeze.reason,
+    },
+    newestOperationAt: newest ? isoText(newest.recordedAt) : null,
+    open,
+    // The sandbox belongs to the process of the daemon.
+    service: config.service ? await compare() : undefined,
+    keysTaken,
+  };
+}
+
+/** @throws Failure `conflict` when nothing is held */
+async function release(
+  { db, clock }: Database,
+  order: { by: string; reason: string; sendQueued: boolean },
+): Promise<boolean> {
+  const freeze = await db.begin((tx) => releaseRestored(tx, order, clock.now()));
+  if (!freeze) throw new Failure('conflict', 'nothing is held after a restore or a failover');
+  return true;
+}
+
+function outputOf({ held, newestOperationAt, open, service, keysTaken }: Listing, done: boolean) {
+  return {
+    held: held ?? null,
+    released: done,
+    newest_operation_at: newestOperationAt,
+    keys_taken: keysTaken,
+    operations: open.map((operation) => ({
+      id: operation.id,
+      state: operation.state,
+      kind: operation.kind,
+      amount: operation.amount?.toString() ?? null,
+      from_addr: operation.fromAddr,
+      to_addr: operation.toAddr,
+      idempotency_key: operation.idempotencyKey,
+      recorded_at: isoText(operation.recordedAt),
+    })),
+    wallets: service && {
+      compared: service.wallets.compared,
+      unreadable: service.wallets.unreadable,
+      different: service.wallets.different.map((wallet) => ({
+        addr: wallet.addr,
+        expected: wallet.expected.toString(),
+        shown: wallet.shown.toString(),
+        drift: wallet.drift.toString(),
+        open_up: wallet.openUp.toString(),
+        open_down: wallet.openDown.toString(),
+      })),
+    },
+    tokens: service && {
+      compared: service.tokens.compared,
+      unreadable: service.tokens.unreadable,
+      different: service.tokens.different.map(({ contractId, tokenId, difference }) => ({
+        contract_id: contractId.toString(),
+        token_id: tokenId.toString(),
+        difference,
+      })),
+    },
+  };
+}
+
+function linesOf(listing: Listing, released: boolean, options: Options): string[] {
+  const { held, newestOperationAt, open, service, keysTaken } = listing;
+  const lines = [
+    held
+      ? `Held since ${held.since}: ${held.reason}`
+      : 'Nothing is held: this is the database that the last start used',
+    `The newest operation is of ${newestOperationAt ?? '-'}; what came later is not here`,
+  ];
+  if (options.keysUsed) lines.push(`${keysTaken} keys and operations taken from the file`);
+  for (const { state, id, kind, amount, idempotencyKey, recordedAt } of open)
+    lines.push(
+      `${state}  ${id}  ${kind} ${amount ?? ''}  ${isoText(recordedAt)}  ${idempotencyKey ?? '-'}`,
+    );
+  lines.push(...(service ? differenceLines(service) : ['The sandbox is not compared']));
+  if (released) lines.push(`Released. ${queuedLine(options)}`);
+  else if (held)
+    lines.push(
+      'To allow writes: npx tallyhook doctor --restored --keys-used FILE --release "reason". ' +
+        queuedLine(options),
+    );
+  return lines;
+}
+
+function queuedLine({ sendQueued }: Options): string {
+  return sendQueued
+    ? 'What was queued is sent, unless the file names it'
+    : 'What was queued becomes unknown and ends by evidence; --send-queued sends it';
+}
+
+function differenceLines({ wallets, tokens }: Comparison): string[] {
+  return [
+    `${wallets.compared} wallets compared, ${wallets.unreadable} unreadable; different:`,
+    ...wallets.different.map(
+      ({ addr, expected, shown, drift, openUp, openDown }) =>
+        `  ${addr}  ledger ${expected}  service ${shown}  drift ${drift}` +
+        `  open ${openUp} ${openDown}`,
+    ),
+    `${tokens.compared} tokens compared, ${tokens.unreadable} contracts unreadable; different:`,
+    ...tokens.different.map(
+      ({ contractId, tokenId, difference }) => `  ${contractId}/${tokenId}  ${difference}`,
+    ),
+  ];
+}

@@ -1,0 +1,85 @@
+/**
+ * The logins that Tallyhook works with, as SQL for a login that may create roles and owns the
+ * database; a superuser is not needed. The same statements serve Postgres 15 to 18, and repeating
+ * them changes nothing: a login that exists keeps its password.
+ */
+import { Failure } from '../../kernel/errors.ts';
+import { connect, PLANNER } from '../connect.ts';
+import { DatabaseError, toDatabaseError } from '../sqlstate.ts';
+import { FINANCE, WRITER } from './roles.ts';
+
+/** The login that applies migrations, that of the daemon, and the one of finance. */
+export const LOGINS = ['tallyhook_owner', 'tallyhook_daemon', 'tallyhook_reader'] as const;
+const [OWNER, DAEMON, READER] = LOGINS;
+
+export interface Step {
+  /** As in "may not …". */
+  does: string;
+  needs: string;
+  statement: string;
+}
+
+/** @param passwords of letters, digits, - and _ */
+export function setupSteps(
+  database: string,
+  passwords: Record<(typeof LOGINS)[number], string>,
+): Step[] {
+  const createrole = 'CREATEROLE';
+  const admin = 'the admin option on it, which the login that created it has (or CREATEROLE on 15)';
+  const owner = 'to own the database';
+  const name = `"${database.replaceAll('"', '""')}"`;
+  return [
+    ...[WRITER, FINANCE].map((role) => creation(role, 'nologin')),
+    ...LOGINS.map((login) => creation(login, `login password '${passwords[login]}'`)),
+    ...[`${WRITER} to ${DAEMON}`, `${FINANCE} to ${READER}`].map((grant) => ({
+      does: `grant ${grant}`,
+      needs: admin,
+      statement: `grant ${grant}`,
+    })),
+    ...[
+      `connect on database ${name} to ${LOGINS.join(', ')}`,
+      `create on database ${name} to ${OWNER}`,
+    ].map((grant) => ({ does: `grant ${grant}`, needs: owner, statement: `grant ${grant}` })),
+    ...Object.entries(PLANNER).map(([setting, value]) => setTo(DAEMON, setting, value)),
+    setTo(READER, 'jit', 'off'),
+    setTo(READER, 'default_transaction_read_only', 'on'),
+  ];
+
+  function creation(role: string, options: string): Step {
+    const statement = `do $$ begin create role ${role} ${options};
+  exception when duplicate_object then null; end $$`;
+    return { does: `create the role ${role}`, needs: createrole, statement };
+  }
+
+  function setTo(role: string, setting: string, value: string): Step {
+    const statement = `alter role ${role} set ${setting} = '${value}'`;
+    return { does: `change the role ${role}`, needs: admin, statement };
+  }
+}
+
+/**
+ * Runs the steps in one transaction; returns the logins that existed before.
+ * @throws Failure `bad_setting` that names the missing right
+ */
+export async function runSteps(url: string, steps: readonly Step[]): Promise<string[]> {
+  const db = connect({ url, max: 1, name: 'tallyhook setup' });
+  try {
+    return await db.begin(async ({ sql }) => {
+      const rows = await sql<{ name: string }[]>`
+        select rolname as name from pg_roles where rolname = any(${[...LOGINS]}::text[])`;
+      for (const { does, needs, statement } of steps) {
+        try {
+          await sql.unsafe(statement);
+        } catch (raw) {
+          const error = toDatabaseError(raw);
+          if (!(error instanceof DatabaseError && error.code === '42501')) throw error;
+          const login = new URL(url).username;
+          throw new Failure('bad_setting', `login ${login} may not ${does}; it needs ${needs}`);
+        }
+      }
+      return rows.map((row) => row.name);
+    });
+  } finally {
+    await db.end();
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Incidents in the log: of all daemons on a database, one logs each event of these types, with the
+ * ids in it. The position is stored, so that incidents of a daemon that died are logged as well.
+ */
+import type { Db } from '../db/connect.ts';
+import { type Json, parseJson } from '../kernel/json.ts';
+import type { Log } from '../kernel/log.ts';
+import type { EventType } from './events.ts';
+import { feedBounds, listFeed, lockReader, moveReader } from './store.ts';
+
+const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
+  'operation.unknown': 'warn',
+  'operation.undecided': 'warn',
+  'operation.resolved': 'info',
+  'wallet.drift_opened': 'warn',
+  'wallet.drift_closed': 'info',
+  'service.maintenance_announced': 'info',
+  'service.maintenance_started': 'warn',
+  'service.maintenance_ended': 'info',
+  'service.unreachable': 'warn',
+  'service.recovered': 'info',
+  'endpoint.disabled': 'warn',
+  'report.completed': 'info',
+};
+/** Other members of an event are not logged; a URL, for one, may hold a token. */
+const LOGGED = new Set([
+  ...['operation_id', 'kind', 'state', 'addr', 'amount', 'tx_log_no', 'tx_hash', 'drift_id'],
+  ...['previous', 'current', 'start', 'end', 'endpoint_id', 'reason', 'report_id', 'verdict'],
+]);
+const READER = 'incidents';
+const LIMIT = 500;
+const BYTES_MAX = 4_194_304;
+
+/** Logs the incidents since the last call of any daemon; returns true when there may be more. */
+export async function logIncidents(db: Db, log: Log): Promise<boolean> {
+  const types = Object.keys(INCIDENTS);
+  return db.begin(async (tx) => {
+    const after = await lockReader(tx, READER);
+    if (after === undefined) return false;
+    const { newest } = await feedBounds(tx);
+    if (newest <= after) return false;
+    const query = { after, upTo: newest, types, limit: LIMIT, bytesMax: BYTES_MAX };
+    const rows = await listFeed(tx, query);
+    for (const { type, body } of rows)
+      log[INCIDENTS[type as EventType] ?? 'info'](fieldsOf(parseJson(body)), type);
+    const last = rows.at(-1);
+    const more = rows.length === LIMIT || last?.cut === true;
+    await moveReader(tx, READER, more && last ? last.seq : newest);
+    return more;
+  });
+}
+
+function fieldsOf(body: Json): Record<string, string | number | null> {
+  const { id, data } = body as { id: string; data: Record<string, Json> };
+  const isLogged = ([name, value]: [string, Json]) =>
+    LOGGED.has(name) && (typeof value === 'string' || typeof value === 'number');
+  return { event_id: id, ...Object.fromEntries(Object.entries(data).filter(isLogged)) };
+}

@@ -1,0 +1,68 @@
+/**
+ * SQL that makes deliveries: one per event and subscribed endpoint. Those of a disabled endpoint
+ * are made too and wait until it is enabled. The id of a delivery is derived from the time in the
+ * event's id and a hash of event and endpoint, so making one again changes nothing.
+ */
+import type { Queryable, Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+
+function insertInto({ sql }: Queryable) {
+  return sql`
+    insert into tallyhook.deliveries (id, created_at, endpoint_id, event_id, event_type, subject,
+      subject_seq, state, due_at, queued_at)
+    select 'dlv_' || substr(e.id, 5, 14) || '7' || substr(h.hex, 1, 3) || '-8'
+        || substr(h.hex, 4, 3) || '-' || substr(h.hex, 7, 12),
+      e.recorded_at, p.id, e.id, e.type, e.subject, e.subject_seq, 'pending', e.recorded_at,
+      e.recorded_at`;
+}
+
+/**
+ * An `endpoint.test` goes to its own endpoint only; an endpoint receives no other event about
+ * itself.
+ */
+function isSubscribed({ sql }: Queryable) {
+  return sql`
+    p.deleted_at is null and case
+      when e.type = 'endpoint.test' then e.subject = 'endpoint:' || p.id
+      else p.event_types && array['*', e.type, split_part(e.type, '.', 1) || '.*']
+        and e.subject <> 'endpoint:' || p.id end`;
+}
+
+/** Inserts the deliveries of these events for every endpoint that subscribes to them. */
+export async function insertDeliveries(
+  tx: Tx,
+  recordedAt: Instant,
+  eventIds: readonly string[],
+): Promise<number> {
+  const inserted = await tx.sql`
+    ${insertInto(tx)}
+    from tallyhook.events e
+    join tallyhook.endpoints p on ${isSubscribed(tx)}
+    cross join lateral (select md5(e.id || p.id) as hex) h
+    where e.recorded_at = ${isoText(recordedAt)} and e.id = any(${eventIds as string[]}::text[])`;
+  return inserted.count;
+}
+
+/**
+ * Inserts the missing deliveries of events numbered above `after` that were recorded before an
+ * endpoint was created or its types changed: their producers may not have seen it.
+ */
+export async function insertMissed(tx: Tx, after: bigint): Promise<void> {
+  await tx.sql`
+    with f as materialized (
+      select recorded_at, ids from tallyhook.numbered_events
+      where first_seq > ${after.toString()}::bigint
+    ), p as materialized (
+      select id, event_types, subscribed_at, deleted_at from tallyhook.endpoints
+      where subscribed_at > (select min(recorded_at) from f) - interval '1 minute'
+    )
+    ${insertInto(tx)}
+    from p join f on f.recorded_at < p.subscribed_at + interval '1 minute'
+    cross join lateral unnest(f.ids) as x(id)
+    cross join lateral (
+      select v.id, v.type, v.subject, v.subject_seq, v.recorded_at from tallyhook.events v
+      where v.recorded_at = f.recorded_at and v.id = 'evt_' || x.id offset 0) e
+    cross join lateral (select md5(e.id || p.id) as hex) h
+    where ${isSubscribed(tx)}
+    on conflict do nothing`;
+}

@@ -1,0 +1,199 @@
+/**
+ * From an external Postgres without a superuser to a running daemon: the logins that setup makes,
+ * and the line that each obstacle is told with.
+ */
+import { spawn } from 'node:child_process';
+import { connect as connectTcp, createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LOGINS } from '../../src/db/access/setup.ts';
+import { connect } from '../../src/db/connect.ts';
+import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
+import { makeApp } from '../harness/app.ts';
+import { createWorld, environmentOf, QUICK, spawnDaemon, type World } from '../harness/daemon.ts';
+import { listen } from '../harness/listen.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PASSWORD = 'of-a-test';
+
+let world: World;
+let databases: EmptyDatabases;
+/** Database of a login that may create roles and is no superuser. */
+let admin: string;
+/** What setup printed. */
+let printed: string;
+
+beforeAll(async () => {
+  databases = emptyDatabases();
+  world = await createWorld();
+  const role = `admin_${process.pid}`;
+  for (const login of LOGINS) await databases.run(`drop role if exists ${login}`);
+  await databases.run(`create role ${role} login createrole password '${PASSWORD}'`);
+  // Since Postgres 16 only who may administer a role may grant it.
+  await databases.run(`grant tallyhook_writer, tallyhook_finance to ${role} with admin option`);
+  admin = withLogin(await databases.make(), role, PASSWORD);
+  await databases.run(`alter database ${nameOf(admin)} owner to ${role}`);
+  const { code, out } = await run('src/cli/tallyhook.ts', ['setup', '--run', admin]);
+  expect([code, out]).toEqual([0, expect.stringContaining('DATABASE_URL=')]);
+  printed = out;
+});
+afterAll(async () => {
+  await world?.close();
+  await databases.drop();
+  const server = emptyDatabases();
+  const { username } = new URL(admin);
+  for (const role of [...LOGINS, username]) await server.run(`drop role ${role}`);
+  await server.drop();
+});
+
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+function withLogin(url: string, login: string, password: string): string {
+  return Object.assign(new URL(url), { username: login, password }).href;
+}
+
+/** The URL that setup printed after this text. */
+function printedUrl(before: string): string {
+  return new RegExp(`^${before}(.*)$`, 'm').exec(printed)?.[1] ?? '';
+}
+
+function run(
+  file: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; out: string }> {
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent/never-made', ...env },
+  });
+  let out = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (bytes) => {
+      out += bytes;
+    });
+  }
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, out })));
+}
+
+describe('The logins that setup makes with a login that is no superuser', () => {
+  it('migrate, run a daemon, and read what finance may', async () => {
+    const env = {
+      ...environmentOf(printedUrl('DATABASE_URL='), world.sandbox.url),
+      DATABASE_OWNER_URL: printedUrl('DATABASE_OWNER_URL='),
+    };
+    const daemon = await spawnDaemon(env, QUICK);
+    const answer = await makeApp(() => daemon.url).give(world.ada, 5);
+    expect(answer.status).toBe(200);
+    await daemon.stop();
+    const finance = connect({ url: printedUrl('For finance: '), max: 1 });
+    const rows = await finance.sql`select amount from finance_v1.operations`;
+    expect(rows).toEqual([{ amount: 5n }]);
+    await expect(
+      finance.single(({ sql }) => sql`select 1 from tallyhook.operations`),
+    ).rejects.toMatchObject({ code: '42501' });
+    await finance.end();
+  });
+
+  it('are enough without the owner once the database is migrated', async () => {
+    const env = environmentOf(printedUrl('DATABASE_URL='), world.sandbox.url);
+    const daemon = await spawnDaemon(env, QUICK);
+    expect((await makeApp(() => daemon.url).call('GET', '/readyz')).status).toBe(200);
+    await daemon.stop();
+  });
+
+  it('do not compile plans, whoever connects with them', async () => {
+    const rows = await world.database.owner.sql<{ settings: string[] }[]>`
+      select setconfig as settings from pg_db_role_setting
+      where setrole in ('tallyhook_daemon'::regrole, 'tallyhook_reader'::regrole)`;
+    for (const { settings } of rows) expect(settings).toContain('jit=off');
+    expect(rows).toHaveLength(2);
+  });
+
+  it('keep their passwords when setup runs again', async () => {
+    const { code, out } = await run('src/cli/tallyhook.ts', ['setup', '--run', admin]);
+    expect(code).toBe(0);
+    for (const login of LOGINS) expect(out).toContain(`${login} existed; its password`);
+    const daemon = connect({ url: printedUrl('DATABASE_URL='), max: 1 });
+    expect(await daemon.sql`select 1 as one`).toEqual([{ one: 1 }]);
+    await daemon.end();
+  });
+
+  it('are printed as SQL that a login runs by itself', async () => {
+    const { code, out } = await run('src/cli/tallyhook.ts', ['setup', admin]);
+    expect(code).toBe(0);
+    const db = connect({ url: admin, max: 1 });
+    await db.begin(({ sql }) => sql.unsafe(out));
+    await db.end();
+  });
+});
+
+describe('One line says what is wrong and what to do', () => {
+  it.each<[string, () => string, RegExp]>([
+    [
+      'a login without the role of the daemon',
+      () => printedUrl('DATABASE_OWNER_URL='),
+      /^DATABASE_URL: login tallyhook_owner may not work as tallyhook_writer in .*; run npx tally/,
+    ],
+    [
+      'a login that may not migrate',
+      () => printedUrl('DATABASE_URL=').replace(nameOf(admin), 'postgres'),
+      /^login tallyhook_daemon may not change the tables of Tallyhook; set DATABASE_OWNER_URL to /,
+    ],
+    [
+      'a missing database',
+      () => printedUrl('DATABASE_URL=').replace(nameOf(admin), 'nowhere'),
+      /^DATABASE_URL: database nowhere does not exist at 127.0.0.1:\d+; create it or correct the/,
+    ],
+    [
+      'an unknown host',
+      () => 'postgres://a@nowhere.invalid/b',
+      /^DATABASE_URL: host nowhere.invalid (is unknown|cannot be looked up); correct the name/,
+    ],
+    [
+      'a host where nothing listens',
+      () => 'postgres://a@127.0.0.1:1/b',
+      /^DATABASE_URL: no Postgres answers at 127.0.0.1:1 \(ECONNREFUSED\); start it or correct the/,
+    ],
+  ])('for %s', async (_, url, line) => {
+    const env = environmentOf(url(), world.sandbox.url);
+    const { code, out } = await run('src/cli/tallyhook.ts', ['keys', 'list'], env);
+    expect([code, out.trim()]).toEqual([1, expect.stringMatching(line)]);
+    expect(out.trim().split('\n')).toHaveLength(1);
+    const doctor = await run('src/cli/tallyhook.ts', ['doctor'], env);
+    expect(doctor.out).toBe(`FAIL  configuration and database: ${out.trim()}\n`);
+  });
+
+  it('for a setup whose login may not create roles', async () => {
+    const owner = printedUrl('DATABASE_OWNER_URL=');
+    const { code, out } = await run('src/cli/tallyhook.ts', ['setup', '--run', owner]);
+    const line =
+      'login tallyhook_owner may not create the role tallyhook_writer; it needs CREATEROLE';
+    expect([code, out]).toEqual([1, `${line}\n`]);
+  });
+});
+
+/** The answer of a Postgres that is starting: an error of 29 bytes. */
+const STARTING = 'E\0\0\0\x1dSFATAL\0C57P03\0Mstarting\0\0';
+
+it('A start waits for a Postgres that is starting', async () => {
+  const target = new URL(world.database.url);
+  let refused = 0;
+  const relay = createServer((near) => {
+    if (refused++ < 2) return near.end(STARTING);
+    const far = connectTcp(Number(target.port), target.hostname);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on('error', () => {});
+  });
+  const port = await listen(relay);
+  const env = environmentOf(withPort(target, port), world.sandbox.url);
+  const daemon = await spawnDaemon(env, QUICK);
+  expect(daemon.output()).toMatch(/Postgres at .* is starting or stopping; .*; waiting/);
+  await daemon.stop();
+  relay.close();
+});
+
+function withPort(url: URL, port: number): string {
+  return Object.assign(new URL(url), { port: String(port) }).href;
+}

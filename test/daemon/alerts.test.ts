@@ -1,0 +1,68 @@
+/** config/alerts.yaml and config/grafana.json against the scrape of a running daemon. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { useRig } from '../harness/rig.ts';
+
+const rig = useRig();
+
+interface Rule {
+  alert: string;
+  expr: string;
+  annotations: { summary: string };
+}
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[];
+}
+
+const textOf = (name: string) =>
+  readFileSync(join(import.meta.dirname, '../../config', name), 'utf8');
+const RULES: Rule[] = parse(textOf('alerts.yaml')).groups.flatMap(
+  (group: { rules: Rule[] }) => group.rules,
+);
+const DASHBOARD: Dashboard = JSON.parse(textOf('grafana.json'));
+const SHOWN = DASHBOARD.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+
+/** A metric with at most one label, such as `tallyhook_x{stage="ledger"}`. */
+const SELECTOR = /\b((?:tallyhook|nodejs|process)_\w+)(?:\{(\w+)(!?=)"(\w+)"\})?/g;
+
+it('The alerts and the dashboard name only metrics and labels of a scrape', async () => {
+  const scrape = async () => (await rig.app.call('GET', '/metrics')).text;
+  await expect.poll(scrape, { timeout: 10_000 }).toContain('service_state{state="active"} 1');
+  const text = await scrape();
+  const isServed = (selector: RegExpExecArray): boolean => {
+    const [, name = '', label, comparison, value] = selector;
+    const base = name.replace(/_(bucket|count|sum)$/, '');
+    // The label `job` comes from Prometheus; a value of `!=` is left out.
+    if (label === undefined || label === 'job' || comparison === '!=')
+      return text.includes(`# TYPE ${name} `) || text.includes(`# TYPE ${base} `);
+    return text.includes(`\n${name}{${label}="${value}"}`);
+  };
+  for (const expr of [...RULES.map((rule) => rule.expr), ...SHOWN]) {
+    const selectors = [...expr.matchAll(SELECTOR)];
+    expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
+    expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
+  }
+  expect([RULES.length, SHOWN.length]).toEqual([18, 23]);
+});
+
+it.each([
+  'open_drifts',
+  'unresolved_operations',
+  'unresolved_operations_oldest_age_seconds',
+  'quarantined',
+  'stale_wallets',
+  'service_state',
+  'webhook_endpoints',
+  'backlog_oldest_age_seconds',
+  'report_breaks',
+  'report_age_seconds',
+  'database_pool_waiting',
+  'worker_pass_overdue_seconds',
+  'writes_frozen',
+])('An alert watches %s', (name) => {
+  const about = RULES.filter(({ expr }) => new RegExp(`\\btallyhook_${name}\\b`).test(expr));
+  expect(about.length).toBeGreaterThan(0);
+  for (const { annotations } of about) expect(annotations.summary.length).toBeGreaterThan(15);
+});

@@ -1,0 +1,28 @@
+/** The admin key that the first start generates. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCommand } from '../harness/command.ts';
+import { createWorld, environmentOf, QUICK, spawnDaemon, type World } from '../harness/daemon.ts';
+import { until } from '../harness/until.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(() => world?.close());
+
+it('A first start that fails on a busy port loses no key: the next one shows it', async () => {
+  const { ADMIN_KEY: _, ...env } = environmentOf(world.database.url, world.sandbox.url);
+  const busy = createServer();
+  await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
+  const port = String((busy.address() as AddressInfo).port);
+  const failed = await runCommand({ ...env, PORT: port, LOG_LEVEL: 'fatal' }, 'start');
+  expect(failed).toMatchObject({ code: 1, text: expect.stringMatching(/is in use; set PORT/) });
+  await new Promise((resolve) => busy.close(resolve));
+  const daemon = await spawnDaemon(env, QUICK);
+  // The banner goes on after the line that says ready.
+  const shown = async () => /admin key thk_\S+ \(shown only/.test(daemon.output()) || undefined;
+  expect(await until(shown)).toBe(true);
+  await daemon.stop();
+});

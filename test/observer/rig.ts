@@ -1,0 +1,22 @@
+/** An observer over a test database and a client of the service. */
+import type { Db } from '../../src/db/connect.ts';
+import type { Clock } from '../../src/kernel/clock.ts';
+import { makeIds } from '../../src/kernel/ids.ts';
+import { makeMetrics } from '../../src/kernel/metrics.ts';
+import { makeObserver, type Observer } from '../../src/observer/observer.ts';
+import { makeOutbox } from '../../src/outbox/outbox.ts';
+import type { Upstream } from '../../src/upstream/upstream.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
+
+const SETTINGS = {
+  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
+  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
+};
+
+export function observerOf(db: Db, clock: Clock, upstream: Upstream, seed = 1): Observer {
+  const random = seededRandom(seed);
+  const ids = makeIds(clock, random);
+  const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
+  const metrics = makeMetrics();
+  return makeObserver({ db, clock, random, ids, upstream, outbox, metrics, settings: SETTINGS });
+}
