@@ -29,5 +29,6 @@ export default defineConfig({
     // Generous: a test waits for events, and only a starved machine comes near it.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

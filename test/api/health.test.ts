@@ -9,7 +9,7 @@ const withoutKey = { key: undefined };
 /** Until it has this status: answers are kept for a second. */
 const readyWith = async (status: number) => {
   const read = () => api.call('GET', '/readyz', withoutKey);
-  await expect.poll(async () => (await read()).status, { timeout: 5_000 }).toBe(status);
+  await expect.poll(async () => (await read()).status).toBe(status);
   return read();
 };
 

@@ -29,7 +29,7 @@ const SELECTOR = /\b((?:tallyhook|nodejs|process)_\w+)(?:\{(\w+)(!?=)"(\w+)"\})?
 
 it('The alerts and the dashboard name only metrics and labels of a scrape', async () => {
   const scrape = async () => (await rig.app.call('GET', '/metrics')).text;
-  await expect.poll(scrape, { timeout: 10_000 }).toContain('service_state{state="active"} 1');
+  await expect.poll(scrape).toContain('service_state{state="active"} 1');
   const text = await scrape();
   const isServed = (selector: RegExpExecArray): boolean => {
     const [, name = '', label, comparison, value] = selector;

@@ -20,7 +20,7 @@ it('Incidents are logged once each, with ids, by all daemons together', async ()
   await rig.subscribe('/x?secret=hush', ['operation.*']);
   const [endpoint] = (await rig.app.call('GET', '/api/endpoints')).json.data;
   expect((await rig.app.call('DELETE', `/api/endpoints/${endpoint.id}`)).status).toBe(204);
-  await expect.poll(() => logged('operation.resolved', id), { timeout: 20_000 }).toHaveLength(1);
+  await expect.poll(() => logged('operation.resolved', id)).toHaveLength(1);
   expect(logged('operation.unknown')).toEqual([
     expect.objectContaining({
       level: 'warn',
@@ -38,6 +38,6 @@ it('Incidents are logged once each, with ids, by all daemons together', async ()
   expect((await other.give(rig.world.ben, 5)).status).toBe(200);
   const takes = () =>
     ['ledger', 'reconciler'].map((one) => second.output().includes(`"lease":"${one}"`));
-  await expect.poll(takes, { timeout: 30_000 }).toEqual([true, true]);
+  await expect.poll(takes).toEqual([true, true]);
   expect(second.output()).not.toContain('hush');
 });

@@ -32,7 +32,7 @@ it('Every registered metric is set and has a help text', async () => {
     for (const name of names) expect(text).toMatch(new RegExp(`^# HELP ${name} \\S.{15,}`, 'm'));
     return names.filter((name) => !new RegExp(`^${name}(?:_sum)?[{ ]`, 'm').test(text));
   };
-  await expect.poll(unset, { timeout: 30_000 }).toEqual([]);
+  await expect.poll(unset).toEqual([]);
   for (const stage of ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'])
     expect(await gauge(`backlog_rows{stage="${stage}"}`)).toBeGreaterThanOrEqual(0);
 });

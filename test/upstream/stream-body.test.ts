@@ -15,14 +15,14 @@ async function startPouring(total: number, cutAt = Number.POSITIVE_INFINITY) {
   const seen = { sent: 0, closed: false };
   const server = createServer(async (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/x', 'set-cookie': ['a=1', 'b=2'] });
-    response.once('close', () => {
+    const closed = once(response, 'close').then(() => {
       seen.closed = true;
     });
     while (seen.sent < total && !response.destroyed) {
       if (seen.sent >= cutAt) return void response.destroy();
       const full = !response.write(Buffer.alloc(10_000, 'x'));
       seen.sent += 10_000;
-      if (full) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+      if (full) await Promise.race([once(response, 'drain'), closed]);
     }
     response.end();
   });
