@@ -40,6 +40,20 @@ export interface Explanation {
   endedAt: Instant;
 }
 
+/**
+ * Whether a wallet with too many possible operations for subsets includes one with this effect.
+ * Known only where the residual is the sum of all increases, or of all decreases: it includes
+ * those, and none of the others.
+ */
+export function includedAtExtreme(
+  effect: bigint,
+  residual: bigint,
+  { up, down }: { up: bigint; down: bigint },
+): boolean | undefined {
+  if (residual === up) return effect > 0n;
+  return residual === down ? effect < 0n : undefined;
+}
+
 /** Whether a subset of the possible operations explains this wallet alone. */
 export function canBeExplained({ residual, possible }: WalletEvidence): boolean {
   const vectors = possible.map(({ effect }) => [effect]);

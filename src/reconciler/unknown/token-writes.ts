@@ -2,15 +2,16 @@
  * Resolves unknown token writes by the balances of their wallets: what all explanations agree on,
  * over all wallets that the writes connect.
  *
+ * With too many writes on a wallet for subsets, those are known that all show, or all do not.
  * Two wallets that agree are enough. One wallet is enough if exactly one explanation fits, and the
  * polls around the send are close to each other. Otherwise the operation becomes undecided.
  */
 import type { Tx } from '../../db/connect.ts';
-import { decimalText, wholeOf } from '../../kernel/amounts.ts';
+import { decimalText, sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
 import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
-import { type Operation, walletKeysOf } from '../../operations/operations.ts';
+import { type Operation, walletEffectsOf, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import {
@@ -29,6 +30,7 @@ import { listOpenDrifts, type Wallet, walletsByKey } from '../wallets/store.ts';
 import {
   canBeExplained,
   type Explanation,
+  includedAtExtreme,
   isWithin,
   solveJointly,
   type WalletEvidence,
@@ -76,7 +78,8 @@ export async function evaluateComponent(
   for (const key of keys) await pollSoon(tx, deps, key, operations, now);
   const wallets = await walletsByKey(tx, keys);
   // Unexplained wallets are left out, so that they cannot block the others.
-  const evidence = (await evidenceOf(tx, deps, [...wallets.values()])).filter(canBeExplained);
+  const found = await evidenceOf(tx, deps, [...wallets.values()], operations);
+  const evidence = found.filter(canBeExplained);
   const solved = evidence.length > 0 ? solveJointly(evidence) : 'no wallet can be explained';
   const events: EventDraft[] = [];
   for (const operation of operations) {
@@ -104,6 +107,7 @@ async function evidenceOf(
   tx: Tx,
   deps: Deps,
   wallets: readonly Wallet[],
+  operations: readonly Operation[],
 ): Promise<WalletEvidence[]> {
   const observed = wallets.flatMap((wallet) => {
     const { openedAt, observedAt: startedAt, observationEndedAt: endedAt } = wallet;
@@ -113,24 +117,58 @@ async function evidenceOf(
   const expected = await expectedBalances(tx, observed, deps.settings.readLagMs);
   const evidence: WalletEvidence[] = [];
   for (const { key, observedBalance, observationId, startedAt, endedAt } of observed) {
-    const { base, possible } = expected.get(key) ?? {};
+    const expectation = expected.get(key);
     const drift = totalOf(await listOpenDrifts(tx, key));
-    if (base === undefined || !possible || !isExact(drift)) continue;
-    evidence.push({
-      key,
-      balance: observedBalance ?? 0n,
-      residual: (observedBalance ?? 0n) - base - drift.min,
-      possible: possible.map(({ id, effect, outcome, deadlineAt }) => ({
-        id,
-        effect,
-        quiescent: outcome === 'open' && startedAt >= quiescenceEnd(deadlineAt, deps),
-      })),
-      observationId: observationId ?? '',
-      startedAt,
-      endedAt,
-    });
+    if (!expectation || !isExact(drift)) continue;
+    const balance = observedBalance ?? 0n;
+    const residual = balance - expectation.base - drift.min;
+    const isQuiet = (deadlineAt: Instant) => startedAt >= quiescenceEnd(deadlineAt, deps);
+    const explained = expectation.possible
+      ? {
+          residual,
+          possible: expectation.possible.map(({ id, effect, outcome, deadlineAt }) => ({
+            ...{ id, effect, quiescent: outcome === 'open' && isQuiet(deadlineAt) },
+          })),
+        }
+      : atExtreme(possibleOn(key, endedAt, operations, deps), residual, expectation, isQuiet);
+    if (!explained) continue;
+    const observation = { observationId: observationId ?? '', startedAt, endedAt };
+    evidence.push({ key, balance, ...explained, ...observation });
   }
   return evidence;
+}
+
+/** The operations that an observation of a wallet may include, and their effect on it. */
+function possibleOn(
+  key: string,
+  endedAt: Instant,
+  operations: readonly Operation[],
+  { effectSettings }: Deps,
+) {
+  return operations.flatMap((operation) => {
+    const effect = walletEffectsOf(operation, effectSettings).get(key);
+    const { sentAt, recordedAt, sendDeadlineAt } = operation;
+    if (effect === undefined || (sentAt ?? recordedAt) > endedAt) return [];
+    return [{ id: operation.id, effect, deadlineAt: sendDeadlineAt ?? recordedAt }];
+  });
+}
+
+/** The evidence for these operations alone, if all others on the wallet are known with them. */
+function atExtreme(
+  operations: readonly { id: string; effect: bigint; deadlineAt: Instant }[],
+  residual: bigint,
+  sums: { up: bigint; down: bigint },
+  isQuiet: (deadlineAt: Instant) => boolean,
+): Pick<WalletEvidence, 'residual' | 'possible'> | undefined {
+  const included = operations.filter(({ effect }) => includedAtExtreme(effect, residual, sums));
+  if (operations.some(({ effect }) => includedAtExtreme(effect, residual, sums) === undefined))
+    return undefined;
+  return {
+    residual: sumOf(included.map(({ effect }) => effect)),
+    possible: operations.map(({ id, effect, deadlineAt }) => ({
+      ...{ id, effect, quiescent: isQuiet(deadlineAt) },
+    })),
+  };
 }
 
 /** Schedules a poll of a wallet with unknown writes at a gap that grows with their age. */

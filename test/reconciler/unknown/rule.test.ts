@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  includedAtExtreme,
   isWithin,
   solveJointly,
   type WalletEvidence,
@@ -101,5 +102,20 @@ describe('The polls around a send (at most 600,000 apart)', () => {
     ['Polls far from each other are not', 99_999, 700_000, false],
   ])('%s', (_title, before, after, within) => {
     expect(isWithin({ before, after }, 600_000)).toBe(within);
+  });
+});
+
+describe('A wallet with more possible operations than are tried as subsets', () => {
+  it.each([
+    ['All decreases show', -60n, { up: 0n, down: -60n }, -5n, true],
+    ['None of the decreases shows', 0n, { up: 0n, down: -60n }, -5n, false],
+    ['Some of the decreases show', -55n, { up: 0n, down: -60n }, -5n, undefined],
+    ['Increases show, and decreases do not', 40n, { up: 40n, down: -60n }, 5n, true],
+    ['Decreases do not show where all increases do', 40n, { up: 40n, down: -60n }, -5n, false],
+    ['Between the extremes nothing is known', 0n, { up: 40n, down: -60n }, 5n, undefined],
+    ['Beyond them neither', 41n, { up: 40n, down: -60n }, 5n, undefined],
+    ['What changes nothing is in none', 40n, { up: 40n, down: -60n }, 0n, false],
+  ] as const)('%s', (_title, residual, sums, effect, included) => {
+    expect(includedAtExtreme(effect, residual, sums)).toBe(included);
   });
 });

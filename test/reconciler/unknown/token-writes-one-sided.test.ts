@@ -98,6 +98,49 @@ describe('Many unknown gives of one operator after an outage', () => {
   });
 });
 
+describe('More unknown gives to one wallet than are tried as subsets', () => {
+  /** Twenty unknown gives of 5 to a wallet that holds 100. */
+  async function twentyLost() {
+    const a = await rig.opened(100n);
+    const ids: string[] = [];
+    for (let i = 0; i < 20; i++) ids.push(await rig.give(a, 5n, UNREADABLE));
+    for (const id of ids) await rig.lose(id);
+    return { a, states: () => Promise.all(ids.map((id) => rig.stateOf(id))) };
+  }
+
+  /** Observes it in four passes, because a pass ends early after a while. */
+  async function seen(addr: string, balance: bigint) {
+    for (let i = 0; i < 4; i++) {
+      await rig.observe(addr, balance);
+      await rig.wait(10_000);
+    }
+  }
+
+  it('All are executed when the wallet holds all of them', async () => {
+    const { a, states } = await twentyLost();
+    await seen(a, 200n);
+    for (const state of await states()) expect(['executed', 'settled']).toContain(state);
+    expect(await rig.drifts(a)).toEqual([]);
+  });
+
+  it('None is executed when two polls after quiescence show none', async () => {
+    const { a, states } = await twentyLost();
+    rig.passQuiescence();
+    await seen(a, 100n);
+    expect(new Set(await states())).toEqual(new Set(['not_executed']));
+  });
+
+  it('Some of them are told apart by nobody but people', async () => {
+    const { a, states } = await twentyLost();
+    rig.passQuiescence();
+    await rig.observeAll([a, 150n], [a, 150n]);
+    expect(new Set(await states())).toEqual(new Set(['unknown']));
+    await rig.wait(700_000);
+    await seen(a, 150n);
+    expect(new Set(await states())).toEqual(new Set(['undecided']));
+  });
+});
+
 describe('An unknown give of an operator without a readable wallet', () => {
   it('It is executed when the polls before the send and after it are close to each other', async () => {
     const a = await rig.opened(0n);
