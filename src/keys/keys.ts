@@ -67,8 +67,15 @@ const UNKNOWN_PER_S = 50;
 /** How exact `lastUsedAt` is. */
 const USED_EVERY_MS = 60_000;
 
-export function makeKeys(deps: { db: Db; clock: Clock; random: Random; ids: Ids }): Keys {
-  const { db, clock, random, ids } = deps;
+/** @param deps.monotonic measures the rate of unknown secrets */
+export function makeKeys(deps: {
+  db: Db;
+  clock: Clock;
+  random: Random;
+  ids: Ids;
+  monotonic?: Clock;
+}): Keys {
+  const { db, clock, random, ids, monotonic } = deps;
   const callers = makeCache(async (hash) => {
     const key = await db.single((q) => store.findByHash(q.orm, hash));
     const now = clock.now();
@@ -78,7 +85,7 @@ export function makeKeys(deps: { db: Db; clock: Clock; random: Random; ids: Ids 
       await db.single((q) => store.markUsed(q.orm, key.id, now)).catch(() => {});
     return callerOf(key);
   }, clock);
-  const unknown = makeAddressLimit(UNKNOWN_PER_S);
+  const unknown = makeAddressLimit(UNKNOWN_PER_S, monotonic);
 
   return {
     async authenticate(secret, address) {

@@ -11,7 +11,7 @@ import { afterAll, beforeEach } from 'vitest';
 import { makeHttpServer } from '../../src/daemon/server.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gateway/gateway.ts';
-import { systemClock } from '../../src/kernel/clock.ts';
+import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { tryParseJson } from '../../src/kernel/json.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
@@ -77,6 +77,8 @@ export interface RigOptions
   origin?: string;
   db?: Db;
   keysDb?: Db;
+  /** Measures the rate of unknown keys. */
+  monotonic?: Clock;
   serviceDown?: () => boolean;
   /** Default: no write waits for another. */
   operations?: OperationsSettings;
@@ -245,7 +247,10 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   const { upstream } = await upstreamTo(origin, clock, {
     ...{ ...CLIENT, txUrl, log, metrics, settings: { writeTimeoutMs } },
   });
-  const keys = makeKeys({ db: options.keysDb ?? db, clock, random: systemRandom, ids });
+  const keys = makeKeys({
+    ...{ db: options.keysDb ?? db, clock, random: systemRandom, ids },
+    ...(options.monotonic ? { monotonic: options.monotonic } : {}),
+  });
   const reads: AnsweredRead[] = [];
   const gateway = makeGateway({
     ...{ operations, upstream, keys, clock, log, metrics, writeTimeoutMs },
