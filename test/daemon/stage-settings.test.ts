@@ -88,6 +88,12 @@ describe('The settings of a stage', () => {
     ]);
   });
 
+  it('of webhooks refuse http when it is not allowed, also with the sandbox', () => {
+    const settings = config({ webhooks: { allow_http: false } });
+    expect(webhookSettings(settings, true).allowHttp).toBe(false);
+    expect(webhookSettings(config(), false).allowHttp).toBe(true);
+  });
+
   it('of reports have days in a time zone, or minutes', () => {
     const schedule = (reconciliation: object) =>
       reportSettings(config({ reports: { reconciliation } })).schedule;

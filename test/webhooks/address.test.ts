@@ -53,6 +53,8 @@ it.each([
   ['the metadata of Alibaba', '100.100.100.200'],
   ['the metadata of Oracle', '192.0.0.192'],
   ['the metadata of AWS', 'fd00:ec2::254'],
+  ['the metadata of Google', 'fd20:ce::254'],
+  ['v4-translated', '::ffff:0:127.0.0.1'],
   ['NAT64', '64:ff9b::7f00:1'],
   ['local NAT64', '64:ff9b:1::1'],
   ['6to4', '2002:7f00:1::'],
@@ -81,6 +83,22 @@ it('A configured range allows its own addresses only', () => {
   expect(isRefused('::1', allowed)).toBe(true);
   expect(isRefused('::ffff:127.0.0.1', allowed)).toBe(true);
   expect(isRefused('fc00::1', allowed)).toBe(true);
+});
+
+it.each([
+  '169.254.169.254',
+  '169.254.170.2',
+  '168.63.129.16',
+  '100.100.100.200',
+  '192.0.0.192',
+  'fd00:ec2::254',
+  'fd20:ce::254',
+  'fe80::a9fe:a9fe',
+  '::ffff:169.254.169.254',
+])('The metadata service of a cloud is refused whatever ranges are allowed: %s', (address) => {
+  const all = parseRanges(['0.0.0.0/0', '::/0']);
+  expect(isRefused(address, all)).toBe(true);
+  expect(isRefused('10.0.0.1', all)).toBe(false);
 });
 
 it('An IPv6 address that embeds any IPv4 address is refused', () => {
@@ -137,10 +155,25 @@ it.each([
   expect(validateUrl(url, RULES).href).toBe(normal);
 });
 
-it('Only an encrypted URL is accepted when http is not allowed', () => {
+it.each([
+  ['https://example.com/', true],
+  ['https://10.0.0.1/', true],
+  ['http://127.0.0.1:8000/', true],
+  ['http://localhost:8000/', true],
+  ['http://example.com/', false],
+  ['http://1.1.1.1/', false],
+  ['http://10.0.0.1/', false],
+  ['http://[::1]/', false],
+  ['ftp://127.0.0.1/', false],
+])('Without http, %s is accepted: %s', (url, isAccepted) => {
+  const rules = { allowed: parseRanges(['10.0.0.0/8', '127.0.0.0/8']), allowHttp: false };
+  if (isAccepted) expect(validateUrl(url, rules).href).toBe(url);
+  else expect(() => validateUrl(url, rules)).toThrow('url_refused');
+});
+
+it('Without http, loopback needs https unless its range is allowed', () => {
   const rules = { allowed: [], allowHttp: false };
-  expect(validateUrl('https://example.com/', rules).href).toBe('https://example.com/');
-  expect(() => validateUrl('http://example.com/', rules)).toThrow('url_refused');
+  expect(() => validateUrl('http://localhost/', rules)).toThrow('must start with https://');
 });
 
 const lookup = (resolve: Resolve, all: boolean) =>

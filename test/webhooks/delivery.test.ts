@@ -236,6 +236,14 @@ it('A refused connection is a failure', async () => {
   rig.receiver = await startReceiver();
 });
 
+it('A receiver is reached by a name of the hosts file', async () => {
+  const url = `http://localhost:${rig.receiver.port}/by-name`;
+  const { endpoint } = await rig.webhooks.createEndpoint({ url }, 'ann');
+  await deliverOne();
+  expect((await only(endpoint.id)).state).toBe('delivered');
+  expect(rig.receiver.requests[0]?.headers.host).toBe(`localhost:${rig.receiver.port}`);
+});
+
 it('Nothing is sent to an address whose range is no longer allowed', async () => {
   const { endpoint } = await rig.subscribe();
   await rig.emit(walletEvent());

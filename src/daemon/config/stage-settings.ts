@@ -73,7 +73,7 @@ export function webhookSettings({ webhooks }: Config, sandbox: boolean): Webhook
   return {
     ...webhookDefaults,
     allowCidrs: [...webhooks.allow_cidrs, ...(sandbox ? LOOPBACK : [])],
-    allowHttp: webhooks.allow_http || sandbox,
+    allowHttp: webhooks.allow_http,
     send: { ...webhookDefaults.send, deadlineMs: webhooks.attempt_timeout_ms },
     concurrency: webhooks.concurrency_max,
     inFlightPerEndpoint: webhooks.in_flight_per_endpoint_max,

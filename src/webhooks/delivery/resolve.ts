@@ -18,22 +18,36 @@ interface ResolvedAddress {
 /** All addresses of a name; may reject with an error that has a `code`. */
 export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
 
+const PROCESS: Clock = { now: monotonicMs };
 const LOOKUP_TIMEOUT_MS = 5_000;
 /** How long the addresses of one family wait for those of the other. */
 const OTHER_FAMILY_MS = 100;
 
+/** How long the system's name servers and hosts file are used before they are read again. */
+const READ_EVERY_MS = 60_000;
+
 /**
- * Resolves by the hosts file, read once, or else by DNS.
+ * Resolves by the hosts file, or else by DNS.
  * @param servers instead of those of the system
  */
 export function makeResolve(
-  options: { timeoutMs?: number; servers?: readonly string[]; hosts?: string } = {},
+  options: {
+    timeoutMs?: number;
+    servers?: readonly string[];
+    hosts?: () => string;
+    clock?: Clock;
+  } = {},
 ): Resolve {
-  const { timeoutMs = LOOKUP_TIMEOUT_MS, servers, hosts = readHosts() } = options;
-  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
-  if (servers) resolver.setServers(servers);
-  const known = parseHosts(hosts);
+  const { timeoutMs = LOOKUP_TIMEOUT_MS, servers, hosts = readHosts, clock = PROCESS } = options;
+  const read = () => {
+    const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
+    if (servers) resolver.setServers(servers);
+    return { resolver, known: parseHosts(hosts()), until: clock.now() + READ_EVERY_MS };
+  };
+  let system = read();
   return async (hostname) => {
+    if (clock.now() >= system.until) system = read();
+    const { resolver, known } = system;
     const name = hostname.toLowerCase().replace(/\.$/, '');
     const local = known.get(name);
     if (local) return local;
@@ -87,7 +101,7 @@ const FAILURES_MAX = 1_000;
 export function checkedLookup(
   resolve: Resolve,
   allowed: AllowedRanges,
-  clock: Clock = { now: monotonicMs },
+  clock = PROCESS,
 ): LookupFunction {
   const lookup = coalesced(resolve, clock);
   return (hostname, { family, all }, callback) => {

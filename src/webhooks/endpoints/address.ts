@@ -1,27 +1,39 @@
 /**
  * Which URLs and IP addresses webhooks may be sent to. Pure. Only public unicast addresses are
- * allowed, of IPv6 only those in 2000::/3; loopback, private, link-local, CGNAT, multicast and
- * reserved addresses, IPv6 forms that embed an IPv4 address and metadata services of clouds are
- * refused unless an operator allows their range. The WHATWG parser normalises every spelling of an
+ * allowed, of IPv6 only those in 2000::/3; loopback, private, CGNAT, multicast and reserved
+ * addresses and IPv6 forms that embed an IPv4 address are refused unless an operator allows their
+ * range, and metadata services of clouds always. The WHATWG parser normalises every spelling of an
  * IP address (0x7f.1, 2130706433, 127.1). The addresses that a name resolves to are checked at
  * every connection (delivery/resolve.ts).
  */
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../../kernel/errors.ts';
 
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** Ranges that an operator allows beside the public addresses. */
-export type AllowedRanges = readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
+export type AllowedRanges = readonly [Address, number][];
 
 /** What an operator allows. */
 export interface UrlRules {
   allowed: AllowedRanges;
-  /** Unencrypted receivers. */
+  /** Unencrypted receivers; those on an allowed loopback address need no permission. */
   allowHttp: boolean;
 }
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
-/** A virtual machine's metadata and DNS; the other clouds use addresses that are not public. */
-const AZURE_PLATFORM = '168.63.129.16';
+/**
+ * They answer with credentials of the machine, and a range that an operator allows for receivers,
+ * such as fd00::/8, may contain them.
+ */
+const METADATA = parseRanges([
+  '169.254.0.0/16', // link-local: AWS, Google, Azure, Oracle, DigitalOcean, Tencent
+  '168.63.129.16/32', // Azure
+  '100.100.100.200/32', // Alibaba
+  '192.0.0.192/32', // Oracle
+  'fd00:ec2::/32', // AWS
+  'fd20:ce::/32', // Google
+  'fe80::/10', // link-local
+]);
 
 const URL_LENGTH_MAX = 2_048;
 
@@ -60,17 +72,19 @@ export function literalAddress(hostname: string): string | undefined {
 export function isRefused(address: string, allowed: AllowedRanges): boolean {
   if (!ipaddr.isValid(address)) return true;
   const parsed = ipaddr.parse(address);
-  if (isPublic(parsed)) return false;
-  return !allowed.some(
-    ([range, bits]) => range.kind() === parsed.kind() && parsed.match(range, bits),
-  );
+  if (isIn(METADATA, ipaddr.process(address))) return true;
+  return !isPublic(parsed) && !isIn(allowed, parsed);
 }
 
-function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+function isPublic(address: Address): boolean {
   if (address.range() !== 'unicast') return false;
-  return address.kind() === 'ipv4'
-    ? address.toString() !== AZURE_PLATFORM
-    : (address as ipaddr.IPv6).match(GLOBAL_UNICAST);
+  return address.kind() === 'ipv4' || isIn([GLOBAL_UNICAST], address);
+}
+
+function isIn(ranges: AllowedRanges, address: Address): boolean {
+  return ranges.some(
+    ([range, bits]) => range.kind() === address.kind() && address.match(range, bits),
+  );
 }
 
 /**
@@ -81,7 +95,8 @@ function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
 export function validateUrl(text: string, rules: UrlRules): URL {
   const url = text.length <= URL_LENGTH_MAX && URL.canParse(text) ? new URL(text) : undefined;
   if (!url) throw new Failure('url_refused', 'not a URL of at most 2048 characters');
-  if (url.protocol !== 'https:' && !(rules.allowHttp && url.protocol === 'http:'))
+  const mayUseHttp = rules.allowHttp || isAllowedLoopback(url.hostname, rules.allowed);
+  if (url.protocol !== 'https:' && !(mayUseHttp && url.protocol === 'http:'))
     throw new Failure('url_refused', `the URL must start with https://${orHttp(rules)}`);
   if (url.username || url.password)
     throw new Failure('url_refused', 'use a header instead of credentials in the URL');
@@ -92,6 +107,13 @@ export function validateUrl(text: string, rules: UrlRules): URL {
     throw new Failure('url_refused', 'the address is not public');
   url.hash = '';
   return url;
+}
+
+/** What is sent there never leaves the machine. */
+function isAllowedLoopback(hostname: string, allowed: AllowedRanges): boolean {
+  const address = hostname === 'localhost' ? '127.0.0.1' : literalAddress(hostname);
+  if (address === undefined || isRefused(address, allowed)) return false;
+  return ipaddr.parse(address).range() === 'loopback';
 }
 
 function orHttp({ allowHttp }: UrlRules): string {
