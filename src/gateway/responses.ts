@@ -23,6 +23,7 @@ const RETURNED_HEADERS = new Set([
   'www-authenticate',
   'set-cookie',
   'content-encoding',
+  'content-disposition',
   'cache-control',
   'allow',
   // The console has the same origin, so pages of the service keep the limits that it sets them.

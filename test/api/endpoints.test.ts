@@ -27,17 +27,21 @@ describe('An endpoint', () => {
     ]);
   });
 
-  it('Only the owner of an endpoint, and an admin, may change, rotate, test or delete it', async () => {
+  it('Only the owner of an endpoint, and an admin, may change, test, retry or delete it', async () => {
     const key = await api.keyFor('manage');
     const { body } = await api.call('POST', '/api/endpoints', { key, body: { url } });
     const path = `/api/endpoints/${body.id}`;
     const other = await api.keyFor('read', 'manage');
+    await api.call('POST', `${path}/test`, { key });
+    const listed = await api.call('GET', `/api/deliveries?endpoint_id=${body.id}`);
+    const delivery = listed.body.data[0]?.id;
     const changes = [
       ['PATCH', path, { url: 'http://127.0.0.1:4568/' }],
       ['POST', `${path}/rotate`, {}],
       ['POST', `${path}/disable`, undefined],
       ['POST', `${path}/enable`, undefined],
       ['POST', `${path}/test`, undefined],
+      ['POST', `/api/deliveries/${delivery}/retry`, undefined],
       ['DELETE', path, undefined],
     ] as const;
     for (const [method, to, change] of changes) {
@@ -48,6 +52,38 @@ describe('An endpoint', () => {
     expect((await api.call('POST', `${path}/rotate`, { body: {} })).status).toBe(200);
     for (const [method, to, change] of changes)
       expect((await api.call(method, to, { key, body: change })).status).toBeLessThan(300);
+  });
+
+  it('A key of another owner reads the origin of an endpoint, not its path and query', async () => {
+    const key = await api.keyFor('manage', 'read');
+    const secret = `${url}/T0KEN?token=T0KEN`;
+    const { body } = await api.call('POST', '/api/endpoints', { key, body: { url: secret } });
+    const seenBy = async (reader: string | undefined) => {
+      const call = { key: reader };
+      const one = await api.call('GET', `/api/endpoints/${body.id}`, call);
+      const all = await api.call('GET', '/api/endpoints?limit=500', call);
+      return [one.body.url, all.body.data.find(({ id }) => id === body.id)?.url];
+    };
+    expect(await seenBy(key)).toEqual([secret, secret]);
+    expect(await seenBy(await api.keyFor('admin'))).toEqual([secret, secret]);
+    const origin = 'http://127.0.0.1:4567';
+    expect(await seenBy(await api.keyFor('read'))).toEqual([origin, origin]);
+  });
+
+  it('A change of origin removes the headers and names them, unless they are given', async () => {
+    const headers = { 'x-token': 'very secret', 'x-other': 'value' };
+    const made = await api.call('POST', '/api/endpoints', { body: { url, headers } });
+    const change = async (input: object) => {
+      const path = `/api/endpoints/${made.body.id}`;
+      const { body } = await api.call('PATCH', path, { body: input });
+      return [body.header_names, body.removed_headers];
+    };
+    const names = Object.keys(headers);
+    expect(await change({ url: `${url}/moved` })).toEqual([names, []]);
+    expect(await change({ url: 'http://127.0.0.1:4568/', headers })).toEqual([names, []]);
+    expect(await change({ url: 'http://127.0.0.1:4569/' })).toEqual([[], names]);
+    expect(await change({ headers: { 'x-new': 'value' } })).toEqual([['x-new'], []]);
+    expect(await change({ headers: {} })).toEqual([[], []]);
   });
 
   it('An endpoint can be tested, disabled, enabled and deleted', async () => {

@@ -72,11 +72,15 @@ it('The audit trail has every change with its owner and result, and no secret', 
   await api.call('POST', '/api/unfreeze', { body: { reason: 'audited' } });
   await api.call('POST', '/api/unfreeze', { body: { reason: 'twice' } });
   const headers = { authorization: 'Bearer secret-of-the-receiver' };
-  const url = 'https://example.test/secret-path';
+  const url = 'https://example.test/secret-path?token=secret-token';
   await api.call('POST', '/api/endpoints', { body: { url, headers, event_types: ['wallet.*'] } });
   const { body } = await api.call('GET', '/api/audit?limit=4');
   expect(body.data).toMatchObject([
-    { action: 'POST /api/endpoints', detail: { event_types: ['wallet.*'] }, result: 'done' },
+    {
+      action: 'POST /api/endpoints',
+      detail: { event_types: ['wallet.*'], url: 'https://example.test' },
+      result: 'done',
+    },
     { action: 'POST /api/unfreeze', detail: { reason: 'twice' }, result: 'conflict' },
     { action: 'POST /api/unfreeze', owner: 'owner of admin', result: 'done' },
     { action: 'POST /api/freeze', detail: { reason: 'audited' }, result: 'done' },

@@ -51,6 +51,7 @@ const ANSWERS: [string, ServiceAnswer][] = [
         ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
         ['content-security-policy', "script-src 'self'"],
         ['x-frame-options', 'DENY'],
+        ['content-disposition', 'attachment'],
         ['referrer-policy', 'no-referrer'],
         ['permissions-policy', 'camera=()'],
         ['cross-origin-opener-policy', 'same-origin'],

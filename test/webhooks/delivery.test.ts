@@ -228,6 +228,19 @@ it("An endpoint's secrets in a response are redacted before it is stored", async
   expect(log[0]?.responseBody).toBe('[secret] and [secret]');
 });
 
+it('Tokens in the URL of an endpoint are redacted in a response, its names are not', async () => {
+  const { endpoint } = await rig.subscribe('/webhooks/T0123456789ABCDEF?key=s%C3%A9cret&v=1');
+  const location = '/webhooks/T0123456789ABCDEF/login?key=s%C3%A9cret&v=1';
+  const body = 'Cannot POST /webhooks/T0123456789ABCDEF with s\u00e9cret';
+  rig.receiver.behave({ do: 'answer', status: 404, headers: { location }, body });
+  await deliverOne();
+  const { log } = await only(endpoint.id);
+  expect(log[0]).toMatchObject({
+    responseBody: 'Cannot POST /webhooks/[secret] with [secret]',
+    responseHeaders: { location: '/webhooks/[secret]/login?key=[secret]&v=1' },
+  });
+});
+
 it('A refused connection is a failure', async () => {
   const { endpoint } = await rig.subscribe();
   await rig.receiver.close();

@@ -74,3 +74,8 @@ export function instantText(at: Instant | null): string | null;
 export function instantText(at: Instant | null): string | null {
   return at === null ? null : isoText(at);
 }
+
+/** The origin of a URL, whose path and query may be secret; empty for what is no URL. */
+export function originOf(url: unknown): string {
+  return typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : '';
+}

@@ -20,6 +20,7 @@ import {
 } from '../../keys/keys.ts';
 import type { Api } from '../deps.ts';
 import { readJson } from './body.ts';
+import { originOf } from './fields.ts';
 import { type ParsePosition, page, pageOf, readCursor } from './pages.ts';
 import { invalidRequest, problemResponse, problemsOf, requestErrors } from './problems.ts';
 
@@ -58,7 +59,7 @@ interface ListRoute<R extends z.ZodObject & z.ZodType<Paged>, S extends z.ZodTyp
     input: z.output<R>,
     page: { after: Position | undefined; limit: number },
   ): Promise<readonly Row[]>;
-  output(row: Row): z.input<S>;
+  output(row: Row, caller: Caller): z.input<S>;
   position(row: Row): string | bigint;
   parsePosition: ParsePosition<Position>;
 }
@@ -110,11 +111,11 @@ export function makeRouter(routerDeps: RouterDeps) {
     add({
       ...{ method: 'get', path, tag, summary, request, scope },
       ...{ response: 'A page of the list', schema: pageOf(route.item) },
-      async handle(input) {
+      async handle(input, caller) {
         const { limit, cursor } = input.query;
         const after = readCursor(cursor, route.parsePosition);
         const rows = await route.list(input, { after, limit: limit + 1 });
-        return page(rows, limit, route.output, route.position);
+        return page(rows, limit, (row) => route.output(row, caller), route.position);
       },
     });
   }
@@ -133,7 +134,7 @@ export function makeRouter(routerDeps: RouterDeps) {
 /** The fields of a request that its audit entry keeps; others may hold secrets. */
 const AUDITED = [
   ...['id', 'kind', 'name', 'owner', 'scopes', 'limits', 'expires_at', 'reason', 'outcome', 'n'],
-  ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr'],
+  ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr', 'url'],
 ];
 
 /** Does the work between the two commits of its audit entry. */
@@ -145,7 +146,10 @@ async function audited<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const fields = Object.entries({ ...(body as object), ...params });
-  const detail = Object.fromEntries(fields.filter(([name]) => AUDITED.includes(name))) as Json;
+  const kept = fields.filter(([name]) => AUDITED.includes(name));
+  const detail = Object.fromEntries(
+    kept.map(([name, value]) => [name, name === 'url' ? originOf(value) : value]),
+  ) as Json;
   const action = `${method.toUpperCase()} ${path}`;
   const id = await audit.begin({ owner, keyId, action, detail });
   let result = 'internal';

@@ -178,7 +178,13 @@ export class Dispatcher {
     try {
       const event = { id: delivery.eventId, body: delivery.body ?? '' };
       const response = await client.post(requests.build(endpoint, event, startedAt));
-      return { ...response, body: response.body && requests.redact(endpoint, response.body) };
+      const redact = (text: string) => requests.redact(endpoint, text);
+      const headers = Object.entries(response.headers ?? {});
+      return {
+        ...response,
+        body: response.body && redact(response.body),
+        headers: response.headers && Object.fromEntries(headers.map(([k, v]) => [k, redact(v)])),
+      };
     } catch (err) {
       log.error({ err, endpointId: delivery.endpointId }, 'webhook request could not be built');
       const refused = err instanceof Failure && err.code === 'url_refused';

@@ -37,13 +37,15 @@ export interface RequestBuilder {
     event: { id: string; body: string },
     now: Instant,
   ): WebhookRequest;
-  /** Replaces the endpoint's secrets and header values in a response. */
+  /** Replaces the endpoint's secrets, header values and URL tokens in the text of a response. */
   redact(endpoint: EncryptedEndpoint, text: string): string;
 }
 
 const CACHED_MAX = 1_000;
-/** Shorter header values, such as `1`, are not secret, and occur in any text. */
+/** Shorter values, such as `1`, are not secret, and occur in any text. */
 const SECRET_LENGTH_MIN = 6;
+/** Shorter parts of a path, such as `webhooks`, are names. */
+const PATH_TOKEN_LENGTH_MIN = 16;
 
 export function makeRequestBuilder(deps: {
   encryption: Encryption;
@@ -96,9 +98,21 @@ function decrypt(
     .filter((key) => signing.includes(key.scheme))
     .map((key) => ({ ...key, parsed: parseKey(key.secret) }));
   const headers = decryptHeaders(encryption, endpointId, encryptedHeaders);
+  const url = validateUrl(endpoint.url, rules);
   const values = [...Object.values(headers), ...all.map((key) => key.secret)];
-  const secrets = values.filter((value) => value.length >= SECRET_LENGTH_MIN);
-  return { source: endpoint, url: validateUrl(endpoint.url, rules), headers, keys, secrets };
+  const secrets = [...values, ...queryValues(url)].filter(
+    (value) => value.length >= SECRET_LENGTH_MIN,
+  );
+  const tokens = url.pathname.split('/').filter((part) => part.length >= PATH_TOKEN_LENGTH_MIN);
+  // The longest first, because one may be a part of another.
+  const longestFirst = [...secrets, ...tokens].sort((a, b) => b.length - a.length);
+  return { source: endpoint, url, headers, keys, secrets: longestFirst };
+}
+
+/** As written in the URL, and decoded. */
+function queryValues({ search, searchParams }: URL): string[] {
+  const written = search.slice(1).split('&');
+  return [...written.map((pair) => pair.slice(pair.indexOf('=') + 1)), ...searchParams.values()];
 }
 
 function isSame(a: EncryptedEndpoint, b: EncryptedEndpoint): boolean {

@@ -21,7 +21,7 @@ import {
 } from './endpoint.ts';
 import { disabledEvent, testEvent } from './events.ts';
 import { HEALTHY, type Health } from './health.ts';
-import { decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
+import { decryptHeaders, decryptKeys, encryptHeaders, encryptKeys } from './secrets.ts';
 import { makeKey, rotateKeys, SCHEMES, type Scheme, type SigningKey } from './signing.ts';
 import * as store from './store.ts';
 import { type EndpointInput, validateInput } from './validation.ts';
@@ -70,7 +70,8 @@ export function makeEndpoints(deps: EndpointsDeps) {
     },
 
     /**
-     * Changes the fields of `input`. Another origin without `headers` removes the headers.
+     * Changes the fields of `input`. Another origin without `headers` removes the headers; the
+     * result names them.
      * Deliveries already claimed are sent as before. Adding a scheme creates its key. Changed types
      * apply to every event that is committed after the change.
      * @throws Failure `not_found`, `invalid_request`, `url_refused`
@@ -178,16 +179,20 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
   const { headers, ...columns } = validateInput(input, deps.rules);
   const now = clock.now();
   let made: SigningKey[] = [];
+  let removedHeaders: string[] = [];
   const subscribes = columns.eventTypes !== undefined;
   const patchOf = (before: store.EndpointRow) => {
     made = (columns.signing ?? [])
       .filter((scheme) => !before.signing.includes(scheme))
       .map((scheme) => makeKey(scheme, now, random));
+    // Headers may hold secrets, and another origin may belong to somebody else.
+    const loses = headers === undefined && isMoved(before.url, columns.url);
+    if (loses)
+      removedHeaders = Object.keys(decryptHeaders(encryption, id, before.encryptedHeaders));
     return {
       ...columns,
       ...(subscribes ? { subscribedAt: now } : {}),
-      // Headers may hold secrets, and another origin may belong to somebody else.
-      ...(headers === undefined && !isMoved(before.url, columns.url)
+      ...(headers === undefined && !loses
         ? {}
         : { encryptedHeaders: encryptHeaders(encryption, id, headers ?? {}) }),
       ...(columns.signing === undefined
@@ -197,7 +202,7 @@ async function update(deps: EndpointsDeps, id: string, input: Partial<EndpointIn
   };
   const position = subscribes ? (tx: Tx) => takePosition(tx, deps.catchUp) : undefined;
   const row = await change(deps, id, patchOf, position);
-  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made) };
+  return { endpoint: endpointOf(row, encryption, now), ...newSecrets(made), removedHeaders };
 }
 
 async function enable(

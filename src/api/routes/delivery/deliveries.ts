@@ -14,6 +14,7 @@ import {
 } from '../../http/fields.ts';
 import { idPosition, pageOf, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
+import { requireOwner } from './endpoints.ts';
 
 const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'] as const;
 const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
@@ -107,12 +108,16 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     scope: 'manage',
     method: 'post',
     path: '/api/deliveries/{id}/retry',
-    summary: 'Send a delivery again now, whatever its state',
+    summary: 'Send a delivery of an own endpoint again now, whatever its state',
     request,
     status: 202,
     response: 'The delivery',
     schema: delivery,
-    handle: async ({ params }) => deliveryOutput(await webhooks.retryDelivery(params.id)),
+    async handle({ params }, caller) {
+      const { endpointId } = await webhooks.getDelivery(params.id);
+      await requireOwner(webhooks, endpointId, caller);
+      return deliveryOutput(await webhooks.retryDelivery(params.id));
+    },
   });
 }
 

@@ -14,14 +14,14 @@ import {
   SCHEMES,
 } from '../../../webhooks/webhooks.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
+import { idInput, instant, instantText, originOf, textInput } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
 
 const endpoint = z
   .object({
     id: z.string(),
-    url: z.string(),
+    url: z.string().openapi({ description: 'Only its origin for a key of another owner' }),
     description: z.string().nullable(),
     event_types: z.array(z.string()),
     ordering: z.enum(ORDERINGS),
@@ -58,6 +58,14 @@ const withSecrets = endpoint
     new_public_key: z.string().nullable().openapi({ description: 'whpk_…, if it is new' }),
   })
   .openapi('EndpointWithKeys');
+
+const changed = withSecrets
+  .extend({
+    removed_headers: z
+      .array(z.string())
+      .openapi({ description: 'Names of the headers that the change of origin removed' }),
+  })
+  .openapi('ChangedEndpoint');
 
 const endpointPatch = z
   .strictObject({
@@ -101,7 +109,7 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     item: endpoint,
     parsePosition: idPosition('ep'),
     list: async (_, { after = '', limit }) => webhooks.listEndpoints({ after, limit }),
-    output: endpointOutput,
+    output: visibleOutput,
     position: ({ id }) => id,
   });
   router.add({
@@ -112,9 +120,9 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     request,
     response: 'The endpoint',
     schema: detail,
-    async handle({ params }) {
+    async handle({ params }, caller) {
       const found = await webhooks.getEndpoint(params.id);
-      return { ...endpointOutput(found), health: healthOutput(found.health) };
+      return { ...visibleOutput(found, caller), health: healthOutput(found.health) };
     },
   });
   router.add({
@@ -138,10 +146,11 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     description: 'A URL with another origin removes the headers, unless they are given again.',
     request: z.object({ params, body: endpointPatch }),
     response: 'The endpoint',
-    schema: withSecrets,
+    schema: changed,
     async handle({ params, body }, caller) {
       await requireOwner(webhooks, params.id, caller);
-      return withSecretsOutput(await webhooks.updateEndpoint(params.id, inputOf(body)));
+      const result = await webhooks.updateEndpoint(params.id, inputOf(body));
+      return { ...withSecretsOutput(result), removed_headers: result.removedHeaders };
     },
   });
   router.add({
@@ -222,8 +231,14 @@ function addActions(router: Router, webhooks: ApiDeps['webhooks']): void {
 }
 
 /** An admin may change every endpoint, another key those of its owner. */
-async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
+export async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, caller: Caller) {
   if (!caller.scopes.includes('admin')) await webhooks.requireOwner(id, caller.owner);
+}
+
+/** The path and query of a receiver's URL may be a token, so other owners see its origin only. */
+function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
+  const isVisible = scopes.includes('admin') || row.createdBy === owner;
+  return { ...endpointOutput(row), url: isVisible ? row.url : originOf(row.url) };
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {
