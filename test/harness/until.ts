@@ -7,7 +7,7 @@ import { pause } from '../../src/kernel/clock.ts';
  */
 export async function until<T>(
   check: () => Promise<T | undefined>,
-  { deadlineMs = 30_000, everyMs = 20 } = {},
+  { deadlineMs = 60_000, everyMs = 20 } = {},
 ): Promise<T | undefined> {
   const started = performance.now();
   for (let gapMs = everyMs; ; gapMs = Math.min(gapMs * 1.3, 1_000)) {

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { useRig } from '../harness/rig.ts';
 
 const rig = useRig({
-  database: { people_statement_timeout_ms: 10_000 },
+  database: { people_statement_timeout_ms: 6_000 },
 });
 
 it('Gives go on while every connection for API reads is busy, and those reads end in time', async () => {
