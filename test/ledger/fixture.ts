@@ -78,21 +78,28 @@ export async function setState(owner: Db, ids: readonly string[], state: string)
     update tallyhook.operations set state = ${state} where id = any(${ids as string[]}::text[])`;
 }
 
-/** The ledger of one daemon over that database; its log is silent. */
-export async function openLedger(deps: {
+interface LedgerInput {
   db: Db;
   clock: ManualClock;
   daemonId?: string;
   books?: EffectSettings;
   batchMax?: number;
-}): Promise<Ledger> {
+}
+
+/** The ledger of one daemon; its log is silent. */
+export async function openLedger(deps: LedgerInput): Promise<Ledger> {
   const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = deps;
   const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
-  const ledger = makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
+  return makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
+}
+
+/** The same over operations that a test inserts. */
+export async function openLedgerOfInserted(deps: LedgerInput): Promise<Ledger> {
+  const ledger = await openLedger(deps);
   return {
     async runOnce(now, signal) {
-      await completeRecords(db, books);
+      await completeRecords(deps.db, deps.books ?? PLAIN);
       return ledger.runOnce(now, signal);
     },
   };
@@ -126,7 +133,7 @@ export function useLedger({ startAt = START + 1_000, batchMax = 200 } = {}) {
   beforeEach(async () => {
     rig.database = await createDatabase();
     rig.clock = manualClock(startAt);
-    rig.ledger = await openLedger({ db: rig.database.db, clock: rig.clock, batchMax });
+    rig.ledger = await openLedgerOfInserted({ db: rig.database.db, clock: rig.clock, batchMax });
   });
   afterEach(async () => {
     expect(await faultsOf(rig.database.owner)).toEqual(NO_FAULTS);

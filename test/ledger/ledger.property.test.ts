@@ -11,7 +11,7 @@ import {
   addr,
   faultsOf,
   NO_FAULTS,
-  openLedger,
+  openLedgerOfInserted,
   operation,
   putOperations,
   runDry,
@@ -99,7 +99,7 @@ it('Any writes in any batches give the balances of a small model and break no ru
         }),
       );
       const clock = manualClock(START + run * 60_000);
-      const ledger = await openLedger({
+      const ledger = await openLedgerOfInserted({
         ...{ db: database.db, clock, books: settings, batchMax, daemonId: `dmn_${run}` },
       });
       await putOperations(database.owner, operations);
@@ -151,7 +151,7 @@ it('Three daemons on one database post everything once, whichever holds the leas
   });
   const ids = ['dmn_a', 'dmn_b', 'dmn_c'];
   const ledgers = await Promise.all(
-    ids.map((daemonId) => openLedger({ db: own.db, clock, daemonId, batchMax: 7 })),
+    ids.map((daemonId) => openLedgerOfInserted({ db: own.db, clock, daemonId, batchMax: 7 })),
   );
   const done = { posted: 0, quarantined: 0 };
   for (let round = 0; done.posted < 450 && round < 500; round++) {

@@ -8,7 +8,7 @@ import {
   trialBalancePage,
 } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
-import { addr, give, openLedger, PLAIN, runDry, START, useLedger } from './fixture.ts';
+import { addr, give, openLedgerOfInserted, PLAIN, runDry, START, useLedger } from './fixture.ts';
 
 const rig = useLedger();
 const [A, B] = [addr(1), addr(2)];
@@ -96,7 +96,10 @@ describe('Operations', () => {
     rig.clock.advance(60_000);
     const settings = { ...PLAIN, operators: new Map([['7', B]]) };
     const [db, clock] = [rig.database.db, rig.clock];
-    await runDry(await openLedger({ db, clock, books: settings, daemonId: 'dmn_2' }), clock);
+    await runDry(
+      await openLedgerOfInserted({ db, clock, books: settings, daemonId: 'dmn_2' }),
+      clock,
+    );
     expect(await rig.balances('operator:7', `wallet:${B}`)).toEqual({ 'operator:7': '0' });
   });
 

@@ -13,7 +13,7 @@ import {
   faultsOf,
   give,
   NO_FAULTS,
-  openLedger,
+  openLedgerOfInserted,
   putOperations,
   runDry,
   START,
@@ -30,7 +30,7 @@ let wallets = 0;
 
 beforeAll(async () => {
   clock = manualClock(START + 3_600_000);
-  ledger = await openLedger({ db: database.db, clock, batchMax: 2 });
+  ledger = await openLedgerOfInserted({ db: database.db, clock, batchMax: 2 });
 });
 afterAll(async () => {
   expect(await faultsOf(database.owner)).toEqual(NO_FAULTS);
