@@ -59,7 +59,7 @@ export interface App {
   events(): Promise<FeedEvent[]>;
 }
 
-const UNTIL_MS = 40_000;
+const UNTIL_MS = 60_000;
 const PAGE = 500;
 
 /** @param url read at every call, since a restarted daemon has another port */

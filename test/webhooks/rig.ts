@@ -41,8 +41,8 @@ export interface Rig {
   emit(...drafts: EventDraft[]): Promise<string[]>;
   /** Runs passes until nothing is due and all sends have ended. */
   deliver(webhooks?: Webhooks): Promise<number>;
-  /** Runs passes as the daemon does until the receiver has this many requests in all. */
-  deliverUntil(requests: number): Promise<void>;
+  /** Runs passes as the daemon does until the receiver has this many requests, in all or of a path. */
+  deliverUntil(requests: number, path?: string): Promise<void>;
   /** The data of the recorded events of this type, oldest first. */
   events(type: string): Promise<Record<string, unknown>[]>;
   deliveriesOf(endpointId: string): Promise<Delivery[]>;
@@ -107,8 +107,9 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
     },
     emit: (...drafts) => database.db.begin((tx) => rig.emitIn(tx, ...drafts)),
     deliver: (webhooks = first) => deliver(webhooks, clock),
-    async deliverUntil(requests) {
-      const isDone = () => rig.receiver.requests.length >= requests;
+    async deliverUntil(requests, path) {
+      const isCounted = (one: { path: string }) => path === undefined || one.path === path;
+      const isDone = () => rig.receiver.requests.filter(isCounted).length >= requests;
       for (let passes = 0; !isDone(); passes++) {
         if (passes > 5_000) throw new Error(`request ${requests} did not arrive`);
         const { more } = await first.runOnce(clock.now());
