@@ -41,7 +41,7 @@ export interface Rig {
   emit(...drafts: EventDraft[]): Promise<string[]>;
   /** Runs passes until nothing is due and all sends have ended. */
   deliver(webhooks?: Webhooks): Promise<number>;
-  /** Runs passes as the daemon does until the receiver has this many requests, in all or of a path. */
+  /** Runs passes like the daemon until the receiver has so many requests, in all or of one path. */
   deliverUntil(requests: number, path?: string): Promise<void>;
   /** The data of the recorded events of this type, oldest first. */
   events(type: string): Promise<Record<string, unknown>[]>;
