@@ -567,6 +567,7 @@ CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btr
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
+CREATE INDEX "targets_absent" ON "tallyhook"."targets" USING btree ("observation_started_at") WHERE last_result = 'absent';--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_due" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is null;--> statement-breakpoint
 CREATE INDEX "unprocessed_observations_quarantined" ON "tallyhook"."unprocessed_observations" USING btree ("process_at") WHERE problem is not null;--> statement-breakpoint
 CREATE INDEX "operation_effects_by_account" ON "tallyhook"."operation_effects" USING btree (lower(account),"unsettled","amount") WHERE unsettled is not null;--> statement-breakpoint

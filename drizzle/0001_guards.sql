@@ -43,6 +43,17 @@ alter table tallyhook.operations set (fillfactor = 80);
 --> statement-breakpoint
 alter table tallyhook.operation_effects set (fillfactor = 80);
 --> statement-breakpoint
+-- By default autovacuum waits until a fifth of a table is dead, which of a large one is never soon.
+do $$
+declare t text;
+begin
+  foreach t in array array['accounts', 'operations', 'operation_effects', 'subjects', 'targets', 'tokens', 'wallets']
+  loop
+    execute format('alter table tallyhook.%I set (autovacuum_vacuum_scale_factor = 0.05,
+      autovacuum_analyze_scale_factor = 0.05)', t);
+  end loop;
+end $$;
+--> statement-breakpoint
 create function tallyhook.refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
@@ -223,11 +234,17 @@ alter table tallyhook.posting_requests enable always trigger posting_requests_id
 --> statement-breakpoint
 -- Tables that are pruned by dropping monthly partitions, which are created ahead. The default partition takes
 -- rows of other months, so that no insert fails.
+create function tallyhook.storage_of_partition(of_table text) returns text language sql immutable
+set search_path = pg_catalog, pg_temp as $$
+  select case when of_table in ('observations', 'deliveries')
+    then 'with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)' else '' end $$;
+--> statement-breakpoint
 do $$
 declare t text;
 begin
   foreach t in array array['events', 'numbered_events', 'observations', 'deliveries', 'attempts'] loop
-    execute format('create table tallyhook.%I partition of tallyhook.%I default', t || '_default', t);
+    execute format('create table tallyhook.%I partition of tallyhook.%I default %s',
+      t || '_default', t, tallyhook.storage_of_partition(t));
   end loop;
 end $$;
 --> statement-breakpoint
@@ -250,7 +267,8 @@ begin
       if to_regclass(format('tallyhook.%I', made)) is null then
         begin
           execute format('create table tallyhook.%I (like tallyhook.%I including defaults
-            including constraints including generated including storage)', made, t);
+            including constraints including generated including storage) %s', made, t,
+            tallyhook.storage_of_partition(t));
           execute format('alter table tallyhook.%I attach partition tallyhook.%I for values %s',
             t, made, range);
           return made;
@@ -263,11 +281,12 @@ begin
   return null;
 end $$;
 --> statement-breakpoint
--- Drops the oldest monthly partition of a table that ended before the given day; returns its name, or null without
--- one. The lock on the table is not waited for, as above.
+-- Drops the oldest monthly partition of a table that ended before the given day; else removes some older rows from
+-- the default one. Returns the name of the partition, or null when there was nothing. The lock on the table is not
+-- waited for, as above.
 create function tallyhook.drop_partition(of_table text, ended_before date) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare oldest text;
+declare oldest text; key text; removed int;
 begin
   if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
@@ -280,6 +299,30 @@ begin
     where n.nspname = 'tallyhook' and parent.relname = of_table
       and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
       and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before;
-  if oldest is not null then execute format('drop table tallyhook.%I', oldest); end if;
-  return oldest;
+  if oldest is not null then
+    execute format('drop table tallyhook.%I', oldest);
+    return oldest;
+  end if;
+  select a.attname into strict key from pg_partitioned_table p join pg_attribute a
+    on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
+    where p.partrelid = format('tallyhook.%I', of_table)::regclass;
+  execute format('with old as (select ctid from tallyhook.%1$I where %2$I < %3$L limit 10000)
+    delete from tallyhook.%1$I where ctid = any(array(select ctid from old))',
+    of_table || '_default', key, ended_before || ' 00:00:00+00');
+  get diagnostics removed = row_count;
+  return case when removed > 0 then of_table || '_default' end;
+end $$;
+--> statement-breakpoint
+-- Removes some entries of the audit from before an instant; returns how many. Those of the last year stay.
+create function tallyhook.prune_audit(older_than timestamptz) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare removed int;
+begin
+  if older_than > now() - interval '365 days' then
+    raise exception 'the audit of the last year is never pruned' using errcode = 'TH001';
+  end if;
+  delete from tallyhook.audit where id = any(array(select a.id from (
+    select id, at from tallyhook.audit order by id limit 10000) a where a.at < older_than));
+  get diagnostics removed = row_count;
+  return removed;
 end $$;

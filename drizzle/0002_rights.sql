@@ -24,8 +24,8 @@ grant insert on
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
 --> statement-breakpoint
-grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets,
-  tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
+grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhook.targets, tallyhook.subjects,
+  tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings to tallyhook_writer;
 --> statement-breakpoint
 -- An update may only change what a transition sets; the request of an operation never changes.
@@ -54,5 +54,5 @@ end $$;
 --> statement-breakpoint
 revoke execute on all functions in schema tallyhook from public;
 --> statement-breakpoint
-grant execute on function tallyhook.make_partition(date, int), tallyhook.drop_partition(text, date)
-  to tallyhook_writer;
+grant execute on function tallyhook.make_partition(date, int), tallyhook.drop_partition(text, date),
+  tallyhook.prune_audit(timestamptz) to tallyhook_writer;

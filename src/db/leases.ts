@@ -84,6 +84,11 @@ export async function countOlderDaemons(
   return row?.n ?? 0;
 }
 
+/** Deletes the rows of daemons that have not been alive since `before`. */
+export async function forgetDaemons(db: Queryable, before: Instant): Promise<void> {
+  await db.sql`delete from tallyhook.daemons where alive_until < ${isoText(before)}`;
+}
+
 /** Ends a daemon's registration, which also frees its leases. */
 export async function retireDaemon(db: Queryable, daemon: Daemon, now: Instant): Promise<void> {
   await db.sql`

@@ -30,13 +30,15 @@ export function makePartitions(db: Queryable, now: Instant): Promise<boolean> {
 }
 
 /**
- * Drops partitions whose month ended before the retention.
- * @returns as `makePartitions`
+ * Drops partitions whose month ended before the retention, and deletes older rows of the default
+ * partitions. @returns as `makePartitions`
  */
 export function dropPartitions(db: Queryable, now: Instant, keep: Retention): Promise<boolean> {
+  const { events, observations, deliveries, attempts } = keep;
+  // The feed first: an event must not be missing while its number is there.
+  const tables = { numbered_events: events, events, observations, deliveries, attempts };
   return unlessLocked(async () => {
-    // The feed first: an event must not be missing while its number is there.
-    for (const [table, days] of Object.entries({ numbered_events: keep.events, ...keep })) {
+    for (const [table, days] of Object.entries(tables)) {
       const before = isoText(now - days * DAY_MS).slice(0, 10);
       while (await nameOf(db.sql`select tallyhook.drop_partition(${table}, ${before}::date)`));
     }

@@ -20,6 +20,13 @@ export async function closeAudit(db: Queryable, id: bigint, result: string): Pro
     update tallyhook.audit set result = ${result} where id = ${id.toString()}::bigint`;
 }
 
+/** Deletes some of the entries from before; returns how many. Those of the last year stay. */
+export async function pruneAudit(db: Queryable, before: Instant): Promise<number> {
+  const [row] = await db.sql<{ removed: number }[]>`
+    select tallyhook.prune_audit(${isoText(before)}) as removed`;
+  return row?.removed ?? 0;
+}
+
 export async function listAudit(
   db: Queryable,
   { before, limit }: { before: bigint | undefined; limit: number },

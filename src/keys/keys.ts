@@ -15,6 +15,7 @@ import * as store from './store.ts';
 
 export { type AddressLimit, makeAddressLimit } from './address-limit.ts';
 export { type Audit, type AuditEntry, makeAudit } from './audit.ts';
+export { pruneAudit } from './audit-store.ts';
 export {
   checkLimits,
   dayLimitOf,

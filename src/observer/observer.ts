@@ -45,6 +45,7 @@ export { type TargetRef, targetName } from './targets.ts';
 export {
   countBacklog,
   countTargets,
+  deleteFinished,
   expedite,
   listLastRecords,
   type ObserverBacklog,

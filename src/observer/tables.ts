@@ -49,6 +49,7 @@ export const targets = tallyhook.table(
   (t) => [
     index('targets_due').on(t.nextPollAt),
     index('targets_pending').on(t.nextPollAt).where(sql`pending`),
+    index('targets_absent').on(t.observationStartedAt).where(sql`last_result = 'absent'`),
   ],
 );
 

@@ -74,7 +74,10 @@ export async function scheduleOpen(
   return 'limit' in which && operations === which.limit && until !== null ? until : undefined;
 }
 
-/** Existing targets keep their spelling and schedule. */
+/**
+ * Existing targets keep their spelling and schedule. They are locked, so that `deleteFinished`
+ * cannot delete them before the caller's transaction commits why they are polled.
+ */
 export async function addTargets(
   db: Queryable,
   targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'>[],
@@ -85,7 +88,50 @@ export async function addTargets(
     select name, kind, addr, "contractId", "tokenId", ${isoText(now)}, ${isoText(now)}
     from jsonb_to_recordset(${asJson(targets)}::jsonb)
       as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
-    on conflict (name) do nothing`;
+    order by name
+    on conflict (name) do update set name = excluded.name where false`;
+}
+
+/**
+ * Deletes at most `limit` targets that the service has not shown since `before`, in two polls at
+ * least, and that nothing needs: no watch, no operation that was or may be executed on a wallet or
+ * is open on a token, and no record of them as existing. Returns how many.
+ */
+export async function deleteFinished(
+  { sql }: Queryable,
+  before: Instant,
+  limit: number,
+): Promise<number> {
+  const deleted = await sql`
+    with finished as (
+      select t.name from tallyhook.targets t
+      where t.last_result = 'absent' and t.observation_started_at < ${isoText(before)}
+        and t.last_started_at > t.observation_started_at
+        and not t.pending and t.lease_until is null
+        and (select true from tallyhook.watches w where w.target = t.name) is null
+        and (select true from tallyhook.unprocessed_observations u
+          where u.target = t.name) is null
+        and case t.kind
+          when 'wallet' then
+            (select true from tallyhook.wallets w where w.key = lower(t.addr)) is null
+            and (select true from tallyhook.operations o
+              where lower(o.from_addr) = lower(t.addr) and o.outcome <> 'not_executed'
+              limit 1) is null
+            and (select true from tallyhook.operations o
+              where lower(o.to_addr) = lower(t.addr) and o.outcome <> 'not_executed'
+              limit 1) is null
+          when 'token' then
+            (select k.presence = 'present' from tallyhook.tokens k
+              where k.contract_id = t.contract_id and k.token_id = t.token_id) is not true
+            and (select true from tallyhook.operations o
+              where o.contract_id = t.contract_id and o.token_id = t.token_id
+                and o.outcome <> 'not_executed' and o.settled_at is null
+              limit 1) is null
+          else false end
+      order by t.observation_started_at limit ${limit} for update of t skip locked
+    )
+    delete from tallyhook.targets t using finished f where t.name = f.name`;
+  return deleted.count;
 }
 
 /**

@@ -3,7 +3,7 @@ import { decimalText } from '../kernel/amounts.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { EventData, EventDraft } from '../outbox/events.ts';
-import type { Operation } from './operation.ts';
+import { isFinal, type Operation } from './operation.ts';
 
 export function operationFields(operation: Operation): EventData<'operation.accepted'> {
   const { errorClass } = operation;
@@ -38,11 +38,24 @@ export function operationFields(operation: Operation): EventData<'operation.acce
 
 /** The event of an accepted, rejected or unknown write; other states have no event here. */
 export function eventsOf(operation: Operation): EventDraft[] {
-  const { state, id } = operation;
+  const { state } = operation;
   if (state !== 'accepted' && state !== 'rejected' && state !== 'unknown') return [];
   const occurredAt = operation.answeredAt ?? operation.sentAt ?? operation.recordedAt;
-  const data = operationFields(operation);
-  return [{ type: `operation.${state}`, subject: `operation:${id}`, occurredAt, data }];
+  return [eventOf(operation, state, occurredAt)];
+}
+
+/** The event of an operation that an observation settled or failed. */
+export function endedEvent(operation: Operation, occurredAt: Instant): EventDraft {
+  return eventOf(operation, operation.state === 'failed' ? 'failed' : 'settled', occurredAt);
+}
+
+function eventOf(
+  operation: Operation,
+  state: 'accepted' | 'rejected' | 'unknown' | 'settled' | 'failed',
+  occurredAt: Instant,
+): EventDraft {
+  const common = { subject: `operation:${operation.id}`, occurredAt, last: isFinal(operation) };
+  return { ...common, type: `operation.${state}`, data: operationFields(operation) };
 }
 
 /** `supersedes` is the earlier state if that was a resolution too. */

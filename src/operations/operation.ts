@@ -58,6 +58,26 @@ export function statesBefore(to: State): State[] {
   return (Object.keys(FOLLOWS) as State[]).filter((from) => FOLLOWS[from].includes(to));
 }
 
+/**
+ * Whether the state can never change again. What people can decide again is not final, nor is an
+ * unconfirmed intent: a daemon may have sent it after all.
+ */
+export function isFinal(
+  operation: Pick<Operation, 'kind' | 'state' | 'effectiveBasis' | 'errorCode'>,
+): boolean {
+  switch (operation.state) {
+    case 'settled':
+      return operation.effectiveBasis === 'answer';
+    case 'rejected':
+      return operation.errorCode !== 'unconfirmed';
+    case 'accepted':
+      // No observation settles it.
+      return operation.kind === 'other';
+    default:
+      return FOLLOWS[operation.state].length === 0;
+  }
+}
+
 /** All other states have the outcome `open`. */
 const EXECUTED_STATES: readonly State[] = ['accepted', 'executed', 'settled'];
 const NOT_EXECUTED_STATES: readonly State[] = ['rejected', 'failed', 'not_executed', 'cancelled'];

@@ -49,7 +49,7 @@ export {
   walletEffectsOf,
   walletKeysOf,
 } from './effects.ts';
-export { operationFields } from './events.ts';
+export { endedEvent, operationFields } from './events.ts';
 export {
   type Freeze,
   type FreezeCause,

@@ -178,7 +178,10 @@ export type EventData<T extends EventType> = Omit<
 
 export type EventDraft = {
   [T in EventType]: { type: T; subject: string; occurredAt: number; data: EventData<T> };
-}[EventType];
+}[EventType] & {
+  /** No event about the subject can follow, so that its counter is not kept. */
+  last?: boolean;
+};
 
 /** A recorded event; `body` is the exact webhook body. */
 export interface OutboxEvent {

@@ -9,29 +9,42 @@ export interface EventRow {
   occurredAt: Instant;
   /** The body up to the value of `subject_seq`. */
   bodyPrefix: string;
+  last?: boolean;
 }
 
 /**
  * Inserts events with the next numbers of their subjects; returns number and body by id. Locks the
- * subjects in name order, so that concurrent producers cannot deadlock.
+ * subjects in name order, so that concurrent producers cannot deadlock; those with their last event
+ * have no other producer.
  */
 export async function insertEvents(
   tx: Tx,
   events: readonly EventRow[],
   recordedAt: Instant,
 ): Promise<Map<string, { subjectSeq: bigint; body: string }>> {
-  const rows = events.map(({ id, type, subject, occurredAt, bodyPrefix }, n) => {
-    return { n, id, type, subject, occurred_at: isoText(occurredAt), body_prefix: bodyPrefix };
+  const rows = events.map(({ occurredAt, bodyPrefix, ...event }, n) => {
+    return { ...event, n, occurred_at: isoText(occurredAt), body_prefix: bodyPrefix };
   });
   const inserted = await tx.sql<{ id: string; subjectSeq: bigint; body: string }[]>`
     with x as materialized (
       select * from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(n int, id text, type text,
-        subject text, occurred_at timestamptz, body_prefix text)
-    ), s as (
+        subject text, occurred_at timestamptz, body_prefix text, last boolean)
+    ), counted as materialized (
+      select subject, count(*) as added, bool_or(last is true) as ended from x group by subject
+    ), kept as (
       insert into tallyhook.subjects as s (subject, last_seq)
-      select subject, count(*) from x group by subject order by subject
+      select subject, added from counted where not ended order by subject
       on conflict (subject) do update set last_seq = s.last_seq + excluded.last_seq
       returning subject, last_seq
+    ), ended as (
+      delete from tallyhook.subjects where subject = any(array(
+        select subject from counted where ended))
+      returning subject, last_seq
+    ), s as (
+      select subject, last_seq from kept
+      union all
+      select c.subject, coalesce(d.last_seq, 0) + c.added
+      from counted c left join ended d on d.subject = c.subject where c.ended
     ), e as (
       select x.id, x.type, x.subject, x.occurred_at, x.body_prefix, s.last_seq + 1 - row_number()
         over (partition by x.subject order by x.n desc) as seq
@@ -48,6 +61,12 @@ export async function insertEvents(
     from e
     returning id, subject_seq, body`;
   return new Map(inserted.map(({ id, ...event }) => [id, event]));
+}
+
+/** Removes the counters of subjects that no event can be about any more. */
+export async function endSubjects(tx: Tx, subjects: readonly string[]): Promise<void> {
+  await tx.sql`
+    delete from tallyhook.subjects where subject = any(${subjects as string[]}::text[])`;
 }
 
 /**

@@ -44,6 +44,7 @@ export const numberedEvents = tallyhook.table(
   (t) => [primaryKey({ columns: [t.firstSeq, t.recordedAt] })],
 );
 
+/** The last number of each subject; removed with its last event. */
 export const subjects = tallyhook.table('subjects', {
   subject: text().primaryKey(),
   lastSeq: bigint('last_seq', { mode: 'bigint' }).notNull(),

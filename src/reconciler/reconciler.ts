@@ -39,7 +39,13 @@ export {
   type QuarantineKind,
   type Release,
 } from './quarantine/store.ts';
-export { findToken, listContracts, listTokens, type Token } from './store.ts';
+export {
+  dropResolvedCandidates,
+  findToken,
+  listContracts,
+  listTokens,
+  type Token,
+} from './store.ts';
 export {
   countOpenDrifts,
   countStaleWallets,

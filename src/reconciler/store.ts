@@ -109,6 +109,14 @@ export async function saveCandidate(tx: Tx, candidate: Candidate): Promise<void>
       observation_started_at = excluded.observation_started_at`;
 }
 
+/** Deletes candidates of operations that an answer or a person has resolved meanwhile. */
+export async function dropResolvedCandidates(db: Queryable): Promise<void> {
+  await db.sql`
+    delete from tallyhook.candidates c where (
+      select o.state = 'unknown' from tallyhook.operations o
+      where o.id = c.operation_id) is not true`;
+}
+
 export async function dropCandidate(tx: Tx, operationId: string): Promise<void> {
   await tx.sql`delete from tallyhook.candidates where operation_id = ${operationId}`;
 }

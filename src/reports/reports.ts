@@ -180,6 +180,7 @@ function completedEvent(report: store.Report) {
     type: 'report.completed' as const,
     subject: `report:${id}`,
     occurredAt: createdAt,
+    last: true,
     data: {
       report_id: id,
       kind,

@@ -10,7 +10,7 @@ import type { Ids } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
 import type { Random } from '../kernel/random.ts';
-import type { CatchUp, FanOut, Outbox } from '../outbox/outbox.ts';
+import { type CatchUp, endSubjects, type FanOut, type Outbox } from '../outbox/outbox.ts';
 import { makeAttemptClient } from './delivery/attempt.ts';
 import { Dispatcher, type Pass } from './delivery/dispatcher.ts';
 import { insertDeliveries, insertMissed } from './delivery/fan-out-store.ts';
@@ -19,7 +19,8 @@ import { makeRequestBuilder } from './delivery/request.ts';
 import type { Encryption } from './encryption.ts';
 import { parseRanges } from './endpoints/address.ts';
 import { type Endpoints, makeEndpoints } from './endpoints/endpoints.ts';
-import { exhaustedEvent } from './endpoints/events.ts';
+import { exhaustedEvent, subjectOf } from './endpoints/events.ts';
+import { removeDeleted } from './endpoints/store.ts';
 import type { WebhookSettings } from './settings.ts';
 
 export { type Attempt, countPending, type Delivery } from './delivery/history-store.ts';
@@ -80,6 +81,8 @@ export interface Webhooks extends Endpoints {
    * and emits the events about it. Returns true when none is left, false when the signal ended it.
    */
   endExpired(before: Instant, signal: AbortSignal): Promise<boolean>;
+  /** Removes endpoints that were deleted before `before`, some of them; returns how many. */
+  removeDeleted(before: Instant): Promise<number>;
   /** Waits for claimed deliveries; after `timeoutMs` interrupts them, to be sent again. */
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
@@ -135,6 +138,12 @@ export function makeWebhooks(deps: WebhooksDeps): Webhooks {
     hasRecentDeliveries: () => monotonicMs() < insertedAtMs + RECENT_MS,
     runOnce: (now, signal) => dispatcher.runOnce(now, signal),
     endExpired: (before, signal) => endExpired(deps, before, signal),
+    removeDeleted: (before) =>
+      db.begin(async (tx) => {
+        const removed = await removeDeleted(tx, before, EXPIRED_MAX);
+        await endSubjects(tx, removed.map(subjectOf));
+        return removed.length;
+      }),
     drain: (timeoutMs) => dispatcher.drain(timeoutMs),
     close: () => client.close(),
     listDeliveries: (filter, { before, limit }) =>

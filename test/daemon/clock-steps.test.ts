@@ -100,9 +100,13 @@ describe.each([
       ({ type, data }) =>
         type === 'operation.settled' && data.operation_id === operationIdOf(second),
     );
-    const times = await Promise.all(apps.map(nowOf));
-    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(1_000);
-    const age = Math.abs((times[0] ?? 0) - Date.parse(settled.timestamp));
+    // One answer may be late.
+    const spread = async () => {
+      const times = await Promise.all(apps.map(nowOf));
+      return Math.max(...times) - Math.min(...times);
+    };
+    await expect.poll(spread).toBeLessThan(1_000);
+    const age = Math.abs((await nowOf(other)) - Date.parse(settled.timestamp));
     expect(age).toBeLessThan(SECONDS.deadlineMs);
   });
 });

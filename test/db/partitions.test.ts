@@ -80,8 +80,8 @@ describe('Monthly partitions', () => {
     expect(await dropped(Date.UTC(2050, 0, 1))).toContain('events_2026_12');
     expect(await months()).toEqual([]);
     expect(await tables()).toEqual(others);
-    const rows = await database.owner.sql`select id from tallyhook.events`;
-    expect(rows).toEqual([{ id: 'evt_3' }]);
+    // Neither is what the default partition took.
+    expect(await database.owner.sql`select id from tallyhook.events`).toEqual([]);
   });
 
   it.each(['operations', 'entries', 'transitions', 'events_default', 'pg_class', ''])(

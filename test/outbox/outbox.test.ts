@@ -40,6 +40,21 @@ it('Concurrent producers number the events of each subject from 1 without a gap'
   }
 });
 
+it('The counter of a subject ends with its last event, which continues its numbers', async () => {
+  const { emit, emitDrafts } = openOutbox(database.db, clock);
+  const last = (subject: string) => draft(subject, { last: true });
+  await emit('ends:a', 'ends:b', 'ends:a');
+  await emitDrafts(last('ends:a'), last('ends:only'), draft('ends:b'), last('ends:a'));
+  const numbers = async (subject: string) =>
+    (await rowsOf(subject)).map((row) => row.subjectSeq).sort();
+  expect(await numbers('ends:a')).toEqual([1n, 2n, 3n, 4n]);
+  expect(await numbers('ends:only')).toEqual([1n]);
+  expect(await numbers('ends:b')).toEqual([1n, 2n]);
+  const counters = await database.owner.sql`
+    select subject, last_seq from tallyhook.subjects where subject like 'ends:%'`;
+  expect(counters).toEqual([{ subject: 'ends:b', lastSeq: 2n }]);
+});
+
 it('A transaction that fails leaves no event and no gap', async () => {
   const { outbox, emit } = openOutbox(database.db, clock);
   await emit('undone');

@@ -17,7 +17,7 @@ import { isSql, isStore } from './sql.ts';
 const MAY_READ: Record<string, string> = {
   operations: 'daemons keys',
   ledger: 'operations',
-  observer: 'operation_effects operations tokens',
+  observer: 'operation_effects operations tokens wallets',
   reconciler:
     'accounts due_postings observations operation_effects operations posting_requests ' +
     'transitions unprocessed_observations',

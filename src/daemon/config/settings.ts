@@ -42,6 +42,7 @@ export const settingsSchema = z.strictObject({
       observations: days,
       deliveries: days,
       attempts: days,
+      audit: days.min(366),
     }),
   }),
   upstream: z.strictObject({

@@ -3,13 +3,12 @@
  * workers it wakes. Every worker finds its work in tables; a wake-up only shortens the wait.
  */
 import type { Db } from '../../db/connect.ts';
-import { dropPartitions, makePartitions } from '../../db/partitions.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
-import { type Operations, pruneUsage } from '../../operations/operations.ts';
+import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
@@ -18,12 +17,9 @@ import type { Config } from '../config/config.ts';
 import type { Heartbeat } from '../heartbeat.ts';
 import type { IdentityCheck } from '../identity.ts';
 import { gaugesWorker } from './gauges.ts';
+import { housekeepingWorker } from './housekeeping.ts';
 import type { Worker } from './schedule.ts';
 import type { Notifier } from './wake-up.ts';
-
-/** Until partitions are tried again that a backup or a report has locked. */
-const LOCKED_RETRY_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 interface Deps {
   config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports'>;
@@ -34,7 +30,7 @@ interface Deps {
   ledger: Ledger;
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
-  webhooks: Pick<Webhooks, 'runOnce' | 'catchUp' | 'endExpired'>;
+  webhooks: Pick<Webhooks, 'runOnce' | 'catchUp' | 'endExpired' | 'removeDeleted'>;
   reports: Pick<Reports, 'runDue'>;
   heartbeat: Heartbeat;
   identity: IdentityCheck;
@@ -50,6 +46,7 @@ export function makeWorkers(deps: Deps): Worker[] {
     ...intakeWorkers(deps),
     ...reconciliationWorkers(deps),
     ...publishingWorkers(deps),
+    housekeepingWorker(deps),
     gaugesWorker(deps),
   ];
 }
@@ -161,20 +158,6 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
         const { made, more } = await reports.runDue(now, signal);
         if (made > 0) wake('sequencer', 'webhooks');
         return more ? now : undefined;
-      },
-    },
-    {
-      name: 'housekeeping',
-      intervalMs: 3_600_000,
-      pass: async (now, signal) => {
-        const keep = config.database.retention_days;
-        const kept = now - Math.min(keep.deliveries, keep.events) * DAY_MS;
-        const done =
-          (await makePartitions(db, now)) &&
-          (await webhooks.endExpired(kept, signal)) &&
-          (await dropPartitions(db, now, keep));
-        await pruneUsage(db, now);
-        return done ? undefined : now + LOCKED_RETRY_MS;
       },
     },
   ];

@@ -12,9 +12,9 @@ import {
   type UnprocessedObservation,
 } from '../../observer/observer.ts';
 import {
+  endedEvent,
   listForToken,
   type Operation,
-  operationFields,
   PENDING_STATES,
   SETTLING_STATES,
 } from '../../operations/operations.ts';
@@ -236,10 +236,5 @@ async function endOperations(
       : [{ ...ended, ...ending }];
   });
   const moved = await operations.move(tx, moves);
-  return moved.map((operation) => ({
-    type: operation.state === 'failed' ? 'operation.failed' : 'operation.settled',
-    subject: `operation:${operation.id}`,
-    occurredAt: now,
-    data: operationFields(operation),
-  }));
+  return moved.map((operation) => endedEvent(operation, now));
 }

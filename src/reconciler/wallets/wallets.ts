@@ -12,7 +12,7 @@ import {
   pendingIntervalMs,
   type UnprocessedObservation,
 } from '../../observer/observer.ts';
-import { operationFields } from '../../operations/operations.ts';
+import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { totalOf } from './drift-rule.ts';
@@ -135,12 +135,7 @@ async function settle(
     tx,
     ids.map((id) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
-  return moved.map((operation) => ({
-    type: 'operation.settled',
-    subject: `operation:${operation.id}`,
-    occurredAt: now,
-    data: operationFields(operation),
-  }));
+  return moved.map((operation) => endedEvent(operation, now));
 }
 
 /**

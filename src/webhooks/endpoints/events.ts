@@ -43,8 +43,12 @@ export function exhaustedEvent(
   return [{ ...commonOf(source, now), type: 'delivery.exhausted', data }];
 }
 
+export function subjectOf(endpointId: string): string {
+  return `endpoint:${endpointId}`;
+}
+
 function commonOf({ endpointId }: EventSource, now: Instant) {
-  return { subject: `endpoint:${endpointId}`, occurredAt: now };
+  return { subject: subjectOf(endpointId), occurredAt: now };
 }
 
 /** Receivers may keep tokens in the path or query of their URL, so both are left out. */

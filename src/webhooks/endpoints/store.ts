@@ -1,7 +1,7 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
-import type { Orm } from '../../db/connect.ts';
+import type { Orm, Tx } from '../../db/connect.ts';
 import { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull } from '../../db/drizzle.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
 
@@ -73,6 +73,24 @@ export async function deleteEndpoint(orm: Orm, id: string, now: Instant): Promis
     .where(isLiveWith(id))
     .returning({ id: endpoints.id });
   return rows.length > 0;
+}
+
+/**
+ * Removes at most `limit` endpoints that were deleted before and have nothing to deliver; returns
+ * their ids.
+ */
+export async function removeDeleted(tx: Tx, before: Instant, limit: number): Promise<string[]> {
+  const rows = await tx.sql<{ id: string }[]>`
+    with removed as (
+      delete from tallyhook.endpoint_health h where h.endpoint_id = any(array(
+        select p.id from tallyhook.endpoints p
+        where p.deleted_at < ${isoText(before)} and not exists (
+          select from tallyhook.deliveries d where d.endpoint_id = p.id and d.state = 'pending')
+        limit ${limit}))
+      returning h.endpoint_id
+    )
+    delete from tallyhook.endpoints p using removed r where p.id = r.endpoint_id returning p.id`;
+  return rows.map(({ id }) => id);
 }
 
 export async function disableEndpoint(

@@ -1,5 +1,6 @@
 /** The regular reads of the stages and of the API, each as one call on stored history. */
 import type { Db, Tx } from '../../../src/db/connect.ts';
+import { pruneAudit } from '../../../src/keys/audit-store.ts';
 import { openingsOf } from '../../../src/ledger/opening-store.ts';
 import {
   listDueOperations,
@@ -28,6 +29,7 @@ import {
 } from '../../../src/observer/scans/store.ts';
 import {
   claimDue,
+  deleteFinished,
   listLastRecords,
   nextDue,
   scheduleOpen,
@@ -38,6 +40,7 @@ import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/re
 import * as operations from '../../../src/operations/store.ts';
 import { applyTransitions } from '../../../src/operations/transition-store.ts';
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
+import { dropResolvedCandidates } from '../../../src/reconciler/store.ts';
 import {
   burnedUnseen,
   knownOf,
@@ -63,6 +66,7 @@ import {
   listActive,
   planClaims,
 } from '../../../src/webhooks/delivery/queue-store.ts';
+import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW } from './stored.ts';
 
@@ -250,6 +254,12 @@ export const READS: Record<string, Read> = {
     await listActive(tx, NOW, '', 100);
     await claim(tx, [{ endpointId: ENDPOINT, n: 8 }], NOW, NOW + 1_000);
     await claimInOrder(tx, [{ endpointId: 'ep_1', n: 8 }], NOW, NOW + 1_000);
+  }),
+  'housekeeping: what is finished': inTx(async (tx) => {
+    await deleteFinished(tx, NOW, 10);
+    await dropResolvedCandidates(tx);
+    await removeDeleted(tx, NOW, 100);
+    await pruneAudit(tx, NOW - 4_000 * DAY_MS);
   }),
   'webhooks: the backlog': (db) => countPending(db, 1_000),
 };

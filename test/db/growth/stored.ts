@@ -50,8 +50,13 @@ const TOKENS = [
   `insert into tallyhook.tokens (contract_id, token_id, owner, creator, uri, last_tx_hash,
     observed_at, presence)
   select contract_id, token_id, to_addr, to_addr, 'https://tokens.example/' || token_id, tx_hash,
-    settled_at, 'present'
+    settled_at, case when token_id % 100 = 0 then 'absent' else 'present' end
   from tallyhook.operations where kind = 'mint'`,
+  `insert into tallyhook.targets (name, kind, contract_id, token_id, next_poll_at, last_started_at,
+    last_result, observation_started_at, added_at)
+  select 'token:' || contract_id || ':' || token_id, 'token', contract_id, token_id, observed_at,
+    observed_at + interval '1 second', 'absent', observed_at, observed_at
+  from tallyhook.tokens where presence = 'absent'`,
 ];
 
 const EVENTS = [

@@ -17,6 +17,29 @@ describe('Settling', () => {
     expect(types).toEqual(['operation.accepted', 'operation.settled']);
   });
 
+  it('The events of a write are counted until it can no longer change', async () => {
+    const addr = await rig.opened(100n);
+    const counted = async () => {
+      const rows = await rig.database.owner.sql<{ subject: string; lastSeq: bigint }[]>`
+        select subject, last_seq from tallyhook.subjects`;
+      return new Map(rows.map(({ subject, lastSeq }) => [subject.slice(10), lastSeq]));
+    };
+    const refused = await rig.give(addr, 9n);
+    await rig.conclude(refused, { class: 'rejected', status: 400, code: '400', message: 'no' });
+    const accepted = await rig.give(addr, 5n);
+    await rig.accept(accepted);
+    const lost = await rig.give(addr, 17n);
+    await rig.lose(lost);
+    const open = await counted();
+    expect([refused, accepted, lost].map((id) => open.get(id))).toEqual([undefined, 1n, 1n]);
+    await rig.report(lost);
+    await rig.observe(addr, 122n);
+    // Two people can take the last one back.
+    const settled = await counted();
+    expect([accepted, lost].map((id) => settled.get(id))).toEqual([undefined, 3n]);
+    for (const id of [accepted, lost]) expect((await rig.endOf(id)).state).toBe('settled');
+  });
+
   it('A transfer settles only when each of its wallets shows it', async () => {
     const [from, to] = [await rig.opened(100n), await rig.opened(0n)];
     const fields = { fromAddr: from, toAddr: to, amount: 10n, feeAmount: 1n };

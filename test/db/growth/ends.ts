@@ -1,0 +1,90 @@
+/**
+ * What adds rows to each table, and what ends its growth. A table without a line fails
+ * ../ends.test.ts, and so does a line that is not true.
+ *
+ * - `kept`: for ever, because it is the ledger or evidence; the daemon has no right to delete.
+ * - `month`: the partitions of a month are dropped after their retention.
+ * - `deleted`: the daemon deletes rows.
+ * - `bounded`: a row per name in the code.
+ */
+interface Line {
+  grows: string;
+  end: 'kept' | 'month' | 'deleted' | 'bounded';
+  /** What deletes them. */
+  by?: string;
+  /** Rows are updated many times: autovacuum must not wait for a fifth of the table. */
+  churns?: true;
+}
+
+export const ENDS: Record<string, Line> = {
+  accounts: { grows: 'a wallet or operator', end: 'kept', churns: true },
+  attempts: { grows: 'an attempt of a delivery', end: 'month' },
+  audit: {
+    grows: 'a change through the API',
+    end: 'deleted',
+    by: 'retention_days.audit, through a function of the owner',
+  },
+  batches: { grows: 'a batch of postings', end: 'kept' },
+  candidates: {
+    grows: 'a first finding about an unknown operation',
+    end: 'deleted',
+    by: 'the second finding, or housekeeping when an answer or a person came first',
+  },
+  clock: { grows: 'one row', end: 'bounded' },
+  daemons: { grows: 'a start', end: 'deleted', by: 'housekeeping, a month after its end' },
+  decisions: { grows: 'a proposal', end: 'kept' },
+  deliveries: { grows: 'an event for an endpoint', end: 'month', churns: true },
+  drift_actions: { grows: 'a step of a drift', end: 'kept' },
+  drifts: { grows: 'a difference that nothing explains', end: 'kept' },
+  due_postings: { grows: 'an executed operation', end: 'deleted', by: 'its posting' },
+  endpoint_health: { grows: 'an endpoint', end: 'deleted', by: 'the end of its endpoint' },
+  endpoints: {
+    grows: 'an endpoint',
+    end: 'deleted',
+    by: 'housekeeping, when the deliveries of a deleted one are past their retention',
+  },
+  entries: { grows: 'two or more a transaction', end: 'kept' },
+  events: { grows: 'a change', end: 'month' },
+  feed: { grows: 'the feed and each reader of ours', end: 'bounded' },
+  freezes: { grows: 'a freeze', end: 'kept' },
+  installation: { grows: 'a stored setting', end: 'bounded' },
+  key_usage: { grows: 'a key and hour with a limit', end: 'deleted', by: 'housekeeping, 2 days' },
+  keys: { grows: 'a key; operations and the audit name it', end: 'kept' },
+  leases: { grows: 'a kind of leader', end: 'bounded' },
+  migrations: { grows: 'a release', end: 'bounded' },
+  nft_movements: { grows: 'a movement of a token', end: 'kept' },
+  numbered_events: { grows: 'a commit with events', end: 'month' },
+  observations: { grows: 'a changed target', end: 'month', churns: true },
+  operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
+  operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
+  posting_requests: { grows: 'an opening or a booking', end: 'kept' },
+  quarantine_releases: { grows: 'a release by a person', end: 'kept' },
+  quota: { grows: 'a class of traffic', end: 'bounded' },
+  reports: { grows: 'a period, and what people ask for', end: 'kept' },
+  sends: { grows: 'a send', end: 'kept' },
+  service_state: { grows: 'one row', end: 'bounded' },
+  subjects: {
+    grows: 'an operation, wallet, token or endpoint with events',
+    end: 'deleted',
+    by: 'the last event of an operation that can no longer change; the end of an endpoint',
+    churns: true,
+  },
+  targets: {
+    grows: 'a wallet, token, contract or scan that is polled',
+    end: 'deleted',
+    by: 'the end of its scan or watch, or housekeeping when it does not exist and nothing needs it',
+    churns: true,
+  },
+  tokens: { grows: 'a token', end: 'kept', churns: true },
+  transactions: { grows: 'an executed operation', end: 'kept' },
+  transitions: { grows: 'a change of state', end: 'kept' },
+  unnumbered_events: { grows: 'a commit with events', end: 'deleted', by: 'the sequencer' },
+  unprocessed_observations: {
+    grows: 'a target with a new observation',
+    end: 'deleted',
+    by: 'the reconciler',
+  },
+  used_since_backup: { grows: 'a key that a person names after a restore', end: 'kept' },
+  wallets: { grows: 'a wallet', end: 'kept', churns: true },
+  watches: { grows: 'a watch', end: 'deleted', by: 'the person who ends it' },
+};
