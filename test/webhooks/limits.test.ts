@@ -7,6 +7,7 @@ import {
   rateAllowance,
   rateFreeAt,
   roundRobin,
+  shareByGroup,
   shareEvenly,
 } from '../../src/webhooks/delivery/limits.ts';
 
@@ -49,6 +50,27 @@ it('Shares are even, exceed no capacity and leave nothing that fits', () => {
         expect(share).toBeLessThanOrEqual(capacities[i] ?? 0);
         if (unfilled.length > 0) expect(share).toBeLessThanOrEqual(Math.min(...unfilled) * 2 + 1);
       });
+    }),
+  );
+});
+
+it('Shares of a group exceed neither its room nor a capacity, and leave no room that fits', () => {
+  const item = fc.record({ n: fc.nat(20), group: fc.constantFrom('a', 'b', 'c') });
+  fc.assert(
+    fc.property(fc.array(item), fc.nat(60), (items, room) => {
+      const shared = shareByGroup(
+        items,
+        ({ group }) => group,
+        ({ group }) => (group === 'a' ? Number.POSITIVE_INFINITY : room),
+      );
+      shared.forEach(({ n }, i) => {
+        expect(n).toBeLessThanOrEqual(items[i]?.n ?? 0);
+      });
+      for (const name of ['a', 'b', 'c']) {
+        const sum = (of: typeof items) =>
+          of.filter(({ group }) => group === name).reduce((all, { n }) => all + n, 0);
+        expect(sum(shared)).toBe(name === 'a' ? sum(items) : Math.min(room, sum(items)));
+      }
     }),
   );
 });

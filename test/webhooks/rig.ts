@@ -42,7 +42,11 @@ export interface Rig {
   /** Runs passes until nothing is due and all sends have ended. */
   deliver(webhooks?: Webhooks): Promise<number>;
   /** Runs passes like the daemon until the receiver has so many requests, in all or of one path. */
-  deliverUntil(requests: number, path?: string): Promise<void>;
+  deliverUntil(
+    requests: number,
+    path?: string,
+    by?: { receiver?: Receiver; webhooks?: Webhooks },
+  ): Promise<void>;
   /** The data of the recorded events of this type, oldest first. */
   events(type: string): Promise<Record<string, unknown>[]>;
   deliveriesOf(endpointId: string): Promise<Delivery[]>;
@@ -107,12 +111,12 @@ async function openRig(rig: Rig, settings: Partial<WebhookSettings>): Promise<vo
     },
     emit: (...drafts) => database.db.begin((tx) => rig.emitIn(tx, ...drafts)),
     deliver: (webhooks = first) => deliver(webhooks, clock),
-    async deliverUntil(requests, path) {
+    async deliverUntil(requests, path, { receiver = rig.receiver, webhooks = first } = {}) {
       const isCounted = (one: { path: string }) => path === undefined || one.path === path;
-      const isDone = () => rig.receiver.requests.filter(isCounted).length >= requests;
+      const isDone = () => receiver.requests.filter(isCounted).length >= requests;
       for (let passes = 0; !isDone(); passes++) {
         if (passes > 5_000) throw new Error(`request ${requests} did not arrive`);
-        const { more } = await first.runOnce(clock.now());
+        const { more } = await webhooks.runOnce(clock.now());
         if (!more && !isDone()) await signal.received(5);
       }
     },

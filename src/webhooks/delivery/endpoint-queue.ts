@@ -15,7 +15,7 @@ export interface EndpointQueue {
   retries: Job[];
   sending: number;
   origin: string;
-  /** The slots that its next send uses: slow when its last one was. */
+  /** The slots that its next send uses: slow when its last one was, or failed before the start. */
   pool: Pool;
   /** Sends in flight as its health allows, and as it has kept up. */
   inFlightMax: number;
@@ -27,11 +27,19 @@ export interface EndpointQueue {
   inRing: boolean;
 }
 
-export function newQueue(): EndpointQueue {
+export function newQueue(pool: Pool): EndpointQueue {
   return {
-    ...{ fresh: [], retries: [], sending: 0, origin: '', pool: 'quick' },
+    ...{ fresh: [], retries: [], sending: 0, origin: '', pool },
     ...{ inFlightMax: 1, ramp: 1, window: 1, finished: 0, degraded: false, inRing: false },
   };
+}
+
+/**
+ * The slots of an endpoint's first send in this daemon. A failing one may hang, and after a start
+ * all such endpoints together would fill the quick slots.
+ */
+export function firstPool(consecutiveFailures: number): Pool {
+  return consecutiveFailures > 0 ? 'slow' : 'quick';
 }
 
 export function isRetry(job: Job): boolean {

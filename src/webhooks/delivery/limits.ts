@@ -63,6 +63,24 @@ export function roundRobin<T extends { endpointId: string }>(
   return rotated.slice(0, max);
 }
 
+/**
+ * The items with `n` reduced so that those of a group have no more in all than its room.
+ * @param roomOf the room of the group of this item
+ */
+export function shareByGroup<T extends { n: number }>(
+  items: readonly T[],
+  groupOf: (item: T) => string,
+  roomOf: (item: T) => number,
+): T[] {
+  const shares = new Map<T, number>();
+  for (const group of Map.groupBy(items, groupOf).values()) {
+    const capacities = group.map(({ n }) => n);
+    const each = shareEvenly(capacities, group[0] ? roomOf(group[0]) : 0);
+    for (const [i, item] of group.entries()) shares.set(item, each[i] ?? 0);
+  }
+  return items.map((item) => ({ ...item, n: shares.get(item) ?? 0 }));
+}
+
 /** Divides `total` evenly over endpoints that take up to `capacities` each. */
 export function shareEvenly(capacities: readonly number[], total: number): number[] {
   const shares = capacities.map(() => 0);

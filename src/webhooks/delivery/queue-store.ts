@@ -30,6 +30,7 @@ export async function planClaims(tx: Tx): Promise<void> {
 
 export interface ActiveEndpoint {
   endpointId: string;
+  url: string;
   state: 'enabled' | 'disabled' | 'deleted';
   ordered: boolean;
   ratePerS: number | null;
@@ -76,7 +77,7 @@ export async function listActive(
 ): Promise<ActivePage> {
   const rows = await db.sql<(ActiveEndpoint & Omit<ActivePage, 'active'>)[]>`
     with ${activeEndpoints(db, after)}, page as materialized (
-      select a.endpoint_id,
+      select a.endpoint_id, p.url,
         case when p.deleted_at is null then p.state else 'deleted' end as state,
         p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until,
         h.consecutive_failures,
@@ -85,8 +86,8 @@ export async function listActive(
       join tallyhook.endpoints p on p.id = a.endpoint_id
       join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
     )
-    select r.next, r.resumes_at, e.endpoint_id, e.state, e.ordered, e.rate_per_s, e.skip_before,
-      e.rate_used_until, e.consecutive_failures, f.due_at as first_due_at
+    select r.next, r.resumes_at, e.endpoint_id, e.url, e.state, e.ordered, e.rate_per_s,
+      e.skip_before, e.rate_used_until, e.consecutive_failures, f.due_at as first_due_at
     from (
       select case when count(*) = ${limit} then max(endpoint_id) else '' end as next,
         min(paused_until) filter (where state = 'enabled') as resumes_at

@@ -8,12 +8,20 @@ import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';
 import type { AttemptResponse } from './attempt.ts';
 import { isSuccess } from './attempt-result.ts';
-import { type EndpointQueue, isRetry, type Job, newQueue, waitingIn } from './endpoint-queue.ts';
-import { inFlightMax, nextWindow } from './limits.ts';
+import {
+  type EndpointQueue,
+  firstPool,
+  isRetry,
+  type Job,
+  newQueue,
+  waitingIn,
+} from './endpoint-queue.ts';
+import { inFlightMax, nextWindow, shareByGroup } from './limits.ts';
 import { type Pool, Slots } from './slots.ts';
 
-interface EndpointHealth {
+interface ReadyEndpoint {
   endpointId: string;
+  url: string;
   consecutiveFailures: number;
 }
 
@@ -41,7 +49,6 @@ export class Sender {
   private readonly slots: Slots;
   /** Slow queues with a send in flight; they share the slow slots. */
   private readonly slowQueues = new Set<EndpointQueue>();
-  private waiting = 0;
   private retrying = 0;
 
   constructor(deps: SenderDeps) {
@@ -52,32 +59,41 @@ export class Sender {
 
   /** Claimed deliveries, waiting or in flight. */
   get claimed(): number {
-    return this.waiting + this.sending;
+    return this.slots.waiting + this.sending;
   }
   get sending(): number {
     return this.slots.used;
   }
 
   capacity(): number {
-    return Math.max(0, this.deps.settings.claimMax - this.waiting);
+    return Math.max(0, this.deps.settings.claimMax - this.slots.waiting);
   }
 
   /**
    * How many deliveries of each endpoint may be claimed. What waits for slow slots or for an origin
    * that has none is not claimed, because it would take the room of other endpoints.
    */
-  capacities<E extends EndpointHealth>(endpoints: readonly E[]) {
-    let slow = this.slots.free('slow');
-    return endpoints.map(({ endpointId, consecutiveFailures }) => {
+  capacities(endpoints: readonly ReadyEndpoint[]) {
+    const { slots } = this;
+    const ofEndpoints = endpoints.map(({ endpointId, url, consecutiveFailures }) => {
       const queue = this.queues.get(endpointId);
-      if (!queue) return { endpointId, n: 1 };
-      const { pool, origin } = queue;
-      const room = pool === 'slow' ? slow : Number.POSITIVE_INFINITY;
-      const hasSlot = this.slots.freeOf(origin, pool) > 0;
-      const n = hasSlot ? Math.min(room, this.capacityOf(queue, consecutiveFailures)) : 0;
-      if (pool === 'slow') slow -= n;
-      return { endpointId, n };
+      const { origin, pool } = queue ?? {
+        origin: new URL(url).origin,
+        pool: firstPool(consecutiveFailures),
+      };
+      const n = queue ? this.capacityOf(queue, consecutiveFailures) : 1;
+      return { endpointId, n, origin, pool };
     });
+    const ofOrigins = shareByGroup(
+      ofEndpoints,
+      ({ pool, origin }) => `${pool} ${origin}`,
+      ({ pool, origin }) => slots.roomOf(origin, pool),
+    );
+    return shareByGroup(
+      ofOrigins,
+      ({ pool }) => pool,
+      ({ pool }) => (pool === 'slow' ? slots.free(pool) : Number.POSITIVE_INFINITY),
+    );
   }
 
   private capacityOf(queue: EndpointQueue, consecutiveFailures: number): number {
@@ -93,14 +109,16 @@ export class Sender {
     const filled = new Set<EndpointQueue>();
     for (const job of jobs) {
       const { consecutiveFailures } = job.endpoint;
-      const queue = this.queueOf(job.delivery.endpointId);
+      const queue = this.queueOf(job.delivery.endpointId, firstPool(consecutiveFailures));
+      const { origin } = new URL(job.endpoint.url);
+      if (origin !== queue.origin) this.releaseQueue(queue);
+      queue.origin = origin;
       queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
-      queue.origin = new URL(job.endpoint.url).origin;
       queue.degraded ||= consecutiveFailures > 0;
       (isRetry(job) ? queue.retries : queue.fresh).push(job);
+      this.slots.wait(origin, 1);
       filled.add(queue);
     }
-    this.waiting += jobs.length;
     for (const queue of filled) {
       queue.window = this.windowOf(queue, this.limitOf(queue), false);
       queue.finished = 0;
@@ -143,11 +161,11 @@ export class Sender {
     return nextWindow({ ...queue, degraded: degraded || queue.degraded }, inFlight, windowMax);
   }
 
-  private queueOf(endpointId: string): EndpointQueue {
+  private queueOf(endpointId: string, pool: Pool): EndpointQueue {
     const known = this.queues.get(endpointId);
     if (known) return known;
     if (this.queues.size >= this.deps.settings.endpointsMax) this.evictIdle();
-    const queue = newQueue();
+    const queue = newQueue(pool);
     this.queues.set(endpointId, queue);
     return queue;
   }
@@ -198,7 +216,7 @@ export class Sender {
     const hasRetrySlot = queue.pool === 'slow' || this.retrying < retryMax;
     const mayRetry = queue.retries.length > 0 && hasRetrySlot;
     const job = mayRetry ? queue.retries.shift() : queue.fresh.shift();
-    if (job) this.waiting--;
+    if (job) this.slots.wait(queue.origin, -1);
     return job;
   }
 
@@ -264,7 +282,7 @@ export class Sender {
 
   private releaseQueue(queue: EndpointQueue): void {
     const jobs = [...queue.fresh.splice(0), ...queue.retries.splice(0)];
-    this.waiting -= jobs.length;
+    this.slots.wait(queue.origin, -jobs.length);
     if (jobs.length > 0) this.deps.release(jobs);
   }
 

@@ -1,7 +1,8 @@
 /**
- * The slots of sends. Endpoints whose last send was slow share one pool, all others another, so a
- * full pool of slow sends holds back only endpoints known to be slow. Each origin has a part of
- * both pools, so its hanging endpoints leave room for its healthy ones and for other origins.
+ * The slots of sends, and the claimed deliveries that wait for one. Endpoints whose last send was
+ * slow share one pool, all others another, so a full pool of slow sends holds back only endpoints
+ * known to be slow. Each origin has a part of both pools and of the waiting deliveries, so its
+ * hanging endpoints leave room for its healthy ones and for other origins.
  */
 
 export type Pool = 'quick' | 'slow';
@@ -10,10 +11,14 @@ type Count = Record<Pool, number>;
 export class Slots {
   private readonly all: Count = { quick: 0, slow: 0 };
   private readonly byOrigin = new Map<string, Count>();
+  private readonly waitingByOrigin = new Map<string, number>();
   private readonly max: Count;
   private readonly perOrigin: number;
 
-  /** @param perOrigin of each pool */
+  /** Claimed deliveries that wait. */
+  waiting = 0;
+
+  /** @param perOrigin of each pool, and of the waiting deliveries */
   constructor(max: Count, perOrigin: number) {
     this.max = max;
     this.perOrigin = perOrigin;
@@ -31,6 +36,24 @@ export class Slots {
   /** Free slots of an origin, whether or not the pool is full. */
   freeOf(origin: string, pool: Pool): number {
     return this.perOrigin - (this.byOrigin.get(origin)?.[pool] ?? 0);
+  }
+
+  /**
+   * How many more deliveries of an origin may be claimed for this pool. Slow ones do not wait for a
+   * slot, and quick ones are claimed in groups: once half of the waiting ones have left.
+   */
+  roomOf(origin: string, pool: Pool): number {
+    const free = this.freeOf(origin, pool);
+    if (free <= 0 || pool === 'slow') return Math.max(0, free);
+    const waiting = this.waitingByOrigin.get(origin) ?? 0;
+    return waiting * 2 > this.perOrigin ? 0 : this.perOrigin - waiting;
+  }
+
+  wait(origin: string, by: number): void {
+    this.waiting += by;
+    const waiting = (this.waitingByOrigin.get(origin) ?? 0) + by;
+    if (waiting === 0) this.waitingByOrigin.delete(origin);
+    else this.waitingByOrigin.set(origin, waiting);
   }
 
   occupy(pool: Pool, origin: string, by: 1 | -1): void {
