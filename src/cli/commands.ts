@@ -78,9 +78,10 @@ function addInstallation(program: Command): void {
     program
       .command('migrate')
       .description('apply missing migrations to the database of DATABASE_URL')
-      .option('--dry-run', 'only list the missing migrations')
+      .option('--dry-run', 'only name the files that would run')
       .option('--json', 'print JSON'),
     'DATABASE_URL=postgres://… npx tallyhook migrate --dry-run',
+    'DATABASE_URL=postgres://… npx tallyhook migrate',
   ).action(async (options) => exit((await import('./migrate.ts')).runMigrate(options)));
 
   withExamples(

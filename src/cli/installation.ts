@@ -6,7 +6,7 @@ import { makeLog } from '../kernel/log.ts';
 
 /**
  * Opens the database (starting the embedded one if necessary), runs the work, and closes it.
- * @throws Failure `bad_setting`; it never creates a database
+ * @throws Failure `bad_setting`; it never creates or migrates a database
  */
 export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
@@ -19,7 +19,7 @@ export async function withDatabase<T>(
       `there is no database in ${config.dataDir}; set DATABASE_URL, or DATA_DIR to the folder of ` +
         'the daemon, or start it once',
     );
-  const database = await openDatabase(config, makeLog('error'));
+  const database = await openDatabase(config, makeLog('error'), { migrates: false });
   try {
     return await work(database, config);
   } finally {

@@ -1,4 +1,4 @@
-/** `tallyhook migrate`: applies missing migrations before a start, or lists them. */
+/** `tallyhook migrate`: applies missing migrations before a start, or names their files. */
 import { loadConfig } from '../daemon/daemon.ts';
 import { reach } from '../db/access/reach.ts';
 import { migrate, missingMigrations } from '../db/migrate.ts';
@@ -17,10 +17,12 @@ export async function runMigrate(options: { dryRun?: true; json?: true }): Promi
   }
   const variable = config.databaseOwnerUrl ? 'DATABASE_OWNER_URL' : 'DATABASE_URL';
   await reach({ variable, url }, 0);
-  const tags = options.dryRun ? await missingMigrations(url) : await migrate(url);
+  // Refuses a newer database before anything is written.
+  const missing = await missingMigrations(url);
+  const tags = options.dryRun ? missing : await migrate(url);
   const result = options.dryRun ? 'Would apply' : 'Applied';
   if (options.json) printLine(jsonText({ [options.dryRun ? 'missing' : 'applied']: tags }));
-  else
-    printLine(tags.length === 0 ? 'The database is up to date.' : `${result} ${tags.join(', ')}`);
+  else if (tags.length === 0) printLine('The database is up to date.');
+  else for (const tag of tags) printLine(`${result} drizzle/${tag}.sql`);
   return 0;
 }

@@ -9,7 +9,7 @@ import { checkGuards } from '../db/checks/guards.ts';
 import { type DatabaseClock, databaseClock, type ReadDatabaseTime } from '../db/clock/clock.ts';
 import { connect, type Db } from '../db/connect.ts';
 import { type EmbeddedServer, openEmbedded } from '../db/embedded/embedded.ts';
-import { migrate, missingMigrations } from '../db/migrate.ts';
+import { migrate, missingMigrations, refuseUnmigrated } from '../db/migrate.ts';
 import { makePartitions } from '../db/partitions.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -36,15 +36,22 @@ export interface Pools {
   peopleDb: Db;
 }
 
-/** @throws Failure `bad_setting`, DatabaseError */
+/**
+ * @param options.readTime reads the database's clock
+ * @param options.migrates false: missing migrations are refused instead of applied
+ * @throws Failure `bad_setting`, DatabaseError
+ */
 export async function openDatabase(
   config: Config,
   log: Log,
-  readTime?: ReadDatabaseTime,
+  {
+    readTime,
+    migrates = true,
+  }: { readTime?: ReadDatabaseTime | undefined; migrates?: boolean } = {},
 ): Promise<Database> {
   let embedded = config.databaseUrl ? undefined : await openEmbeddedServer(config, log);
   const url = config.databaseUrl ?? embedded?.url ?? '';
-  await prepare(config, url, log);
+  await prepare(config, url, log, migrates);
   const pools = openPools(url, config);
   const { db } = pools;
   const close = async () => {
@@ -88,7 +95,7 @@ function openPools(url: string, { database }: Config): Pools {
 }
 
 /** Waits for an external Postgres, migrates, and checks that the daemon's login may work. */
-async function prepare(config: Config, url: string, log: Log): Promise<void> {
+async function prepare(config: Config, url: string, log: Log, migrates: boolean): Promise<void> {
   const { databaseUrl, databaseOwnerUrl: ownerUrl } = config;
   const reached = async (login: Login) => {
     if (databaseUrl)
@@ -96,8 +103,11 @@ async function prepare(config: Config, url: string, log: Log): Promise<void> {
   };
   const login = { variable: 'DATABASE_URL', url };
   await reached(login);
-  if ((await missingMigrations(url)).length > 0) {
+  const missing = await missingMigrations(url);
+  if (!migrates) refuseUnmigrated(missing);
+  else if (missing.length > 0) {
     if (ownerUrl) await reached({ variable: 'DATABASE_OWNER_URL', url: ownerUrl });
+    log.info({ missing }, 'migrating the database');
     const migrated = await migrate(ownerUrl ?? url);
     if (migrated.length > 0) log.info({ migrated }, 'database migrated');
   }

@@ -46,7 +46,7 @@ export async function startDaemon(
   const log = makeLog(config.log.level);
   const undo: (() => Promise<void>)[] = [];
   try {
-    const database = await openDatabase(config, log, readTime);
+    const database = await openDatabase(config, log, { readTime });
     undo.push(database.close);
     const { clock } = database;
     const service = await openService(config, { clock, random: systemRandom, log });

@@ -61,6 +61,13 @@ export async function migrate(ownerUrl: string, folder = FOLDER): Promise<string
   }
 }
 
+/** @throws Failure `bad_setting` when migrations are missing */
+export function refuseUnmigrated(missing: readonly string[]): void {
+  if (missing.length === 0) return;
+  const lacks = `the database is older than this program: it lacks ${missing.join(', ')}`;
+  throw new Failure('bad_setting', `${lacks}; run npx tallyhook migrate`);
+}
+
 /** insufficient_privilege as one line that says what to do. */
 function explained(raw: unknown, url: string, what: string): unknown {
   const error = toDatabaseError(raw);
@@ -169,9 +176,13 @@ function refuseMismatch(row: Applied, known: Migration[]): void {
   }
 }
 
-/** True when exactly the migrations of this program are applied. */
-export async function isMigrated(sql: Sql, migrations: Migration[]): Promise<boolean> {
-  const rows = await sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.migrations`;
-  return rows[0]?.count === migrations.length;
+/** Whether the database has the migrations of this program, lacks some, or has others. */
+export async function compareSchema(
+  sql: Sql,
+  migrations: readonly { idx: number }[],
+): Promise<'same' | 'older' | 'newer'> {
+  const applied = new Set((await listApplied(sql)).map(({ idx }) => idx));
+  const known = new Set(migrations.map(({ idx }) => idx));
+  if (!applied.isSubsetOf(known)) return 'newer';
+  return known.isSubsetOf(applied) ? 'same' : 'older';
 }

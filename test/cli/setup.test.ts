@@ -137,9 +137,9 @@ describe('One line says what is wrong and what to do', () => {
       /^DATABASE_URL: login tallyhook_owner may not work as tallyhook_writer in .*; run npx tally/,
     ],
     [
-      'a login that may not migrate',
+      'a database without tables',
       () => printedUrl('DATABASE_URL=').replace(nameOf(admin), 'postgres'),
-      /^login tallyhook_daemon may not change the tables of Tallyhook; set DATABASE_OWNER_URL to /,
+      /^the database is older than this program: it lacks 0000_tables, .*; run npx tallyhook migra/,
     ],
     [
       'a missing database',
@@ -163,6 +163,19 @@ describe('One line says what is wrong and what to do', () => {
     expect(out.trim().split('\n')).toHaveLength(1);
     const doctor = await run('src/cli/tallyhook.ts', ['doctor'], env);
     expect(doctor.out).toBe(`FAIL  configuration and database: ${out.trim()}\n`);
+  });
+
+  it.each([
+    ['start', ['src/main.ts']],
+    ['migrate', ['src/cli/tallyhook.ts', 'migrate']],
+  ] as const)('for a login that may not change tables, at %s', async (_, [file, ...args]) => {
+    const url = printedUrl('DATABASE_URL=').replace(nameOf(admin), 'postgres');
+    const env = environmentOf(url, world.sandbox.url);
+    const { code, out } = await run(file, args, { ...env, LOG_LEVEL: 'error' });
+    const line =
+      'login tallyhook_daemon may not change the tables of Tallyhook; set DATABASE_OWNER_URL to ' +
+      'a login that may, which npx tallyhook setup makes\n';
+    expect([code, out]).toEqual([1, line]);
   });
 
   it('for a setup whose login may not create roles', async () => {

@@ -1,7 +1,6 @@
 /**
  * `tallyhook doctor`: checks configuration, database and service, one line per check. Like a start,
- * it applies missing migrations and corrects a step of the database's clock; it changes nothing
- * else.
+ * it makes missing partitions and corrects a step of the database's clock; it changes nothing else.
  */
 import { type Config, type Database, masterKeyTools } from '../../daemon/daemon.ts';
 import { findMissingGuards } from '../../db/checks/guards.ts';

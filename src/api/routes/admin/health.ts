@@ -1,7 +1,7 @@
 /** Liveness, readiness, metrics and public webhook keys: open without an API key. */
 import { z } from '@hono/zod-openapi';
 import { findMissingGuards } from '../../../db/checks/guards.ts';
-import { isMigrated } from '../../../db/migrate.ts';
+import { compareSchema } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
@@ -83,10 +83,12 @@ export function addHealth(
 
 /** @throws Failure `not_ready` with the check that failed */
 async function checkReady(db: ApiDeps['db'], migrations: ApiDeps['migrations']): Promise<void> {
-  const migrated = await withinDeadline(isMigrated(db.sql, migrations));
-  if (migrated === undefined) throw notReady('database', 'the database does not respond');
-  if (!migrated)
+  const schema = await withinDeadline(compareSchema(db.sql, migrations));
+  if (schema === undefined) throw notReady('database', 'the database does not respond');
+  if (schema === 'older')
     throw notReady('migrations', 'migrations are missing; run `npx tallyhook migrate`');
+  if (schema === 'newer')
+    throw notReady('migrations', 'a newer program has migrated the database; run that one');
   const missing = await withinDeadline(findMissingGuards(db));
   if (missing === undefined) throw notReady('database', 'the database does not respond');
   if (missing.length > 0) throw notReady('guards', `missing or disabled: ${missing.join(', ')}`);

@@ -1,0 +1,142 @@
+/** `tallyhook migrate`, and programs that are older or newer than the database. */
+import { spawn } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect } from '../../src/db/connect.ts';
+import { migrate, readMigrations } from '../../src/db/migrate.ts';
+import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
+import { environmentOf } from '../harness/daemon.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+let databases: EmptyDatabases;
+let folder: string;
+let tags: string[];
+let last: string;
+
+beforeAll(async () => {
+  databases = emptyDatabases();
+  folder = await mkdtemp(join(tmpdir(), 'tallyhook-migrations-'));
+  tags = (await readMigrations()).map(({ tag }) => tag);
+  last = tags.at(-1) ?? '';
+});
+afterAll(async () => {
+  await databases.drop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Ended {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+function run(url: string, ...args: string[]): Promise<Ended> {
+  const file = args.length > 0 ? 'src/cli/tallyhook.ts' : 'src/main.ts';
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: ROOT,
+    env: {
+      ...environmentOf(url, 'http://127.0.0.1:9'),
+      PATH: process.env.PATH,
+      DATA_DIR: join(folder, 'never-made'),
+      PORT: '0',
+    },
+  });
+  const ended: Ended = { code: null, out: '', err: '' };
+  child.stdout.on('data', (bytes) => {
+    ended.out += bytes;
+  });
+  child.stderr.on('data', (bytes) => {
+    ended.err += bytes;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ ...ended, code })));
+}
+
+/** A database that a program without the last migration made. */
+async function olderDatabase(): Promise<string> {
+  const older = join(folder, 'older');
+  await cp(join(ROOT, 'drizzle'), older, { recursive: true });
+  const path = join(older, 'meta/_journal.json');
+  const journal = JSON.parse(await readFile(path, 'utf8'));
+  await writeFile(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, -1) }));
+  const url = await databases.make();
+  await migrate(url, older);
+  return url;
+}
+
+/** A database in which the migration of a later program is applied. */
+async function newerDatabase(): Promise<string> {
+  const url = await databases.make();
+  await migrate(url);
+  const db = connect({ url, max: 1 });
+  await db.sql`insert into tallyhook.migrations (idx, tag, hash) values (99, '0099_later', 'h')`;
+  await db.end();
+  return url;
+}
+
+async function readOnly(url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  await databases.run(`alter database ${name} set default_transaction_read_only = on`);
+}
+
+describe('tallyhook migrate', () => {
+  it('with --dry-run names the files that would run, and writes nothing', async () => {
+    const url = await databases.make();
+    await readOnly(url);
+    const { code, out } = await run(url, 'migrate', '--dry-run');
+    expect([code, out]).toEqual([
+      0,
+      tags.map((tag) => `Would apply drizzle/${tag}.sql\n`).join(''),
+    ]);
+    const { out: json } = await run(await olderDatabase(), 'migrate', '--dry-run', '--json');
+    expect(JSON.parse(json)).toEqual({ missing: [last] });
+  });
+
+  it('applies what is missing, and a second time nothing', async () => {
+    const url = await olderDatabase();
+    expect(await run(url, 'migrate')).toMatchObject({
+      code: 0,
+      out: `Applied drizzle/${last}.sql\n`,
+    });
+    expect(await run(url, 'migrate')).toMatchObject({
+      code: 0,
+      out: 'The database is up to date.\n',
+    });
+  });
+});
+
+describe('A program that is older than the database', () => {
+  it.each([
+    ['start', []],
+    ['migrate', ['migrate']],
+    ['migrate --dry-run', ['migrate', '--dry-run']],
+    ['keys list', ['keys', 'list']],
+    ['rotate-master-key', ['rotate-master-key', '--dry-run']],
+  ])('refuses it at %s with one line that says what to do', async (_, args) => {
+    const url = await newerDatabase();
+    await readOnly(url);
+    const { code, out, err } = await run(url, ...args);
+    expect([code, `${out}${err}`]).toEqual([
+      1,
+      'the database is newer than this program (it has 0099_later); run a newer program\n',
+    ]);
+  });
+});
+
+describe('A program that is newer than the database', () => {
+  it.each([
+    ['keys list', ['keys', 'list']],
+    ['rotate-master-key', ['rotate-master-key', '--dry-run']],
+    ['doctor', ['doctor']],
+  ])('says at %s what migrate would do, and changes nothing', async (_, args) => {
+    const url = await olderDatabase();
+    await readOnly(url);
+    const { code, out, err } = await run(url, ...args);
+    const lacks = `the database is older than this program: it lacks ${last}`;
+    const line = `${lacks}; run npx tallyhook migrate\n`;
+    expect([code, `${out}${err}`]).toEqual([1, expect.stringContaining(line)]);
+    expect(`${out}${err}`.trim().split('\n')).toHaveLength(1);
+  });
+});

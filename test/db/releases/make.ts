@@ -1,0 +1,34 @@
+/**
+ * `node test/db/releases/make.ts`, at a release: writes the database of this release, with the
+ * migrations that made it, to `test/db/releases/<version>`. Commit it; the tests of every later
+ * release begin with it.
+ */
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect } from '../../../src/db/connect.ts';
+import { readMigrations } from '../../../src/db/migrate.ts';
+import { openTemporaryServer } from '../../harness/temporary-server.ts';
+import { archive, readFinance } from './archive.ts';
+import { makeTraffic } from './traffic.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+const folder = join(import.meta.dirname, version);
+
+const server = await openTemporaryServer('release');
+try {
+  const url = await server.createDatabase('release');
+  await makeTraffic(url);
+  await mkdir(join(folder, 'drizzle/meta'), { recursive: true });
+  const files = ['meta/_journal.json', ...(await readMigrations()).map(({ tag }) => `${tag}.sql`)];
+  for (const file of files)
+    await copyFile(join(ROOT, 'drizzle', file), join(folder, 'drizzle', file));
+  const db = connect({ url, max: 1 });
+  const rows = await archive(db);
+  await writeFile(join(folder, 'rows.ndjson'), `${rows.join('\n')}\n`);
+  await writeFile(join(folder, 'finance.json'), `${JSON.stringify(await readFinance(db))}\n`);
+  await db.end();
+  process.stdout.write(`${rows.length} rows in test/db/releases/${version}; commit them\n`);
+} finally {
+  await server.close();
+}
