@@ -34,12 +34,10 @@ export async function evaluateNftWrites(
     const operation = await withImage(tx, stored, observation);
     if (observation.startedAt <= (operation.sentAt ?? operation.recordedAt)) continue;
     const others = sent.filter((other) => other !== stored);
-    // The token does not tell two open writes of one kind apart, nor two burns.
-    const rivals = others.filter(({ kind }) => kind === operation.kind);
-    if (rivals.some(({ outcome }) => outcome === 'open')) continue;
-    if (operation.kind === 'burn' && rivals.some((o) => o.outcome === 'executed')) continue;
+    const change = hashChange(operation, hash, others);
+    if (change !== 'none' && hasRival(operation, others)) continue;
     const found = tokenEvidence(operation, seen, {
-      change: hashChange(operation, hash, others),
+      change,
       existed: existedBefore(operation, others, held),
       others,
       alone: open.length === 1,
@@ -67,6 +65,13 @@ export async function evaluateNftWrites(
     events.push(...(await applyFinding(tx, deps, operation, finding, now)));
   }
   return events;
+}
+
+/** Once changed, a token does not tell two open writes of one kind apart, nor two burns. */
+function hasRival({ kind }: Operation, others: readonly Operation[]): boolean {
+  const rivals = others.filter((other) => other.kind === kind);
+  const outcomes = kind === 'burn' ? ['open', 'executed'] : ['open'];
+  return rivals.some(({ outcome }) => outcomes.includes(outcome));
 }
 
 const OBSERVATIONS_SEARCHED_MAX = 200;

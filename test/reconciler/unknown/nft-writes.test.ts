@@ -210,6 +210,35 @@ describe('An unknown write on a token', () => {
     expect(await token.dueInMs()).toBeGreaterThan(50_000);
   });
 
+  it('Two unknown writes of one kind are not executed when the token did not change', async () => {
+    for (const kind of ['transfer', 'setData', 'burn'] as const) {
+      const token = scenario();
+      await token.observe();
+      const send = () =>
+        kind === 'setData' ? token.setData('{}', token.preImage()) : token[kind](token.preImage());
+      const ids = [await send(), await send()];
+      for (const id of ids) await rig.lose(id);
+      rig.passQuiescence();
+      await token.observe();
+      await token.observe();
+      for (const id of ids) expect(await rig.stateOf(id), kind).toBe('not_executed');
+    }
+  });
+
+  it('Of two unknown transfers the later one is not executed when only the earlier one shows', async () => {
+    const token = scenario();
+    await token.observe();
+    const first = await token.transfer(token.preImage());
+    await rig.lose(first);
+    await token.observe({ owner: token.other, lastTxHash: freshHash() });
+    const second = await token.transfer(token.preImage());
+    await rig.lose(second);
+    rig.passQuiescence();
+    for (let i = 0; i < 4; i++) await token.observe();
+    expect(await rig.stateOf(second)).toBe('not_executed');
+    expect(['executed', 'settled']).toContain(await rig.stateOf(first));
+  });
+
   it('A transfer and a data change that both show are executed without a hash', async () => {
     const token = scenario();
     await token.observe();
