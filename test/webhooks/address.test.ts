@@ -1,7 +1,7 @@
 /** Which addresses and URLs webhooks may be sent to, and name resolution. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { checkedLookup, type Resolve } from '../../src/webhooks/delivery/resolve.ts';
+import { checkedLookup, type Resolve } from '../../src/webhooks/delivery/http/resolve.ts';
 import { isRefused, parseRanges, validateUrl } from '../../src/webhooks/endpoints/address.ts';
 
 const RULES = { allowed: [], allowHttp: true };

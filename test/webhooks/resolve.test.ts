@@ -1,7 +1,7 @@
 /** Receivers' names: a DNS server that does not answer delays nobody else. */
 import { createSocket } from 'node:dgram';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { makeResolve, type Resolve } from '../../src/webhooks/delivery/resolve.ts';
+import { makeResolve, type Resolve } from '../../src/webhooks/delivery/http/resolve.ts';
 import { manualClock } from '../harness/manual-clock.ts';
 
 let hosts = '10.0.0.5 receiver.internal receiver # a comment\n::5 receiver\nnonsense\n';

@@ -1,19 +1,21 @@
 /**
- * The dispatcher finds endpoints with due deliveries, claims a share of each in one transaction,
- * and passes them to the sender. A pass does not wait for sends, and no transaction is open during
- * one. Daemons run passes concurrently; each claims what no other has claimed.
+ * The dispatcher finds endpoints with due deliveries (rounds.ts), claims a share of each in one
+ * transaction, and passes them to the sender. A pass does not wait for sends, and no transaction is
+ * open during one. Daemons run passes concurrently; each claims what no other has claimed.
  */
 import type { Tx } from '../../db/connect.ts';
 import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { endSkip } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
-import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './attempt.ts';
+import { type ActiveEndpoint, type ActivePage, listActive, listActiveOf } from './active-store.ts';
 import type { Job } from './endpoint-queue.ts';
+import { type AttemptClient, type AttemptResponse, NOT_PREPARED, notSent } from './http/attempt.ts';
+import type { RequestBuilder } from './http/request.ts';
 import { inFlightMax, rateAllowance, rateFreeAt, roundRobin, shareEvenly } from './limits.ts';
 import * as store from './queue-store.ts';
-import type { RequestBuilder } from './request.ts';
 import { ResultWriter, type ResultWriterDeps } from './result-writer.ts';
+import { Rounds } from './rounds.ts';
 import { Sender } from './sender.ts';
 
 interface DispatcherDeps extends ResultWriterDeps {
@@ -37,6 +39,8 @@ interface Share {
 /** Endpoints examined, and deliveries cancelled per endpoint, in one pass. */
 const EXAMINED_MAX = 1_000;
 const CANCELLED_MAX = 1_000;
+/** Endpoints from which deliveries were claimed since are examined between rounds. */
+const SERVED_MS = 60_000;
 /** The next pass when capacity is missing and no `wake` announces it. */
 const RECHECK_MS = 50;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -46,11 +50,11 @@ export class Dispatcher {
   private readonly deps: DispatcherDeps;
   private readonly sender: Sender;
   private readonly resultWriter: ResultWriter;
-  /** The endpoint after which the next pass starts to examine; and the last one claimed from. */
-  private page = '';
+  private readonly rounds = new Rounds();
+  /** The last endpoint claimed from. */
   private lastServed = '';
   /** Ready endpoints without capacity in the last pass; empty: the daemon itself had none. */
-  private starved: readonly store.ActiveEndpoint[] | undefined;
+  private starved: readonly ActiveEndpoint[] | undefined;
 
   constructor(deps: DispatcherDeps) {
     const { db, clock, random, log, metrics, settings, emit, daemons, wake } = deps;
@@ -75,30 +79,61 @@ export class Dispatcher {
       this.starved = [];
       return { claimed: 0, more: false, nextDueAt: now + RECHECK_MS };
     }
-    const pass = await this.deps.db.begin((tx) => this.claimShares(tx, capacity, now, signal));
+    const inRound = this.rounds.isDue(now);
+    const pass = await this.deps.db.begin(async (tx) => {
+      await store.planClaims(tx);
+      const examined = await this.examine(tx, inRound, now);
+      return {
+        ...examined,
+        ...(await this.claimShares(tx, examined.active, capacity, now, signal)),
+      };
+    });
     const { active, ready, chosen, jobs, resumesAt } = pass;
-    this.page = pass.page;
+    if (inRound) this.rounds.advance(pass, now);
     this.starved = chosen.length === 0 && ready.length > 0 ? ready : undefined;
     this.lastServed = chosen.at(-1)?.endpointId ?? this.lastServed;
     this.sender.accept(jobs.filter(({ delivery }) => delivery.body !== null));
     // Events that have been pruned cannot be sent.
     for (const job of jobs.filter(({ delivery }) => delivery.body === null))
       this.resultWriter.add({ job, startedAt: now, endedAt: now, response: undefined });
-    const more = jobs.length + pass.deferred > 0 || pass.cancelled || pass.page !== '';
+    const more = jobs.length + pass.deferred > 0 || pass.cancelled || pass.next !== '';
     if (more) return { claimed: jobs.length, more };
     // Ready endpoints that were not claimed from lack capacity or are locked by another daemon.
     const next = Math.min(
       nextDueAt(active, now),
       resumesAt ?? NEVER,
       ready.length > 0 ? now + RECHECK_MS : NEVER,
+      inRound ? NEVER : this.rounds.nextAt,
     );
     return { claimed: 0, more, ...(next === NEVER ? {} : { nextDueAt: next }) };
   }
 
-  private async claimShares(tx: Tx, capacity: number, now: Instant, signal?: AbortSignal) {
-    await store.planClaims(tx);
-    const examined = await store.listActive(tx, now, this.page, EXAMINED_MAX);
-    const { active, resumesAt, next: page } = examined;
+  private async examine(tx: Tx, inRound: boolean, now: Instant): Promise<ActivePage> {
+    if (inRound) return listActive(tx, now, this.rounds.after, EXAMINED_MAX);
+    const served = roundRobin(
+      this.sender.servedSince(now - SERVED_MS),
+      this.lastServed,
+      EXAMINED_MAX,
+    );
+    const page = await listActiveOf(
+      tx,
+      now,
+      served.map(({ endpointId }) => endpointId),
+    );
+    // What is to be cancelled waits for a round.
+    return {
+      ...page,
+      active: page.active.filter((each) => cancelledBefore(each, now) === undefined),
+    };
+  }
+
+  private async claimShares(
+    tx: Tx,
+    active: readonly ActiveEndpoint[],
+    capacity: number,
+    now: Instant,
+    signal?: AbortSignal,
+  ) {
     const cancelled = active.filter((endpoint) => cancelledBefore(endpoint, now) !== undefined);
     for (const endpoint of cancelled) if (!signal?.aborted) await cancel(tx, endpoint, now);
     const ready = active.filter((endpoint) => (readyAt(endpoint) ?? NEVER) <= now);
@@ -107,7 +142,7 @@ export class Dispatcher {
     const chosen = roundRobin(withCapacity, this.lastServed, capacity);
     const claimed =
       chosen.length > 0 ? await this.claim(tx, chosen, capacity, now) : { jobs: [], deferred: 0 };
-    return { active, resumesAt, page, ready, chosen, cancelled: cancelled.length > 0, ...claimed };
+    return { ready, chosen, cancelled: cancelled.length > 0, ...claimed };
   }
 
   /**
@@ -194,11 +229,11 @@ export class Dispatcher {
 }
 
 /** Its deliveries up to then are cancelled; undefined when none are. */
-function cancelledBefore({ state, skipBefore }: store.ActiveEndpoint, now: Instant) {
+function cancelledBefore({ state, skipBefore }: ActiveEndpoint, now: Instant) {
   return state === 'deleted' ? now : (skipBefore ?? undefined);
 }
 
-async function cancel(tx: Tx, endpoint: store.ActiveEndpoint, now: Instant): Promise<void> {
+async function cancel(tx: Tx, endpoint: ActiveEndpoint, now: Instant): Promise<void> {
   const { endpointId } = endpoint;
   const before = cancelledBefore(endpoint, now) ?? now;
   const n = await store.cancelDeliveries(tx, endpointId, before, now, CANCELLED_MAX);
@@ -206,14 +241,14 @@ async function cancel(tx: Tx, endpoint: store.ActiveEndpoint, now: Instant): Pro
 }
 
 /** When the next delivery of an endpoint may be sent; undefined when none may. */
-function readyAt(endpoint: store.ActiveEndpoint): Instant | undefined {
+function readyAt(endpoint: ActiveEndpoint): Instant | undefined {
   const { state, firstDueAt, ratePerS, rateUsedUntil, skipBefore } = endpoint;
   if (state !== 'enabled' || firstDueAt === null || skipBefore !== null) return undefined;
   const rateAt = ratePerS === null ? 0 : rateFreeAt(rateUsedUntil, ratePerS);
   return Math.max(firstDueAt, rateAt);
 }
 
-function nextDueAt(active: readonly store.ActiveEndpoint[], now: Instant): Instant {
+function nextDueAt(active: readonly ActiveEndpoint[], now: Instant): Instant {
   const later = active.flatMap((endpoint) => readyAt(endpoint) ?? []).filter((at) => at > now);
   return Math.min(...later, NEVER);
 }

@@ -14,6 +14,8 @@ export interface EndpointQueue {
   fresh: Job[];
   retries: Job[];
   sending: number;
+  /** When deliveries were last accepted. */
+  acceptedAt: Instant;
   origin: string;
   /** The slots that its next send uses: slow when its last one was, or failed before the start. */
   pool: Pool;
@@ -29,7 +31,7 @@ export interface EndpointQueue {
 
 export function newQueue(pool: Pool): EndpointQueue {
   return {
-    ...{ fresh: [], retries: [], sending: 0, origin: '', pool },
+    ...{ fresh: [], retries: [], sending: 0, acceptedAt: 0, origin: '', pool },
     ...{ inFlightMax: 1, ramp: 1, window: 1, finished: 0, degraded: false, inRing: false },
   };
 }

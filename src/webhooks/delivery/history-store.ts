@@ -2,7 +2,8 @@
 import type { Queryable, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { activeEndpoints, planByIndex } from './queue-store.ts';
+import { activeEndpoints } from './active-store.ts';
+import { planByIndex } from './queue-store.ts';
 
 export interface Delivery {
   id: string;

@@ -1,9 +1,7 @@
 /**
- * SQL of the delivery queue: claims under leases.
- *
- * No statement counts or scans a backlog: a loose index scan finds the active endpoints with one
- * probe each, and a claim reads the first rows of an endpoint in the order of `due_at`. A claim
- * first locks the endpoint's health row, so claims of one endpoint are serialized.
+ * SQL of the delivery queue: claims under leases. A claim reads the first rows of an endpoint in
+ * the order of `due_at`, so no statement counts or scans a backlog. It first locks the endpoint's
+ * health row, so claims of one endpoint are serialized.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
@@ -26,82 +24,6 @@ export async function planByIndex({ sql }: Tx): Promise<void> {
  */
 export async function planClaims(tx: Tx): Promise<void> {
   await Promise.all([tx.sql`set local synchronous_commit = off`, planByIndex(tx)]);
-}
-
-export interface ActiveEndpoint {
-  endpointId: string;
-  url: string;
-  state: 'enabled' | 'disabled' | 'deleted';
-  ordered: boolean;
-  ratePerS: number | null;
-  rateUsedUntil: Instant | null;
-  consecutiveFailures: number;
-  /** Its deliveries from before are still to be cancelled. */
-  skipBefore: Instant | null;
-  /** When its first unclaimed delivery is due; null when all are claimed. */
-  firstDueAt: Instant | null;
-}
-
-/**
- * The common table `active(endpoint_id)`: endpoints with pending deliveries and ids above `after`,
- * from the first for ''.
- */
-export function activeEndpoints({ sql }: Queryable, after: string) {
-  return sql`
-    recursive active(endpoint_id) as (
-      (select d.endpoint_id from tallyhook.deliveries d
-        where d.state = 'pending' and d.endpoint_id > ${after} order by d.endpoint_id limit 1)
-      union all
-      select n.endpoint_id from active a cross join lateral (
-        select d.endpoint_id from tallyhook.deliveries d
-        where d.state = 'pending' and d.endpoint_id > a.endpoint_id
-        order by d.endpoint_id limit 1) n
-    )`;
-}
-
-export interface ActivePage {
-  /** Those that are not held or paused. */
-  active: ActiveEndpoint[];
-  /** The id after which the next page begins; '' after the last page. */
-  next: string;
-  /** When the first paused endpoint of the page may receive again. */
-  resumesAt: Instant | null;
-}
-
-/** A page of at most `limit` endpoints with pending deliveries. */
-export async function listActive(
-  db: Queryable,
-  now: Instant,
-  after: string,
-  limit: number,
-): Promise<ActivePage> {
-  const rows = await db.sql<(ActiveEndpoint & Omit<ActivePage, 'active'>)[]>`
-    with ${activeEndpoints(db, after)}, page as materialized (
-      select a.endpoint_id, p.url,
-        case when p.deleted_at is null then p.state else 'deleted' end as state,
-        p.ordering = 'subject' as ordered, p.rate_per_s, p.skip_before, h.rate_used_until,
-        h.consecutive_failures,
-        case when h.paused_until > ${isoText(now)} then h.paused_until end as paused_until
-      from (select endpoint_id from active limit ${limit}) a
-      join tallyhook.endpoints p on p.id = a.endpoint_id
-      join tallyhook.endpoint_health h on h.endpoint_id = a.endpoint_id
-    )
-    select r.next, r.resumes_at, e.endpoint_id, e.url, e.state, e.ordered, e.rate_per_s,
-      e.skip_before, e.rate_used_until, e.consecutive_failures, f.due_at as first_due_at
-    from (
-      select case when count(*) = ${limit} then max(endpoint_id) else '' end as next,
-        min(paused_until) filter (where state = 'enabled') as resumes_at
-      from page
-    ) r
-    left join page e on e.state = 'deleted' or e.skip_before is not null
-      or e.state = 'enabled' and e.paused_until is null
-    left join lateral (
-      select d.due_at from tallyhook.deliveries d
-      where d.endpoint_id = e.endpoint_id and d.state = 'pending'
-        and (d.lease_until is null or d.lease_until <= ${isoText(now)})
-      order by d.due_at limit 1) f on e.state = 'enabled'`;
-  const { next = '', resumesAt = null } = rows[0] ?? {};
-  return { active: rows.filter(({ endpointId }) => endpointId !== null), next, resumesAt };
 }
 
 export interface ClaimedEndpoint {

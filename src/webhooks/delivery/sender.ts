@@ -6,7 +6,6 @@
  */
 import { after, type Clock, type Instant } from '../../kernel/clock.ts';
 import type { WebhookSettings } from '../settings.ts';
-import type { AttemptResponse } from './attempt.ts';
 import { isSuccess } from './attempt-result.ts';
 import {
   type EndpointQueue,
@@ -16,7 +15,8 @@ import {
   newQueue,
   waitingIn,
 } from './endpoint-queue.ts';
-import { inFlightMax, nextWindow, shareByGroup } from './limits.ts';
+import type { AttemptResponse } from './http/attempt.ts';
+import { inFlightMax, nextWindow } from './limits.ts';
 import { type Pool, Slots } from './slots.ts';
 
 interface ReadyEndpoint {
@@ -74,8 +74,7 @@ export class Sender {
    * that has none is not claimed, because it would take the room of other endpoints.
    */
   capacities(endpoints: readonly ReadyEndpoint[]) {
-    const { slots } = this;
-    const ofEndpoints = endpoints.map(({ endpointId, url, consecutiveFailures }) => {
+    const capacities = endpoints.map(({ endpointId, url, consecutiveFailures }) => {
       const queue = this.queues.get(endpointId);
       const { origin, pool } = queue ?? {
         origin: new URL(url).origin,
@@ -84,16 +83,7 @@ export class Sender {
       const n = queue ? this.capacityOf(queue, consecutiveFailures) : 1;
       return { endpointId, n, origin, pool };
     });
-    const ofOrigins = shareByGroup(
-      ofEndpoints,
-      ({ pool, origin }) => `${pool} ${origin}`,
-      ({ pool, origin }) => slots.roomOf(origin, pool),
-    );
-    return shareByGroup(
-      ofOrigins,
-      ({ pool }) => pool,
-      ({ pool }) => (pool === 'slow' ? slots.free(pool) : Number.POSITIVE_INFINITY),
-    );
+    return this.slots.limit(capacities);
   }
 
   private capacityOf(queue: EndpointQueue, consecutiveFailures: number): number {
@@ -105,7 +95,14 @@ export class Sender {
     return Math.max(0, window - claimed);
   }
 
+  /** The endpoints from which deliveries were accepted since. */
+  servedSince(since: Instant): { endpointId: string }[] {
+    const queues = [...this.queues].filter(([, { acceptedAt }]) => acceptedAt >= since);
+    return queues.map(([endpointId]) => ({ endpointId }));
+  }
+
   accept(jobs: readonly Job[]): void {
+    const now = this.deps.clock.now();
     const filled = new Set<EndpointQueue>();
     for (const job of jobs) {
       const { consecutiveFailures } = job.endpoint;
@@ -113,6 +110,7 @@ export class Sender {
       const { origin } = new URL(job.endpoint.url);
       if (origin !== queue.origin) this.releaseQueue(queue);
       queue.origin = origin;
+      queue.acceptedAt = now;
       queue.inFlightMax = this.inFlightMaxAfter(consecutiveFailures);
       queue.degraded ||= consecutiveFailures > 0;
       (isRetry(job) ? queue.retries : queue.fresh).push(job);

@@ -5,6 +5,8 @@
  * hanging endpoints leave room for its healthy ones and for other origins.
  */
 
+import { shareByGroup } from './limits.ts';
+
 export type Pool = 'quick' | 'slow';
 type Count = Record<Pool, number>;
 
@@ -42,11 +44,25 @@ export class Slots {
    * How many more deliveries of an origin may be claimed for this pool. Slow ones do not wait for a
    * slot, and quick ones are claimed in groups: once half of the waiting ones have left.
    */
-  roomOf(origin: string, pool: Pool): number {
+  private roomOf(origin: string, pool: Pool): number {
     const free = this.freeOf(origin, pool);
     if (free <= 0 || pool === 'slow') return Math.max(0, free);
     const waiting = this.waitingByOrigin.get(origin) ?? 0;
     return waiting * 2 > this.perOrigin ? 0 : this.perOrigin - waiting;
+  }
+
+  /** The capacities for claims, limited to the room of each origin and to the free slow slots. */
+  limit<T extends { n: number; origin: string; pool: Pool }>(capacities: readonly T[]): T[] {
+    const ofOrigins = shareByGroup(
+      capacities,
+      ({ pool, origin }) => `${pool} ${origin}`,
+      ({ pool, origin }) => this.roomOf(origin, pool),
+    );
+    return shareByGroup(
+      ofOrigins,
+      ({ pool }) => pool,
+      ({ pool }) => (pool === 'slow' ? this.free(pool) : Number.POSITIVE_INFINITY),
+    );
   }
 
   wait(origin: string, by: number): void {

@@ -4,7 +4,7 @@
  * addresses and IPv6 forms that embed an IPv4 address are refused unless an operator allows their
  * range, and metadata services of clouds always. The WHATWG parser normalises every spelling of an
  * IP address (0x7f.1, 2130706433, 127.1). The addresses that a name resolves to are checked at
- * every connection (delivery/resolve.ts).
+ * every connection (delivery/http/resolve.ts).
  */
 import ipaddr from 'ipaddr.js';
 import { Failure } from '../../kernel/errors.ts';

@@ -54,18 +54,14 @@ import {
   listExecutedBetween,
 } from '../../../src/reconciler/wallets/expected-store.ts';
 import { positionsOf } from '../../../src/reconciler/wallets/position-store.ts';
+import { listActive, listActiveOf } from '../../../src/webhooks/delivery/active-store.ts';
 import {
   countPending,
   findDelivery,
   listAttempts,
   listDeliveries,
 } from '../../../src/webhooks/delivery/history-store.ts';
-import {
-  claim,
-  claimInOrder,
-  listActive,
-  planClaims,
-} from '../../../src/webhooks/delivery/queue-store.ts';
+import { claim, claimInOrder, planClaims } from '../../../src/webhooks/delivery/queue-store.ts';
 import { removeDeleted } from '../../../src/webhooks/endpoints/store.ts';
 import { OPERATOR_ADDR, userAddr } from '../../bench/history/generate.ts';
 import { CONTRACT, ENDPOINT, NOW } from './stored.ts';
@@ -252,6 +248,7 @@ export const READS: Record<string, Read> = {
   'webhooks: claims': inTx(async (tx) => {
     await planClaims(tx);
     await listActive(tx, NOW, '', 100);
+    await listActiveOf(tx, NOW, [ENDPOINT, 'ep_1']);
     await claim(tx, [{ endpointId: ENDPOINT, n: 8 }], NOW, NOW + 1_000);
     await claimInOrder(tx, [{ endpointId: 'ep_1', n: 8 }], NOW, NOW + 1_000);
   }),

@@ -8,8 +8,8 @@
 import { Resolver } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP, type LookupFunction } from 'node:net';
-import { type Clock, type Instant, monotonicMs, pause } from '../../kernel/clock.ts';
-import { type AllowedRanges, isRefused } from '../endpoints/address.ts';
+import { type Clock, type Instant, monotonicMs, pause } from '../../../kernel/clock.ts';
+import { type AllowedRanges, isRefused } from '../../endpoints/address.ts';
 
 interface ResolvedAddress {
   address: string;

@@ -4,9 +4,9 @@
  * failure is a response with an error code, never an exception.
  */
 import { Agent, type Dispatcher } from 'undici';
-import { after, monotonicMs } from '../../kernel/clock.ts';
-import { type AllowedRanges, isRefused, literalAddress } from '../endpoints/address.ts';
-import type { ResponseSummary } from './attempt-result.ts';
+import { after, monotonicMs } from '../../../kernel/clock.ts';
+import { type AllowedRanges, isRefused, literalAddress } from '../../endpoints/address.ts';
+import type { ResponseSummary } from '../attempt-result.ts';
 import { BLOCKED_ADDRESS, checkedLookup, makeResolve } from './resolve.ts';
 
 export interface SendLimits {

@@ -2,19 +2,19 @@
  * Builds the signed request for one attempt. Decrypted secrets are cached in memory only, until the
  * endpoint's encrypted columns change.
  */
-import type { Clock, Instant } from '../../kernel/clock.ts';
-import type { Encryption } from '../encryption.ts';
-import { type UrlRules, validateUrl } from '../endpoints/address.ts';
-import { decryptHeaders, decryptKeys } from '../endpoints/secrets.ts';
+import type { Clock, Instant } from '../../../kernel/clock.ts';
+import type { Encryption } from '../../encryption.ts';
+import { type UrlRules, validateUrl } from '../../endpoints/address.ts';
+import { decryptHeaders, decryptKeys } from '../../endpoints/secrets.ts';
 import {
   activeKeys,
   type ParsedKey,
   parseKey,
   type SigningKey,
   signedHeaders,
-} from '../endpoints/signing.ts';
+} from '../../endpoints/signing.ts';
+import type { ClaimedEndpoint } from '../queue-store.ts';
 import type { WebhookRequest } from './attempt.ts';
-import type { ClaimedEndpoint } from './queue-store.ts';
 
 type EncryptedEndpoint = Pick<
   ClaimedEndpoint,
