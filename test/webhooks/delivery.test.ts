@@ -1,4 +1,5 @@
 /** Delivery to one endpoint: the request, what counts as success, retries. */
+import { createHook } from 'node:async_hooks';
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
 import { storeResults } from '../../src/webhooks/delivery/result-store.ts';
@@ -255,6 +256,15 @@ it('A receiver is reached by a name of the hosts file', async () => {
   await deliverOne();
   expect((await only(endpoint.id)).state).toBe('delivered');
   expect(rig.receiver.requests[0]?.headers.host).toBe(`localhost:${rig.receiver.port}`);
+});
+
+it('A name is looked up without the threads of the system resolver, which others need', async () => {
+  const types = new Set<string>();
+  const hook = createHook({ init: (_id, type) => void types.add(type) }).enable();
+  await rig.webhooks.createEndpoint({ url: 'http://receiver.invalid/' }, 'ann');
+  await deliverOne();
+  hook.disable();
+  expect([types.has('QUERYWRAP'), types.has('GETADDRINFOREQWRAP')]).toEqual([true, false]);
 });
 
 it('Nothing is sent to an address whose range is no longer allowed', async () => {
