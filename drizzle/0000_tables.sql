@@ -220,18 +220,28 @@ CREATE TABLE "tallyhook"."watches" (
 	CONSTRAINT "watches_target_unique" UNIQUE("target")
 );
 --> statement-breakpoint
-CREATE TABLE "tallyhook"."decisions" (
-	"operation_id" text NOT NULL,
+CREATE TABLE "tallyhook"."approvals" (
+	"subject" text NOT NULL,
 	"n" smallint NOT NULL,
-	"outcome" text NOT NULL,
+	"proposed_by" text NOT NULL,
+	"owner" text NOT NULL,
+	"key_id" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	CONSTRAINT "approvals_subject_n_owner_pk" PRIMARY KEY("subject","n","owner")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."decisions" (
+	"subject" text NOT NULL,
+	"n" smallint NOT NULL,
+	"decision" text NOT NULL,
+	"operation_id" text,
 	"reason" text NOT NULL,
+	"approvals_needed" smallint NOT NULL,
 	"proposed_by" text NOT NULL,
 	"proposed_key" text NOT NULL,
 	"proposed_at" timestamptz(3) NOT NULL,
-	"approved_by" text,
-	"approved_key" text,
-	"approved_at" timestamptz(3),
-	CONSTRAINT "decisions_operation_id_n_pk" PRIMARY KEY("operation_id","n")
+	CONSTRAINT "decisions_subject_n_pk" PRIMARY KEY("subject","n"),
+	CONSTRAINT "decisions_by_proposer" UNIQUE("subject","n","proposed_by")
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."freezes" (
@@ -415,9 +425,11 @@ CREATE TABLE "tallyhook"."drifts" (
 	"window_from" timestamptz(3),
 	"window_to" timestamptz(3) NOT NULL,
 	"evidence" jsonb NOT NULL,
+	"cause" text NOT NULL,
+	"prepared" jsonb,
+	"counterpart" text,
 	"assignee" text,
-	"proposal" jsonb,
-	"approved_by" text
+	"closed_by" jsonb
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."quarantine_releases" (
@@ -550,6 +562,7 @@ ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transac
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."transactions" ADD CONSTRAINT "transactions_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."approvals" ADD CONSTRAINT "approvals_of_decisions" FOREIGN KEY ("subject","n","proposed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -595,7 +608,9 @@ CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesc
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
+CREATE INDEX "drifts_open_amount" ON "tallyhook"."drifts" USING btree ("amount") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key","opened_at");--> statement-breakpoint
+CREATE INDEX "drifts_closed" ON "tallyhook"."drifts" USING btree ("closed_at") WHERE closed_at is not null;--> statement-breakpoint
 CREATE INDEX "tokens_by_uri" ON "tallyhook"."tokens" USING btree ("contract_id",hashtextextended(uri, 0)) WHERE uri is not null;--> statement-breakpoint
 CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint

@@ -21,9 +21,21 @@ alter table tallyhook.operations
     'rejected', 'unknown', 'executed', 'not_executed', 'undecided', 'settled', 'failed', 'cancelled')),
   add constraint operations_key_held_only_with_key check (idempotency_key is not null or not key_held);
 --> statement-breakpoint
+-- An approval repeats the proposer of its decision (foreign key), and there is one per owner (primary key).
 alter table tallyhook.decisions
-  add constraint decisions_outcome_known check (outcome in ('executed', 'not_executed')),
-  add constraint decisions_need_two_owners check (approved_by is null or approved_by <> proposed_by);
+  add constraint decisions_known check (case when subject like 'op\_%' then decision in ('executed', 'not_executed')
+    when subject like 'drf\_%' then decision in ('book', 'link', 'dismiss') else false end),
+  add constraint decisions_link_an_operation check ((decision = 'link') = (operation_id is not null)),
+  add constraint decisions_need_approval check (approvals_needed in (1, 2));
+--> statement-breakpoint
+alter table tallyhook.approvals add constraint approvals_by_another_owner check (owner <> proposed_by);
+--> statement-breakpoint
+alter table tallyhook.drifts
+  add constraint drifts_cause_known check (cause in ('made_elsewhere', 'fee_rule', 'lost_operation', 'opening')),
+  add constraint drifts_bounded check (amount_min <= amount_max
+    and (amount is null or amount = amount_min and amount = amount_max)),
+  add constraint drifts_closed_once check ((state in ('open', 'proposed')) = (closed_at is null)
+    and (closed_at is null) = (closed_by is null));
 --> statement-breakpoint
 alter table tallyhook.entries add constraint entries_move_something check (amount <> 0);
 --> statement-breakpoint
@@ -64,20 +76,61 @@ do $$
 declare t text;
 begin
   foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends',
-    'drift_actions', 'quarantine_releases']
+    'drift_actions', 'quarantine_releases', 'decisions', 'approvals']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);
     execute format('alter table tallyhook.%I enable always trigger %I', t, t || '_append_only');
   end loop;
   foreach t in array array['operations', 'accounts', 'drifts', 'reports', 'posting_requests', 'freezes',
-    'decisions', 'used_since_backup']
+    'used_since_backup']
   loop
     execute format('create trigger %I before delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_kept', t);
     execute format('alter table tallyhook.%I enable always trigger %I', t, t || '_kept');
   end loop;
 end $$;
+--> statement-breakpoint
+-- A drift begins as open, and its states follow one another as in src/reconciler/drifts/states.ts. People end it only by
+-- an approved decision. An exact amount never changes, nor does any amount of a closed drift.
+create function tallyhook.check_drift() returns trigger language plpgsql as $$
+declare wrong text;
+begin
+  if tg_op = 'INSERT' then
+    if new.state <> 'open' then wrong := 'begins as ' || new.state; end if;
+  elsif new.state <> old.state then
+    if (old.state, new.state) not in (('open', 'proposed'), ('open', 'returned'), ('open', 'explained'),
+      ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
+      ('proposed', 'explained'), ('booked', 'linked')) then
+      wrong := 'is ' || old.state || ', not ' || new.state;
+    elsif new.state in ('booked', 'linked', 'dismissed') and not exists (
+      select from tallyhook.decisions d
+      where d.subject = new.id and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = new.id)
+        and d.decision = case new.state when 'booked' then 'book' when 'linked' then 'link' else 'dismiss' end
+        and d.approvals_needed <= (select count(*) from tallyhook.approvals a where a.subject = d.subject and a.n = d.n)
+    ) then
+      wrong := 'is not approved as ' || new.state;
+    end if;
+  end if;
+  if tg_op = 'UPDATE' and (old.amount is not null or old.closed_at is not null)
+    and (new.amount, new.amount_min, new.amount_max, coalesce(old.closed_at, new.closed_at)) is distinct from
+      (old.amount, old.amount_min, old.amount_max, new.closed_at) then
+    wrong := 'has an amount or an end that does not change';
+  end if;
+  if wrong is not null then
+    raise exception 'drift % %', new.id, wrong using errcode = 'TH006';
+  end if;
+  return new;
+end $$;
+--> statement-breakpoint
+create trigger drifts_in_order before insert or update on tallyhook.drifts
+  for each row execute function tallyhook.check_drift();
+--> statement-breakpoint
+create trigger drifts_identity before update of id, wallet_key, addr, suspected_at, opened_at, window_from, window_to,
+  evidence on tallyhook.drifts
+  for each statement execute function tallyhook.refuse_change();
+--> statement-breakpoint
+alter table tallyhook.drifts enable always trigger drifts_in_order, enable always trigger drifts_identity;
 --> statement-breakpoint
 -- Odd postings post an operation, even ones reverse it. A transaction is reversed at most once.
 alter table tallyhook.transactions

@@ -18,8 +18,8 @@ grant insert on
   tallyhook.events, tallyhook.unnumbered_events, tallyhook.numbered_events,
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
-  tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.audit,
-  tallyhook.used_since_backup
+  tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,
+  tallyhook.audit, tallyhook.used_since_backup
   to tallyhook_writer;
 --> statement-breakpoint
 grant update on tallyhook.clock to tallyhook_writer;
@@ -39,8 +39,6 @@ grant update (result) on tallyhook.audit to tallyhook_writer;
 grant update (phase) on tallyhook.operation_effects to tallyhook_writer;
 --> statement-breakpoint
 grant update (released_at, released_by, release_reason, send_queued) on tallyhook.freezes to tallyhook_writer;
---> statement-breakpoint
-grant update (approved_by, approved_key, approved_at) on tallyhook.decisions to tallyhook_writer;
 --> statement-breakpoint
 do $$
 declare p record;

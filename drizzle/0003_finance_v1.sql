@@ -263,16 +263,28 @@ $$;
 --> statement-breakpoint
 comment on function finance_v1.movements_daily(timestamptz, timestamptz, text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 --> statement-breakpoint
+-- Ages of drifts in groups, in their order.
+create view tallyhook.age_buckets as
+select bucket_order, bucket, from_age, to_age from (values
+  (1, '<15 min', interval '-100 years', interval '15 minutes'), (2, '<2 h', '15 minutes', '2 hours'),
+  (3, '<24 h', '2 hours', '24 hours'), (4, '1–3 d', '24 hours', '72 hours'), (5, '3–30 d', '72 hours', '720 hours'),
+  (6, '>30 d', '720 hours', '10000 years')) b (bucket_order, bucket, from_age, to_age);
+--> statement-breakpoint
 create view finance_v1.drifts as
-select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
-  case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
-    when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
-    when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
-  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max
+select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age, b.bucket, d.assignee,
+  case when p.subject is not null then jsonb_build_object('n', p.n, 'kind', p.decision, 'operation_id', p.operation_id,
+    'reason', p.reason, 'proposed_by', p.proposed_by, 'approvals_needed', p.approvals_needed) end as proposal,
+  q.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max, b.bucket_order, d.cause,
+  d.counterpart, p.proposed_by, d.closed_by
 from tallyhook.drifts d
-cross join tallyhook.present p
+cross join tallyhook.present n
 cross join lateral (select make_interval(secs =>
-  extract(epoch from coalesce(d.closed_at, p.now) - d.suspected_at)::float8) as age) a;
+  extract(epoch from coalesce(d.closed_at, n.now) - d.suspected_at)::float8) as age) a
+join tallyhook.age_buckets b on a.age >= b.from_age and a.age < b.to_age
+left join lateral (select x.subject, x.n, x.decision, x.operation_id, x.reason, x.proposed_by, x.approvals_needed
+  from tallyhook.decisions x where x.subject = d.id order by x.n desc limit 1) p on true
+left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by from tallyhook.approvals y
+  where y.subject = p.subject and y.n = p.n having count(*) >= p.approvals_needed) q on true;
 --> statement-breakpoint
 comment on view finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
@@ -283,23 +295,21 @@ comment on column finance_v1.drifts.opened_at is 'When a second observation conf
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
-comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.';
-comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
+comment on column finance_v1.drifts.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
+comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
-comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
+comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
+comment on column finance_v1.drifts.closed_by is 'What closed it, an observation or a decision; JSON.';
 --> statement-breakpoint
 create view finance_v1.drifts_ageing as
-select d.id as drift_id, d.addr, d.amount, d.state, d.opened_at::timestamptz as opened_at, a.age,
-  case when a.age < interval '15 minutes' then '<15 min' when a.age < interval '2 hours' then '<2 h'
-    when a.age < interval '24 hours' then '<24 h' when a.age < interval '3 days' then '1–3 d'
-    when a.age < interval '30 days' then '3–30 d' else '>30 d' end as bucket,
-  d.assignee, d.proposal, d.approved_by, d.closed_at::timestamptz as closed_at, d.amount_min, d.amount_max
-from tallyhook.drifts d
-cross join tallyhook.present p
-cross join lateral (select make_interval(secs =>
-  extract(epoch from coalesce(d.closed_at, p.now) - d.suspected_at)::float8) as age) a
-where d.closed_at is null;
+select drift_id, addr, amount, state, opened_at, age, bucket, assignee, proposal,
+  approved_by, closed_at, amount_min, amount_max, bucket_order, cause, counterpart, proposed_by, closed_by
+from finance_v1.drifts where closed_at is null;
 --> statement-breakpoint
 comment on view finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
@@ -310,11 +320,45 @@ comment on column finance_v1.drifts_ageing.opened_at is 'When a second observati
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
-comment on column finance_v1.drifts_ageing.proposal is 'The proposal to close it; JSON.';
-comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
+comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
+comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
 comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
 comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
-comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
+comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
+comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
+comment on column finance_v1.drifts_ageing.closed_by is 'What closed it, an observation or a decision; JSON.';
+--> statement-breakpoint
+create view finance_v1.drift_history as
+select drift_id, at::timestamptz as at, action, by, detail from tallyhook.drift_actions;
+--> statement-breakpoint
+comment on view finance_v1.drift_history is 'What happened to drifts, append-only.';
+comment on column finance_v1.drift_history.drift_id is 'Our id of the drift.';
+comment on column finance_v1.drift_history.at is 'When it happened.';
+comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
+comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
+comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
+--> statement-breakpoint
+create view finance_v1.decisions as
+select d.subject, d.decision, d.reason, d.proposed_by, q.approved_by, q.at::timestamptz as at, d.n, d.operation_id,
+  d.proposed_at::timestamptz as proposed_at, d.approvals_needed
+from tallyhook.decisions d
+left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by, max(y.at) as at
+  from tallyhook.approvals y where y.subject = d.subject and y.n = d.n having count(*) >= d.approvals_needed) q on true;
+--> statement-breakpoint
+comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift. It has an effect only once it is approved.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation or drift.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss.';
+comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
+comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
+comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; empty until it has all approvals that it needs.';
+comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
+comment on column finance_v1.decisions.n is 'Counts the proposals about the subject from 1; the newest counts.';
+comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
+comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
+comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above the amount that is set.';
 --> statement-breakpoint
 create view finance_v1.nft_movements as
 select contract_id, token_id, kind, from_addr, to_addr, tx_hash, effective_at::timestamptz as effective_at
@@ -389,4 +433,4 @@ grant select on all tables in schema finance_v1 to tallyhook_finance, tallyhook_
 --> statement-breakpoint
 grant execute on all functions in schema finance_v1 to tallyhook_finance, tallyhook_writer;
 --> statement-breakpoint
-grant select on tallyhook.pending_effects to tallyhook_writer;
+grant select on tallyhook.pending_effects, tallyhook.age_buckets to tallyhook_writer;

@@ -8,7 +8,15 @@ create table tallyhook.accounts (
   balance numeric not null,
   version bigint not null,
   opened_at timestamp(3) with time zone not null
-) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+) with (fillfactor=70);
+create table tallyhook.approvals (
+  subject text not null,
+  n smallint not null,
+  proposed_by text not null,
+  owner text not null,
+  key_id text not null,
+  at timestamp(3) with time zone not null
+);
 create table tallyhook.attempts (
   delivery_id text not null,
   n integer not null,
@@ -58,16 +66,15 @@ create table tallyhook.daemons (
   alive_until timestamp(3) with time zone not null
 );
 create table tallyhook.decisions (
-  operation_id text not null,
+  subject text not null,
   n smallint not null,
-  outcome text not null,
+  decision text not null,
+  operation_id text,
   reason text not null,
+  approvals_needed smallint not null,
   proposed_by text not null,
   proposed_key text not null,
-  proposed_at timestamp(3) with time zone not null,
-  approved_by text,
-  approved_key text,
-  approved_at timestamp(3) with time zone
+  proposed_at timestamp(3) with time zone not null
 );
 create table tallyhook.deliveries (
   id text not null,
@@ -109,9 +116,11 @@ create table tallyhook.drifts (
   window_from timestamp(3) with time zone,
   window_to timestamp(3) with time zone not null,
   evidence jsonb not null,
+  cause text not null,
+  prepared jsonb,
+  counterpart text,
   assignee text,
-  proposal jsonb,
-  approved_by text
+  closed_by jsonb
 );
 create table tallyhook.due_postings (
   operation_id text not null,
@@ -258,7 +267,7 @@ CASE
     WHEN (phase = 'not_executed'::text) THEN false
     ELSE NULL::boolean
 END) stored
-) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+) with (fillfactor=80);
 create table tallyhook.operations (
   id text not null,
   kind text not null,
@@ -321,7 +330,7 @@ CASE
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
     ELSE false
 END) stored
-) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+) with (fillfactor=80);
 create table tallyhook.posting_requests (
   id text not null,
   kind text not null,
@@ -389,7 +398,7 @@ create table tallyhook.service_state (
 create table tallyhook.subjects (
   subject text not null,
   last_seq bigint not null
-) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+);
 create table tallyhook.targets (
   name text not null,
   kind text not null,
@@ -407,7 +416,7 @@ create table tallyhook.targets (
   observation_started_at timestamp(3) with time zone,
   scan_progress jsonb,
   added_at timestamp(3) with time zone not null
-) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+);
 create table tallyhook.tokens (
   contract_id numeric not null,
   token_id numeric not null,
@@ -424,7 +433,7 @@ create table tallyhook.tokens (
   observed_at timestamp(3) with time zone not null,
   presence text not null,
   absent_since timestamp(3) with time zone
-) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+);
 create table tallyhook.transactions (
   id bigint not null,
   batch_id bigint not null,
@@ -491,7 +500,7 @@ create table tallyhook.wallets (
   suspected_min numeric,
   suspected_max numeric,
   suspected_at timestamp(3) with time zone
-) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+);
 create table tallyhook.watches (
   id text not null,
   kind text not null,
@@ -508,6 +517,9 @@ create table tallyhook.watches (
 alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((scale(balance) = 0));
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
+alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((owner <> proposed_by));
+alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
+alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
 alter table tallyhook.attempts add constraint attempts_delivery_id_n_at_pk PRIMARY KEY (delivery_id, n, at);
 alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
@@ -517,16 +529,26 @@ alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
-alter table tallyhook.decisions add constraint decisions_need_two_owners CHECK (((approved_by IS NULL) OR (approved_by <> proposed_by)));
-alter table tallyhook.decisions add constraint decisions_operation_id_n_pk PRIMARY KEY (operation_id, n);
+alter table tallyhook.decisions add constraint decisions_by_proposer UNIQUE (subject, n, proposed_by);
+alter table tallyhook.decisions add constraint decisions_known CHECK (
+CASE
+    WHEN (subject ~~ 'op\_%'::text) THEN (decision = ANY (ARRAY['executed'::text, 'not_executed'::text]))
+    WHEN (subject ~~ 'drf\_%'::text) THEN (decision = ANY (ARRAY['book'::text, 'link'::text, 'dismiss'::text]))
+    ELSE false
+END);
+alter table tallyhook.decisions add constraint decisions_link_an_operation CHECK (((decision = 'link'::text) = (operation_id IS NOT NULL)));
+alter table tallyhook.decisions add constraint decisions_need_approval CHECK ((approvals_needed = ANY (ARRAY[1, 2])));
 alter table tallyhook.decisions add constraint decisions_operation_id_operations_id_fk FOREIGN KEY (operation_id) REFERENCES tallyhook.operations(id);
-alter table tallyhook.decisions add constraint decisions_outcome_known CHECK ((outcome = ANY (ARRAY['executed'::text, 'not_executed'::text])));
+alter table tallyhook.decisions add constraint decisions_subject_n_pk PRIMARY KEY (subject, n);
 alter table tallyhook.deliveries add constraint deliveries_id_created_at_pk PRIMARY KEY (id, created_at);
 alter table tallyhook.drift_actions add constraint drift_actions_drift_id_drifts_id_fk FOREIGN KEY (drift_id) REFERENCES tallyhook.drifts(id);
 alter table tallyhook.drift_actions add constraint drift_actions_pkey PRIMARY KEY (id);
 alter table tallyhook.drifts add constraint drifts_amount_max_whole CHECK ((scale(amount_max) = 0));
 alter table tallyhook.drifts add constraint drifts_amount_min_whole CHECK ((scale(amount_min) = 0));
 alter table tallyhook.drifts add constraint drifts_amount_whole CHECK ((scale(amount) = 0));
+alter table tallyhook.drifts add constraint drifts_bounded CHECK (((amount_min <= amount_max) AND ((amount IS NULL) OR ((amount = amount_min) AND (amount = amount_max)))));
+alter table tallyhook.drifts add constraint drifts_cause_known CHECK ((cause = ANY (ARRAY['made_elsewhere'::text, 'fee_rule'::text, 'lost_operation'::text, 'opening'::text])));
+alter table tallyhook.drifts add constraint drifts_closed_once CHECK ((((state = ANY (ARRAY['open'::text, 'proposed'::text])) = (closed_at IS NULL)) AND ((closed_at IS NULL) = (closed_by IS NULL))));
 alter table tallyhook.drifts add constraint drifts_pkey PRIMARY KEY (id);
 alter table tallyhook.due_postings add constraint due_postings_pkey PRIMARY KEY (operation_id);
 alter table tallyhook.endpoint_health add constraint endpoint_health_endpoint_id_endpoints_id_fk FOREIGN KEY (endpoint_id) REFERENCES tallyhook.endpoints(id);
@@ -613,7 +635,9 @@ CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_i
 CREATE INDEX deliveries_failed ON ONLY tallyhook.deliveries USING btree (state, id) WHERE (state = ANY (ARRAY['exhausted'::text, 'cancelled'::text]));
 CREATE INDEX drift_actions_by_drift ON tallyhook.drift_actions USING btree (drift_id, id);
 CREATE INDEX drifts_by_wallet ON tallyhook.drifts USING btree (wallet_key, opened_at);
+CREATE INDEX drifts_closed ON tallyhook.drifts USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 CREATE INDEX drifts_open ON tallyhook.drifts USING btree (wallet_key) WHERE (closed_at IS NULL);
+CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (closed_at IS NULL);
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
@@ -644,7 +668,6 @@ CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
-CREATE INDEX targets_absent ON tallyhook.targets USING btree (observation_started_at) WHERE (last_result = 'absent'::text);
 CREATE INDEX targets_due ON tallyhook.targets USING btree (next_poll_at);
 CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHERE pending;
 CREATE INDEX tokens_by_uri ON tallyhook.tokens USING btree (contract_id, hashtextextended(uri, (0)::bigint)) WHERE (uri IS NOT NULL);
@@ -705,6 +728,30 @@ create view finance_v1.coverage as
    FROM ((scope s
      CROSS JOIN fresh f)
      LEFT JOIN tallyhook.wallets w ON ((w.key = s.key)));
+create view finance_v1.decisions as
+ SELECT d.subject,
+    d.decision,
+    d.reason,
+    d.proposed_by,
+    q.approved_by,
+    q.at,
+    d.n,
+    d.operation_id,
+    (d.proposed_at)::timestamp with time zone AS proposed_at,
+    d.approvals_needed
+   FROM (tallyhook.decisions d
+     LEFT JOIN LATERAL ( SELECT string_agg(y.owner, ', '::text ORDER BY y.at) AS approved_by,
+            max(y.at) AS at
+           FROM tallyhook.approvals y
+          WHERE ((y.subject = d.subject) AND (y.n = d.n))
+         HAVING (count(*) >= d.approvals_needed)) q ON (true));
+create view finance_v1.drift_history as
+ SELECT drift_id,
+    (at)::timestamp with time zone AS at,
+    action,
+    by,
+    detail
+   FROM tallyhook.drift_actions;
 create view finance_v1.drifts as
  SELECT d.id AS drift_id,
     d.addr,
@@ -712,48 +759,61 @@ create view finance_v1.drifts as
     d.state,
     (d.opened_at)::timestamp with time zone AS opened_at,
     a.age,
-        CASE
-            WHEN (a.age < '00:15:00'::interval) THEN '<15 min'::text
-            WHEN (a.age < '02:00:00'::interval) THEN '<2 h'::text
-            WHEN (a.age < '24:00:00'::interval) THEN '<24 h'::text
-            WHEN (a.age < '3 days'::interval) THEN '1–3 d'::text
-            WHEN (a.age < '30 days'::interval) THEN '3–30 d'::text
-            ELSE '>30 d'::text
-        END AS bucket,
+    b.bucket,
     d.assignee,
-    d.proposal,
-    d.approved_by,
+        CASE
+            WHEN (p.subject IS NOT NULL) THEN jsonb_build_object('n', p.n, 'kind', p.decision, 'operation_id', p.operation_id, 'reason', p.reason, 'proposed_by', p.proposed_by, 'approvals_needed', p.approvals_needed)
+            ELSE NULL::jsonb
+        END AS proposal,
+    q.approved_by,
     (d.closed_at)::timestamp with time zone AS closed_at,
     d.amount_min,
-    d.amount_max
-   FROM ((tallyhook.drifts d
-     CROSS JOIN tallyhook.present p)
-     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a);
+    d.amount_max,
+    b.bucket_order,
+    d.cause,
+    d.counterpart,
+    p.proposed_by,
+    d.closed_by
+   FROM (((((tallyhook.drifts d
+     CROSS JOIN tallyhook.present n)
+     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, n.now) - d.suspected_at)))::double precision) AS age) a)
+     JOIN tallyhook.age_buckets b ON (((a.age >= b.from_age) AND (a.age < b.to_age))))
+     LEFT JOIN LATERAL ( SELECT x.subject,
+            x.n,
+            x.decision,
+            x.operation_id,
+            x.reason,
+            x.proposed_by,
+            x.approvals_needed
+           FROM tallyhook.decisions x
+          WHERE (x.subject = d.id)
+          ORDER BY x.n DESC
+         LIMIT 1) p ON (true))
+     LEFT JOIN LATERAL ( SELECT string_agg(y.owner, ', '::text ORDER BY y.at) AS approved_by
+           FROM tallyhook.approvals y
+          WHERE ((y.subject = p.subject) AND (y.n = p.n))
+         HAVING (count(*) >= p.approvals_needed)) q ON (true));
 create view finance_v1.drifts_ageing as
- SELECT d.id AS drift_id,
-    d.addr,
-    d.amount,
-    d.state,
-    (d.opened_at)::timestamp with time zone AS opened_at,
-    a.age,
-        CASE
-            WHEN (a.age < '00:15:00'::interval) THEN '<15 min'::text
-            WHEN (a.age < '02:00:00'::interval) THEN '<2 h'::text
-            WHEN (a.age < '24:00:00'::interval) THEN '<24 h'::text
-            WHEN (a.age < '3 days'::interval) THEN '1–3 d'::text
-            WHEN (a.age < '30 days'::interval) THEN '3–30 d'::text
-            ELSE '>30 d'::text
-        END AS bucket,
-    d.assignee,
-    d.proposal,
-    d.approved_by,
-    (d.closed_at)::timestamp with time zone AS closed_at,
-    d.amount_min,
-    d.amount_max
-   FROM ((tallyhook.drifts d
-     CROSS JOIN tallyhook.present p)
-     CROSS JOIN LATERAL ( SELECT make_interval(secs => (EXTRACT(epoch FROM (COALESCE(d.closed_at, p.now) - d.suspected_at)))::double precision) AS age) a)
-  WHERE (d.closed_at IS NULL);
+ SELECT drift_id,
+    addr,
+    amount,
+    state,
+    opened_at,
+    age,
+    bucket,
+    assignee,
+    proposal,
+    approved_by,
+    closed_at,
+    amount_min,
+    amount_max,
+    bucket_order,
+    cause,
+    counterpart,
+    proposed_by,
+    closed_by
+   FROM finance_v1.drifts
+  WHERE (closed_at IS NULL);
 create view finance_v1.journal as
  SELECT ((t.id * 1000) + e.line) AS seq,
     t.id AS transaction_id,
@@ -901,6 +961,12 @@ create view finance_v1.wallet_positions as
     ledger_at_observation,
     drift
    FROM summed;
+create view tallyhook.age_buckets as
+ SELECT bucket_order,
+    bucket,
+    from_age,
+    to_age
+   FROM ( VALUES (1,'<15 min'::text,'-100 years'::interval,'00:15:00'::interval), (2,'<2 h'::text,'00:15:00'::interval,'02:00:00'::interval), (3,'<24 h'::text,'02:00:00'::interval,'24:00:00'::interval), (4,'1–3 d'::text,'24:00:00'::interval,'72:00:00'::interval), (5,'3–30 d'::text,'72:00:00'::interval,'720:00:00'::interval), (6,'>30 d'::text,'720:00:00'::interval,'10000 years'::interval)) b(bucket_order, bucket, from_age, to_age);
 create view tallyhook.due_effects as
  SELECT e.operation_id,
     lower(e.account) AS account_key,
@@ -1084,6 +1150,38 @@ begin
   end if;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_drift()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare wrong text;
+begin
+  if tg_op = 'INSERT' then
+    if new.state <> 'open' then wrong := 'begins as ' || new.state; end if;
+  elsif new.state <> old.state then
+    if (old.state, new.state) not in (('open', 'proposed'), ('open', 'returned'), ('open', 'explained'),
+      ('proposed', 'booked'), ('proposed', 'linked'), ('proposed', 'dismissed'), ('proposed', 'returned'),
+      ('proposed', 'explained'), ('booked', 'linked')) then
+      wrong := 'is ' || old.state || ', not ' || new.state;
+    elsif new.state in ('booked', 'linked', 'dismissed') and not exists (
+      select from tallyhook.decisions d
+      where d.subject = new.id and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = new.id)
+        and d.decision = case new.state when 'booked' then 'book' when 'linked' then 'link' else 'dismiss' end
+        and d.approvals_needed <= (select count(*) from tallyhook.approvals a where a.subject = d.subject and a.n = d.n)
+    ) then
+      wrong := 'is not approved as ' || new.state;
+    end if;
+  end if;
+  if tg_op = 'UPDATE' and (old.amount is not null or old.closed_at is not null)
+    and (new.amount, new.amount_min, new.amount_max, coalesce(old.closed_at, new.closed_at)) is distinct from
+      (old.amount, old.amount_min, old.amount_max, new.closed_at) then
+    wrong := 'has an amount or an end that does not change';
+  end if;
+  if wrong is not null then
+    raise exception 'drift % %', new.id, wrong using errcode = 'TH006';
+  end if;
+  return new;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.check_entries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1161,7 +1259,7 @@ CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before 
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare oldest text; key text; removed int;
+declare oldest text;
 begin
   if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
@@ -1174,18 +1272,8 @@ begin
     where n.nspname = 'tallyhook' and parent.relname = of_table
       and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
       and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before;
-  if oldest is not null then
-    execute format('drop table tallyhook.%I', oldest);
-    return oldest;
-  end if;
-  select a.attname into strict key from pg_partitioned_table p join pg_attribute a
-    on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
-    where p.partrelid = format('tallyhook.%I', of_table)::regclass;
-  execute format('with old as (select ctid from tallyhook.%1$I where %2$I < %3$L limit 10000)
-    delete from tallyhook.%1$I where ctid = any(array(select ctid from old))',
-    of_table || '_default', key, ended_before || ' 00:00:00+00');
-  get diagnostics removed = row_count;
-  return case when removed > 0 then of_table || '_default' end;
+  if oldest is not null then execute format('drop table tallyhook.%I', oldest); end if;
+  return oldest;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
  RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
@@ -1267,8 +1355,7 @@ begin
       if to_regclass(format('tallyhook.%I', made)) is null then
         begin
           execute format('create table tallyhook.%I (like tallyhook.%I including defaults
-            including constraints including generated including storage) %s', made, t,
-            tallyhook.storage_of_partition(t));
+            including constraints including generated including storage)', made, t);
           execute format('alter table tallyhook.%I attach partition tallyhook.%I for values %s',
             t, made, range);
           return made;
@@ -1279,22 +1366,6 @@ begin
     end loop;
   end loop;
   return null;
-end $function$;
-CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone)
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare removed int;
-begin
-  if older_than > now() - interval '365 days' then
-    raise exception 'the audit of the last year is never pruned' using errcode = 'TH001';
-  end if;
-  delete from tallyhook.audit where id = any(array(select a.id from (
-    select id, at from tallyhook.audit order by id limit 10000) a where a.at < older_than));
-  get diagnostics removed = row_count;
-  return removed;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
  RETURNS TABLE(n integer, result text, open jsonb)
@@ -1429,14 +1500,6 @@ begin
   raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
     using errcode = 'TH001';
 end $function$;
-CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select case when of_table in ('observations', 'deliveries')
-    then 'with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)' else '' end $function$;
 
 -- triggers
 
@@ -1444,10 +1507,13 @@ CREATE TRIGGER accounts_identity BEFORE UPDATE OF id, name, kind, asset, opened_
 CREATE TRIGGER accounts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.accounts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER accounts_opened_true AFTER INSERT ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
 CREATE TRIGGER accounts_updated_true AFTER UPDATE ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
+CREATE TRIGGER approvals_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.approvals FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.batches FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
-CREATE TRIGGER decisions_kept BEFORE DELETE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER decisions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER drifts_identity BEFORE UPDATE OF id, wallet_key, addr, suspected_at, opened_at, window_from, window_to, evidence ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER drifts_in_order BEFORE INSERT OR UPDATE ON tallyhook.drifts FOR EACH ROW EXECUTE FUNCTION tallyhook.check_drift(); -- always
 CREATE TRIGGER drifts_kept BEFORE DELETE OR TRUNCATE ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.entries FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_entries(); -- always
@@ -1478,31 +1544,56 @@ comment on column finance_v1.coverage.checked is 'Wallets whose newest observati
 comment on column finance_v1.coverage.in_scope is 'Wallets that are observed or have an account in the ledger.';
 comment on column finance_v1.coverage.oldest_check_at is 'Start of the oldest of the newest processed observations.';
 comment on column finance_v1.coverage.stale is 'Wallets whose newest processed observation is too old, or that were never observed.';
+comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above the amount that is set.';
+comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; empty until it has all approvals that it needs.';
+comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss.';
+comment on column finance_v1.decisions.n is 'Counts the proposals about the subject from 1; the newest counts.';
+comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
+comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
+comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
+comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation or drift.';
+comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
+comment on column finance_v1.drift_history.at is 'When it happened.';
+comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
+comment on column finance_v1.drift_history.detail is 'What was changed, with the evidence; JSON.';
+comment on column finance_v1.drift_history.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
 comment on column finance_v1.drifts.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
-comment on column finance_v1.drifts.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
 comment on column finance_v1.drifts.assignee is 'Who works on it.';
 comment on column finance_v1.drifts.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
+comment on column finance_v1.drifts.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts.closed_by is 'What closed it, an observation or a decision; JSON.';
+comment on column finance_v1.drifts.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
 comment on column finance_v1.drifts.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts.proposal is 'The proposal to close it; JSON.';
+comment on column finance_v1.drifts.proposal is 'The newest proposal to end it; JSON.';
+comment on column finance_v1.drifts.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.drifts_ageing.addr is 'Wallet whose observed balance differs from the expected one.';
 comment on column finance_v1.drifts_ageing.age is 'Time since the first observation of it, until it closed or until now.';
 comment on column finance_v1.drifts_ageing.amount is 'Observed minus expected balance, in service tokens; empty while only its bounds are known.';
 comment on column finance_v1.drifts_ageing.amount_max is 'The greatest amount that the observations allow, in service tokens.';
 comment on column finance_v1.drifts_ageing.amount_min is 'The least amount that the observations allow, in service tokens; equal to amount once that is exact.';
-comment on column finance_v1.drifts_ageing.approved_by is 'Owner of the key that approved the proposal.';
+comment on column finance_v1.drifts_ageing.approved_by is 'Owners of the keys that approved the newest proposal; empty until it is approved.';
 comment on column finance_v1.drifts_ageing.assignee is 'Who works on it.';
 comment on column finance_v1.drifts_ageing.bucket is 'Age group: <15 min, <2 h, <24 h, 1–3 d, 3–30 d or >30 d.';
+comment on column finance_v1.drifts_ageing.bucket_order is 'Number of the age group, to sort by; 1 is the youngest.';
+comment on column finance_v1.drifts_ageing.cause is 'Probable cause: made_elsewhere, fee_rule, lost_operation or opening.';
 comment on column finance_v1.drifts_ageing.closed_at is 'When it was closed; empty while it is open.';
+comment on column finance_v1.drifts_ageing.closed_by is 'What closed it, an observation or a decision; JSON.';
+comment on column finance_v1.drifts_ageing.counterpart is 'The other drift of one transfer that was made elsewhere between two wallets.';
 comment on column finance_v1.drifts_ageing.drift_id is 'Our id of the drift.';
 comment on column finance_v1.drifts_ageing.opened_at is 'When a second observation confirmed it.';
-comment on column finance_v1.drifts_ageing.proposal is 'The proposal to close it; JSON.';
+comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
+comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
 comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
@@ -1599,6 +1690,8 @@ comment on function finance_v1.wallet_statement(text,timestamp with time zone,ti
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
+comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift. It has an effect only once it is approved.';
+comment on relation finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
 comment on relation finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
@@ -1618,6 +1711,10 @@ grant select on finance_v1.balances to tallyhook_finance;
 grant select on finance_v1.balances to tallyhook_writer;
 grant select on finance_v1.coverage to tallyhook_finance;
 grant select on finance_v1.coverage to tallyhook_writer;
+grant select on finance_v1.decisions to tallyhook_finance;
+grant select on finance_v1.decisions to tallyhook_writer;
+grant select on finance_v1.drift_history to tallyhook_finance;
+grant select on finance_v1.drift_history to tallyhook_writer;
 grant select on finance_v1.drifts to tallyhook_finance;
 grant select on finance_v1.drifts to tallyhook_writer;
 grant select on finance_v1.drifts_ageing to tallyhook_finance;
@@ -1647,12 +1744,13 @@ grant execute on function finance_v1.wallet_statement(text,timestamp with time z
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
-grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
 grant usage on schema tallyhook to tallyhook_writer;
 grant insert, select, update on tallyhook.accounts to tallyhook_writer;
+grant select on tallyhook.age_buckets to tallyhook_writer;
+grant insert, select on tallyhook.approvals to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.audit to tallyhook_writer;
 grant update on tallyhook.audit.result to tallyhook_writer;
@@ -1661,15 +1759,12 @@ grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer
 grant select, update on tallyhook.clock to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.decisions to tallyhook_writer;
-grant update on tallyhook.decisions.approved_at to tallyhook_writer;
-grant update on tallyhook.decisions.approved_by to tallyhook_writer;
-grant update on tallyhook.decisions.approved_key to tallyhook_writer;
 grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writer;
-grant delete, insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
-grant delete, insert, select, update on tallyhook.endpoints to tallyhook_writer;
+grant insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
+grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
 grant insert, select on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
@@ -1719,7 +1814,7 @@ grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;
-grant delete, insert, select, update on tallyhook.subjects to tallyhook_writer;
+grant insert, select, update on tallyhook.subjects to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;

@@ -16,6 +16,7 @@ import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
 import { addEndpoints } from './routes/delivery/endpoints.ts';
 import { addEvents } from './routes/delivery/events.ts';
+import { addDriftActions } from './routes/ledger/drift-actions.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
 import { addReports } from './routes/ledger/reports.ts';
@@ -45,7 +46,7 @@ export function makeApi(deps: ApiDeps): Api {
   const { db, clock, log, keys, wake } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, metrics, migrations } = deps;
-  const { staleAfterMs, audit } = deps;
+  const { staleAfterMs, audit, drifts } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
   const router = makeRouter({ app, keys, audit, log, bodyBytesMax });
@@ -68,7 +69,8 @@ export function makeApi(deps: ApiDeps): Api {
   addWallets(router, { db });
   addTokens(router, { db });
   addLedger(router, { db });
-  addDrifts(router, { db });
+  addDrifts(router, { db, clock });
+  addDriftActions(router, { db, drifts, wake });
   addEvents(router, { db, nextEvent, stopping, feedWaitMaxMs });
   addEndpoints(router, { webhooks });
   addDeliveries(router, { webhooks });

@@ -6,6 +6,7 @@ import { countBacklog } from '../observer/observer.ts';
 import { countOpen } from '../operations/operations.ts';
 import { countUnnumbered } from '../outbox/outbox.ts';
 import {
+  countEnded,
   countOpenDrifts,
   countQuarantined,
   countStaleWallets,
@@ -15,6 +16,8 @@ import { countPending } from '../webhooks/webhooks.ts';
 
 /** A larger number is not counted further. */
 export const COUNT_MAX = 10_000;
+/** How far back ended drifts count for their median: 30 days. */
+export const ENDED_MS = 30 * 86_400_000;
 export const STAGES = ['ledger', 'observer', 'reconciler', 'outbox', 'webhooks'] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -23,7 +26,9 @@ export interface Counts {
   stages: { stage: Stage; waiting: number; since: Instant | null }[];
   /** Operations by state that is not final, and when the oldest was recorded. */
   operations: { state: string; count: number; oldestAt: Instant | null }[];
-  drifts: { open: number; unassigned: number };
+  drifts: { open: number; unassigned: number; proposed: number };
+  /** Median time from suspicion to end of the drifts that ended in the last 30 days. */
+  driftMedianMs: number | null;
   quarantined: Record<QuarantineKind, number>;
   staleWallets: number;
 }
@@ -33,16 +38,19 @@ export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<
   return db.begin(
     async (tx) => {
       // Pipelined on one connection.
-      const [operations, drifts, quarantined, staleWallets, ...backlogs] = await Promise.all([
-        countOpen(tx, COUNT_MAX),
-        countOpenDrifts(tx, COUNT_MAX),
-        countQuarantined(tx, COUNT_MAX),
-        countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
-        countUnposted(tx, COUNT_MAX),
-        countBacklog(tx, now, COUNT_MAX),
-        countUnnumbered(tx, COUNT_MAX),
-        countPending(tx, COUNT_MAX),
-      ]);
+      const [operations, drifts, ended, quarantined, staleWallets, ...backlogs] = await Promise.all(
+        [
+          countOpen(tx, COUNT_MAX),
+          countOpenDrifts(tx, COUNT_MAX),
+          countEnded(tx, now - ENDED_MS),
+          countQuarantined(tx, COUNT_MAX),
+          countStaleWallets(tx, now - staleAfterMs, COUNT_MAX),
+          countUnposted(tx, COUNT_MAX),
+          countBacklog(tx, now, COUNT_MAX),
+          countUnnumbered(tx, COUNT_MAX),
+          countPending(tx, COUNT_MAX),
+        ],
+      );
       const [ledger, observed, outbox, webhooks] = backlogs;
       const { due, dueSince, unprocessed, unprocessedSince } = observed;
       const stages = [
@@ -52,7 +60,8 @@ export function readCounts(db: Db, now: Instant, staleAfterMs: number): Promise<
         { stage: 'outbox' as const, ...outbox },
         { stage: 'webhooks' as const, ...webhooks },
       ];
-      return { stages, operations, drifts, quarantined, staleWallets };
+      const { medianMs: driftMedianMs } = ended;
+      return { stages, operations, drifts, driftMedianMs, quarantined, staleWallets };
     },
     { snapshot: true },
   );

@@ -8,6 +8,7 @@ import type { Metrics } from '../kernel/metrics.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
+import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Reports } from '../reports/reports.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
@@ -21,6 +22,7 @@ export interface ApiDeps {
   audit: Audit;
   operations: Pick<Operations, 'cancel' | 'freeze' | 'unfreeze' | 'currentFreeze'>;
   decisions: Decisions;
+  drifts: Drifts;
   reportedOperations: ReportedOperations;
   observer: Pick<Observer, 'watch' | 'unwatch' | 'observationAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;

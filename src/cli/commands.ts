@@ -3,6 +3,8 @@
  * when the command runs, so that a short command does not load the daemon.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
+import { exit, withExamples, withRemote } from './options.ts';
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
 
@@ -18,6 +20,8 @@ export function makeProgram(): Command {
   addInstallation(program);
   addDaemonRequests(program);
   addQuarantine(program);
+  addDrifts(program);
+  addDecisions(program);
   addExport(program);
   addKeys(program);
   return program;
@@ -167,31 +171,6 @@ function addDaemonRequests(program: Command): void {
     ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
 }
 
-function addQuarantine(program: Command): void {
-  const group = program
-    .command('quarantine')
-    .description('list and release postings and observations that wait for a person');
-  const release = 'npx tallyhook quarantine release op_… --reason "the other app confirmed it"';
-  withExamples(group, 'npx tallyhook quarantine', release);
-  withExamples(
-    withRemote(group.command('list', { isDefault: true }), 'key with the scope read')
-      .description('list what is quarantined, newest first, with the reasons')
-      .option('--json', 'print JSON'),
-    'npx tallyhook quarantine --json',
-  ).action(async (options) => exit((await import('./quarantine.ts')).listQuarantine(options)));
-  withExamples(
-    withRemote(group.command('release'), 'key with the scope admin')
-      .description('try a posting or an observation again, even with the number of another app')
-      .argument('<id>', 'id of an operation or posting request, or target of an observation')
-      .requiredOption('--reason <text>', 'reason, stored with the release')
-      .option('--json', 'print JSON'),
-    release,
-    'npx tallyhook quarantine release wallet:0x… --reason "the settings were wrong"',
-  ).action(async (id, options) =>
-    exit((await import('./quarantine.ts')).releaseQuarantine(id, options)),
-  );
-}
-
 function addExport(program: Command): void {
   const group = program.command('export').description('export data of a running daemon');
   const examples = [
@@ -246,25 +225,6 @@ function addKeys(program: Command): void {
       .option('--json', 'print JSON'),
     'npx tallyhook keys revoke key_…',
   ).action(async (id, options) => exit((await import('./keys.ts')).revokeKey(id, options)));
-}
-
-function withExamples(command: Command, ...examples: string[]): Command {
-  const title = examples.length === 1 ? 'Example' : 'Examples';
-  return command.addHelpText('after', `\n${title}:\n  ${examples.join('\n  ')}`);
-}
-
-function withRemote(command: Command, key: string): Command {
-  return command
-    .addOption(
-      new Option('--url <url>', 'address of the daemon')
-        .env('TALLYHOOK_URL')
-        .default('http://127.0.0.1:8080'),
-    )
-    .addOption(new Option('--key <key>', key).env('TALLYHOOK_KEY'));
-}
-
-async function exit(code: Promise<number>): Promise<never> {
-  process.exit(await code);
 }
 
 function toWhole(text: string): number {

@@ -17,7 +17,7 @@ import {
   type Scope,
 } from '../keys/keys.ts';
 import { withDatabase } from './installation.ts';
-import { callDaemon, type Remote } from './remote.ts';
+import { callDaemon, listAll, type Remote } from './remote.ts';
 
 /** A key as the API shows it. */
 interface ShownKey {
@@ -97,7 +97,7 @@ function parseLimits(text: string): KeyLimits {
 }
 
 export async function listKeys(options: Remote & { json?: true }): Promise<number> {
-  const rows = options.key ? await listRemote(options) : await list();
+  const rows = options.key ? await listAll<ShownKey>(options, '/api/keys') : await list();
   if (options.json) printLine(jsonText({ data: rows }));
   for (const key of options.json ? [] : rows) {
     const until = key.expires_at ? `valid until ${key.expires_at}` : 'valid';
@@ -106,20 +106,6 @@ export async function listKeys(options: Remote & { json?: true }): Promise<numbe
     printLine(`${key.id}  ${key.owner}  ${key.name}  ${key.scopes.join(',')}  ${end}${limits}`);
   }
   return 0;
-}
-
-async function listRemote(remote: Remote): Promise<ShownKey[]> {
-  const rows: ShownKey[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const path = `/api/keys?limit=500${cursor && `&cursor=${cursor}`}`;
-    const page = JSON.parse(await callDaemon(remote, { method: 'GET', path })) as {
-      data: ShownKey[];
-      next_cursor: string | null;
-    };
-    rows.push(...page.data);
-    cursor = page.next_cursor;
-  }
-  return rows;
 }
 
 async function list(): Promise<ShownKey[]> {

@@ -44,6 +44,22 @@ export async function callDaemon(
   );
 }
 
+/** Every row of a list. @param path with its query, if any */
+export async function listAll<Row>(remote: Remote, path: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  const query = `${path}${path.includes('?') ? '&' : '?'}limit=500`;
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const next = `${query}${cursor && `&cursor=${cursor}`}`;
+    const page = JSON.parse(await callDaemon(remote, { method: 'GET', path: next })) as {
+      data: Row[];
+      next_cursor: string | null;
+    };
+    rows.push(...page.data);
+    cursor = page.next_cursor;
+  }
+  return rows;
+}
+
 export async function setFreeze(
   action: 'freeze' | 'unfreeze',
   options: Remote & { reason: string; json?: true },

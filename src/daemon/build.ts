@@ -23,12 +23,13 @@ import {
   makeReportedOperations,
 } from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
-import { makeReconciler } from '../reconciler/reconciler.ts';
+import { makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
 import { makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
 import {
+  decisionSettings,
   firstPollSettings,
   gatewaySettings,
   ledgerSettings,
@@ -63,7 +64,7 @@ export async function build(config: Config, database: Database, service: Service
   const wake: Wake = (...names) => wakeWorkers(...names);
   const stages = makeStages(config, base, service, wake);
   const { operations, decisions, reportedOperations, ledger, observer, reconciler } = stages;
-  const { webhooks, reports } = stages;
+  const { webhooks, reports, drifts } = stages;
   const gateway = buildGateway(config, base, stages, wake);
   const feed = makeNotifier();
   const schedule = makeSchedule({
@@ -98,6 +99,7 @@ export async function build(config: Config, database: Database, service: Service
     audit: makeAudit({ db: peopleDb, clock }),
     operations,
     decisions,
+    drifts,
     reportedOperations,
     observer,
     upstream,
@@ -187,7 +189,9 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     addDuePostings,
     settings: operationsSettings(config, effectSettings),
   });
-  const decisions = makeDecisions({ db: peopleDb, clock, outbox, addDuePostings });
+  const people = { db: peopleDb, clock, outbox, ...decisionSettings(config) };
+  const decisions = makeDecisions({ ...people, addDuePostings });
+  const drifts = makeDrifts({ ...people, operations, effectSettings });
   const reportedOperations = makeReportedOperations({
     ...{ db: peopleDb, clock, ids, outbox, effectSettings, addDuePostings },
     includedInOpenings: (tx, reported, before) =>
@@ -221,6 +225,7 @@ function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
     webhooks,
     operations,
     decisions,
+    drifts,
     reportedOperations,
     ledger,
     observer,

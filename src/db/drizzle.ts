@@ -20,6 +20,7 @@ export const {
   boolean,
   customType,
   doublePrecision,
+  foreignKey,
   index,
   integer,
   PgDatabase,
@@ -28,6 +29,7 @@ export const {
   primaryKey,
   smallint,
   text,
+  unique,
   uniqueIndex,
   uuid,
 } = core;

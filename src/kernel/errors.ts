@@ -93,7 +93,7 @@ export class Failure extends Error {
 /** The RFC 9457 problem document of an error; `internal` without detail unless it is a Failure. */
 export function problemOf(
   error: unknown,
-): Record<string, unknown> & { status: number; code: ErrorCode } {
+): Record<string, unknown> & { type: string; title: string; status: number; code: ErrorCode } {
   const failure = error instanceof Failure ? error : new Failure('internal');
   return {
     type: `urn:tallyhook:problem:${failure.code}`,

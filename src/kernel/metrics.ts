@@ -115,6 +115,10 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'open_drifts',
       'Differences between observed and expected balances that are not closed',
     ),
+    driftMedian: gauge(
+      'drift_resolution_median_seconds',
+      'Median time from the first observation of a drift to its end, over the last 30 days',
+    ),
     unresolved: gauge(
       'unresolved_operations',
       'Operations whose outcome evidence (unknown) or people (undecided) must find',

@@ -28,13 +28,7 @@ import * as reads from './store.ts';
 import * as store from './transition-store.ts';
 
 export type { Conclusion } from './conclusion.ts';
-export {
-  type DecidedOutcome,
-  type Decision,
-  type Decisions,
-  listDecisions,
-  makeDecisions,
-} from './decisions/service.ts';
+export * from './decisions/decisions.ts';
 export {
   accountKey,
   accountOfWallet,
@@ -49,7 +43,7 @@ export {
   walletEffectsOf,
   walletKeysOf,
 } from './effects.ts';
-export { endedEvent, operationFields } from './events.ts';
+export { endedEvent, operationFields, resolvedEvent } from './events.ts';
 export {
   type Freeze,
   type FreezeCause,

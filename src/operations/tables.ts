@@ -7,12 +7,14 @@ import { bytes, instant, json, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   boolean,
+  foreignKey,
   index,
   integer,
   primaryKey,
   smallint,
   sql,
   text,
+  unique,
   uniqueIndex,
 } from '../db/drizzle.ts';
 
@@ -254,22 +256,45 @@ export const usedSinceBackup = tallyhook.table('used_since_backup', {
   recordedAt: instant('recorded_at').notNull(),
 });
 
-/** Outcomes that one person proposes and a person of another owner approves. */
+/** Append-only: proposals of people. One has an effect with as many approvals as it needs. */
 export const decisions = tallyhook.table(
   'decisions',
   {
-    operationId: text('operation_id')
-      .notNull()
-      .references(() => operations.id),
+    /** The id of an operation or a drift. */
+    subject: text().notNull(),
     n: smallint().notNull(),
-    outcome: text().notNull(),
+    /** executed or not_executed; about a drift book, link (to the operation) or dismiss. */
+    decision: text().notNull(),
+    operationId: text('operation_id').references(() => operations.id),
     reason: text().notNull(),
+    approvalsNeeded: smallint('approvals_needed').notNull(),
     proposedBy: text('proposed_by').notNull(),
     proposedKey: text('proposed_key').notNull(),
     proposedAt: instant('proposed_at').notNull(),
-    approvedBy: text('approved_by'),
-    approvedKey: text('approved_key'),
-    approvedAt: instant('approved_at'),
   },
-  (t) => [primaryKey({ columns: [t.operationId, t.n] })],
+  (t) => [
+    primaryKey({ columns: [t.subject, t.n] }),
+    unique('decisions_by_proposer').on(t.subject, t.n, t.proposedBy),
+  ],
+);
+
+/** Append-only: approvals of decisions, by owners that did not propose them. */
+export const approvals = tallyhook.table(
+  'approvals',
+  {
+    subject: text().notNull(),
+    n: smallint().notNull(),
+    proposedBy: text('proposed_by').notNull(),
+    owner: text().notNull(),
+    keyId: text('key_id').notNull(),
+    at: instant().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.subject, t.n, t.owner] }),
+    foreignKey({
+      name: 'approvals_of_decisions',
+      columns: [t.subject, t.n, t.proposedBy],
+      foreignColumns: [decisions.subject, decisions.n, decisions.proposedBy],
+    }),
+  ],
 );

@@ -66,6 +66,11 @@ const drift = wallet.extend({
   window_from: instantText.nullable(),
   window_to: instantText,
   evidence,
+  cause: z.string().describe('The probable cause'),
+  counterpart: z
+    .string()
+    .nullable()
+    .describe('The other drift of one transfer made elsewhere between two wallets'),
 });
 const service = z.object({
   service: z.literal('upstream'),
@@ -138,7 +143,21 @@ export const EVENTS = {
     'A resolution of a drift was proposed; another owner must approve it.',
     drift.extend({ proposal: z.record(z.string(), z.unknown()) }),
   ),
-  'wallet.drift_closed': row('A drift was closed.', drift.extend({ how: z.string() })),
+  'wallet.drift_assigned': row(
+    'A drift was assigned to a person.',
+    drift.extend({ assignee: z.string().nullable(), assigned_by: z.string() }),
+  ),
+  'wallet.drift_closed': row(
+    'A drift was closed.',
+    drift.extend({
+      how: z.string().describe('returned, explained, booked, linked or dismissed'),
+      closed_by: z.record(z.string(), z.unknown()).describe('An observation, or a decision'),
+    }),
+  ),
+  'wallet.drift_reversed': row(
+    'The booking of a drift was reversed, because it was linked to an operation.',
+    drift.extend({ operation_id: z.string() }),
+  ),
   'service.maintenance_announced': row('The service announced maintenance.', service),
   'service.maintenance_started': row('The service started maintenance.', service),
   'service.maintenance_ended': row('The service ended maintenance.', service),

@@ -14,6 +14,7 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
   'operation.resolved': 'info',
   'wallet.drift_opened': 'warn',
   'wallet.drift_closed': 'info',
+  'wallet.drift_reversed': 'info',
   'service.maintenance_announced': 'info',
   'service.maintenance_started': 'warn',
   'service.maintenance_ended': 'info',

@@ -28,6 +28,21 @@ import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
 export type { ReconcilerSettings } from './deps.ts';
+export { CAUSES, type Cause } from './drifts/cause.ts';
+export {
+  type DriftResult,
+  type Drifts,
+  makeDrifts,
+  type ProposalInput,
+} from './drifts/service.ts';
+export { DRIFT_STATES, PROPOSALS } from './drifts/states.ts';
+export { type Drift, findDrift, listDriftActions, listDrifts } from './drifts/store.ts';
+export {
+  countEnded,
+  countOpenDrifts,
+  type DriftSums,
+  summarizeDrifts,
+} from './drifts/summary-store.ts';
 export { releaseQuarantined } from './quarantine/quarantine.ts';
 export {
   countQuarantined,
@@ -47,21 +62,11 @@ export {
   type Token,
 } from './store.ts';
 export {
-  countOpenDrifts,
   countStaleWallets,
   type Position,
   positionsOf,
 } from './wallets/position-store.ts';
-export {
-  type Drift,
-  findDrift,
-  findWallet,
-  listDriftActions,
-  listDrifts,
-  listOpenDrifts,
-  listWallets,
-  type Wallet,
-} from './wallets/store.ts';
+export { findWallet, listWallets, type Wallet } from './wallets/store.ts';
 
 export interface Reconciler {
   /**

@@ -75,7 +75,7 @@ export const drifts = tallyhook.table(
     amount: whole(),
     amountMin: whole('amount_min').notNull(),
     amountMax: whole('amount_max').notNull(),
-    /** open, proposed, booked, linked, dismissed, returned, explained. */
+    /** See `FOLLOWS` of drifts/states.ts. */
     state: text().notNull(),
     suspectedAt: instant('suspected_at').notNull(),
     openedAt: instant('opened_at').notNull(),
@@ -84,13 +84,20 @@ export const drifts = tallyhook.table(
     windowFrom: instant('window_from'),
     windowTo: instant('window_to').notNull(),
     evidence: json().notNull(),
+    /** The probable cause, and the proposal that fits it: { drift_id, decision, operation_id }. */
+    cause: text().notNull(),
+    prepared: json(),
+    /** The other drift of one transfer that was made elsewhere between two wallets. */
+    counterpart: text(),
     assignee: text(),
-    proposal: json(),
-    approvedBy: text('approved_by'),
+    /** What closed it: an observation, or a decision. */
+    closedBy: json('closed_by'),
   },
   (t) => [
     index('drifts_open').on(t.walletKey).where(sql`closed_at is null`),
+    index('drifts_open_amount').on(t.amount).where(sql`closed_at is null`),
     index('drifts_by_wallet').on(t.walletKey, t.openedAt),
+    index('drifts_closed').on(t.closedAt).where(sql`closed_at is not null`),
   ],
 );
 

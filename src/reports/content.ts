@@ -102,7 +102,11 @@ export type ReconciliationContent = {
   wallets: {
     statement: WalletStatement;
     drift: UpAndDown;
+    /** Open drifts by the time since the first observation, youngest first. */
+    drift_ages: { bucket: string; count: number; up: string; down: string }[];
     drifts_closed: { state: string; count: number }[];
+    /** Median time from the first observation to the end of those drifts. */
+    drift_resolution_median_s: number | null;
     in_transit: { total: number; listed: InTransit[] };
   };
   tokens: {

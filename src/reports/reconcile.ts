@@ -9,6 +9,7 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { ReconciliationContent, RollForward } from './content.ts';
 import { type Findings, makeFindings } from './findings.ts';
 import { type Limits, type ReportParams, reportParams } from './params.ts';
+import * as drifts from './queries/drifts-store.ts';
 import * as ledger from './queries/ledger-store.ts';
 import * as operations from './queries/operations-store.ts';
 import * as tokens from './queries/tokens-store.ts';
@@ -29,7 +30,7 @@ export async function reconcile(
   await reconcileOperations(params, findings);
   const { statement, inTransit } = await reconcileWallets(params, findings);
   const tokenParts = await reconcileTokens(params, findings);
-  findings.addRows(await wallets.listDriftsOpen(params));
+  findings.addRows(await drifts.listDriftsOpen(params));
   findings.addRows(await wallets.listQuarantinedObservations(params));
   findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();
@@ -52,8 +53,7 @@ export async function reconcile(
     ...ledgerParts,
     wallets: {
       statement,
-      drift: driftOf(await wallets.sumDrifts(params)),
-      drifts_closed: await wallets.countDriftsClosed(params),
+      ...(await driftsOf(params)),
       in_transit: inTransit,
     },
     tokens: tokenParts,
@@ -179,10 +179,17 @@ async function reconcileTokens(params: ReportParams, findings: Findings) {
   };
 }
 
-function driftOf({ upCount: up_count, up, downCount: down_count, down }: wallets.DriftSums) {
+async function driftsOf(params: ReportParams) {
+  const { upCount, up, downCount, down } = await drifts.sumDrifts(params);
+  const ages = await drifts.listDriftAges(params);
   return {
-    up: { count: up_count, amount: up.toString() },
-    down: { count: down_count, amount: down.toString() },
+    drift: {
+      up: { count: upCount, amount: up.toString() },
+      down: { count: downCount, amount: down.toString() },
+    },
+    drift_ages: ages.map((age) => ({ ...age, up: age.up.toString(), down: age.down.toString() })),
+    drifts_closed: await drifts.countDriftsClosed(params),
+    drift_resolution_median_s: await drifts.medianResolution(params),
   };
 }
 

@@ -1,39 +1,15 @@
 /** Wallets, tokens, the ledger and drifts through the API, as the stages leave them. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { isoText } from '../../src/kernel/clock.ts';
-import type { Json } from '../../src/kernel/json.ts';
-import { recordObservation } from '../../src/observer/observations-store.ts';
+import { observe, pollWallet } from './polls.ts';
 import { useApi } from './rig.ts';
 import { ADDR_A, ADDR_B, accepted, answerLost, HASH } from './writes.ts';
 
 const HUGE = 9_007_199_254_740_993_000n;
 const api = useApi();
 
-/** Stores an observation, reconciles it, and posts what follows. */
-async function observation(
-  kind: 'wallet' | 'token',
-  object: string,
-  record: object,
-): Promise<void> {
-  const now = api.deps.clock.now();
-  const at = isoText(now);
-  await api.database.db.sql`
-    insert into tallyhook.targets (name, kind, next_poll_at, added_at)
-    values (${object}, ${kind}, ${at}, ${at}) on conflict do nothing`;
-  const row = { id: api.ids.next('obs'), target: object, kind, startedAt: now, endedAt: now };
-  await api.database.db.begin((tx) =>
-    recordObservation(tx, { ...row, result: 'seen', cause: null, record: record as Json }, now),
-  );
-  await api.reconciler.runOnce(api.deps.clock.now());
-  await api.postAll();
-}
-
-const pollWallet = (addr: string, balance: bigint) =>
-  observation('wallet', `wallet:${addr.toLowerCase()}`, { addr, balance, status: 1 });
-
 beforeAll(async () => {
-  await pollWallet(ADDR_A, HUGE);
-  await pollWallet(ADDR_B, 500n);
+  await pollWallet(api, ADDR_A, HUGE);
+  await pollWallet(api, ADDR_B, 500n);
 });
 
 describe('A wallet', () => {
@@ -133,7 +109,7 @@ describe('The ledger', () => {
 describe('A drift', () => {
   it('A confirmed drift is listed with its history', async () => {
     const addr = `0x${'77'.repeat(20)}`;
-    for (const balance of [500n, 750n, 750n]) await pollWallet(addr, balance);
+    for (const balance of [500n, 750n, 750n]) await pollWallet(api, addr, balance);
     const { body } = await api.call('GET', `/api/drifts?state=open&addr=${addr}`);
     expect(body.data).toMatchObject([{ addr, amount: '250', state: 'open', closed_at: null }]);
     const found = await api.call('GET', `/api/drifts/${body.data[0]?.id}`);
@@ -153,7 +129,7 @@ describe('A token', () => {
     const outcome = { class: 'accepted' as const, txHash: HASH } as never;
     const endedAt = api.deps.clock.now();
     await api.operations.conclude({ operationId: id, outcome, answer: undefined, endedAt });
-    await observation('token', `token:${HUGE}:34`, {
+    await observe(api, 'token', `token:${HUGE}:34`, {
       ...token,
       ...{ owner: ADDR_A, uri: 'u', metaData: 'm', extraData: 'x', creator: ADDR_B },
       ...{ createdAtText: '', ownedAtText: '', locked: false, status: 1, lastTxHash: HASH },

@@ -27,7 +27,7 @@ import {
   makeDecisions,
   makeReportedOperations,
 } from '../../src/operations/operations.ts';
-import { makeReconciler } from '../../src/reconciler/reconciler.ts';
+import { makeDrifts, makeReconciler } from '../../src/reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
@@ -76,6 +76,7 @@ async function openAllStages(db: Db) {
     fanOut: (...event) => webhooks.fanOut(...event),
   });
   const { ids, metrics, outbox } = stages;
+  const people = { db, clock, outbox, secondApproverAbove: 1_000_000n };
   const settings = { ...webhookDefaults, allowCidrs: ['127.0.0.0/8'] };
   const webhooks = makeWebhooks({
     ...{ db, clock, wallClock: clock, random, ids, log, metrics, settings },
@@ -91,7 +92,8 @@ async function openAllStages(db: Db) {
   return {
     ...{ ...stages, clock, lines, webhooks, upstream },
     observer: makeObserver({ ...stages, upstream, settings: OBSERVER }),
-    decisions: makeDecisions({ db, clock, outbox, addDuePostings }),
+    decisions: makeDecisions({ ...people, addDuePostings }),
+    drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations: makeReportedOperations({
       ...{ db, clock, ids, outbox, effectSettings, addDuePostings },
       includedInOpenings: (tx, written, at) =>
@@ -206,8 +208,7 @@ const RECONCILER = {
   steadyMs: 60_000,
   pendingMinMs: 1_000,
   pendingMaxMs: 30_000,
-  readLagMs: 0,
-  quiescenceMs: 30_000,
+  ...{ readLagMs: 0, quiescenceMs: 30_000 },
   undecidedAfterMs: 3_600_000,
   bracketMaxMs: 600_000,
   oneSided: 'resolve' as const,

@@ -20,7 +20,8 @@ const OPERATIONS =
 const DRIFTS =
   `drift_id text, addr text, amount numeric, state text, opened_at ${TIME}, age interval, ` +
   `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}, ` +
-  'amount_min numeric, amount_max numeric';
+  'amount_min numeric, amount_max numeric, bucket_order integer, cause text, counterpart text, ' +
+  'proposed_by text, closed_by jsonb';
 
 const VIEWS: Record<string, string> = {
   accounts: `account text, kind text, asset text, opened_at ${TIME}`,
@@ -38,6 +39,10 @@ const VIEWS: Record<string, string> = {
   operations_without_tx_number: OPERATIONS,
   drifts: DRIFTS,
   drifts_ageing: DRIFTS,
+  drift_history: `drift_id text, at ${TIME}, action text, by text, detail jsonb`,
+  decisions:
+    `subject text, decision text, reason text, proposed_by text, approved_by text, at ${TIME}, ` +
+    `n smallint, operation_id text, proposed_at ${TIME}, approvals_needed smallint`,
   nft_movements:
     'contract_id numeric, token_id numeric, kind text, from_addr text, to_addr text, ' +
     `tx_hash text, effective_at ${TIME}`,

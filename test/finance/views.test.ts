@@ -145,27 +145,32 @@ it('Only executed operations without a number are listed', async () => {
 });
 
 it.each([
-  [1, '<15 min'],
-  [16, '<2 h'],
-  [121, '<24 h'],
-  [24 * 60 + 1, '1–3 d'],
-  [3 * 24 * 60 + 1, '3–30 d'],
-  [31 * 24 * 60, '>30 d'],
-])('A drift of %i minutes is in bucket %s', async (minutes, bucket) => {
-  const now = await world.owner.sql<{ now: number }[]>`select now() as now`;
-  const since = isoText((now[0]?.now ?? 0) - minutes * 60_000);
-  const id = await world.drift(addr(9), 1n, { suspected_at: since });
-  const closed = await world.drift(addr(9), 1n, {
-    suspected_at: since,
-    state: 'returned',
-    closed_at: since,
-  });
-  const ageing = await read('drifts_ageing');
-  expect(ageing.find(({ driftId }) => driftId === id)).toMatchObject({ bucket, closedAt: null });
-  expect(ageing.some(({ driftId }) => driftId === closed)).toBe(false);
-  const all = await read('drifts');
-  expect(all.find(({ driftId }) => driftId === closed)).toMatchObject({ bucket: '<15 min' });
-});
+  [1, '<15 min', 1],
+  [16, '<2 h', 2],
+  [121, '<24 h', 3],
+  [24 * 60 + 1, '1–3 d', 4],
+  [3 * 24 * 60 + 1, '3–30 d', 5],
+  [31 * 24 * 60, '>30 d', 6],
+])(
+  'A drift of %i minutes is in bucket %s, the %i. of six',
+  async (minutes, bucket, bucketOrder) => {
+    const now = await world.owner.sql<{ now: number }[]>`select now() as now`;
+    const since = isoText((now[0]?.now ?? 0) - minutes * 60_000);
+    const id = await world.drift(addr(9), 1n, { suspected_at: since });
+    const closed = await world.drift(addr(9), 1n, { suspected_at: since });
+    await world.sql(
+      `update tallyhook.drifts set state = 'returned', closed_at = '${since}', closed_by = '{}'
+     where id = '${closed}'`,
+    );
+    const ageing = await read('drifts_ageing');
+    expect(ageing.find(({ driftId }) => driftId === id)).toMatchObject({
+      ...{ bucket, bucketOrder, closedAt: null },
+    });
+    expect(ageing.some(({ driftId }) => driftId === closed)).toBe(false);
+    const all = await read('drifts');
+    expect(all.find(({ driftId }) => driftId === closed)).toMatchObject({ bucket: '<15 min' });
+  },
+);
 
 it('Coverage counts every wallet in scope once', async () => {
   const [row] = await read('coverage');

@@ -94,7 +94,8 @@ function makeRows(
       const times = { suspected_at: at, opened_at: at, window_to: at };
       const base = { id, wallet_key: address.toLowerCase(), addr: address, state: 'open' };
       const amounts = { amount, amount_min: amount, amount_max: amount };
-      await insert('drifts', { ...base, ...amounts, evidence: {}, ...times, ...columns });
+      const rest = { evidence: {}, cause: 'made_elsewhere' };
+      await insert('drifts', { ...base, ...amounts, ...rest, ...times, ...columns });
       return id;
     },
   };

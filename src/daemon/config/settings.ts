@@ -70,6 +70,9 @@ export const settingsSchema = z.strictObject({
     wait_queue_max: count,
     request_queue_max: count,
   }),
+  decisions: z.strictObject({
+    second_approver_above: z.union([z.int().min(0), z.string().regex(/^\d{1,100}$/)]).nullable(),
+  }),
   observer: z.strictObject({
     steady_interval_ms: ms,
     pending_interval_min_ms: ms,

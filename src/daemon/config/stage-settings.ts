@@ -35,6 +35,12 @@ export function operationsSettings(
   };
 }
 
+/** For everything that two owners decide. */
+export function decisionSettings({ decisions }: Config) {
+  const { second_approver_above: above } = decisions;
+  return { secondApproverAbove: above === null ? undefined : BigInt(above) };
+}
+
 function pollIntervals({ observer }: Config) {
   return {
     steadyMs: observer.steady_interval_ms,

@@ -14,6 +14,8 @@ const APPEND_ONLY = [
   'sends',
   'drift_actions',
   'quarantine_releases',
+  'decisions',
+  'approvals',
 ];
 const KEPT = [
   'operations',
@@ -22,7 +24,6 @@ const KEPT = [
   'reports',
   'posting_requests',
   'freezes',
-  'decisions',
   'used_since_backup',
 ];
 
@@ -37,6 +38,8 @@ export const GUARDS: readonly string[] = [
   'accounts.accounts_updated_true',
   'accounts.accounts_identity',
   'posting_requests.posting_requests_identity',
+  'drifts.drifts_in_order',
+  'drifts.drifts_identity',
 ];
 
 /** Guards that are missing or not `enable always`. */

@@ -11,21 +11,8 @@ import { resolvedEvent } from '../events.ts';
 import type { Operation } from '../operation.ts';
 import { type AddDuePostings, applyTransitions, type Move } from '../transition-store.ts';
 import { assertDecidable, type DecidedOutcome } from './rule.ts';
-import {
-  approveDecision,
-  type Decision,
-  insertDecision,
-  listDecisions,
-  lockOperation,
-} from './store.ts';
-
-export type { DecidedOutcome } from './rule.ts';
-export { type Decision, listDecisions } from './store.ts';
-
-interface Person {
-  owner: string;
-  keyId: string;
-}
+import { type Decision, lockOperation } from './store.ts';
+import { approve, approversOf, isApproved, type Person, propose } from './two-owners.ts';
 
 export interface Decisions {
   /**
@@ -38,7 +25,8 @@ export interface Decisions {
     by: Person,
   ): Promise<Decision>;
   /**
-   * Approves the latest proposal and changes the state, with its event.
+   * Approves the newest proposal; with the last approval that it needs, the state changes, with its
+   * event. Returns the operation, changed or not.
    * @param expected the proposal that the approver read; a different one is refused
    * @throws Failure `not_found`, `same_owner`, or `conflict` when there is no proposal, it is not
    * the expected one, or the state does not allow it any more
@@ -55,44 +43,31 @@ export function makeDecisions(deps: {
   clock: Clock;
   outbox: Outbox;
   addDuePostings: AddDuePostings;
+  /** Larger amounts need two approvals; undefined: none does. */
+  secondApproverAbove?: bigint | undefined;
 }): Decisions {
-  const { db, clock, outbox, addDuePostings } = deps;
+  const { db, clock, outbox, addDuePostings, secondApproverAbove } = deps;
   return {
-    propose: (operationId, { outcome, reason }, by) =>
+    propose: (operationId, { outcome: decision, reason }, by) =>
       db.begin(async (tx) => {
         const operation = await lockExisting(tx, operationId);
-        assertDecidable(operation, outcome);
-        const earlier = await listDecisions(tx, operationId);
-        const decision: Decision = {
-          operationId,
-          n: (earlier.at(-1)?.n ?? 0) + 1,
-          outcome,
-          reason,
-          proposedBy: by.owner,
-          proposedKey: by.keyId,
-          proposedAt: clock.now(),
-          approvedBy: null,
-          approvedKey: null,
-          approvedAt: null,
-        };
-        await insertDecision(tx, decision);
-        return decision;
+        assertDecidable(operation, decision);
+        const proposal = { subject: operationId, decision, operationId: null, reason };
+        const limit = { amount: operation.amount ?? 0n, secondApproverAbove };
+        return propose(tx, proposal, limit, by, clock.now());
       }),
-    approve: (operationId, expected, by) =>
+    approve: (operationId, { n, outcome }, by) =>
       db.begin(async (tx) => {
         const operation = await lockExisting(tx, operationId);
-        const decision = (await listDecisions(tx, operationId)).at(-1);
-        assertApprovable(operationId, decision, expected);
-        if (decision.proposedBy === by.owner)
-          throw new Failure(
-            'same_owner',
-            `${by.owner} proposed it; a key of another owner approves`,
-          );
-        assertDecidable(operation, decision.outcome);
         const now = clock.now();
-        await approveDecision(tx, decision, by, now);
-        const move = moveOf(operation, decision, by.owner, now);
-        const [moved] = await applyTransitions(tx, [move], addDuePostings);
+        const decision = await approve(tx, operationId, { n, decision: outcome }, by, now);
+        assertDecidable(operation, decision.decision as DecidedOutcome);
+        if (!isApproved(decision)) return operation;
+        const [moved] = await applyTransitions(
+          tx,
+          [moveOf(operation, decision, now)],
+          addDuePostings,
+        );
         const decided = must(moved, 'operation that was locked');
         await outbox.emit(tx, [resolvedEvent(decided, operation, now)]);
         return decided;
@@ -106,41 +81,28 @@ async function lockExisting(tx: Tx, id: string): Promise<Operation> {
   return operation;
 }
 
-function assertApprovable(
-  operationId: string,
-  decision: Decision | undefined,
-  expected: { n?: number | undefined; outcome?: DecidedOutcome | undefined },
-): asserts decision is Decision {
-  const members = { operation_id: operationId };
-  if (!decision || decision.approvedAt !== null) {
-    const path = `/api/operations/${operationId}/decide`;
-    throw new Failure('conflict', `nothing waits for approval; propose: POST ${path}`, members);
-  }
-  const { n = decision.n, outcome = decision.outcome } = expected;
-  if (n !== decision.n || outcome !== decision.outcome) {
-    const newest = `the newest proposal is number ${decision.n}: ${decision.outcome}`;
-    throw new Failure('conflict', `${newest}; read it first`, members);
-  }
-}
-
 /** A decided write took effect when it was sent, unless another time is known. */
-function moveOf(operation: Operation, decision: Decision, approvedBy: string, at: number): Move {
+function moveOf(operation: Operation, decision: Decision, at: number): Move {
   const { id, effectiveAt, sentAt, recordedAt } = operation;
-  const evidence: { [key: string]: Json } = {
-    decided_by: decision.proposedBy,
-    approved_by: approvedBy,
-    reason: decision.reason,
-    decision: decision.n,
-    decided_at: isoText(decision.proposedAt),
-  };
   return {
     id,
-    to: decision.outcome,
+    to: decision.decision as DecidedOutcome,
     at,
     cause: 'decision',
     decided: true,
-    evidence,
+    evidence: decisionEvidence(decision),
     effectiveAt: effectiveAt ?? sentAt ?? recordedAt,
     effectiveBasis: 'decision',
+  };
+}
+
+/** An approved decision as the evidence of what it changed. */
+export function decisionEvidence(decision: Decision): { [key: string]: Json } {
+  return {
+    decided_by: decision.proposedBy,
+    approved_by: approversOf(decision),
+    reason: decision.reason,
+    decision: decision.n,
+    decided_at: isoText(decision.proposedAt),
   };
 }

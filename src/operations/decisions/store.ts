@@ -1,23 +1,26 @@
-/** SQL of decisions. */
-import type { Queryable, Tx } from '../../db/connect.ts';
+/** SQL of decisions and their approvals. */
+import type { Queryable, Sql, Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
-import type { DecidedOutcome } from './rule.ts';
 
-/** A proposed outcome; it has no effect before the approval. */
+/** A proposal; it has no effect before its approvals. */
 export interface Decision {
-  operationId: string;
-  /** Counts the proposals of the operation from 1. */
+  /** The id of an operation or a drift. */
+  subject: string;
+  /** Counts the proposals about the subject from 1. */
   n: number;
-  outcome: DecidedOutcome;
+  /** `executed` or `not_executed`; about a drift `book`, `link` or `dismiss`. */
+  decision: string;
+  /** The operation that a drift is linked to. */
+  operationId: string | null;
   reason: string;
+  approvalsNeeded: number;
   proposedBy: string;
   proposedKey: string;
   proposedAt: Instant;
-  approvedBy: string | null;
-  approvedKey: string | null;
-  approvedAt: Instant | null;
+  /** In their order. */
+  approvals: readonly { owner: string; keyId: string; at: Instant }[];
 }
 
 /** The operation, locked until the end of the transaction. */
@@ -30,30 +33,68 @@ export async function lockOperation(tx: Tx, id: string): Promise<Operation | und
 
 const DECISIONS_MAX = 1_000;
 
-export async function listDecisions(db: Queryable, operationId: string): Promise<Decision[]> {
-  return db.sql<Decision[]>`
-    select operation_id, n::int as n, outcome, reason,
-      proposed_by, proposed_key, proposed_at,
-      approved_by, approved_key, approved_at
-    from tallyhook.decisions where operation_id = ${operationId} order by n limit ${DECISIONS_MAX}`;
+interface Row extends Omit<Decision, 'approvals'> {
+  approvals: { owner: string; keyId: string; at: bigint }[];
 }
 
-export async function insertDecision(tx: Tx, decision: Decision): Promise<void> {
-  await tx.sql`
-    insert into tallyhook.decisions (operation_id, n, outcome, reason, proposed_by, proposed_key,
-      proposed_at)
-    values (${decision.operationId}, ${decision.n}, ${decision.outcome}, ${decision.reason},
-      ${decision.proposedBy}, ${decision.proposedKey}, ${isoText(decision.proposedAt)})`;
+function selectDecisions(sql: Sql) {
+  return sql`
+    select d.subject, d.n::int as n, d.decision, d.operation_id, d.reason,
+      d.approvals_needed::int as approvals_needed, d.proposed_by, d.proposed_key, d.proposed_at,
+      coalesce((select jsonb_agg(jsonb_build_object('owner', a.owner, 'keyId', a.key_id,
+          'at', (extract(epoch from a.at) * 1000)::bigint) order by a.at, a.owner)
+        from tallyhook.approvals a where a.subject = d.subject and a.n = d.n), '[]') as approvals
+    from tallyhook.decisions d`;
 }
 
-export async function approveDecision(
-  tx: Tx,
-  { operationId, n }: Pick<Decision, 'operationId' | 'n'>,
-  by: { owner: string; keyId: string },
+function toDecision({ approvals, ...row }: Row): Decision {
+  return { ...row, approvals: approvals.map((one) => ({ ...one, at: Number(one.at) })) };
+}
+
+/** The proposals about one subject, oldest first. */
+export async function listDecisions({ sql }: Queryable, subject: string): Promise<Decision[]> {
+  const rows = await sql<Row[]>`
+    ${selectDecisions(sql)} where d.subject = ${subject} order by d.n limit ${DECISIONS_MAX}`;
+  return rows.map(toDecision);
+}
+
+export async function newestDecision(
+  { sql }: Queryable,
+  subject: string,
+): Promise<Decision | undefined> {
+  const rows = await sql<Row[]>`
+    ${selectDecisions(sql)} where d.subject = ${subject} order by d.n desc limit 1`;
+  return rows.map(toDecision)[0];
+}
+
+/** The newest proposal about each of these subjects; subjects without one are absent. */
+export async function newestDecisions(
+  { sql }: Queryable,
+  subjects: readonly string[],
+): Promise<Map<string, Decision>> {
+  if (subjects.length === 0) return new Map();
+  const rows = await sql<Row[]>`
+    ${selectDecisions(sql)} where d.subject = any(${subjects as string[]}::text[])
+      and d.n = (select max(m.n) from tallyhook.decisions m where m.subject = d.subject)`;
+  return new Map(rows.map((row) => [row.subject, toDecision(row)]));
+}
+
+export async function insertDecision({ sql }: Tx, decision: Decision): Promise<void> {
+  await sql`
+    insert into tallyhook.decisions (subject, n, decision, operation_id, reason, approvals_needed,
+      proposed_by, proposed_key, proposed_at)
+    values (${decision.subject}, ${decision.n}, ${decision.decision}, ${decision.operationId},
+      ${decision.reason}, ${decision.approvalsNeeded}, ${decision.proposedBy},
+      ${decision.proposedKey}, ${isoText(decision.proposedAt)})`;
+}
+
+export async function insertApproval(
+  { sql }: Tx,
+  { subject, n, proposedBy }: Decision,
+  { owner, keyId }: { owner: string; keyId: string },
   at: Instant,
 ): Promise<void> {
-  await tx.sql`
-    update tallyhook.decisions
-    set approved_by = ${by.owner}, approved_key = ${by.keyId}, approved_at = ${isoText(at)}
-    where operation_id = ${operationId} and n = ${n} and approved_at is null`;
+  await sql`
+    insert into tallyhook.approvals (subject, n, proposed_by, owner, key_id, at)
+    values (${subject}, ${n}, ${proposedBy}, ${owner}, ${keyId}, ${isoText(at)})`;
 }

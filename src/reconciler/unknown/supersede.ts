@@ -15,8 +15,9 @@ import {
 } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
+import { type Drift, listOpenDrifts } from '../drifts/store.ts';
 import { quiescentAt } from '../resolution.ts';
-import { type Drift, listOpenDrifts, walletsByKey } from '../wallets/store.ts';
+import { walletsByKey } from '../wallets/store.ts';
 
 const COMPARED_MAX = 200;
 /** How long after its resolution an operation is compared with new drifts. */
@@ -103,7 +104,7 @@ async function driftsOf(
     if (wallets.get(key)?.openedAt == null) continue;
     const effect = effectAt(operation, key, deps);
     const open = key === first.walletKey ? [first] : await listOpenDrifts(tx, key);
-    const equal = open.filter(({ amount, state }) => amount === effect && state === 'open');
+    const equal = open.filter(({ amount }) => amount === effect);
     const [only, another] = equal;
     if (!only || another || !mayBeLate(operation, only, deps)) return undefined;
     drifts.push(only);

@@ -14,6 +14,7 @@ import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
 import { type Operation, walletEffectsOf, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
+import { listOpenDrifts } from '../drifts/store.ts';
 import {
   applyFinding,
   type Finding,
@@ -26,7 +27,7 @@ import { findCandidate } from '../store.ts';
 import { totalOf } from '../wallets/drift-rule.ts';
 import { expectedBalances } from '../wallets/expected-store.ts';
 import { isExact, POSSIBLE_MAX } from '../wallets/rule.ts';
-import { listOpenDrifts, type Wallet, walletsByKey } from '../wallets/store.ts';
+import { type Wallet, walletsByKey } from '../wallets/store.ts';
 import {
   canBeExplained,
   type Explanation,

@@ -3,19 +3,22 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { EventData, EventDraft } from '../../outbox/events.ts';
+import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
-import { compareWithNotExecuted, type Superseded, supersede } from '../unknown/supersede.ts';
-import { driftStep, type Suspicion } from './drift-rule.ts';
-import { type Comparison, isExact, type Range } from './rule.ts';
+import { assess, UNASSESSED } from '../drifts/assess.ts';
+import { findKnownLater } from '../drifts/cause-store.ts';
+import { driftEvent } from '../drifts/events.ts';
 import {
   closeDrift,
   type Drift,
   insertDrift,
   insertDriftAction,
   reviseDrift,
-  type Wallet,
-} from './store.ts';
+} from '../drifts/store.ts';
+import { compareWithNotExecuted, type Superseded, supersede } from '../unknown/supersede.ts';
+import { driftStep, type Suspicion } from './drift-rule.ts';
+import { type Comparison, isExact, type Range } from './rule.ts';
+import type { Wallet } from './store.ts';
 
 interface Input {
   comparison: Comparison;
@@ -32,7 +35,7 @@ export async function stepDrifts(
   wallet: Wallet,
   input: Input,
 ): Promise<EventDraft[]> {
-  const { comparison, drifts, observation, now } = input;
+  const { comparison, drifts, observation } = input;
   const next = driftStep(comparison, suspicionOf(wallet), drifts, observation);
   const { min = null, max = null, at = null } = next.suspicion ?? {};
   Object.assign(wallet, { suspectedMin: min, suspectedMax: max, suspectedAt: at });
@@ -45,18 +48,11 @@ export async function stepDrifts(
     Object.assign(wallet, { verdict: 'explained', cause: null });
     if (!next.opened) wallet.quietAt = observation.startedAt;
   }
-  const events = await closeAll(tx, next.returned ?? [], 'returned', input);
+  const events = await closeReturned(tx, wallet, next.returned ?? [], input);
   if (next.opened)
     events.push(...(await openDrift(tx, deps, wallet, { ...input, ...next.opened })));
-  for (const { drift, range } of next.revised ?? []) {
-    const amount = isExact(range) ? range.min : null;
-    await reviseDrift(tx, { id: drift.id, amount, ...range });
-    await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
-    if (amount === null) continue;
-    const revised = { ...drift, amount, ...range };
-    const { proved } = await compareWithNotExecuted(tx, deps, revised, now);
-    if (proved) events.push(...(await explain(tx, deps, proved, input)));
-  }
+  for (const { drift, range } of next.revised ?? [])
+    events.push(...(await revise(tx, deps, wallet, { ...input, drift, range })));
   wallet.consistentAt = observation.startedAt;
   return events;
 }
@@ -65,6 +61,23 @@ function suspicionOf({ suspectedMin, suspectedMax, suspectedAt }: Wallet): Suspi
   return suspectedMin === null || suspectedMax === null || suspectedAt === null
     ? undefined
     : { min: suspectedMin, max: suspectedMax, at: suspectedAt };
+}
+
+/** Stores narrower bounds; a drift that becomes exact is assessed like one that opens exact. */
+async function revise(
+  tx: Tx,
+  deps: Deps,
+  wallet: Wallet,
+  input: Input & { drift: Drift; range: Range },
+): Promise<EventDraft[]> {
+  const { drift, range, observation, now } = input;
+  const revised: Drift = { ...drift, amount: isExact(range) ? range.min : null, ...range };
+  const { proved } = await compareWithNotExecuted(tx, deps, revised, now);
+  const { amount } = revised;
+  if (amount !== null) Object.assign(revised, await assess(tx, deps, { ...revised, amount }));
+  await reviseDrift(tx, revised);
+  await addAction(tx, drift, 'revised', now, { observation: observation.id, ...texts(range) });
+  return proved ? explain(tx, deps, wallet, { ...input, proved }) : [];
 }
 
 /** Opens a drift, and closes it at once when it proves a write that was called not executed. */
@@ -76,16 +89,18 @@ async function openDrift(
 ): Promise<EventDraft[]> {
   const { observation, now } = input;
   Object.assign(wallet, { verdict: 'drifting', cause: null });
-  const made = newDrift(deps, wallet, input);
-  const { proved, like } = await compareWithNotExecuted(tx, deps, made, now);
-  const drift: Drift =
-    like.length > 0 ? { ...made, evidence: { ...made.evidence, equals_not_executed: like } } : made;
+  const drift = newDrift(deps, wallet, input);
+  const { proved, like } = await compareWithNotExecuted(tx, deps, drift, now);
+  if (like.length > 0)
+    drift.evidence = { ...(drift.evidence as object), equals_not_executed: like };
+  const { amount } = drift;
+  if (amount !== null) Object.assign(drift, await assess(tx, deps, { ...drift, amount }));
   await insertDrift(tx, drift);
   await addAction(tx, drift, 'opened', now, drift.evidence);
-  const events = [driftEvent(drift, observation.endedAt)];
+  const events = [driftEvent(drift, { type: 'wallet.drift_opened' }, observation.endedAt)];
   if (!proved) return events;
   Object.assign(wallet, { verdict: 'explained', quietAt: observation.startedAt });
-  events.push(...(await explain(tx, deps, proved, input)));
+  events.push(...(await explain(tx, deps, wallet, { ...input, proved })));
   return events;
 }
 
@@ -93,24 +108,22 @@ async function openDrift(
 async function explain(
   tx: Tx,
   deps: Deps,
-  proved: NonNullable<Superseded['proved']>,
-  input: Input,
+  wallet: Wallet,
+  input: Input & { proved: NonNullable<Superseded['proved']> },
 ): Promise<EventDraft[]> {
-  const events = await supersede(tx, deps, proved, input.now);
-  return [...events, ...(await closeAll(tx, proved.drifts, 'explained', input))];
+  const { proved, now } = input;
+  const events = await supersede(tx, deps, proved, now);
+  const operationId = proved.operation.id;
+  for (const drift of proved.drifts)
+    events.push(...(await close(tx, wallet, drift, { ...input, operationId })));
+  return events;
 }
 
 function newDrift(
   deps: Deps,
   wallet: Wallet,
   { observation, now, range, suspectedAt }: Input & { range: Range; suspectedAt: Instant },
-): Omit<Drift, 'evidence'> & { evidence: { [key: string]: Json } } {
-  const evidence = {
-    observation: observation.id,
-    observed_balance: decimalText(wallet.observedBalance),
-    ledger_balance: decimalText(wallet.ledgerAtObservation),
-    ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
-  };
+): Drift {
   return {
     id: deps.ids.next('drf'),
     walletKey: wallet.key,
@@ -123,26 +136,54 @@ function newDrift(
     closedAt: null,
     windowFrom: wallet.consistentAt,
     windowTo: observation.endedAt,
-    evidence,
+    evidence: {
+      observation: observation.id,
+      observed_balance: decimalText(wallet.observedBalance),
+      ledger_balance: decimalText(wallet.ledgerAtObservation),
+      ruled_out: ['posted operations', 'executed and not yet posted operations', 'open operations'],
+    },
+    ...UNASSESSED,
     assignee: null,
-    proposal: null,
-    approvedBy: null,
+    closedBy: null,
   };
 }
 
-async function closeAll(
+/** The observation does not show these drifts any more. */
+async function closeReturned(
   tx: Tx,
+  wallet: Wallet,
   drifts: readonly Drift[],
-  how: string,
-  { observation, now }: Input,
+  input: Input,
 ): Promise<EventDraft[]> {
   const events: EventDraft[] = [];
   for (const drift of drifts) {
-    if (!(await closeDrift(tx, drift.id, how, now))) continue;
-    await addAction(tx, drift, how, now, { observation: observation.id });
-    events.push(driftEvent(drift, observation.endedAt, how));
+    const { amount } = drift;
+    const operationId =
+      amount === null ? undefined : await findKnownLater(tx, { ...drift, amount });
+    events.push(...(await close(tx, wallet, drift, { ...input, operationId })));
   }
   return events;
+}
+
+/** Closes a drift, which is explained if an operation is named; keeps the observation with it. */
+async function close(
+  tx: Tx,
+  wallet: Wallet,
+  drift: Drift,
+  { observation, now, operationId }: Input & { operationId: string | undefined },
+): Promise<EventDraft[]> {
+  const how = operationId === undefined ? 'returned' : 'explained';
+  const closedBy: { [key: string]: Json } = {
+    observation: observation.id,
+    observed_at: isoText(observation.startedAt),
+    addr: wallet.addr,
+    observed_balance: decimalText(wallet.observedBalance),
+    ...(operationId === undefined ? {} : { operation_id: operationId }),
+  };
+  if (!(await closeDrift(tx, drift.id, { state: how, closedBy }, now))) return [];
+  await addAction(tx, drift, how, now, closedBy);
+  const data = { how, closed_by: closedBy };
+  return [driftEvent(drift, { type: 'wallet.drift_closed', data }, observation.endedAt)];
 }
 
 function addAction(
@@ -157,21 +198,4 @@ function addAction(
 
 function texts({ min, max }: Range) {
   return { amount_min: decimalText(min), amount_max: decimalText(max) };
-}
-
-/** @param how how the drift closed; undefined when it opened */
-function driftEvent(drift: Drift, occurredAt: Instant, how?: string): EventDraft {
-  const data: EventData<'wallet.drift_opened'> = {
-    addr: drift.addr,
-    drift_id: drift.id,
-    amount: drift.amount === null ? null : decimalText(drift.amount),
-    ...texts(drift),
-    window_from: drift.windowFrom === null ? null : isoText(drift.windowFrom),
-    window_to: isoText(drift.windowTo),
-    evidence: drift.evidence as Record<string, unknown>,
-  };
-  const common = { subject: `wallet:${drift.walletKey}`, occurredAt };
-  return how === undefined
-    ? { ...common, type: 'wallet.drift_opened', data }
-    : { ...common, type: 'wallet.drift_closed', data: { ...data, how } };
 }

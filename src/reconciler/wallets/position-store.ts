@@ -45,17 +45,6 @@ export async function positionsOf(
   return new Map(rows.map((row) => [row.key, row]));
 }
 
-/** Counted up to `max`. */
-export async function countOpenDrifts(
-  db: Queryable,
-  max: number,
-): Promise<{ open: number; unassigned: number }> {
-  const rows = await db.sql<{ open: number; unassigned: number }[]>`
-    select count(*)::int as open, (count(*) filter (where assignee is null))::int as unassigned
-    from (select assignee from tallyhook.drifts where closed_at is null limit ${max}) d`;
-  return rows[0] ?? { open: 0, unassigned: 0 };
-}
-
 /** The number of wallets whose newest processed observation began before then, up to `max`. */
 export async function countStaleWallets(
   db: Queryable,

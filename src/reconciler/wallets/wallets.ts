@@ -15,6 +15,7 @@ import {
 import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
+import { listOpenDrifts } from '../drifts/store.ts';
 import { totalOf } from './drift-rule.ts';
 import { stepDrifts } from './drifts.ts';
 import { observedEvents } from './events.ts';
@@ -27,7 +28,7 @@ import {
 import { openWallet } from './opening.ts';
 import { walletRecordOf } from './record.ts';
 import { type Comparison, compareBalance } from './rule.ts';
-import { findWallet, listOpenDrifts, saveWallet, type Wallet } from './store.ts';
+import { findWallet, saveWallet, type Wallet } from './store.ts';
 
 /** Operations that one observation settles; more are settled by the next one. */
 const SETTLED_MAX = 1_000;

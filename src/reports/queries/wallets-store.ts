@@ -1,4 +1,4 @@
-/** SQL of ledger balances against observed balances, drifts and coverage. */
+/** SQL of ledger balances against observed balances, and of coverage. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { FindingRow } from '../findings.ts';
 import { before, type ReportParams } from '../params.ts';
@@ -73,16 +73,6 @@ export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<Wall
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
 }
 
-export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]> {
-  return params.tx.sql<FindingRow[]>`
-    select 'drift_open' as kind, id as subject, amount, suspected_at as since, assignee,
-      jsonb_build_object('wallet', 'wallet:' || addr, 'state', state, 'proposal', proposal,
-        'evidence', evidence, 'amount_min', amount_min::text, 'amount_max', amount_max::text)
-        as evidence, (count(*) over ())::int as total
-    from tallyhook.drifts where closed_at is null
-    order by suspected_at, id limit ${params.limits.listMax}`;
-}
-
 /** Observations that the reconciler could not process, so that their targets are not compared. */
 export async function listQuarantinedObservations(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
@@ -92,33 +82,6 @@ export async function listQuarantinedObservations(params: ReportParams): Promise
         as evidence, (count(*) over ())::int as total
     from tallyhook.unprocessed_observations where problem is not null
     order by process_at, target limit ${params.limits.listMax}`;
-}
-
-export interface DriftSums {
-  upCount: number;
-  up: bigint;
-  downCount: number;
-  down: bigint;
-}
-
-/** Sums of open drifts, positive and negative ones apart. */
-export async function sumDrifts({ tx }: ReportParams): Promise<DriftSums> {
-  const rows = await tx.sql<DriftSums[]>`
-    select (count(*) filter (where amount > 0))::int as up_count,
-      coalesce(sum(amount) filter (where amount > 0), 0) as up,
-      (count(*) filter (where amount < 0))::int as down_count,
-      coalesce(sum(amount) filter (where amount < 0), 0) as down
-    from tallyhook.drifts where closed_at is null`;
-  return rows[0] ?? { upCount: 0, up: 0n, downCount: 0, down: 0n };
-}
-
-/** Drifts closed in the period, by final state. */
-export async function countDriftsClosed(
-  params: ReportParams,
-): Promise<{ state: string; count: number }[]> {
-  return params.tx.sql<{ state: string; count: number }[]>`
-    select state, count(*)::int as count from tallyhook.drifts
-    where closed_at >= ${params.from} and closed_at < ${params.to} group by state order by state`;
 }
 
 export interface ScopeRow {

@@ -95,7 +95,7 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
 }
 
 function walletLines({ content: { wallets, coverage } }: Report): Line[] {
-  const { statement, drift, in_transit } = wallets;
+  const { statement, drift, drift_ages: ages, drifts_closed: closed, in_transit } = wallets;
   const { inconclusive, unopened, oldest_check_at, ...counts } = coverage;
   return [
     ...Object.entries(statement).map(([item, value]) => ({
@@ -105,6 +105,18 @@ function walletLines({ content: { wallets, coverage } }: Report): Line[] {
     })),
     { section: 'drift', item: 'up', ...drift.up },
     { section: 'drift', item: 'down', ...drift.down },
+    ...ages.flatMap(({ bucket: detail, count, up, down }) => [
+      { section: 'drift', item: 'up', detail, amount: up },
+      { section: 'drift', item: 'down', detail, amount: down },
+      { section: 'drift', item: 'open', detail, count },
+    ]),
+    ...closed.map(({ state, count }) => ({
+      section: 'drift',
+      item: 'ended',
+      detail: state,
+      count,
+    })),
+    { section: 'drift', item: 'median time to end', age_s: wallets.drift_resolution_median_s },
     ...in_transit.listed.map(({ addr, amount, operations }) => ({
       section: 'in transit',
       item: `wallet:${addr}`,

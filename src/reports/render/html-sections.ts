@@ -1,6 +1,15 @@
 /** Sections of the printed report that compare ledger and service: wallets, tokens, coverage. */
 import type { ReconciliationContent, WalletStatement } from '../content.ts';
-import { bounded, grouped, type Html, html, shortInstant, spaced, table } from './html-elements.ts';
+import {
+  ageText,
+  bounded,
+  grouped,
+  type Html,
+  html,
+  shortInstant,
+  spaced,
+  table,
+} from './html-elements.ts';
 
 const STATEMENT: [keyof WalletStatement, string][] = [
   ['ledger', 'Balance of the ledger'],
@@ -15,7 +24,7 @@ const STATEMENT: [keyof WalletStatement, string][] = [
 ];
 
 export function walletsPart({ wallets }: ReconciliationContent): Html {
-  const { statement, drift, drifts_closed: closed, in_transit } = wallets;
+  const { statement, in_transit } = wallets;
   const lines = STATEMENT.map(([name, text]) => {
     const kind = name === 'observed' ? 'total' : 'line';
     const amount = grouped(statement[name]);
@@ -34,15 +43,33 @@ export function walletsPart({ wallets }: ReconciliationContent): Html {
     ],
     'No observation includes an open operation.',
   );
-  const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
   return html`<h2>Ledger and service</h2>
 <p>Over ${grouped(statement.wallets)} opened wallets:</p>
 <table class="short">${lines}</table>
-<p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)}, ${drift.down.count} down by
-${grouped(drift.down.amount)}; never netted. Ended in the period: ${ended || 'none'}.</p>
+${driftsPart(wallets)}
 <h3>Open operations already included</h3>
 ${shown}
 ${bounded(in_transit.listed.length, in_transit.total)}`;
+}
+
+function driftsPart(wallets: ReconciliationContent['wallets']): Html {
+  const { drift, drift_ages: ages, drifts_closed: closed } = wallets;
+  const ended = closed.map(({ state, count }) => `${count} ${state}`).join(', ');
+  const median = wallets.drift_resolution_median_s;
+  const rows = table(
+    ages,
+    [
+      { head: 'Open drifts of this age', of: ({ bucket }) => bucket },
+      { head: 'Number', number: true, of: ({ count }) => grouped(count) },
+      { head: 'Up', number: true, of: ({ up }) => grouped(up) },
+      { head: 'Down', number: true, of: ({ down }) => grouped(down) },
+    ],
+    'No drift is open.',
+  );
+  return html`<p>Open drifts: ${drift.up.count} up by ${grouped(drift.up.amount)},
+${drift.down.count} down by ${grouped(drift.down.amount)}; never netted. Ended in the period:
+${ended || 'none'}${median === null ? '' : `, after a median of ${ageText(median)}`}.</p>
+${rows}`;
 }
 
 export function tokensPart({ tokens }: ReconciliationContent): Html {

@@ -11,7 +11,8 @@ import {
   NFT_KINDS,
   type Operation,
 } from '../../../src/operations/operations.ts';
-import { findWallet, listOpenDrifts } from '../../../src/reconciler/wallets/store.ts';
+import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
+import { findWallet } from '../../../src/reconciler/wallets/store.ts';
 import type { Outside } from './outside.ts';
 import type { Simulation } from './run.ts';
 import type { World } from './world.ts';

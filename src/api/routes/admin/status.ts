@@ -63,10 +63,14 @@ const status = z
       oldest_undecided_at: instant.nullable(),
       drifts: z.int(),
       drifts_unassigned: z.int(),
+      drifts_proposed: z.int().openapi({ description: 'They wait for the approval of an owner' }),
     }),
     quarantined: z
       .object({ operation: z.int(), posting_request: z.int(), observation: z.int() })
       .openapi({ description: 'What waits for a release; see /api/quarantine' }),
+    drift_resolution_median_s: z.number().nullable().openapi({
+      description: 'Median time from the first observation of a drift to its end, over 30 days',
+    }),
     stale_wallets: z.int().openapi({
       description: 'Wallets whose newest processed observation is older than stale_after_ms',
     }),
@@ -131,11 +135,8 @@ export function budgetOutput(upstream: ApiDeps['upstream']) {
 }
 
 async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: number) {
-  const { stages, operations, drifts, quarantined, staleWallets } = await readCounts(
-    db,
-    now,
-    staleAfterMs,
-  );
+  const counts = await readCounts(db, now, staleAfterMs);
+  const { stages, operations, drifts, driftMedianMs, quarantined, staleWallets } = counts;
   const oldestOf = (state: string) =>
     instantText(operations.find((open) => open.state === state)?.oldestAt ?? null);
   return {
@@ -150,7 +151,9 @@ async function countsOutput(db: ApiDeps['db'], now: Instant, staleAfterMs: numbe
       oldest_undecided_at: oldestOf('undecided'),
       drifts: drifts.open,
       drifts_unassigned: drifts.unassigned,
+      drifts_proposed: drifts.proposed,
     },
+    drift_resolution_median_s: driftMedianMs === null ? null : driftMedianMs / 1000,
     quarantined,
     stale_wallets: staleWallets,
   };

@@ -72,6 +72,8 @@ const drift = {
   window_from: AT,
   window_to: '2026-01-31T09:05:00.000Z',
   evidence: EVIDENCE,
+  cause: 'made_elsewhere',
+  counterpart: null,
 };
 const service = {
   service: 'upstream' as const,
@@ -114,8 +116,21 @@ const DATA: { [T in EventType]: EventData<T> } = {
   },
   'wallet.status_changed': { ...balances, current: { balance: '5000', status: 2 } },
   'wallet.drift_opened': drift,
-  'wallet.drift_proposed': { ...drift, proposal: { kind: 'book', reason: 'paid in cash' } },
-  'wallet.drift_closed': { ...drift, how: 'returned' },
+  'wallet.drift_assigned': { ...drift, assignee: 'ann', assigned_by: 'bob' },
+  'wallet.drift_proposed': {
+    ...drift,
+    proposal: {
+      ...{ n: 1, kind: 'book', operation_id: null, reason: 'paid in cash' },
+      ...{ proposed_by: 'ann', approvals_needed: 1, approved_by: [] },
+    },
+  },
+  'wallet.drift_closed': {
+    ...{ ...drift, how: 'returned' },
+    closed_by: {
+      ...{ observation: `obs_${UUID}`, observed_at: AT, addr: ADDR, observed_balance: '5000' },
+    },
+  },
+  'wallet.drift_reversed': { ...drift, operation_id: `op_${UUID}` },
   'service.maintenance_announced': { ...service, current: 'announced' },
   'service.maintenance_started': service,
   'service.maintenance_ended': { ...service, previous: 'maintenance', current: 'active' },

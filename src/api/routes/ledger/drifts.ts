@@ -1,13 +1,17 @@
-/** `/api/drifts`: drifts and their history; read-only. */
+/** `/api/drifts`: drifts, their history, and sums by cause and age. */
 import { z } from '@hono/zod-openapi';
 import { decimalText } from '../../../kernel/amounts.ts';
-import { Failure } from '../../../kernel/errors.ts';
+import { Failure, must } from '../../../kernel/errors.ts';
 import {
-  type Drift,
+  CAUSES,
+  DRIFT_STATES,
+  type DriftSums,
   findDrift,
   listDriftActions,
   listDrifts,
+  summarizeDrifts,
 } from '../../../reconciler/reconciler.ts';
+import { ENDED_MS } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   addressInput,
@@ -16,41 +20,11 @@ import {
   idInput,
   instant,
   instantText,
+  textInput,
 } from '../../http/fields.ts';
 import { idPosition, paging } from '../../http/pages.ts';
 import type { Router } from '../../http/router.ts';
-
-const STATES = [
-  'open',
-  'proposed',
-  'booked',
-  'linked',
-  'dismissed',
-  'returned',
-  'explained',
-] as const;
-
-const drift = z
-  .object({
-    id: z.string(),
-    addr: z.string(),
-    amount: decimal.nullable().openapi({
-      description: 'Positive if the wallet holds more than is explained; null until it is exact',
-    }),
-    amount_min: decimal.openapi({ description: 'The least amount that the observations allow' }),
-    amount_max: decimal.openapi({ description: 'The greatest one' }),
-    state: z.string(),
-    suspected_at: instant,
-    opened_at: instant,
-    closed_at: instant.nullable(),
-    window_from: instant.nullable().openapi({ description: 'The change happened after this time' }),
-    window_to: instant,
-    evidence: anyJson,
-    assignee: z.string().nullable(),
-    proposal: anyJson,
-    approved_by: z.string().nullable(),
-  })
-  .openapi('Drift');
+import { drift, driftOutput, withProposals } from './drift-fields.ts';
 
 const detail = drift
   .extend({
@@ -60,26 +34,67 @@ const detail = drift
   })
   .openapi('DriftDetail');
 
+const sums = {
+  drifts: z.int(),
+  findings: z.int().openapi({ description: 'As drifts, but a drift and its counterpart are one' }),
+  up: decimal,
+  down: decimal,
+};
+const summary = z
+  .object({
+    by_cause: z.array(z.object({ cause: z.enum(CAUSES), ...sums })),
+    by_age: z
+      .array(z.object({ order: z.int(), bucket: z.string(), ...sums }))
+      .openapi({ description: 'By the time since the first observation, youngest first' }),
+    ended: z
+      .object({ since: instant, drifts: z.int(), median_s: z.number().nullable() })
+      .openapi({ description: 'Median time from the first observation of a drift to its end' }),
+  })
+  .openapi('DriftSummary');
+
+const ASSIGNEE_MAX = 200;
+export const assigneeInput = textInput(ASSIGNEE_MAX);
 const base = { tag: 'drifts', scope: 'read' as const };
 
-export function addDrifts(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
+export function addDrifts(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): void {
   router.list({
     ...base,
     path: '/api/drifts',
-    summary: 'List drifts, newest first',
+    summary: 'List drifts, newest first; the state `unclosed` stands for open and proposed',
     request: z.object({
       query: z.strictObject({
         ...paging,
-        state: z.enum(STATES).optional(),
+        state: z.enum(['unclosed', ...DRIFT_STATES]).optional(),
+        cause: z.enum(CAUSES).optional(),
         addr: addressInput.optional(),
+        assignee: assigneeInput.optional(),
       }),
     }),
     item: drift,
     parsePosition: idPosition('drf'),
-    list: ({ query: { state, addr } }, { after: before, limit }) =>
-      listDrifts(db, { state, addr, before, limit }),
+    list: async ({ query }, { after: before, limit }) =>
+      withProposals(db, await listDrifts(db, query, { before, limit })),
     output: driftOutput,
-    position: ({ id }) => id,
+    position: ([{ id }]) => id,
+  });
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/drifts/summary',
+    summary: 'Sum unclosed drifts by probable cause and by age',
+    request: z.object({}),
+    response: 'The sums, and the median time to an end over the last 30 days',
+    schema: summary,
+    async handle() {
+      const now = clock.now();
+      const { byCause, byAge, ended } = await summarizeDrifts(db, now, now - ENDED_MS);
+      const { since, count: drifts, medianMs } = ended;
+      return {
+        by_cause: byCause.map(({ cause, ...of }) => ({ cause, ...sumsOutput(of) })),
+        by_age: byAge.map(({ order, bucket, ...of }) => ({ order, bucket, ...sumsOutput(of) })),
+        ended: { since: instantText(since), drifts, median_s: secondsOf(medianMs) },
+      };
+    },
   });
   router.add({
     ...base,
@@ -92,31 +107,20 @@ export function addDrifts(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
     async handle({ params: { id } }) {
       const found = await findDrift(db, id);
       if (!found) throw new Failure('not_found');
+      const [shown] = await withProposals(db, [found]);
       const actions = await listDriftActions(db, id);
       return {
-        ...driftOutput(found),
+        ...driftOutput(must(shown, 'drift')),
         actions: actions.map((action) => ({ ...action, at: instantText(action.at) })),
       };
     },
   });
 }
 
-function driftOutput(row: Drift) {
-  return {
-    id: row.id,
-    addr: row.addr,
-    amount: row.amount === null ? null : decimalText(row.amount),
-    amount_min: decimalText(row.min),
-    amount_max: decimalText(row.max),
-    state: row.state,
-    suspected_at: instantText(row.suspectedAt),
-    opened_at: instantText(row.openedAt),
-    closed_at: instantText(row.closedAt),
-    window_from: instantText(row.windowFrom),
-    window_to: instantText(row.windowTo),
-    evidence: row.evidence,
-    assignee: row.assignee,
-    proposal: row.proposal,
-    approved_by: row.approvedBy,
-  };
+function sumsOutput({ drifts, findings, up, down }: DriftSums) {
+  return { drifts, findings, up: decimalText(up), down: decimalText(down) };
+}
+
+function secondsOf(ms: number | null): number | null {
+  return ms === null ? null : ms / 1000;
 }

@@ -3,7 +3,8 @@
  * and cancelling a queued operation.
  */
 import { z } from '@hono/zod-openapi';
-import type { Decision } from '../../../operations/operations.ts';
+import { approvedAt, approversOf, type Decision } from '../../../operations/operations.ts';
+import { PROPOSALS } from '../../../reconciler/reconciler.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idInput, instant, instantText, textInput } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
@@ -11,17 +12,21 @@ import { operation, operationOutput } from './fields.ts';
 
 const outcome = z.enum(['executed', 'not_executed']);
 
-export const decision = z
-  .object({
-    n: z.int().openapi({ description: 'Number of the decision within the operation, from 1' }),
-    outcome,
-    reason: z.string(),
-    proposed_by: z.string(),
-    proposed_at: instant,
-    approved_by: z.string().nullable(),
-    approved_at: instant.nullable(),
-  })
-  .openapi('Decision');
+/** A proposal of two owners, about an operation or a drift. */
+const proposal = z.object({
+  n: z.int().openapi({ description: 'Number of the proposal about its subject, from 1' }),
+  reason: z.string(),
+  proposed_by: z.string(),
+  proposed_at: instant,
+  approvals_needed: z.int().openapi({ description: '2 above `decisions.second_approver_above`' }),
+  approvals: z.array(z.object({ owner: z.string(), at: instant })),
+  approved_by: z.string().nullable().openapi({ description: 'Null until it has all approvals' }),
+  approved_at: instant.nullable(),
+});
+export const decision = proposal.extend({ outcome }).openapi('Decision');
+export const driftProposal = proposal
+  .extend({ kind: z.enum(PROPOSALS), operation_id: z.string().nullable() })
+  .openapi('DriftProposal');
 
 const REASON_MAX = 2_000;
 const params = z.object({ id: idInput('op') });
@@ -60,7 +65,7 @@ export function addDecisions(
         .strictObject({ n: z.int().min(1).max(32_767).optional(), outcome: outcome.optional() })
         .openapi({ description: 'The proposal to approve; any other newest proposal is refused' }),
     }),
-    response: 'The operation after the decision',
+    response: 'The operation, which the last approval that is needed has changed',
     schema: operation,
     async handle({ params: { id }, body }, caller) {
       const decided = await decisions.approve(id, body, caller);
@@ -86,13 +91,23 @@ export function addDecisions(
 }
 
 export function decisionOutput(row: Decision) {
+  return { ...proposalOutput(row), outcome: row.decision as z.input<typeof outcome> };
+}
+
+export function driftProposalOutput(row: Decision): z.input<typeof driftProposal> {
+  const kind = row.decision as (typeof PROPOSALS)[number];
+  return { ...proposalOutput(row), kind, operation_id: row.operationId };
+}
+
+function proposalOutput(row: Decision) {
   return {
     n: row.n,
-    outcome: row.outcome,
     reason: row.reason,
     proposed_by: row.proposedBy,
     proposed_at: instantText(row.proposedAt),
-    approved_by: row.approvedBy,
-    approved_at: instantText(row.approvedAt),
+    approvals_needed: row.approvalsNeeded,
+    approvals: row.approvals.map(({ owner, at }) => ({ owner, at: instantText(at) })),
+    approved_by: approversOf(row),
+    approved_at: instantText(approvedAt(row)),
   };
 }

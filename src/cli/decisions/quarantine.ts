@@ -1,8 +1,8 @@
 /** `tallyhook quarantine`: lists what waits for a person, and releases it, through the daemon. */
-import { isId } from '../kernel/ids.ts';
-import { parseJson } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
-import { callDaemon, type Remote } from './remote.ts';
+import { isId } from '../../kernel/ids.ts';
+import { parseJson } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { callDaemon, listAll, type Remote } from '../remote.ts';
 
 interface Row {
   kind: string;
@@ -12,19 +12,8 @@ interface Row {
   amount: string | null;
 }
 
-interface Page {
-  data: Row[];
-  next_cursor: string | null;
-}
-
 export async function listQuarantine(options: Remote & { json?: true }): Promise<number> {
-  const data: Row[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const path = `/api/quarantine?limit=500${cursor && `&cursor=${cursor}`}`;
-    const page = JSON.parse(await callDaemon(options, { method: 'GET', path })) as Page;
-    data.push(...page.data);
-    cursor = page.next_cursor;
-  }
+  const data = await listAll<Row>(options, '/api/quarantine');
   if (options.json) printLine(JSON.stringify({ data }));
   else if (data.length === 0) printLine('Nothing is quarantined');
   for (const { since, kind, id, amount, reason } of options.json ? [] : data)

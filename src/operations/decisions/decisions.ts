@@ -1,0 +1,13 @@
+/** What other folders use of decisions: proposals and approvals, about operations and drifts. */
+export { assertDecidable, type DecidedOutcome } from './rule.ts';
+export { type Decisions, decisionEvidence, makeDecisions } from './service.ts';
+export { type Decision, listDecisions, lockOperation, newestDecisions } from './store.ts';
+export {
+  approve,
+  approvedAt,
+  approversOf,
+  type ExpectedProposal,
+  isApproved,
+  type Person,
+  propose,
+} from './two-owners.ts';

@@ -1,0 +1,195 @@
+/** SQL of drifts and their history. */
+import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Cause, Prepared } from './cause.ts';
+import type { DriftState } from './states.ts';
+
+export interface Drift {
+  id: string;
+  walletKey: string;
+  addr: string;
+  /** Null until it is exact; then equal to both bounds. */
+  amount: bigint | null;
+  min: bigint;
+  max: bigint;
+  state: DriftState;
+  suspectedAt: Instant;
+  openedAt: Instant;
+  closedAt: Instant | null;
+  windowFrom: Instant | null;
+  windowTo: Instant;
+  evidence: Json;
+  /** The probable one. */
+  cause: Cause;
+  prepared: Prepared | null;
+  /** The other drift of one transfer that was made elsewhere between two wallets. */
+  counterpart: string | null;
+  assignee: string | null;
+  /** What closed it: an observation, or a decision. */
+  closedBy: { [key: string]: Json } | null;
+}
+
+function driftColumns(sql: Sql) {
+  return sql`id, wallet_key, addr, amount, amount_min as min, amount_max as max, state,
+    suspected_at, opened_at, closed_at, window_from, window_to, evidence, cause, prepared,
+    counterpart, assignee, closed_by`;
+}
+
+export async function insertDrift(tx: Tx, drift: Drift): Promise<void> {
+  const { windowFrom: from } = drift;
+  await tx.sql`
+    insert into tallyhook.drifts (id, wallet_key, addr, amount, amount_min, amount_max, state,
+      suspected_at, opened_at, window_from, window_to, evidence, cause, prepared, counterpart)
+    values (${drift.id}, ${drift.walletKey}, ${drift.addr}, ${text(drift.amount)}::numeric,
+      ${text(drift.min)}::numeric, ${text(drift.max)}::numeric, ${drift.state},
+      ${isoText(drift.suspectedAt)}, ${isoText(drift.openedAt)},
+      ${from === null ? null : isoText(from)}, ${isoText(drift.windowTo)},
+      ${asJson(drift.evidence)}::jsonb, ${drift.cause}, ${jsonOrNull(drift.prepared)}::jsonb,
+      ${drift.counterpart})`;
+}
+
+/** Open drifts of a wallet, oldest first. */
+export async function listOpenDrifts(db: Queryable, walletKey: string): Promise<Drift[]> {
+  return db.sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where wallet_key = ${walletKey} and closed_at is null
+    order by opened_at, id`;
+}
+
+export interface DriftFilter {
+  /** `unclosed` stands for open and proposed ones. */
+  state?: DriftState | 'unclosed' | undefined;
+  cause?: Cause | undefined;
+  addr?: string | undefined;
+  assignee?: string | undefined;
+}
+
+/** Newest first. */
+export async function listDrifts(
+  db: Queryable,
+  { state, cause, addr, assignee }: DriftFilter,
+  page: { before?: string | undefined; limit: number },
+): Promise<Drift[]> {
+  const { sql } = db;
+  const ofState =
+    state === 'unclosed' ? sql`and closed_at is null` : sql`and state = ${state ?? ''}`;
+  return sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where true
+      ${state ? ofState : sql``}
+      ${cause ? sql`and cause = ${cause}` : sql``}
+      ${addr ? sql`and wallet_key = ${addr.toLowerCase()}` : sql``}
+      ${assignee ? sql`and assignee = ${assignee}` : sql``}
+      ${page.before ? sql`and id < ${page.before}` : sql``}
+    order by id desc limit ${page.limit}`;
+}
+
+export async function findDrift(db: Queryable, id: string): Promise<Drift | undefined> {
+  const rows = await db.sql<Drift[]>`
+    select ${driftColumns(db.sql)}
+    from tallyhook.drifts where id = ${id}`;
+  return rows[0];
+}
+
+/**
+ * A drift and its counterpart, locked until the end of the transaction. The counterpart only if it
+ * is in the same part of its life: both are unclosed, or both are booked.
+ */
+export async function lockJointDrifts(tx: Tx, id: string): Promise<Drift[]> {
+  const locked = await tx.sql<Drift[]>`
+    select ${driftColumns(tx.sql)} from tallyhook.drifts
+    where id = ${id}
+      or id = (select counterpart from tallyhook.drifts where id = ${id}) order by id for update`;
+  const own = locked.find((drift) => drift.id === id);
+  const stands = ({ state, closedAt }: Drift) => (closedAt === null ? 'unclosed' : state);
+  return own ? locked.filter((drift) => stands(drift) === stands(own)) : [];
+}
+
+/** The unclosed drift of exactly this amount on a wallet, locked; the oldest of several. */
+export async function lockOpenDrift(
+  tx: Tx,
+  { walletKey, amount }: { walletKey: string; amount: bigint },
+): Promise<Drift | undefined> {
+  const rows = await tx.sql<Drift[]>`
+    select ${driftColumns(tx.sql)} from tallyhook.drifts
+    where wallet_key = ${walletKey} and closed_at is null and amount = ${text(amount)}::numeric
+    order by opened_at, id limit 1 for update`;
+  return rows[0];
+}
+
+/** Stores what is known better of an open drift. */
+export async function reviseDrift(
+  tx: Tx,
+  drift: Pick<Drift, 'id' | 'amount' | 'min' | 'max' | 'cause' | 'prepared' | 'counterpart'>,
+): Promise<void> {
+  await tx.sql`
+    update tallyhook.drifts set amount = ${text(drift.amount)}::numeric,
+      amount_min = ${text(drift.min)}::numeric, amount_max = ${text(drift.max)}::numeric,
+      cause = ${drift.cause}, prepared = ${jsonOrNull(drift.prepared)}::jsonb,
+      counterpart = ${drift.counterpart}
+    where id = ${drift.id} and closed_at is null`;
+}
+
+/** The unclosed drift gets this counterpart. */
+export async function pairDrift(tx: Tx, id: string, counterpart: string): Promise<void> {
+  await tx.sql`
+    update tallyhook.drifts set counterpart = ${counterpart}
+    where id = ${id} and closed_at is null`;
+}
+
+export async function assignDrift(tx: Tx, id: string, assignee: string | null): Promise<void> {
+  await tx.sql`update tallyhook.drifts set assignee = ${assignee} where id = ${id}`;
+}
+
+export async function markProposed(tx: Tx, id: string): Promise<void> {
+  await tx.sql`
+    update tallyhook.drifts set state = 'proposed' where id = ${id} and state = 'open'`;
+}
+
+/** Ends a drift; false when it was closed already. A booked one that is linked stays closed. */
+export async function closeDrift(
+  tx: Tx,
+  id: string,
+  { state, closedBy }: { state: DriftState; closedBy: Json },
+  at: Instant,
+): Promise<boolean> {
+  const rows = await tx.sql`
+    update tallyhook.drifts set state = ${state}, closed_by = ${asJson(closedBy)}::jsonb,
+      closed_at = coalesce(closed_at, ${isoText(at)})
+    where id = ${id} and (closed_at is null or state = 'booked' and ${state} = 'linked')
+    returning 1 as one`;
+  return rows.length === 1;
+}
+
+interface DriftAction {
+  action: string;
+  at: Instant;
+  /** An owner, or `reconciler`. */
+  by: string;
+  detail: Json;
+}
+
+export async function insertDriftAction(
+  tx: Tx,
+  action: DriftAction & { driftId: string },
+): Promise<void> {
+  await tx.sql`
+    insert into tallyhook.drift_actions (drift_id, action, at, by, detail)
+    values (${action.driftId}, ${action.action}, ${isoText(action.at)}, ${action.by},
+      ${asJson(action.detail)}::jsonb)`;
+}
+
+export async function listDriftActions(db: Queryable, driftId: string): Promise<DriftAction[]> {
+  return db.sql<DriftAction[]>`
+    select action, at, by, detail from tallyhook.drift_actions where drift_id = ${driftId}
+    order by id limit 1000`;
+}
+
+function text(value: bigint | null): string | null {
+  return value === null ? null : value.toString();
+}
+
+function jsonOrNull(value: object | null) {
+  return value === null ? null : asJson(value);
+}

@@ -1,0 +1,83 @@
+/** SQL of counts and sums over drifts. Positive and negative amounts are never netted. */
+import type { Queryable } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Cause } from './cause.ts';
+
+/** Drifts whose amount is not exact yet are counted, and add nothing to the sums. */
+export interface DriftSums {
+  drifts: number;
+  /** As `drifts`, but a drift and its counterpart are one. */
+  findings: number;
+  up: bigint;
+  down: bigint;
+}
+
+export interface DriftSummary {
+  byCause: (DriftSums & { cause: Cause })[];
+  /** Youngest first. */
+  byAge: (DriftSums & { bucket: string; order: number })[];
+  /** Of drifts that ended since then: how many, and their median time from suspicion to end. */
+  ended: { since: Instant; count: number; medianMs: number | null };
+}
+
+/** Unclosed drifts by cause and age, and how long the ended ones took. */
+export async function summarizeDrifts(
+  db: Queryable,
+  now: Instant,
+  endedSince: Instant,
+): Promise<DriftSummary> {
+  const [groups, ended] = await Promise.all([listGroups(db, now), countEnded(db, endedSince)]);
+  return {
+    byCause: groups.flatMap(({ cause, bucket: _, order: __, ...sums }) =>
+      cause === null ? [] : [{ ...sums, cause }],
+    ),
+    byAge: groups.flatMap(({ cause: _, bucket, order, ...sums }) =>
+      bucket === null || order === null ? [] : [{ ...sums, bucket, order }],
+    ),
+    ended: { since: endedSince, ...ended },
+  };
+}
+
+/** Counted up to `max`. */
+export async function countOpenDrifts(
+  { sql }: Queryable,
+  max: number,
+): Promise<{ open: number; unassigned: number; proposed: number }> {
+  const rows = await sql<{ open: number; unassigned: number; proposed: number }[]>`
+    select count(*)::int as open, (count(*) filter (where assignee is null))::int as unassigned,
+      (count(*) filter (where state = 'proposed'))::int as proposed
+    from (select assignee, state from tallyhook.drifts where closed_at is null limit ${max}) d`;
+  return rows[0] ?? { open: 0, unassigned: 0, proposed: 0 };
+}
+
+type Group = DriftSums & { cause: Cause | null; bucket: string | null; order: number | null };
+
+async function listGroups({ sql }: Queryable, now: Instant): Promise<Group[]> {
+  return sql<Group[]>`
+    select d.cause, b.bucket, b.bucket_order as "order", count(*)::int as drifts,
+      (count(*) filter (where c.id is null or d.id < c.id))::int as findings,
+      coalesce(sum(d.amount) filter (where d.amount > 0), 0) as up,
+      coalesce(sum(d.amount) filter (where d.amount < 0), 0) as down
+    from tallyhook.drifts d
+    join tallyhook.age_buckets b on b.from_age <= ${isoText(now)}::timestamptz - d.suspected_at
+      and b.to_age > ${isoText(now)}::timestamptz - d.suspected_at
+    left join tallyhook.drifts c on c.id = d.counterpart and c.closed_at is null
+    where d.closed_at is null
+    group by grouping sets ((d.cause), (b.bucket, b.bucket_order))
+    order by d.cause nulls last, b.bucket_order`;
+}
+
+const ENDED_MAX = 10_000;
+
+/** The drifts that ended since then, at most the last 10,000, and their median time to the end. */
+export async function countEnded(
+  { sql }: Queryable,
+  since: Instant,
+): Promise<{ count: number; medianMs: number | null }> {
+  const rows = await sql<{ count: number; medianMs: number | null }[]>`
+    select count(*)::int as count, round(1000 * percentile_cont(0.5) within group
+      (order by extract(epoch from closed_at - suspected_at)))::float8 as median_ms
+    from (select closed_at, suspected_at from tallyhook.drifts
+      where closed_at >= ${isoText(since)} order by closed_at desc limit ${ENDED_MAX}) d`;
+  return rows[0] ?? { count: 0, medianMs: null };
+}
