@@ -117,7 +117,7 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
     ),
     driftMedian: gauge(
       'drift_resolution_median_seconds',
-      'Median time from the first observation of a drift to its end, over the last 30 days',
+      'Median time from the first observation of a drift to its end, over 30 days; 0 without one',
     ),
     unresolved: gauge(
       'unresolved_operations',

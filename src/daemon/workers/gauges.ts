@@ -45,8 +45,7 @@ function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {
     metrics.backlogAge.set({ stage }, Math.max(0, now - (since ?? now)) / 1000);
   }
   metrics.openDrifts.set(counts.drifts.open);
-  if (counts.driftMedianMs === null) metrics.driftMedian.remove();
-  else metrics.driftMedian.set(counts.driftMedianMs / 1000);
+  metrics.driftMedian.set((counts.driftMedianMs ?? 0) / 1000);
   for (const state of ['unknown', 'undecided']) {
     const open = counts.operations.find((one) => one.state === state);
     metrics.unresolved.set({ state }, open?.count ?? 0);
