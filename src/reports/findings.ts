@@ -6,32 +6,51 @@
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 
-/** Kinds of break with what to do, most severe first. */
-const BREAKS = {
-  trial_balance_off: 'The ledger does not sum to zero: freeze writes and verify the database',
-  numbering_gap: 'Batches or transactions are missing: restore the database and verify it',
-  batch_incomplete: 'Rows of a ledger batch are missing: restore the database and verify it',
-  transaction_unbalanced: 'A guard was disabled: verify the database and find out who changed it',
-  account_off: 'The balance is not the sum of its entries: verify the database',
-  roll_forward_off: 'Opening, movements and closing do not agree: verify the database',
-  posting_without_operation: 'The operation of this transaction is missing: verify the database',
-  posted_too_often: 'The operation was posted again: find the cause and reverse the surplus',
-  posting_missing: 'A posting of the operation is missing in the ledger: verify the database',
+const FREEZE = 'npx tallyhook freeze --reason …';
+const DOCTOR = 'npx tallyhook doctor';
+const DAMAGED = `stop writes with ${FREEZE}, check the guards with ${DOCTOR}, restore a backup`;
+
+/** Kinds of break with what to do, most severe first; each names a command. */
+export const BREAKS = {
+  trial_balance_off: `The ledger does not sum to zero: ${DAMAGED}`,
+  numbering_gap: `Batches or transactions are missing: ${DAMAGED}`,
+  batch_incomplete: `Rows of a ledger batch are missing: ${DAMAGED}`,
+  transaction_unbalanced: `A guard was disabled: ${DAMAGED}`,
+  account_off: `The balance is not the sum of its entries: ${DAMAGED}`,
+  roll_forward_off: `Opening, movements and closing do not agree: ${DAMAGED}`,
+  posting_without_operation: `The operation of this transaction is missing: ${DAMAGED}`,
+  posted_too_often: `The operation was posted again: ${DAMAGED}`,
+  posting_missing: `A posting of the operation is missing in the ledger: ${DAMAGED}`,
   posted_differently:
-    'Compare the operation with its entries; if a setting changed, reverse and repost',
-  reversal_differs: 'The reversal does not negate its transaction: verify the database',
-  posting_quarantined: 'Correct the reason, then: npx tallyhook quarantine release <subject>',
+    'Compare the operation with its entries (npx tallyhook export operations); if a setting of ' +
+    'the ledger changed, set it back',
+  reversal_differs: `The reversal does not negate its transaction: ${DAMAGED}`,
+  posting_quarantined:
+    'Correct the reason, then: npx tallyhook quarantine release <subject> --reason …',
   observation_quarantined:
-    'It cannot be processed: correct why, then: npx tallyhook quarantine release <subject>',
-  posting_overdue: 'The ledger does not post: check that its worker runs',
-  observed_not_explained: 'If the next observation agrees, find the change made elsewhere',
-  drift_open: 'Find the change made elsewhere, then link, book or dismiss the drift',
-  outcome_undecided: 'Ask the service or the parties, then propose the outcome for approval',
-  outcome_unknown: 'The outcome is overdue: check that its wallets or token are polled',
-  nft_write_without_end: 'The chain should have settled the operation: check the token',
-  token_never_observed: 'The operation settled, but its token was never observed: check the token',
-  nft_missing: 'In the ledger, but no longer held: find the burn or transfer made elsewhere',
-  nft_surplus: 'Burned in the ledger, but held: check the token',
+    'It cannot be processed: correct why, then: npx tallyhook quarantine release <subject> ' +
+    '--reason …',
+  posting_overdue: `The ledger does not post: see why with ${DOCTOR} and in the log`,
+  observed_not_explained:
+    'If the next observation agrees it becomes a drift: npx tallyhook drifts list --addr <wallet>',
+  drift_open:
+    'See what is known (npx tallyhook drifts show <subject>), then propose its end: ' +
+    'npx tallyhook drifts propose <subject> --reason …; another owner: ' +
+    'npx tallyhook drifts approve <subject>',
+  outcome_undecided:
+    'Ask the service or the parties, then: npx tallyhook decisions propose <subject> executed ' +
+    '(or not_executed) --reason …; another owner: npx tallyhook decisions approve <subject>',
+  outcome_unknown:
+    'The outcome is overdue: poll its wallets (npx tallyhook watch wallet <addr>) or token',
+  nft_write_without_end:
+    'The chain should have settled it: poll the token, npx tallyhook watch token <contract> <id>',
+  token_never_observed:
+    'It settled, but its token was not observed: npx tallyhook watch token <contract> <id>',
+  nft_missing:
+    'In the ledger, but no longer held: find the burn or transfer made elsewhere and report it; ' +
+    'npx tallyhook export operations lists ours',
+  nft_surplus:
+    'Burned in the ledger, but held: check the token, npx tallyhook watch token <contract> <id>',
 } as const;
 
 /** Kinds of open item with their meaning. */
