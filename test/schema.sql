@@ -8,7 +8,7 @@ create table tallyhook.accounts (
   balance numeric not null,
   version bigint not null,
   opened_at timestamp(3) with time zone not null
-) with (fillfactor=70);
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.approvals (
   subject text not null,
   n smallint not null,
@@ -267,7 +267,7 @@ CASE
     WHEN (phase = 'not_executed'::text) THEN false
     ELSE NULL::boolean
 END) stored
-) with (fillfactor=80);
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.operations (
   id text not null,
   kind text not null,
@@ -330,7 +330,7 @@ CASE
     WHEN (kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'transfer_from'::text, 'set_extra_data'::text])) THEN (state = 'settled'::text)
     ELSE false
 END) stored
-) with (fillfactor=80);
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.posting_requests (
   id text not null,
   kind text not null,
@@ -398,7 +398,7 @@ create table tallyhook.service_state (
 create table tallyhook.subjects (
   subject text not null,
   last_seq bigint not null
-);
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.targets (
   name text not null,
   kind text not null,
@@ -416,7 +416,7 @@ create table tallyhook.targets (
   observation_started_at timestamp(3) with time zone,
   scan_progress jsonb,
   added_at timestamp(3) with time zone not null
-);
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.tokens (
   contract_id numeric not null,
   token_id numeric not null,
@@ -433,7 +433,7 @@ create table tallyhook.tokens (
   observed_at timestamp(3) with time zone not null,
   presence text not null,
   absent_since timestamp(3) with time zone
-);
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.transactions (
   id bigint not null,
   batch_id bigint not null,
@@ -500,7 +500,7 @@ create table tallyhook.wallets (
   suspected_min numeric,
   suspected_max numeric,
   suspected_at timestamp(3) with time zone
-);
+) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
 create table tallyhook.watches (
   id text not null,
   kind text not null,
@@ -668,6 +668,7 @@ CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
+CREATE INDEX targets_absent ON tallyhook.targets USING btree (observation_started_at) WHERE (last_result = 'absent'::text);
 CREATE INDEX targets_due ON tallyhook.targets USING btree (next_poll_at);
 CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHERE pending;
 CREATE INDEX tokens_by_uri ON tallyhook.tokens USING btree (contract_id, hashtextextended(uri, (0)::bigint)) WHERE (uri IS NOT NULL);
@@ -1259,7 +1260,7 @@ CREATE OR REPLACE FUNCTION tallyhook.drop_partition(of_table text, ended_before 
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-declare oldest text;
+declare oldest text; key text; removed int;
 begin
   if of_table <> all (array['events', 'numbered_events', 'observations', 'deliveries', 'attempts']) then
     raise exception 'table % is never pruned', of_table using errcode = 'TH001';
@@ -1272,8 +1273,18 @@ begin
     where n.nspname = 'tallyhook' and parent.relname = of_table
       and c.relname ~ ('^' || of_table || '_\d{4}_\d{2}$')
       and to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' <= ended_before;
-  if oldest is not null then execute format('drop table tallyhook.%I', oldest); end if;
-  return oldest;
+  if oldest is not null then
+    execute format('drop table tallyhook.%I', oldest);
+    return oldest;
+  end if;
+  select a.attname into strict key from pg_partitioned_table p join pg_attribute a
+    on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
+    where p.partrelid = format('tallyhook.%I', of_table)::regclass;
+  execute format('with old as (select ctid from tallyhook.%1$I where %2$I < %3$L limit 10000)
+    delete from tallyhook.%1$I where ctid = any(array(select ctid from old))',
+    of_table || '_default', key, ended_before || ' 00:00:00+00');
+  get diagnostics removed = row_count;
+  return case when removed > 0 then of_table || '_default' end;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.expected_balance(account text, includes_before timestamp with time zone, ended_at timestamp with time zone, opens_at timestamp with time zone)
  RETURNS TABLE(ledger numeric, version bigint, unposted numeric, late numeric, possible integer, up numeric, down numeric, waiting integer, open_since timestamp with time zone, executed_until timestamp with time zone, candidates jsonb)
@@ -1355,7 +1366,8 @@ begin
       if to_regclass(format('tallyhook.%I', made)) is null then
         begin
           execute format('create table tallyhook.%I (like tallyhook.%I including defaults
-            including constraints including generated including storage)', made, t);
+            including constraints including generated including storage) %s', made, t,
+            tallyhook.storage_of_partition(t));
           execute format('alter table tallyhook.%I attach partition tallyhook.%I for values %s',
             t, made, range);
           return made;
@@ -1366,6 +1378,22 @@ begin
     end loop;
   end loop;
   return null;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.prune_audit(older_than timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare removed int;
+begin
+  if older_than > now() - interval '365 days' then
+    raise exception 'the audit of the last year is never pruned' using errcode = 'TH001';
+  end if;
+  delete from tallyhook.audit where id = any(array(select a.id from (
+    select id, at from tallyhook.audit order by id limit 10000) a where a.at < older_than));
+  get diagnostics removed = row_count;
+  return removed;
 end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.record_intents(intents jsonb, names text[], at timestamp with time zone, by_daemon text, by_epoch bigint, queue_max integer)
  RETURNS TABLE(n integer, result text, open jsonb)
@@ -1500,6 +1528,14 @@ begin
   raise exception 'rows of %.% are never changed or removed', tg_table_schema, tg_table_name
     using errcode = 'TH001';
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.storage_of_partition(of_table text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select case when of_table in ('observations', 'deliveries')
+    then 'with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)' else '' end $function$;
 
 -- triggers
 
@@ -1744,6 +1780,7 @@ grant execute on function finance_v1.wallet_statement(text,timestamp with time z
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
+grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
 grant usage on schema finance_v1 to tallyhook_finance;
 grant usage on schema finance_v1 to tallyhook_writer;
@@ -1763,8 +1800,8 @@ grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
 grant insert, select, update on tallyhook.drifts to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.due_postings to tallyhook_writer;
-grant insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
-grant insert, select, update on tallyhook.endpoints to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.endpoint_health to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
 grant insert, select on tallyhook.events to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
@@ -1814,7 +1851,7 @@ grant insert, select, update on tallyhook.quota to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;
-grant insert, select, update on tallyhook.subjects to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.subjects to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.targets to tallyhook_writer;
 grant insert, select, update on tallyhook.tokens to tallyhook_writer;
 grant insert, select on tallyhook.transactions to tallyhook_writer;

@@ -94,7 +94,7 @@ export async function openRig({
   });
 
   return {
-    ...{ name, database, clock, ids, reconciler, reconcilerOf, put },
+    ...{ name, database, clock, ids, outbox, operations, reconciler, reconcilerOf, put },
     ...stepsOf({ clock, reconciler, ledger, put }),
     ...writesOf(operations, clock),
     ...readsOf(db, clock),
