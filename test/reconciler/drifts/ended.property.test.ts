@@ -70,7 +70,7 @@ class World {
         this.change(one.from, -one.amount);
         return this.change(one.to, one.amount);
       case 'give elsewhere':
-        return this.giveElsewhere(one.wallet, one.amount);
+        return this.outsideGive(one.wallet, one.amount);
       case 'report':
         return this.unreported.shift()?.();
       case 'lose': {
@@ -86,7 +86,7 @@ class World {
     }
   }
 
-  giveElsewhere(i: number, of: bigint): void {
+  outsideGive(i: number, of: bigint): void {
     this.change(i, of);
     const none = { fromAddr: null, feeAmount: null, contractId: null, tokenId: null };
     const texts = { reasonType: null, tokenUri: null, metaData: null, extraData: null };

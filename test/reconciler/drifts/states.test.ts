@@ -97,6 +97,7 @@ it('A drift begins open, and neither its exact amount nor its identity changes',
   const begun = sql`
     insert into tallyhook.drifts (id, wallet_key, addr, amount_min, amount_max, state, suspected_at,
       opened_at, window_to, evidence, cause, closed_at, closed_by)
-    values ('drf_x', 'w', 'w', 1, 1, 'returned', now(), now(), now(), '{}', 'opening', now(), '{}')`;
+    values ('drf_x', 'w', 'w', 1, 1, 'returned', now(), now(), now(), '{}', 'opening', now(),
+      '{}')`;
   await expect(begun).rejects.toMatchObject({ code: 'TH006' });
 });
