@@ -3,6 +3,7 @@
  * when the command runs, so that a short command does not load the daemon.
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
 
@@ -18,6 +19,7 @@ export function makeProgram(): Command {
     .addHelpText('after', '\nExample:\n  npx tallyhook start');
   addProcesses(program);
   addInstallation(program);
+  addDatabase(program);
   addDaemonRequests(program);
   addQuarantine(program);
   addDrifts(program);
@@ -76,7 +78,7 @@ function addInstallation(program: Command): void {
       .option('--run', 'run it with that login instead of printing it'),
     'npx tallyhook setup postgres://admin@db.example/tallyhook | less',
     'PGPASSWORD=… npx tallyhook setup --run postgres://admin@db.example/tallyhook',
-  ).action(async (url, options) => exit((await import('./setup.ts')).runSetup(url, options)));
+  ).action(async (url, options) => exit((await import('./db/setup.ts')).runSetup(url, options)));
 
   withExamples(
     program
@@ -86,7 +88,7 @@ function addInstallation(program: Command): void {
       .option('--json', 'print JSON'),
     'DATABASE_URL=postgres://… npx tallyhook migrate --dry-run',
     'DATABASE_URL=postgres://… npx tallyhook migrate',
-  ).action(async (options) => exit((await import('./migrate.ts')).runMigrate(options)));
+  ).action(async (options) => exit((await import('./db/migrate.ts')).runMigrate(options)));
 
   withExamples(
     program

@@ -13,16 +13,21 @@ export async function withDatabase<T>(
 ): Promise<T> {
   // A command says at once that the database is away.
   const config = loadConfig(undefined, { database: { start_wait_ms: 0 } });
-  if (!config.databaseUrl && !(await hasEmbedded(config.dataDir)))
-    throw new Failure(
-      'bad_setting',
-      `there is no database in ${config.dataDir}; set DATABASE_URL, or DATA_DIR to the folder of ` +
-        'the daemon, or start it once',
-    );
+  await requireDatabase(config);
   const database = await openDatabase(config, makeLog('error'), { migrates: false });
   try {
     return await work(database, config);
   } finally {
     await database.close();
   }
+}
+
+/** @throws Failure `bad_setting` when no database is configured or was made by a start */
+export async function requireDatabase({ databaseUrl, dataDir }: Config): Promise<void> {
+  if (databaseUrl || (await hasEmbedded(dataDir))) return;
+  throw new Failure(
+    'bad_setting',
+    `there is no database in ${dataDir}; set DATABASE_URL, or DATA_DIR to the folder of ` +
+      'the daemon, or start it once',
+  );
 }

@@ -126,5 +126,5 @@ async function reopen(server: EmbeddedServer, config: Config, log: Log): Promise
 async function openEmbeddedServer(config: Config, log: Log): Promise<EmbeddedServer> {
   // Other users may traverse but not read it: as root, Postgres runs as another user.
   await mkdir(config.dataDir, { recursive: true, mode: 0o711 });
-  return openEmbedded({ directory: config.dataDir, log });
+  return openEmbedded({ directory: config.dataDir, port: config.database.embedded_port, log });
 }

@@ -48,6 +48,22 @@ describe('The embedded server', () => {
     await expect(query(adopted.url, 'select 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
+  it('listens on the port that is set, and is refused while another program has it', async () => {
+    const other = createServer();
+    const port = await listen(other);
+    const refused = await refusalOf(openEmbedded({ directory, port }));
+    expect(refused.message).toContain(`DATABASE_PORT: port ${port} is in use`);
+    await new Promise((resolve) => other.close(resolve));
+    const fixed = await open({ directory, port });
+    expect(new URL(fixed.url).port).toBe(String(port));
+    const adopted = await open({ directory, port: port === 1 ? 2 : port - 1 });
+    expect(adopted.url).toBe(fixed.url);
+    expect(adopted.notes.join()).toContain(`listens on ${port} until it is restarted`);
+    await fixed.stop();
+    // For the other tests.
+    await open({ directory, port: Number(new URL(created.url).port) });
+  });
+
   it('is durable, local, and independent of the locale of the machine', async () => {
     const { url } = await open({ directory });
     const expected: [query: string, value: string][] = [

@@ -33,7 +33,8 @@ const IN_SRC: Ban[] = [
     what: 'process.env',
     within: ['code'],
     patterns: [/\bprocess\??\.env\b/g, /=\s*process\s*;/g],
-    except: [...CONFIG, 'src/cli/tallyhook.ts'],
+    // psql and pg_dump get the environment of the command.
+    except: [...CONFIG, 'src/cli/tallyhook.ts', 'src/cli/db/programs.ts'],
     use: 'the Config of daemon/config/',
   },
   {

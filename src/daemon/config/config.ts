@@ -42,6 +42,11 @@ const OVERRIDES: Record<
 > = {
   HOST: { path: ['http', 'host'], read: String, expected: 'an address such as 127.0.0.1' },
   PORT: { path: ['http', 'port'], read: Number, expected: 'a port from 0 to 65535' },
+  DATABASE_PORT: {
+    path: ['database', 'embedded_port'],
+    read: Number,
+    expected: 'a port from 0 to 65535',
+  },
   LOG_LEVEL: {
     path: ['log', 'level'],
     read: String,

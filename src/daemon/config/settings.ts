@@ -28,6 +28,7 @@ export const settingsSchema = z.strictObject({
     drain_ms: ms,
   }),
   database: z.strictObject({
+    embedded_port: z.number().int().min(0).max(65_535),
     connections: z.strictObject({
       gateway: count.min(2).max(500),
       workers: count.min(2).max(500),

@@ -61,6 +61,18 @@ async function check({ variable, url, role }: Login): Promise<void> {
   }
 }
 
+/** Such as 18. */
+export async function serverMajor(url: string): Promise<number> {
+  const db = connect({ url, max: 1, name: 'tallyhook check' });
+  try {
+    const [row] = await db.sql<{ major: number }[]>`
+      select current_setting('server_version_num')::int / 10000 as major`;
+    return row?.major ?? 0;
+  } finally {
+    await db.end(0);
+  }
+}
+
 /** What is wrong and what to do; undefined for what has nothing to do with the login. */
 function lineOf({ variable, url, role }: Login, code: string): string | undefined {
   const { host, hostname, username, pathname } = new URL(url);

@@ -10,7 +10,8 @@ import { FINANCE, WRITER } from './roles.ts';
 
 /** The login that applies migrations, that of the daemon, and the one of finance. */
 export const LOGINS = ['tallyhook_owner', 'tallyhook_daemon', 'tallyhook_reader'] as const;
-const [OWNER, DAEMON, READER] = LOGINS;
+const [OWNER, DAEMON] = LOGINS;
+export const READER = LOGINS[2];
 
 export interface Step {
   /** As in "may not …". */
@@ -19,42 +20,64 @@ export interface Step {
   statement: string;
 }
 
+const ADMIN = 'the admin option on it, which the login that created it has (or CREATEROLE on 15)';
+
 /** @param passwords of letters, digits, - and _ */
 export function setupSteps(
   database: string,
   passwords: Record<(typeof LOGINS)[number], string>,
 ): Step[] {
-  const createrole = 'CREATEROLE';
-  const admin = 'the admin option on it, which the login that created it has (or CREATEROLE on 15)';
-  const owner = 'to own the database';
-  const name = `"${database.replaceAll('"', '""')}"`;
+  const name = nameOf(database);
   return [
     ...[WRITER, FINANCE].map((role) => creation(role, 'nologin')),
     ...LOGINS.map((login) => creation(login, `login password '${passwords[login]}'`)),
-    ...[`${WRITER} to ${DAEMON}`, `${FINANCE} to ${READER}`].map((grant) => ({
-      does: `grant ${grant}`,
-      needs: admin,
-      statement: `grant ${grant}`,
-    })),
+    ...[`${WRITER} to ${DAEMON}`, `${FINANCE} to ${READER}`].map((what) => grant(what, ADMIN)),
     ...[
       `connect on database ${name} to ${LOGINS.join(', ')}`,
       `create on database ${name} to ${OWNER}`,
-    ].map((grant) => ({ does: `grant ${grant}`, needs: owner, statement: `grant ${grant}` })),
+    ].map((what) => grant(what, 'to own the database')),
     ...Object.entries(PLANNER).map(([setting, value]) => setTo(DAEMON, setting, value)),
-    setTo(READER, 'jit', 'off'),
-    setTo(READER, 'default_transaction_read_only', 'on'),
+    ...settingsOfReader(),
   ];
+}
 
-  function creation(role: string, options: string): Step {
-    const statement = `do $$ begin create role ${role} ${options};
+/** The login of finance alone, whose password becomes this one. */
+export function financeSteps(database: string, password: string): Step[] {
+  const secret = `login password '${password}'`;
+  return [
+    creation(READER, secret),
+    alteration(READER, secret),
+    grant(`${FINANCE} to ${READER}`, ADMIN),
+    grant(`connect on database ${nameOf(database)} to ${READER}`, 'to own the database'),
+    ...settingsOfReader(),
+  ];
+}
+
+function settingsOfReader(): Step[] {
+  return [setTo(READER, 'jit', 'off'), setTo(READER, 'default_transaction_read_only', 'on')];
+}
+
+function nameOf(database: string): string {
+  return `"${database.replaceAll('"', '""')}"`;
+}
+
+function creation(role: string, options: string): Step {
+  const statement = `do $$ begin create role ${role} ${options};
   exception when duplicate_object then null; end $$`;
-    return { does: `create the role ${role}`, needs: createrole, statement };
-  }
+  return { does: `create the role ${role}`, needs: 'CREATEROLE', statement };
+}
 
-  function setTo(role: string, setting: string, value: string): Step {
-    const statement = `alter role ${role} set ${setting} = '${value}'`;
-    return { does: `change the role ${role}`, needs: admin, statement };
-  }
+function grant(what: string, needs: string): Step {
+  return { does: `grant ${what}`, needs, statement: `grant ${what}` };
+}
+
+function setTo(role: string, setting: string, value: string): Step {
+  return alteration(role, `set ${setting} = '${value}'`);
+}
+
+function alteration(role: string, change: string): Step {
+  const statement = `alter role ${role} ${change}`;
+  return { does: `change the role ${role}`, needs: ADMIN, statement };
 }
 
 /**

@@ -12,6 +12,7 @@ import { monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Log } from '../../kernel/log.ts';
 import { type Random, systemRandom } from '../../kernel/random.ts';
+import { financeSteps, READER, runSteps } from '../access/setup.ts';
 import { withFolderLock } from '../folder-lock.ts';
 import { findPackage, type PostgresPackage, usableBinaries } from './binaries.ts';
 import { createCluster } from './cluster.ts';
@@ -28,7 +29,7 @@ import {
   SHARED_FOLDER,
   writeHome,
 } from './folders.ts';
-import { countClients, databaseUrl, ensureDatabase, type Login } from './login.ts';
+import { countClients, DATABASE, databaseUrl, ensureDatabase, type Login } from './login.ts';
 import {
   findPostmaster,
   isServerProcess,
@@ -51,6 +52,11 @@ export interface EmbeddedServer {
   dataFolder: string;
   /** Lines for the operator, such as where the data are and why. */
   notes: string[];
+  /**
+   * URL of the login that reads finance_v1, with its password; made when it is missing.
+   * @throws Failure `bad_setting` when the database has no tables yet
+   */
+  financeUrl(): Promise<string>;
   /** Stops the server even if others use it, within 40 s. Idempotent. */
   stop(): Promise<void>;
   /**
@@ -64,6 +70,8 @@ export interface EmbeddedOptions {
   /** For password and log, and for the data if the server's user can reach it. */
   directory: string;
   log?: Log;
+  /** Where it listens; 0, the default, keeps the former port while that is free. */
+  port?: number;
   /** The folder of the package; by default the installed one. */
   binariesFrom?: string;
   /** For data that the server's user cannot reach; by default /var/lib/tallyhook. */
@@ -119,7 +127,7 @@ async function open(
   const user = await chooseUser(home);
   const major = await readDataMajor(home);
   refuseOtherMajor(home, major, found);
-  const adopted = major === undefined ? undefined : await adopt(directory, home);
+  const adopted = major === undefined ? undefined : await adopt(directory, home, options);
   if (adopted) return adopted;
   return await start(directory, home, user, found, options);
 }
@@ -135,7 +143,11 @@ function refuseOtherMajor(home: Home, major: string | undefined, found: Postgres
 }
 
 /** The running server; undefined when there is none or it stops meanwhile. */
-async function adopt(directory: string, home: Home): Promise<EmbeddedServer | undefined> {
+async function adopt(
+  directory: string,
+  home: Home,
+  options: EmbeddedOptions,
+): Promise<EmbeddedServer | undefined> {
   const data = dataFolder(home);
   const running = await settledPostmaster(data, START_LIMIT_MS);
   if (!running) return undefined;
@@ -146,7 +158,10 @@ async function adopt(directory: string, home: Home): Promise<EmbeddedServer | un
     if (await findPostmaster(data)) throw error;
     return undefined;
   }
-  return describeServer('adopted', running.pid, data, login, locationNotes(directory, home));
+  const notes = locationNotes(directory, home);
+  if (options.port && options.port !== running.port)
+    notes.push(`Postgres listens on ${running.port} until it is restarted, not on DATABASE_PORT`);
+  return describeServer('adopted', running.pid, data, { login, notes, directory, options });
 }
 
 /** Starts the server, after creating its cluster if there is none. */
@@ -171,10 +186,12 @@ async function start(
   if (isNew) await createCluster(home, bin, user, password);
   if (home.relocated && !home.created) await writeHome(directory, { ...home, created: true });
   const logFile = join(directory, 'postgres.log');
-  const running = await startPostmaster({ bin, data, logFile, user }, START_LIMIT_MS);
+  const input = { bin, data, logFile, user, port: options.port ?? 0 };
+  const running = await startPostmaster(input, START_LIMIT_MS);
   const login = { port: running.port, password };
   await ensureDatabase(login);
-  return describeServer(isNew ? 'created' : 'restarted', running.pid, data, login, notes);
+  const how = isNew ? 'created' : 'restarted';
+  return describeServer(how, running.pid, data, { login, notes, directory, options });
 }
 
 async function requirePassword(directory: string): Promise<string> {
@@ -196,15 +213,23 @@ function describeServer(
   how: EmbeddedServer['how'],
   pid: number,
   data: string,
-  login: Login,
-  notes: string[],
+  opened: { login: Login; notes: string[]; directory: string; options: EmbeddedOptions },
 ): EmbeddedServer {
+  const { login, notes, directory, options } = opened;
   const stop = () => stopPostmaster(pid, data);
   return {
     url: databaseUrl(login),
     how,
     dataFolder: data,
     notes,
+    financeUrl: () =>
+      withFolderLock(directory, LOCK_LIMIT_MS, async () => {
+        const random = options.random ?? systemRandom;
+        const password = await ensurePassword(directory, random, 'finance.password');
+        const url = databaseUrl(login);
+        await runSteps(url, financeSteps(DATABASE, password));
+        return Object.assign(new URL(url), { username: READER, password }).href;
+      }),
     stop,
     async stopUnlessUsed() {
       if (await isServerProcess(pid, data)) {

@@ -2,6 +2,7 @@
  * The files of the embedded server:
  *
  *   directory/postgres.password    of the superuser, 0600
+ *   directory/finance.password     of the login of finance, 0600; made when first asked for
  *   directory/postgres.log         the server log; postgres.log.1 is the previous one
  *   directory/postgres.location    names the home, if it is not `directory`
  *   home/postgres                  the data folder
@@ -159,17 +160,24 @@ export async function preparePlace(
 
 const PASSWORD = /^[A-Za-z0-9_-]{32}$/;
 
-export async function readPassword(directory: string): Promise<string | undefined> {
-  const text = (await readOrUndefined(join(directory, 'postgres.password')))?.trim();
+export async function readPassword(
+  directory: string,
+  file = 'postgres.password',
+): Promise<string | undefined> {
+  const text = (await readOrUndefined(join(directory, file)))?.trim();
   return text !== undefined && PASSWORD.test(text) ? text : undefined;
 }
 
 /** The stored password, or a new one of 192 bits, which is stored. */
-export async function ensurePassword(directory: string, random: Random): Promise<string> {
-  const stored = await readPassword(directory);
+export async function ensurePassword(
+  directory: string,
+  random: Random,
+  file = 'postgres.password',
+): Promise<string> {
+  const stored = await readPassword(directory, file);
   if (stored) return stored;
   const password = Buffer.from(random.bytes(24)).toString('base64url');
-  await writeDurably(join(directory, 'postgres.password'), `${password}\n`);
+  await writeDurably(join(directory, file), `${password}\n`);
   return password;
 }
 

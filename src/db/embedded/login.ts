@@ -4,7 +4,7 @@ import { withDeadline } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { SUPERUSER } from './cluster.ts';
 
-const DATABASE = 'tallyhook';
+export const DATABASE = 'tallyhook';
 const CONNECT_LIMIT_S = 10;
 const QUERY_LIMIT_MS = 20_000;
 /** invalid_password. */

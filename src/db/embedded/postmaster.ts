@@ -148,12 +148,15 @@ interface StartInput {
   data: string;
   logFile: string;
   user: ServerUser | undefined;
+  /** 0: its former port if that is free, else any. */
+  port: number;
 }
 
 /**
- * Starts the server of a data folder that has none running, on its former port if that is free.
- * Retries when the port was taken meanwhile and when backends of a killed server still run.
- * @throws Failure `database_unavailable` with the server's last log lines, within `limitMs`
+ * Starts the server of a data folder that has none running. Retries when a port that it chose was
+ * taken meanwhile and when backends of a killed server still run.
+ * @throws Failure `bad_setting` when the fixed port is in use; `database_unavailable` with the
+ * server's last log lines, within `limitMs`
  */
 export async function startPostmaster(
   input: StartInput,
@@ -161,9 +164,11 @@ export async function startPostmaster(
 ): Promise<ReadyPostmaster> {
   const deadline = monotonicMs() + limitMs;
   await disownForeignPid(input.data);
-  let preferred = await formerPort(input.data);
+  let preferred = input.port || (await formerPort(input.data));
   for (;;) {
     const port = await freePort(preferred);
+    if (input.port && port !== input.port)
+      throw new Failure('bad_setting', `DATABASE_PORT: port ${input.port} is in use; free it`);
     const log = await launch(input, port, deadline);
     const remainingMs = Math.max(1, deadline - monotonicMs());
     const running = await settledPostmaster(input.data, remainingMs);
@@ -177,7 +182,7 @@ export async function startPostmaster(
           `see ${input.logFile}, correct the cause and start again`,
       );
     }
-    if (portTaken) preferred = 0;
+    if (portTaken && !input.port) preferred = 0;
     if (orphans) await endOrphans(input.data);
     await pause(20);
   }

@@ -1,10 +1,10 @@
 /** `tallyhook migrate`: applies missing migrations before a start, or names their files. */
-import { loadConfig } from '../daemon/daemon.ts';
-import { reach } from '../db/access/reach.ts';
-import { migrate, missingMigrations } from '../db/migrate.ts';
-import { Failure } from '../kernel/errors.ts';
-import { jsonText } from '../kernel/json.ts';
-import { printLine } from '../kernel/log.ts';
+import { loadConfig } from '../../daemon/daemon.ts';
+import { reach } from '../../db/access/reach.ts';
+import { migrate, missingMigrations } from '../../db/migrate.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
 
 export async function runMigrate(options: { dryRun?: true; json?: true }): Promise<number> {
   const config = loadConfig();

@@ -1,9 +1,9 @@
 /** `tallyhook setup`: the logins of an external Postgres, as SQL to read or run at once. */
-import { reach } from '../db/access/reach.ts';
-import { LOGINS, runSteps, setupSteps } from '../db/access/setup.ts';
-import { Failure } from '../kernel/errors.ts';
-import { printLine } from '../kernel/log.ts';
-import { systemRandom } from '../kernel/random.ts';
+import { reach } from '../../db/access/reach.ts';
+import { LOGINS, runSteps, setupSteps } from '../../db/access/setup.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { printLine } from '../../kernel/log.ts';
+import { systemRandom } from '../../kernel/random.ts';
 
 export async function runSetup(text: string, options: { run?: true }): Promise<number> {
   const url = parse(text);

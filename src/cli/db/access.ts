@@ -1,0 +1,120 @@
+/**
+ * `tallyhook db`: logins for clients of people. The embedded server has the password of finance in
+ * DATA_DIR; `npx tallyhook setup` prints that of an external one, and nothing keeps it.
+ */
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { type Config, loadConfig } from '../../daemon/daemon.ts';
+import { serverMajor } from '../../db/access/reach.ts';
+import { READER } from '../../db/access/setup.ts';
+import { type EmbeddedServer, openEmbedded } from '../../db/embedded/embedded.ts';
+import { missingMigrations, refuseUnmigrated } from '../../db/migrate.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { requireDatabase } from '../installation.ts';
+import { majorOf, passwordOf, runProgram, withoutPassword } from './programs.ts';
+
+interface Login {
+  finance?: true;
+}
+
+export async function printUrl(options: Login & { json?: true }): Promise<number> {
+  return await withLogin(options, (url, { config, server }) => {
+    if (options.json) printLine(jsonText(partsOf(url)));
+    else printLine(url.href);
+    if (server && config.database.embedded_port === 0)
+      note('the port changes when another program has taken it; DATABASE_PORT fixes it');
+    if (server && server.how !== 'adopted')
+      note('the embedded Postgres runs while a daemon runs: npx tallyhook start');
+    if (!server && options.finance)
+      note(`npx tallyhook setup printed the password of ${READER} once; put it into the URL`);
+    return Promise.resolve(0);
+  });
+}
+
+export async function runPsql(args: string[], options: Login): Promise<number> {
+  return await withLogin(options, (url) =>
+    runProgram('psql', [withoutPassword(url), ...args], url),
+  );
+}
+
+export async function runDump(options: { out: string; json?: true }): Promise<number> {
+  return await withLogin({}, async (url) => {
+    await requireVersion(url);
+    const part = `${options.out}.part`;
+    try {
+      await writeFile(part, '', { mode: 0o600, flag: 'wx' });
+    } catch (error) {
+      const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
+      const why = exists ? 'exists; another dump is running, or remove it' : 'cannot be written';
+      throw new Failure('bad_setting', `${part} ${why}`);
+    }
+    try {
+      const code = await runProgram(
+        'pg_dump',
+        ['-Fc', '-d', withoutPassword(url), '-f', part],
+        url,
+      );
+      if (code !== 0) return code;
+      await rename(part, options.out);
+    } finally {
+      await rm(part, { force: true });
+    }
+    printLine(options.json ? jsonText({ file: options.out }) : `Wrote ${options.out}`);
+    return 0;
+  });
+}
+
+/** An older pg_dump refuses a newer server, with no advice. */
+async function requireVersion({ href }: URL): Promise<void> {
+  const [server, found] = [await serverMajor(href), await majorOf('pg_dump')];
+  if (found >= server) return;
+  throw new Failure(
+    'bad_setting',
+    `pg_dump ${server} or newer is needed, this is ${found}; install ` +
+      `postgresql-client-${server} from apt.postgresql.org, or stop the daemon and copy DATA_DIR`,
+  );
+}
+
+interface Opened {
+  config: Config;
+  /** Undefined for an external one. */
+  server: EmbeddedServer | undefined;
+}
+
+/** Runs the work with a URL; starts the embedded server if necessary. @throws Failure */
+async function withLogin(
+  { finance }: Login,
+  work: (url: URL, opened: Opened) => Promise<number>,
+): Promise<number> {
+  const config = loadConfig();
+  if (config.databaseUrl) {
+    const url = new URL((!finance && config.databaseOwnerUrl) || config.databaseUrl);
+    if (finance) Object.assign(url, { username: READER, password: '' });
+    return await work(url, { config, server: undefined });
+  }
+  await requireDatabase(config);
+  const port = config.database.embedded_port;
+  const server = await openEmbedded({ directory: config.dataDir, port });
+  try {
+    if (finance) refuseUnmigrated(await missingMigrations(server.url));
+    const url = finance ? await server.financeUrl() : server.url;
+    return await work(new URL(url), { config, server });
+  } finally {
+    await server.stopUnlessUsed();
+  }
+}
+
+function partsOf(url: URL) {
+  const { href, hostname: host, pathname, username } = url;
+  return {
+    ...{ url: href, host, port: Number(url.port || 5432) },
+    ...{ database: decodeURIComponent(pathname.slice(1)), user: decodeURIComponent(username) },
+    password: url.password ? passwordOf(url) : null,
+  };
+}
+
+/** For people; standard output holds the URL alone. */
+function note(line: string): void {
+  process.stderr.write(`Note: ${line}\n`);
+}
