@@ -14,6 +14,7 @@ CREATE TABLE "tallyhook"."daemons" (
 	"epoch" bigint GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."daemons_epoch_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"started_at" timestamptz(3) NOT NULL,
 	"alive_until" timestamptz(3) NOT NULL,
+	"roles" text[] NOT NULL,
 	CONSTRAINT "daemons_epoch_unique" UNIQUE("epoch")
 );
 --> statement-breakpoint

@@ -63,7 +63,8 @@ create table tallyhook.daemons (
   id text not null,
   epoch bigint not null generated always as identity,
   started_at timestamp(3) with time zone not null,
-  alive_until timestamp(3) with time zone not null
+  alive_until timestamp(3) with time zone not null,
+  roles text[] not null
 );
 create table tallyhook.decisions (
   subject text not null,

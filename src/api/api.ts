@@ -3,9 +3,11 @@
  * only the public modules of the stages and sends no request to the service.
  */
 import { OpenAPIHono } from '@hono/zod-openapi';
+import { Failure } from '../kernel/errors.ts';
+import type { Role } from '../kernel/roles.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { answerProblems } from './http/problems.ts';
-import { KEY_SCHEME, makeRouter } from './http/router.ts';
+import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
 import { addAudit } from './routes/admin/audit.ts';
 import { addDeadlines } from './routes/admin/deadlines.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
@@ -41,16 +43,38 @@ const DOCUMENT = {
   },
 };
 
-/** The API of one daemon. It holds no state of its own, so daemons on one database are equal. */
+/**
+ * The API of one daemon. It holds no state of its own, so daemons on one database are equal. A path
+ * that belongs to a role of others is refused.
+ */
 export function makeApi(deps: ApiDeps): Api {
-  const { db, clock, log, keys, wake } = deps;
-  const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
-  const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, metrics, migrations } = deps;
-  const { staleAfterMs, audit, drifts } = deps;
+  const { keys, audit, log, bodyBytesMax, roles } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
   const router = makeRouter({ app, keys, audit, log, bodyBytesMax });
-  addHealth(router, { db, migrations, metrics, operations, webhooks });
+  addHealth(router, deps);
+  if (roles.includes('api')) addRoutes(router, deps);
+  else refusePath(app, '/api/*', 'api');
+  if (!roles.includes('gateway')) refusePath(app, '/v1/*', 'gateway');
+  app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
+  });
+  app.doc31('/api/openapi.json', DOCUMENT);
+  return app;
+}
+
+function refusePath(app: Api, path: string, role: Role): void {
+  app.all(path, () => {
+    throw new Failure('role_missing', `send this request to a daemon with the role ${role}`);
+  });
+}
+
+function addRoutes(router: Router, deps: ApiDeps): void {
+  const { db, clock, log, keys, wake, audit, drifts } = deps;
+  const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
+  const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
   addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
   addDeadlines(router, { upstream, log, wake });
   addFreeze(router, { operations, wake });
@@ -77,11 +101,4 @@ export function makeApi(deps: ApiDeps): Api {
   addReports(router, { reports });
   addKeys(router, { keys });
   addAudit(router, { audit });
-  app.openAPIRegistry.registerComponent('securitySchemes', KEY_SCHEME, {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'An API key, thk_…; the role of an operation is the scope that the key must have',
-  });
-  app.doc31('/api/openapi.json', DOCUMENT);
-  return app;
 }

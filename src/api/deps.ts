@@ -4,7 +4,8 @@ import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
 import type { Log } from '../kernel/log.ts';
-import type { Metrics } from '../kernel/metrics.ts';
+import type { Metrics, MetricsSnapshot } from '../kernel/metrics.ts';
+import type { Role } from '../kernel/roles.ts';
 import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
@@ -28,6 +29,10 @@ export interface ApiDeps {
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
+  /** What this daemon runs. */
+  roles: readonly Role[];
+  /** Its process that sends webhooks, if it has one. */
+  delivery: { isRunning(): boolean; report(): Promise<MetricsSnapshot | undefined> };
   /** The migrations of this program; `/readyz` compares them with those of the database. */
   migrations: Awaited<ReturnType<typeof readMigrations>>;
   /** Makes the named workers run a pass now. */

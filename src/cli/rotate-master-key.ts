@@ -80,7 +80,7 @@ async function lostKeys(database: Database, config: Config): Promise<MasterKeys>
   if (known) throw new Failure('bad_setting', 'the master key is not lost: it reads the canary');
   const key = await loadMasterKey(config, systemRandom, false);
   const current = makeEncryption(key, systemRandom);
-  return { current, both: current, provedSince: undefined };
+  return { key, former: undefined, current, both: current, provedSince: undefined };
 }
 
 /** A daemon that does not know the new key could not read what is encrypted with it. */

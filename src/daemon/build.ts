@@ -4,14 +4,13 @@
  */
 import { makeApi } from '../api/api.ts';
 import { makeConsole } from '../console/console.ts';
-import type { Db } from '../db/connect.ts';
 import { registerDaemon } from '../db/leases.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { makeGateway } from '../gateway/gateway.ts';
 import { pause, systemClock } from '../kernel/clock.ts';
 import { makeIds } from '../kernel/ids.ts';
 import type { Log } from '../kernel/log.ts';
-import { type Metrics, makeMetrics } from '../kernel/metrics.ts';
+import { makeMetrics, measurePools } from '../kernel/metrics.ts';
 import { systemRandom } from '../kernel/random.ts';
 import { makeAudit, makeKeys } from '../keys/keys.ts';
 import { addDuePostings, listIncludedInOpenings, makeLedger } from '../ledger/ledger.ts';
@@ -41,11 +40,12 @@ import {
 } from './config/stage-settings.ts';
 import { upstreamSettings } from './config/upstream-settings.ts';
 import type { Database } from './database.ts';
-import { makePreImages } from './first-poll.ts';
+import { makeSupervisor } from './delivery/supervisor.ts';
 import { makeHeartbeat } from './heartbeat.ts';
 import { makeIdentityCheck } from './identity.ts';
-import { openEncryption } from './master-key.ts';
-import { recordPassiveReads } from './passive-observations.ts';
+import { openProvedKeys } from './master-key.ts';
+import { makePreImages } from './observations/first-poll.ts';
+import { recordPassiveReads } from './observations/passive.ts';
 import type { Service } from './service.ts';
 import { makeSchedule } from './workers/schedule.ts';
 import { coalesce, makeNotifier } from './workers/wake-up.ts';
@@ -59,12 +59,10 @@ type Wake = (...names: string[]) => void;
 /** Makes every stage of one daemon. */
 export async function build(config: Config, database: Database, service: Service, log: Log) {
   const base = await makeBase(config, database, service, log);
-  const { workersDb, peopleDb, clock, daemon, identity, metrics, keys, upstream, heartbeat } = base;
+  const { workersDb, peopleDb, clock, daemon, identity, metrics, keys, upstream, delivery } = base;
   let wakeWorkers: Wake = () => {};
   const wake: Wake = (...names) => wakeWorkers(...names);
-  const stages = makeStages(config, base, service, wake);
-  const { operations, decisions, reportedOperations, ledger, observer, reconciler } = stages;
-  const { webhooks, reports, drifts } = stages;
+  const stages = makeStages(config, base, service);
   const gateway = buildGateway(config, base, stages, wake);
   const feed = makeNotifier();
   const schedule = makeSchedule({
@@ -73,39 +71,21 @@ export async function build(config: Config, database: Database, service: Service
     metrics,
     passTimeoutMs: config.daemon.worker_pass_timeout_ms,
     workers: makeWorkers({
-      config,
-      ...{ db: workersDb, log, metrics },
-      heartbeat,
-      operations,
-      gateway,
-      identity,
-      ledger,
-      observer,
-      reconciler,
-      webhooks,
-      reports,
-      feed,
-      wake,
+      ...stages,
+      ...{ config, db: workersDb, log, metrics, heartbeat: base.heartbeat, identity },
+      ...{ gateway, feed, wake },
     }),
   });
-  wakeWorkers = schedule.wake;
+  wakeWorkers = (...names) => {
+    schedule.wake(...names);
+    if (names.includes('webhooks')) delivery.wake();
+  };
   const stopping = new AbortController();
   const api = makeApi({
-    db: peopleDb,
-    clock,
-    log,
-    metrics,
-    keys,
+    ...stages,
+    ...{ db: peopleDb, clock, log, metrics, keys, upstream, wake, delivery },
     audit: makeAudit({ db: peopleDb, clock }),
-    operations,
-    decisions,
-    drifts,
-    reportedOperations,
-    observer,
-    upstream,
-    webhooks,
-    reports,
-    wake,
+    roles: config.daemon.roles,
     migrations: await readMigrations(),
     nextEvent: feed.wait,
     stopping: stopping.signal,
@@ -113,18 +93,11 @@ export async function build(config: Config, database: Database, service: Service
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
   });
-  api.route('/', makeConsole());
+  if (config.daemon.roles.includes('api')) api.route('/', makeConsole());
+  const { operations } = stages;
   return {
-    daemon,
-    identity,
-    keys,
-    upstream,
-    operations,
-    webhooks,
-    schedule,
-    gateway,
-    api,
-    stopping,
+    ...{ daemon, delivery, identity, keys, upstream, operations },
+    ...{ schedule, gateway, api, stopping },
   };
 }
 
@@ -135,9 +108,9 @@ async function makeBase(config: Config, database: Database, service: Service, lo
   const ids = makeIds(clock, random);
   const metrics = makeMetrics();
   measurePools(metrics, { gateway: db, workers: workersDb, people: peopleDb });
-  const encryption = await openEncryption(database, config, random);
-  const aliveMs = config.daemon.heartbeat_timeout_ms;
-  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs);
+  const { key, former, both: encryption } = await openProvedKeys(database, config, random);
+  const { heartbeat_timeout_ms: aliveMs, roles } = config.daemon;
+  const daemon = await registerDaemon(db, ids.next('dmn'), clock.now(), aliveMs, roles);
   const keys = makeKeys({ db, clock, random, ids });
   const upstream = await openUpstream({
     ...service.address,
@@ -148,36 +121,37 @@ async function makeBase(config: Config, database: Database, service: Service, lo
     quota: makeQuotaStore(db),
     settings: upstreamSettings(config),
   });
-  const heartbeat = makeHeartbeat({ database, daemon, upstream, log, metrics, aliveMs });
+  const heartbeat = makeHeartbeat({
+    ...{ database, daemon, upstream, log, metrics, aliveMs },
+    roles: () => roles.filter((role) => role !== 'delivery' || delivery.isRunning()),
+  });
+  const delivery = makeSupervisor({
+    start: {
+      kind: 'start',
+      databaseUrl: database.url,
+      config: { daemon: config.daemon, database: config.database, log: config.log },
+      keys: { key, former },
+      settings: webhookSettings(config, service.sandboxUrl !== undefined),
+    },
+    ...{ daemons: heartbeat.delivering, log, metrics },
+  });
   const identity = makeIdentityCheck({ database, dataDir: config.dataDir, log });
   return {
     ...{ db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log },
-    ...{ daemon, identity, keys, upstream, heartbeat },
+    ...{ daemon, identity, keys, upstream, heartbeat, delivery },
   };
 }
 
-function measurePools(metrics: Metrics, pools: Record<string, Db>): void {
-  metrics.beforeScrape(() => {
-    for (const [pool, db] of Object.entries(pools)) {
-      const { running, waiting } = db.load();
-      metrics.poolRunning.set({ pool }, running);
-      metrics.poolWaiting.set({ pool }, waiting);
-    }
-  });
-}
-
 /** The stages between the gateway and the API. */
-function makeStages(config: Config, base: Base, service: Service, wake: Wake) {
+function makeStages(config: Config, base: Base, service: Service) {
   const { db, workersDb, peopleDb, clock, random, ids, metrics, encryption, log } = base;
-  const { daemon, upstream, heartbeat } = base;
+  const { daemon, upstream } = base;
   const effectSettings = ledgerSettings(config);
   const webhooks = makeWebhooks({
     ...{ db: workersDb, peopleDb, clock, wallClock: systemClock, random, ids, encryption },
     ...{ log, metrics },
     settings: webhookSettings(config, service.sandboxUrl !== undefined),
     emit: (tx, drafts) => outbox.emit(tx, drafts),
-    wake: () => wake('webhooks'),
-    daemons: heartbeat.living,
   });
   const outbox = makeOutbox({ clock, ids, fanOut: webhooks.fanOut });
   const operations = makeOperations({

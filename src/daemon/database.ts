@@ -16,6 +16,8 @@ import type { Log } from '../kernel/log.ts';
 import type { Config } from './config/config.ts';
 
 export interface Database extends Pools {
+  /** Contains the password. */
+  url: string;
   clock: DatabaseClock;
   /** The data of the embedded server. */
   folder: string | undefined;
@@ -66,7 +68,7 @@ export async function openDatabase(
     const revive = async () => {
       if (embedded) embedded = await reopen(embedded, config, log);
     };
-    return { ...pools, clock, folder: embedded?.dataFolder, notes, revive, close };
+    return { ...pools, url, clock, folder: embedded?.dataFolder, notes, revive, close };
   } catch (error) {
     await close();
     throw error;

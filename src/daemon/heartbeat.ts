@@ -1,12 +1,13 @@
 /**
  * Keeps this daemon registered as alive, and on the way follows the database's clock, divides the
- * polling budget among the living daemons, and restarts an embedded server that died.
+ * polling budget among the living daemons that poll, and restarts an embedded server that died.
  */
 import { type Daemon, keepAlive } from '../db/leases.ts';
 import { isAway, toDatabaseError } from '../db/sqlstate.ts';
 import { monotonicMs } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics } from '../kernel/metrics.ts';
+import type { Role } from '../kernel/roles.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Database } from './database.ts';
 
@@ -14,29 +15,34 @@ export interface Heartbeat {
   beat(): Promise<void>;
   /** False once the last successful beat is older than `aliveMs`; then nothing may be sent. */
   isAlive: () => boolean;
-  /** Living daemons at the last beat, this one included. */
-  living: () => number;
+  /** Living daemons at the last beat that deliver. */
+  delivering: () => number;
 }
 
 export function makeHeartbeat(deps: {
   database: Pick<Database, 'db' | 'clock' | 'revive'>;
   daemon: Daemon;
+  /** The roles that it performs at present. */
+  roles: () => readonly Role[];
   upstream: Pick<Upstream, 'shareAmong' | 'syncQuota'>;
   log: Log;
   metrics: Pick<Metrics, 'clockCorrection'>;
   aliveMs: number;
 }): Heartbeat {
-  const { database, daemon, upstream, log, metrics, aliveMs } = deps;
+  const { database, daemon, roles, upstream, log, metrics, aliveMs } = deps;
   let last = monotonicMs();
-  let living = 1;
+  let living: readonly Role[][] = [];
+  const count = (...some: Role[]) =>
+    living.filter((its) => some.some((role) => its.includes(role))).length;
   return {
     async beat() {
       const sentAt = monotonicMs();
       try {
-        living = await keepAlive(database.db, daemon, database.clock.now(), aliveMs);
+        living = await keepAlive(database.db, daemon, database.clock.now(), aliveMs, roles());
         // The database counts from an instant not before `sentAt`.
         last = sentAt;
-        upstream.shareAmong(living);
+        // A gateway polls a wallet before its first write.
+        upstream.shareAmong(count('gateway', 'workers'));
         await upstream.syncQuota();
         await database.clock.follow();
         metrics.clockCorrection.set(database.clock.correctionMs() / 1000);
@@ -48,6 +54,6 @@ export function makeHeartbeat(deps: {
       }
     },
     isAlive: () => monotonicMs() - last < aliveMs,
-    living: () => living,
+    delivering: () => count('delivery'),
   };
 }

@@ -10,6 +10,7 @@ import { withDeadline } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
+import type { Role } from '../kernel/roles.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
@@ -22,6 +23,7 @@ import { startCron } from './workers/cron.ts';
 
 export interface RunningDaemon {
   url: string;
+  roles: readonly Role[];
   /** The admin key, if this start generated it. */
   adminKey: string | undefined;
   sandboxUrl: string | undefined;
@@ -57,7 +59,8 @@ export async function startDaemon(
     undo.push(() => built.upstream.close());
     await built.identity.check();
     await built.identity.count();
-    const server = makeHttpServer(built);
+    const { roles } = config.daemon;
+    const server = makeHttpServer({ ...built, roles });
     const url = await listen(server, config);
     undo.push(async () => {
       server.close();
@@ -68,9 +71,11 @@ export async function startDaemon(
     const stopCron = startCron(cronJobs(config), log, (name) => built.schedule.wake(name));
     undo.push(stopCron);
     built.schedule.start();
-    log.info({ url, daemon: built.daemon.id, service: service.identity }, 'ready');
+    if (roles.includes('delivery')) built.delivery.start();
+    log.info({ url, daemon: built.daemon.id, roles, service: service.identity }, 'ready');
     return {
       url,
+      roles,
       adminKey,
       sandboxUrl: service.sandboxUrl,
       notes: database.notes,
@@ -128,6 +133,8 @@ interface StopDeps {
 async function stop(deps: StopDeps): Promise<void> {
   const { config, log, server, built, service, database, stopCron } = deps;
   log.info('stopping');
+  const { drain_ms: drainMs } = config.daemon;
+  const delivered = built.delivery.stop(drainMs);
   const drain = async () => {
     built.stopping.abort();
     server.close();
@@ -136,13 +143,12 @@ async function stop(deps: StopDeps): Promise<void> {
     built.operations.close();
     await built.gateway.drain();
     await built.schedule.stop();
-    await built.webhooks.drain(config.daemon.drain_ms);
-    await built.webhooks.close();
     await built.upstream.close();
     return 'drained';
   };
-  const result = await withDeadline(drain(), config.daemon.drain_ms, () => 'timeout');
+  const result = await withDeadline(drain(), drainMs, () => 'timeout');
   server.closeAllConnections();
+  await delivered;
   await service.close();
   await retireDaemon(database.db, built.daemon, database.clock.now()).catch((error: unknown) => {
     log.warn({ err: error }, 'the leases of this daemon were not released; they expire');

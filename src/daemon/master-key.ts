@@ -21,7 +21,13 @@ import type { Database } from './database.ts';
 const SETTING = 'master_key_canaries';
 const CONTEXT = `installation.${SETTING}`;
 
-export interface MasterKeys {
+/** 32 bytes each. */
+export interface KeyPair {
+  key: Uint8Array;
+  former: Uint8Array | undefined;
+}
+
+export interface MasterKeys extends KeyPair {
   /** Under MASTER_KEY alone. */
   current: Encryption;
   /** Encrypts with MASTER_KEY and decrypts with both. */
@@ -32,15 +38,15 @@ export interface MasterKeys {
 
 type Opened = Pick<Database, 'db' | 'clock'>;
 
-/** The encryption of a daemon. @throws Failure `bad_setting` for a wrong or missing key */
-export async function openEncryption(
+/** The keys of a daemon. @throws Failure `bad_setting` for a wrong or missing key */
+export async function openProvedKeys(
   database: Opened,
   config: Config,
   random: Random,
-): Promise<Encryption> {
+): Promise<MasterKeys> {
   const keys = await openMasterKeys(database, config, random);
   if (keys.provedSince === undefined) await addCanary(database, keys.current);
-  return keys.both;
+  return keys;
 }
 
 /** Changes nothing but to generate a key in DATA_DIR. @throws Failure `bad_setting` */
@@ -52,13 +58,13 @@ export async function openMasterKeys(
   const stored = await findInstallationSetting(db, SETTING);
   const canaries = stored?.value.split(' ') ?? [];
   const key = await loadMasterKey(config, random, canaries.length > 0);
-  const former = config.masterKeyOld && Buffer.from(config.masterKeyOld, 'base64');
+  const former = config.masterKeyOld ? Buffer.from(config.masterKeyOld, 'base64') : undefined;
   const current = makeEncryption(key, random);
   const both = former ? makeEncryption(key, random, former) : current;
   if (!canaries.every((canary) => isReadable(both, canary)))
     throw new Failure('bad_setting', refusalOf(canaries, current));
   const isProved = canaries.some((canary) => isReadable(current, canary));
-  return { current, both, provedSince: isProved ? stored?.setAt : undefined };
+  return { key, former, current, both, provedSince: isProved ? stored?.setAt : undefined };
 }
 
 function refusalOf(canaries: readonly string[], current: Encryption): string {

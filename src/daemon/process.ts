@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/log.ts';
-import { loadConfig } from './config/config.ts';
+import { ROLES } from '../kernel/roles.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 
 const NODE_MAJOR = 24;
@@ -21,6 +21,7 @@ export async function runDaemon(): Promise<number> {
   }
   let daemon: RunningDaemon;
   try {
+    const { loadConfig } = await import('./config/config.ts');
     const config = loadConfig();
     // Loaded after the configuration, so that a bad setting is reported at once.
     const { startDaemon } = await import('./lifecycle.ts');
@@ -30,7 +31,7 @@ export async function runDaemon(): Promise<number> {
     printLine(error.detail ?? error.code);
     return 1;
   }
-  const ended = untilSignal(daemon);
+  const ended = untilStopped(daemon);
   printBanner(daemon);
   // Node writes the cache when a process exits, which a killed one never does.
   flushCompileCache();
@@ -38,10 +39,15 @@ export async function runDaemon(): Promise<number> {
 }
 
 function printBanner(daemon: RunningDaemon): void {
+  const { roles } = daemon;
   printLine(`Tallyhook is ready at ${daemon.url}`);
-  printLine(`  console   ${daemon.url}/`);
-  printLine(`  API       ${daemon.url}/api/openapi.json`);
-  printLine(`  gateway   ${daemon.url}/v1/… (the paths of the service)`);
+  if (roles.length < ROLES.length) printLine(`  roles     ${roles.join(', ')}`);
+  if (roles.includes('api')) {
+    printLine(`  console   ${daemon.url}/`);
+    printLine(`  API       ${daemon.url}/api/openapi.json`);
+  }
+  if (roles.includes('gateway'))
+    printLine(`  gateway   ${daemon.url}/v1/… (the paths of the service)`);
   if (daemon.sandboxUrl) {
     printLine(
       `  service   sandbox at ${daemon.sandboxUrl}/_sandbox, because UPSTREAM_* is not set`,
@@ -51,26 +57,30 @@ function printBanner(daemon: RunningDaemon): void {
   if (daemon.adminKey) printLine(`  admin key ${daemon.adminKey} (shown only once; store it)`);
 }
 
-/** SIGTERM and SIGINT stop the daemon; repeating them changes nothing. */
-function untilSignal(daemon: RunningDaemon): Promise<number> {
+/** SIGTERM and SIGINT stop the process; repeating them changes nothing. Returns the exit code. */
+export function untilStopped({
+  log,
+  stop,
+  recoversFrom,
+}: Pick<RunningDaemon, 'log' | 'stop' | 'recoversFrom'>): Promise<number> {
   return new Promise((resolve) => {
-    const stop = () => {
-      daemon.stop().then(
+    const stopBySignal = () => {
+      stop().then(
         () => resolve(0),
         (error: unknown) => {
-          daemon.log.fatal({ err: error }, 'stopping failed');
+          log.fatal({ err: error }, 'stopping failed');
           resolve(1);
         },
       );
     };
-    process.on('SIGTERM', stop);
-    process.on('SIGINT', stop);
+    process.on('SIGTERM', stopBySignal);
+    process.on('SIGINT', stopBySignal);
     process.on('uncaughtException', (error) => {
-      if (daemon.recoversFrom(error)) {
-        daemon.log.warn({ err: error }, 'database driver fault; the pool was replaced');
+      if (recoversFrom(error)) {
+        log.warn({ err: error }, 'database driver fault; the pool was replaced');
         return;
       }
-      daemon.log.fatal({ err: error }, 'uncaught error; the process exits');
+      log.fatal({ err: error }, 'uncaught error; the process exits');
       resolve(1);
     });
   });

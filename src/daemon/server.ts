@@ -9,6 +9,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { type ErrorCode, Failure, problemOf } from '../kernel/errors.ts';
 import { makeServer, type Refusal } from '../kernel/http-server.ts';
 import { jsonText } from '../kernel/json.ts';
+import type { Role } from '../kernel/roles.ts';
 
 /** An upload of 100,000 reported operations may take minutes; its headers may not. */
 const LIMITS = {
@@ -23,10 +24,13 @@ const LIMITS = {
 export function makeHttpServer({
   gateway,
   api,
+  roles,
 }: {
   gateway: Pick<Gateway, 'handle'>;
   api: Pick<Api, 'fetch'>;
+  roles: readonly Role[];
 }): Server {
+  const isGateway = roles.includes('gateway');
   const listener = getRequestListener(api.fetch, {
     overrideGlobalObjects: false,
     errorHandler: () => {
@@ -37,7 +41,8 @@ export function makeHttpServer({
   return makeServer(
     (request, response, goOn) => {
       // The gateway authenticates before it lets the client send the body.
-      if (request.url?.startsWith('/v1/')) return gateway.handle(request, response, goOn);
+      if (isGateway && request.url?.startsWith('/v1/'))
+        return gateway.handle(request, response, goOn);
       goOn?.();
       return listener(request, response);
     },

@@ -7,6 +7,7 @@
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
+import { ROLES, type Role } from '../kernel/roles.ts';
 import type { Queryable, Tx } from './connect.ts';
 
 export interface Daemon {
@@ -20,28 +21,41 @@ export async function registerDaemon(
   id: string,
   now: Instant,
   aliveMs: number,
+  roles: readonly Role[] = ROLES,
 ): Promise<Daemon> {
   const [row] = await db.sql<{ epoch: bigint }[]>`
-    insert into tallyhook.daemons (id, started_at, alive_until)
-    values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)})
+    insert into tallyhook.daemons (id, started_at, alive_until, roles)
+    values (${id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[])
     returning epoch`;
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
-/** Stores a heartbeat; returns the number of living daemons, this one included. */
+/** Stores a heartbeat; returns the roles of every living daemon, this one included. */
 export async function keepAlive(
   db: Queryable,
   daemon: Daemon,
   now: Instant,
   aliveMs: number,
-): Promise<number> {
-  const [row] = await db.sql<{ alive: number }[]>`
+  roles: readonly Role[] = ROLES,
+): Promise<Role[][]> {
+  const rows = await db.sql<{ roles: Role[] }[]>`
     with heartbeat as (
-      update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)} where id = ${daemon.id}
-      returning id)
-    select count(*)::int as alive from tallyhook.daemons
-    where alive_until > ${isoText(now)} or id in (select id from heartbeat)`;
-  return row?.alive ?? 1;
+      update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)},
+        roles = ${roles as Role[]}::text[]
+      where id = ${daemon.id}
+      returning id, roles)
+    select roles from heartbeat
+    union all
+    select roles from tallyhook.daemons
+    where alive_until > ${isoText(now)} and id <> ${daemon.id}`;
+  return rows.map((row) => row.roles);
+}
+
+/** The roles of every living daemon. */
+export async function listLiving(db: Queryable, now: Instant): Promise<Role[][]> {
+  const rows = await db.sql<{ roles: Role[] }[]>`
+    select roles from tallyhook.daemons where alive_until > ${isoText(now)}`;
+  return rows.map((row) => row.roles);
 }
 
 /**

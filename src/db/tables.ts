@@ -8,6 +8,8 @@ export const daemons = tallyhook.table('daemons', {
   epoch: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().unique(),
   startedAt: instant('started_at').notNull(),
   aliveUntil: instant('alive_until').notNull(),
+  /** Those that it performs now; one whose process is down is missing. */
+  roles: text().array().notNull(),
 });
 
 /** Work that one daemon at a time may do. The fencing token grows when the holder changes. */

@@ -27,6 +27,7 @@ export const ERRORS = {
   same_owner: { status: 409, title: 'Another owner must approve' },
   cursor_expired: { status: 410, title: 'The cursor is older than the retention period' },
   body_too_large: { status: 413, title: 'The body is too large' },
+  role_missing: { status: 421, title: 'This daemon does not have the role for this path' },
   unsupported_media_type: { status: 415, title: 'The content type of the body is not supported' },
   // Outcomes of a write.
   idempotency_mismatch: { status: 422, title: 'The idempotency key was used for another request' },

@@ -1,22 +1,39 @@
 /** Prometheus metrics. The only importer of prom-client. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  Registry,
+} from 'prom-client';
 
 export type Metrics = ReturnType<typeof makeMetrics>;
 
-/** Makes a registry with every metric of the daemon. */
-export function makeMetrics() {
+/** The metrics of a process as JSON, for the one that answers the scrape. */
+export type MetricsSnapshot = object[];
+
+/**
+ * Makes a registry with every metric of the daemon.
+ * @param process the label of the metrics of Node, such as memory
+ */
+export function makeMetrics(process = 'main') {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, labels: { process } });
   // Gauges that are named like counters, which `promtool check metrics` refuses.
   for (const what of ['handles', 'requests', 'resources'])
     registry.removeSingleMetric(`nodejs_active_${what}_total`);
   const { counter, gauge, seconds } = makers([registry]);
   const setters: (() => void)[] = [];
+  const snapshot = (): Promise<MetricsSnapshot> => {
+    for (const set of setters) set();
+    return registry.getMetricsAsJSON();
+  };
   return {
-    text() {
-      for (const set of setters) set();
-      return registry.metrics();
-    },
+    snapshot,
+    /** The text for a scrape, with the metrics of other processes of this daemon. */
+    text: async (others: readonly MetricsSnapshot[] = []) =>
+      joined([await snapshot(), ...others]).metrics(),
     /** Calls `set` before each scrape, for gauges of the present moment. */
     beforeScrape: (set: () => void) => void setters.push(set),
     contentType: registry.contentType,
@@ -53,7 +70,8 @@ export function makeMetrics() {
     ),
     poolRunning: gauge(
       'database_pool_running',
-      'Statements and transactions that have a connection, by pool: gateway, workers, people',
+      'Statements and transactions that have a connection, by pool: gateway, workers, people, ' +
+        'delivery',
       ['pool'],
     ),
     poolWaiting: gauge(
@@ -61,8 +79,31 @@ export function makeMetrics() {
       'Statements and transactions that wait for a connection of their pool',
       ['pool'],
     ),
+    ...deliveryMetrics(counter, gauge),
     ...stateGauges(gauge),
   };
+}
+
+/** Sets the gauges of these pools before each scrape. */
+export function measurePools(
+  metrics: Pick<Metrics, 'beforeScrape' | 'poolRunning' | 'poolWaiting'>,
+  pools: Record<string, { load(): { running: number; waiting: number } }>,
+): void {
+  metrics.beforeScrape(() => {
+    for (const [pool, { load }] of Object.entries(pools)) {
+      const { running, waiting } = load();
+      metrics.poolRunning.set({ pool }, running);
+      metrics.poolWaiting.set({ pool }, waiting);
+    }
+  });
+}
+
+/** Sums the samples of equal name and labels. */
+function joined(snapshots: readonly MetricsSnapshot[]): Registry {
+  const all = snapshots.map((metrics) =>
+    metrics.map((metric) => ({ ...metric, aggregator: 'sum' })),
+  );
+  return AggregatorRegistry.aggregate(all);
 }
 
 function makers(registers: Registry[]) {
@@ -83,6 +124,23 @@ function makers(registers: Registry[]) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     });
   return { counter, gauge, seconds };
+}
+
+/** About the process that sends webhooks. */
+function deliveryMetrics(
+  counter: ReturnType<typeof makers>['counter'],
+  gauge: ReturnType<typeof makers>['gauge'],
+) {
+  return {
+    deliveryUp: gauge(
+      'delivery_process_up',
+      '1 while the process that sends webhooks is running, 0 while it is being restarted',
+    ),
+    deliveryStarts: counter(
+      'delivery_process_starts_total',
+      'Starts of the process that sends webhooks; each one after the first is a restart',
+    ),
+  };
 }
 
 /** Read from the database every `daemon.metrics_interval_ms`, and so equal on all daemons. */

@@ -26,6 +26,7 @@ import type { WebhookSettings } from './settings.ts';
 export { type Attempt, countPending, type Delivery } from './delivery/history-store.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export { countEndpointStates } from './endpoints/count-store.ts';
+export { ORDERINGS } from './endpoints/endpoint.ts';
 export {
   type Endpoint,
   HELD_CHOICES,
@@ -38,7 +39,7 @@ export {
   reencryptEndpoints,
 } from './endpoints/reencryption.ts';
 export { SCHEMES } from './endpoints/signing.ts';
-export { type EndpointInput, ORDERINGS } from './endpoints/validation.ts';
+export type { EndpointInput } from './endpoints/validation.ts';
 export { defaults as webhookDefaults, type WebhookSettings } from './settings.ts';
 
 interface WebhooksDeps {

@@ -18,6 +18,7 @@ import { systemClock } from '../../src/kernel/clock.ts';
 import { parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
+import { ROLES } from '../../src/kernel/roles.ts';
 import { makeAudit, makeKeys, type Scope } from '../../src/keys/keys.ts';
 import { addDuePostings, balancesOf, listIncludedInOpenings } from '../../src/ledger/ledger.ts';
 import { addWallets, makeObserver, makeQuotaStore } from '../../src/observer/observer.ts';
@@ -165,10 +166,9 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
   const notifier = makeNotifier();
   const deps = change({
     ...stages,
-    wake: () => {},
-    stopping: stopping.signal,
-    migrations: await readMigrations(),
-    nextEvent: notifier.wait,
+    ...{ wake: () => {}, stopping: stopping.signal, roles: ROLES },
+    delivery: { isRunning: () => true, report: async () => undefined },
+    ...{ migrations: await readMigrations(), nextEvent: notifier.wait },
     staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,

@@ -44,7 +44,7 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([18, 23]);
+  expect([RULES.length, SHOWN.length]).toEqual([19, 23]);
 });
 
 it.each([
@@ -60,6 +60,7 @@ it.each([
   'report_age_seconds',
   'database_pool_waiting',
   'worker_pass_overdue_seconds',
+  'delivery_process_up',
   'writes_frozen',
 ])('An alert watches %s', (name) => {
   const about = RULES.filter(({ expr }) => new RegExp(`\\btallyhook_${name}\\b`).test(expr));

@@ -15,6 +15,8 @@ const HOUR = 3_600_000;
 const SECONDS = { deadlineMs: 15_000 };
 const SETTINGS = {
   ...QUICK,
+  // A process of its own would read the clock itself.
+  daemon: { ...QUICK.daemon, roles: ['gateway', 'api', 'workers'] },
   log: { level: 'fatal' },
   // The answer to the write in flight comes after the step.
   upstream: { ...QUICK.upstream, write_timeout_ms: 10_000 },

@@ -170,6 +170,8 @@ describe('An invalid configuration is refused with one line', () => {
     [{ UPSTREAM_BUDGET_PER_S: 'many' }, /^UPSTREAM_BUDGET_PER_S must be/],
     [{ UPSTREAM_QUIESCENCE_MS: '0' }, /^UPSTREAM_QUIESCENCE_MS must be whole milliseconds/],
     [{ UPSTREAM_QUIESCENCE_MS: '1.5' }, /^UPSTREAM_QUIESCENCE_MS must be/],
+    [{ TALLYHOOK_ROLES: 'gateway,worker' }, /^TALLYHOOK_ROLES must be some of gateway, api, /],
+    [{ TALLYHOOK_ROLES: ',' }, /^TALLYHOOK_ROLES must be some of .*, separated by commas$/],
     [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.1' }, /^WEBHOOK_ALLOW_CIDRS must be ranges such as/],
     [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.0/8,x' }, /^WEBHOOK_ALLOW_CIDRS must be/],
     [{ ADMIN_KEY: 'admin' }, /^ADMIN_KEY must be thk_ and at least 32/],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { makePreImages } from '../../src/daemon/first-poll.ts';
+import { makePreImages } from '../../src/daemon/observations/first-poll.ts';
 import { asJson } from '../../src/db/connect.ts';
 import type { WriteRoute } from '../../src/gateway/gateway.ts';
 import { addressKey } from '../../src/kernel/addresses.ts';

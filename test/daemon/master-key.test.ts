@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/daemon/daemon.ts';
-import { openEncryption } from '../../src/daemon/master-key.ts';
+import { openProvedKeys } from '../../src/daemon/master-key.ts';
 import { systemClock } from '../../src/kernel/clock.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
 import { makeApp } from '../harness/app.ts';
@@ -136,11 +136,11 @@ describe('The generated master key', () => {
   it('A missing key file is not replaced by a new key when secrets need the old one', async () => {
     const opened = { db: database.db, clock: { ...systemClock, correctionMs: () => 0 } };
     const config = { ...loadConfig({ DATA_DIR: folder }) };
-    await openEncryption(opened as never, config, systemRandom);
+    await openProvedKeys(opened as never, config, systemRandom);
     const path = join(folder, 'master.key');
     const key = await readFile(path, 'utf8');
     await rm(path);
-    const open = () => openEncryption(opened as never, config, systemRandom);
+    const open = () => openProvedKeys(opened as never, config, systemRandom);
     await expect(open()).rejects.toMatchObject({ detail: expect.stringContaining('is missing') });
     await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
     await writeFile(path, key);

@@ -75,8 +75,9 @@ describe('Housekeeping', () => {
   beforeEach(() => rig.clock.advance(DAY_MS));
 
   it('forgets daemons a month after their end', async () => {
-    await sql`insert into tallyhook.daemons (id, started_at, alive_until) values
-      ('dmn_old', ${daysAgo(90)}, ${daysAgo(31)}), ('dmn_new', ${daysAgo(90)}, ${daysAgo(29)})`;
+    await sql`insert into tallyhook.daemons (id, started_at, alive_until, roles) values
+      ('dmn_old', ${daysAgo(90)}, ${daysAgo(31)}, '{api}'),
+      ('dmn_new', ${daysAgo(90)}, ${daysAgo(29)}, '{api}')`;
     await keepHouse();
     expect(await names('daemons', 'id')).toEqual(['dmn_new']);
   });

@@ -14,6 +14,7 @@ import { type AnsweredRead, type GatewayDeps, makeGateway } from '../../src/gate
 import { type Clock, systemClock } from '../../src/kernel/clock.ts';
 import { tryParseJson } from '../../src/kernel/json.ts';
 import { systemRandom } from '../../src/kernel/random.ts';
+import { ROLES } from '../../src/kernel/roles.ts';
 import { makeKeys } from '../../src/keys/keys.ts';
 import {
   findByIdempotencyKey,
@@ -268,6 +269,6 @@ async function buildGateway(options: RigOptions & { db: Db }, origin: string) {
   });
   const notFound = { status: 404, headers: { 'content-type': 'application/problem+json' } };
   const api = { fetch: () => Response.json({ code: 'not_found', status: 404 }, notFound) };
-  const server = makeHttpServer({ gateway, api });
+  const server = makeHttpServer({ gateway, api, roles: ROLES });
   return { gateway, keys, operations, upstream, reads, server, logged };
 }

@@ -11,11 +11,13 @@ import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
+import { until } from './until.ts';
 
 export const ADMIN_KEY = 'thk_test-admin-key-0123456789abcdefghijklmnop';
 export const CLIENT = { clientId: 'test-client', clientSecret: 'test-secret' };
 const ROOT = join(import.meta.dirname, '../..');
 const READY_MS = 80_000;
+const UNTIL = { deadlineMs: 60_000 };
 /** The daemon gets nothing else of the test's environment. */
 const ENV = { PATH: process.env.PATH };
 
@@ -77,6 +79,8 @@ export interface DaemonProcess {
   child: ChildProcess;
   /** The log and what people see, so far. */
   output(): string;
+  /** Of the process that sends its webhooks, the newest one; as soon as there are that many. */
+  deliveryPid(starts?: number): Promise<number>;
   /** SIGKILL, and wait until it is gone. */
   kill(): Promise<void>;
   /** SIGTERM, and the exit code. */
@@ -143,6 +147,15 @@ export async function spawnDaemon(
     readyMs: performance.now() - started,
     child,
     output: () => lines.join('\n'),
+    async deliveryPid(starts = 1) {
+      const ready = /"pid":(\d+),"msg":"the delivery process is ready"/;
+      const found = await until(async () => {
+        const pids = lines.flatMap((line) => ready.exec(line)?.[1] ?? []);
+        return pids.length >= starts ? Number(pids.at(-1)) : undefined;
+      }, UNTIL);
+      if (found === undefined) throw new Error(`no ${starts} delivery processes:\n${lines}`);
+      return found;
+    },
     async kill() {
       child.kill('SIGKILL');
       await cleaned;

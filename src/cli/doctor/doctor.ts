@@ -4,11 +4,13 @@
  */
 import { type Config, type Database, masterKeyTools } from '../../daemon/daemon.ts';
 import { findMissingGuards } from '../../db/checks/guards.ts';
+import { listLiving } from '../../db/leases.ts';
 import { isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
+import { ROLES } from '../../kernel/roles.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { withDatabase } from '../installation.ts';
 import { withUpstream } from './service.ts';
@@ -35,6 +37,7 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
       await run('clock', () => checkClock(database));
       await run('master key', () => checkMasterKey(database, config));
       await run('writes', () => checkWrites(database));
+      await run('roles', () => checkRoles(database));
       await run('service', () => checkUpstream(database, config));
       return config.databaseUrl
         ? 'external Postgres, migrated'
@@ -67,6 +70,19 @@ async function checkWrites({ db }: Database): Promise<string> {
   const since = `frozen since ${isoText(frozenAt)} by ${frozenBy}: ${reason}`;
   const command = cause === 'restored' ? 'doctor --restored' : 'unfreeze --reason …';
   throw new Failure('bad_setting', `${since}; npx tallyhook ${command} allows them again`);
+}
+
+/** Every role needs a living daemon, unless none runs at all. */
+async function checkRoles({ db, clock }: Database): Promise<string> {
+  const living = await listLiving(db, clock.now());
+  if (living.length === 0) return 'no daemon is running';
+  const missing = ROLES.filter((role) => !living.some((roles) => roles.includes(role)));
+  if (missing.length === 0) return `${living.length} living daemon(s) perform every role`;
+  throw new Failure(
+    'bad_setting',
+    `no living daemon performs ${missing.join(', ')}; start one with TALLYHOOK_ROLES=` +
+      `${missing.join(',')}, or see the log of the one that has it`,
+  );
 }
 
 async function checkClock({ clock }: Database): Promise<string> {

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { Failure } from '../../kernel/errors.ts';
+import { ROLES } from '../../kernel/roles.ts';
 import { type Settings, settingsSchema } from './settings.ts';
 
 export interface Config extends Settings {
@@ -52,6 +53,11 @@ const OVERRIDES: Record<
     read: String,
     expected: 'trace, debug, info, warn, error or fatal',
   },
+  TALLYHOOK_ROLES: {
+    path: ['daemon', 'roles'],
+    read: listOf,
+    expected: `some of ${ROLES.join(', ')}, separated by commas`,
+  },
   UPSTREAM_BUDGET_PER_S: {
     path: ['upstream', 'budget_per_s'],
     read: Number,
@@ -64,11 +70,7 @@ const OVERRIDES: Record<
   },
   WEBHOOK_ALLOW_CIDRS: {
     path: ['webhooks', 'allow_cidrs'],
-    read: (text) =>
-      text
-        .split(',')
-        .map((cidr) => cidr.trim())
-        .filter(Boolean),
+    read: listOf,
     expected: 'ranges such as 10.0.0.0/8, separated by commas',
   },
 };
@@ -136,6 +138,13 @@ function bad(name: string, expected: string): Failure {
 function text(env: Environment, name: string): string | undefined {
   const value = env[name]?.trim();
   return value === '' ? undefined : value;
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
 }
 
 function refuseUnknownVariables(env: Environment): void {

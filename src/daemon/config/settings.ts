@@ -1,5 +1,6 @@
 /** The schema of config/default.yaml: every setting with its bounds. Pure. */
 import { z } from 'zod';
+import { ROLES } from '../../kernel/roles.ts';
 
 const ms = z
   .number()
@@ -21,6 +22,7 @@ export const settingsSchema = z.strictObject({
     feed_wait_max_ms: ms,
   }),
   daemon: z.strictObject({
+    roles: z.array(z.enum(ROLES)).min(1),
     worker_interval_ms: ms,
     worker_pass_timeout_ms: ms,
     metrics_interval_ms: ms.min(100),
@@ -33,6 +35,7 @@ export const settingsSchema = z.strictObject({
       gateway: count.min(2).max(500),
       workers: count.min(2).max(500),
       people: count.max(500),
+      delivery: count.min(2).max(500),
     }),
     // Postgres stores it in 32 bits.
     statement_timeout_ms: ms.max(2_147_483_647),

@@ -30,7 +30,7 @@ interface Deps {
   ledger: Ledger;
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
-  webhooks: Pick<Webhooks, 'runOnce' | 'catchUp' | 'endExpired' | 'removeDeleted'>;
+  webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
   reports: Pick<Reports, 'runDue'>;
   heartbeat: Heartbeat;
   identity: IdentityCheck;
@@ -40,10 +40,19 @@ interface Deps {
   wake: (...names: string[]) => void;
 }
 
-/** Every worker, in the order of the pipeline. */
+/** Every worker of the daemon's roles, in the order of the pipeline. */
 export function makeWorkers(deps: Deps): Worker[] {
+  const { roles } = deps.config.daemon;
   return [
-    ...intakeWorkers(deps),
+    ...presenceWorkers(deps),
+    ...(roles.includes('gateway') ? [queueWorker(deps)] : []),
+    ...(roles.includes('workers') ? stageWorkers(deps) : []),
+  ];
+}
+
+function stageWorkers(deps: Deps): Worker[] {
+  return [
+    operationsWorker(deps),
     ...reconciliationWorkers(deps),
     ...publishingWorkers(deps),
     housekeepingWorker(deps),
@@ -51,7 +60,8 @@ export function makeWorkers(deps: Deps): Worker[] {
   ];
 }
 
-function intakeWorkers({ config, heartbeat, identity, operations, gateway, wake }: Deps): Worker[] {
+/** Of every daemon, whatever its roles. */
+function presenceWorkers({ config, heartbeat, identity }: Deps): Worker[] {
   return [
     {
       name: 'heartbeat',
@@ -69,26 +79,32 @@ function intakeWorkers({ config, heartbeat, identity, operations, gateway, wake 
         return undefined;
       },
     },
-    {
-      name: 'operations',
-      intervalMs: 1_000,
-      pass: async (now) => {
-        if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
-        return undefined;
-      },
-    },
-    {
-      name: 'queue',
-      intervalMs: 1_000,
-      // One pass may send several writes, each up to its own deadline.
-      timeoutMs: 600_000,
-      pass: async (now, signal) => {
-        // A standby may have been promoted since the last pass.
-        await identity.check();
-        return (await gateway.runQueue(now, signal)).nextAt;
-      },
-    },
   ];
+}
+
+function queueWorker({ identity, gateway }: Deps): Worker {
+  return {
+    name: 'queue',
+    intervalMs: 1_000,
+    // One pass may send several writes, each up to its own deadline.
+    timeoutMs: 600_000,
+    pass: async (now, signal) => {
+      // A standby may have been promoted since the last pass.
+      await identity.check();
+      return (await gateway.runQueue(now, signal)).nextAt;
+    },
+  };
+}
+
+function operationsWorker({ operations, wake }: Deps): Worker {
+  return {
+    name: 'operations',
+    intervalMs: 1_000,
+    pass: async (now) => {
+      if ((await operations.runOnce(now)) > 0) wake('observer', 'sequencer', 'webhooks');
+      return undefined;
+    },
+  };
 }
 
 function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: Deps): Worker[] {
@@ -141,14 +157,6 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       name: 'incidents',
       intervalMs: 1_000,
       pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
-    },
-    {
-      name: 'webhooks',
-      intervalMs,
-      pass: async (now, signal) => {
-        const { more, nextDueAt } = await webhooks.runOnce(now, signal);
-        return more ? now : nextDueAt;
-      },
     },
     {
       name: 'reports',

@@ -4,7 +4,9 @@ import type { Encryption } from '../encryption.ts';
 import { decryptHeaders, decryptKeys, encryptKeys } from './secrets.ts';
 import { activeKeys, publicKeyOf, type Scheme, type SigningKey } from './signing.ts';
 import type * as store from './store.ts';
-import type { Ordering } from './validation.ts';
+
+export const ORDERINGS = ['none', 'subject'] as const;
+export type Ordering = (typeof ORDERINGS)[number];
 
 /** An endpoint without its secrets and header values. */
 export interface Endpoint {

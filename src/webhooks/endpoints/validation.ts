@@ -2,10 +2,8 @@
 import { Failure } from '../../kernel/errors.ts';
 import { isEventPattern } from '../../outbox/events.ts';
 import { type UrlRules, validateUrl } from './address.ts';
+import { ORDERINGS, type Ordering } from './endpoint.ts';
 import { SCHEMES, type Scheme } from './signing.ts';
-
-export const ORDERINGS = ['none', 'subject'] as const;
-export type Ordering = (typeof ORDERINGS)[number];
 
 /** Defaults at creation: every event, no ordering, both schemes, no rate limit. */
 export interface EndpointInput {

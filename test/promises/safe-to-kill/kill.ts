@@ -13,7 +13,12 @@ import { type NumberedWrite, numberedWrites } from './numbered-writes.ts';
 
 /** Workers sleep, so that the pieces that pass are those of the write. */
 const ASLEEP = {
-  daemon: { heartbeat_timeout_ms: 1_500, worker_interval_ms: 60_000, drain_ms: 5_000 },
+  daemon: {
+    roles: ['gateway', 'api', 'workers'],
+    heartbeat_timeout_ms: 1_500,
+    worker_interval_ms: 60_000,
+    drain_ms: 5_000,
+  },
   database: { connections: { gateway: 2, workers: 2, people: 1 } },
   observer: {
     steady_interval_ms: 600_000,

@@ -1,6 +1,6 @@
 /** The world of a simulation: the sandbox over HTTP, and daemons in front of it. */
 
-import { makePreImages } from '../../../src/daemon/first-poll.ts';
+import { makePreImages } from '../../../src/daemon/observations/first-poll.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { type Daemon, registerDaemon } from '../../../src/db/leases.ts';
 import type { WriteDeps } from '../../../src/gateway/gateway.ts';

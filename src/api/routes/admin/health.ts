@@ -5,12 +5,22 @@ import { compareSchema } from '../../../db/migrate.ts';
 import { withDeadline } from '../../../kernel/clock.ts';
 import { Failure } from '../../../kernel/errors.ts';
 import { jsonText } from '../../../kernel/json.ts';
+import { ROLES } from '../../../kernel/roles.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { cachedForASecond } from '../../http/cached.ts';
 import { problemResponse } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
 
 const health = z.object({ status: z.literal('ok') }).openapi('Health');
+const readiness = z
+  .object({
+    status: z.literal('ok'),
+    roles: z.array(z.enum(ROLES)).openapi({ description: 'What this daemon runs' }),
+    delivery: z.enum(['running', 'restarting']).optional().openapi({
+      description: 'The process that sends webhooks, of a daemon with that role',
+    }),
+  })
+  .openapi('Readiness');
 const webhookKeys = z.object({
   keys: z.array(z.object({ endpoint_id: z.string(), public_key: z.string() })),
 });
@@ -19,11 +29,13 @@ const CHECK_DEADLINE_MS = 3_000;
 const unavailable = problemResponse('Temporarily unavailable; see Retry-After');
 const base = { method: 'get' as const, tag: 'operating', request: z.object({}) };
 
-export function addHealth(
-  router: Router,
-  deps: Pick<ApiDeps, 'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks'>,
-): void {
-  const { db, migrations, metrics, operations, webhooks } = deps;
+type HealthDeps = Pick<
+  ApiDeps,
+  'db' | 'migrations' | 'metrics' | 'operations' | 'webhooks' | 'roles' | 'delivery'
+>;
+
+export function addHealth(router: Router, deps: HealthDeps): void {
+  const { db, migrations, metrics, operations, webhooks, delivery } = deps;
   const ready = cachedForASecond(() => checkReady(db, migrations));
   const publicKeys = cachedForASecond(() => webhooks.publicKeys());
   const scrape = cachedForASecond(async () => {
@@ -31,7 +43,8 @@ export function addHealth(
     await withinDeadline(
       operations.currentFreeze().then((freeze) => metrics.frozen.set(freeze ? 1 : 0)),
     );
-    return metrics.text();
+    const report = await delivery.report();
+    return metrics.text(report ? [report] : []);
   });
   router.raw({
     ...base,
@@ -43,11 +56,11 @@ export function addHealth(
   router.raw({
     ...base,
     path: '/readyz',
-    summary: 'Check the database, its migrations and its guards',
-    responses: { 200: json('The daemon is ready', health), 503: unavailable },
+    summary: 'Check the database, its migrations and its guards, and the process of webhooks',
+    responses: { 200: json('The daemon is ready', readiness), 503: unavailable },
     async handle(_, c) {
       await ready();
-      return reply(c, jsonText({ status: 'ok' }));
+      return reply(c, jsonText({ status: 'ok', ...readyRoles(deps) }));
     },
   });
   router.raw({
@@ -79,6 +92,18 @@ export function addHealth(
       return c.text(await scrape(), 200, headers);
     },
   });
+}
+
+/**
+ * A daemon that also serves requests stays ready without its process of webhooks, so that apps can
+ * go on writing. @throws Failure `not_ready` when it does nothing else
+ */
+function readyRoles({ roles, delivery }: HealthDeps) {
+  if (!roles.includes('delivery')) return { roles };
+  const isRunning = delivery.isRunning();
+  if (!isRunning && !roles.includes('gateway') && !roles.includes('api'))
+    throw notReady('delivery', 'the process that sends webhooks is not running');
+  return { roles, delivery: isRunning ? 'running' : 'restarting' };
 }
 
 /** @throws Failure `not_ready` with the check that failed */

@@ -1,6 +1,8 @@
 /** `/api/status`: state of the service, request budget, backlog of each stage, open work. */
 import { z } from '@hono/zod-openapi';
+import { listLiving } from '../../../db/leases.ts';
 import type { Instant } from '../../../kernel/clock.ts';
+import type { Role } from '../../../kernel/roles.ts';
 import { countTargets, findService } from '../../../observer/observer.ts';
 import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -32,6 +34,11 @@ const status = z
     clock_correction_ms: z.int().openapi({
       description: 'Part of `now` that corrects a step of the clock of the database; it decays',
     }),
+    daemons: z
+      .object({ gateway: z.int(), api: z.int(), workers: z.int(), delivery: z.int() })
+      .openapi({
+        description: 'Living daemons that perform each role; that of webhooks counts while it runs',
+      }),
     service: z.object({
       state: z.enum(['active', 'announced', 'maintenance', 'unreachable', 'not_probed']),
       since: instant.nullable(),
@@ -99,6 +106,7 @@ export function addStatus(
       return {
         now: instantText(now),
         clock_correction_ms: clock.correctionMs(),
+        daemons: rolesOutput(await listLiving(db, now)),
         service: await serviceOutput(db),
         freeze: frozen ? freezeOutput(frozen) : null,
         budget: budgetOutput(upstream),
@@ -108,6 +116,12 @@ export function addStatus(
       };
     },
   });
+}
+
+function rolesOutput(living: readonly Role[][]) {
+  const count = (role: Role) => living.filter((roles) => roles.includes(role)).length;
+  const [gateway, api] = [count('gateway'), count('api')];
+  return { gateway, api, workers: count('workers'), delivery: count('delivery') };
 }
 
 async function serviceOutput(db: ApiDeps['db']) {

@@ -3,19 +3,19 @@
  * observed is polled once before the write is sent, so that the write's effect can be proved later.
  * Concurrent writes share queries and polls.
  */
-import type { Db } from '../db/connect.ts';
-import type { WriteRoute } from '../gateway/gateway.ts';
-import { addressKey, isAddress } from '../kernel/addresses.ts';
-import { type Clock, monotonicMs, withDeadline } from '../kernel/clock.ts';
-import type { Json } from '../kernel/json.ts';
-import type { Log } from '../kernel/log.ts';
+import type { Db } from '../../db/connect.ts';
+import type { WriteRoute } from '../../gateway/gateway.ts';
+import { addressKey, isAddress } from '../../kernel/addresses.ts';
+import { type Clock, monotonicMs, withDeadline } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Log } from '../../kernel/log.ts';
 import {
   listLastRecords,
   type Observer,
   type TargetRef,
   targetName,
-} from '../observer/observer.ts';
-import type { Upstream } from '../upstream/upstream.ts';
+} from '../../observer/observer.ts';
+import type { Upstream } from '../../upstream/upstream.ts';
 
 interface Deps {
   db: Db;

@@ -1,8 +1,8 @@
 /** Turns reads of apps through the gateway into passive observations, in the background. */
-import type { AnsweredRead } from '../gateway/gateway.ts';
-import type { Log } from '../kernel/log.ts';
-import type { Observer, TargetRef } from '../observer/observer.ts';
-import { readToken, readWallet } from '../upstream/upstream.ts';
+import type { AnsweredRead } from '../../gateway/gateway.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { Observer, TargetRef } from '../../observer/observer.ts';
+import { readToken, readWallet } from '../../upstream/upstream.ts';
 
 /** Reads waiting to be recorded; further ones are dropped. */
 const PENDING_MAX = 100;
