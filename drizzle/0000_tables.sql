@@ -73,6 +73,15 @@ CREATE TABLE "tallyhook"."batches" (
 	CONSTRAINT "batches_recorded_at_unique" UNIQUE("recorded_at")
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."chain" (
+	"batch_id" bigint PRIMARY KEY NOT NULL,
+	"last_transaction" bigint NOT NULL,
+	"batch" "bytea" NOT NULL,
+	"transactions" "bytea" NOT NULL,
+	"movements" "bytea" NOT NULL,
+	"head" "bytea" NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."due_postings" (
 	"operation_id" text PRIMARY KEY NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
@@ -573,6 +582,7 @@ CREATE INDEX "due_postings_quarantined" ON "tallyhook"."due_postings" USING btre
 CREATE UNIQUE INDEX "entries_by_version" ON "tallyhook"."entries" USING btree ("account_id","version");--> statement-breakpoint
 CREATE UNIQUE INDEX "nft_movements_by_operation" ON "tallyhook"."nft_movements" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree ("contract_id","token_id","id");--> statement-breakpoint
+CREATE INDEX "nft_movements_by_batch" ON "tallyhook"."nft_movements" USING btree ("batch_id","id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" USING btree (lower(account)) WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint

@@ -75,7 +75,7 @@ end $$;
 do $$
 declare t text;
 begin
-  foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends',
+  foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends',
     'drift_actions', 'quarantine_releases', 'decisions', 'approvals']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
@@ -187,7 +187,8 @@ begin
   end if;
   perform from (select distinct batch_id, recorded_at from new_rows) n
     where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
-      where b.id = n.batch_id);
+      where b.id = n.batch_id)
+      or (select c.batch_id from tallyhook.chain c where c.batch_id = n.batch_id) is not null;
   if found then
     raise exception 'a transaction was not recorded with its batch' using errcode = 'TH004';
   end if;
@@ -284,6 +285,88 @@ alter table tallyhook.accounts enable always trigger accounts_opened_true,
   enable always trigger accounts_updated_true, enable always trigger accounts_identity;
 --> statement-breakpoint
 alter table tallyhook.posting_requests enable always trigger posting_requests_identity;
+--> statement-breakpoint
+-- A movement is recorded with its batch.
+create function tallyhook.check_movements() returns trigger language plpgsql
+set enable_seqscan = off as $$
+begin
+  perform from (select distinct batch_id, recorded_at from new_rows) n
+    where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
+      where b.id = n.batch_id)
+      or (select c.batch_id from tallyhook.chain c where c.batch_id = n.batch_id) is not null;
+  if found then
+    raise exception 'a movement was not recorded with its batch' using errcode = 'TH004';
+  end if;
+  return null;
+end $$;
+--> statement-breakpoint
+create trigger nft_movements_in_batch after insert on tallyhook.nft_movements
+  referencing new table as new_rows for each statement execute function tallyhook.check_movements();
+--> statement-breakpoint
+alter table tallyhook.nft_movements enable always trigger nft_movements_in_batch;
+--> statement-breakpoint
+-- The hash chain: a digest of each row with every column, in the form that src/ledger/chain/lines-store.ts reads
+-- again, and a head over the digests of the batch and the previous head. A change of these lines breaks the chain.
+create function tallyhook.extend_chain(of_batch bigint) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set timezone = 'UTC' set enable_seqscan = off as $$
+declare
+  before_transaction bigint := 0;
+  before_head bytea := decode(repeat('00', 32), 'hex');
+  b tallyhook.batches;
+  posted record;
+  batch bytea;
+  moved bytea;
+begin
+  if of_batch <> 1 then
+    select c.last_transaction, c.head into before_transaction, before_head
+      from tallyhook.chain c where c.batch_id = of_batch - 1;
+    if not found then
+      raise exception 'batch % does not continue the chain', of_batch using errcode = 'TH004';
+    end if;
+  end if;
+  select * into strict b from tallyhook.batches where id = of_batch;
+  batch := sha256(convert_to(row_to_json((select r from (select 'batch' as row, b.id, b.recorded_at,
+    b.transactions, b.entries) r))::text, 'UTF8'));
+  select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'transaction' as row,
+        t.id, t.batch_id, t.kind, t.operation_id, t.posting, t.posting_request_id, t.reverses,
+        t.reason_type, t.reference, t.tx_app_no::text, t.tx_log_no::text, t.requested_by,
+        t.effective_at, t.effective_basis, t.recorded_at, t.entry_count,
+        array_to_json(array(select row_to_json(x) from (select e.line, e.account_id, a.name as account,
+          e.amount::text, e.balance_after::text, e.version, e.effective_at, e.recorded_at
+          from tallyhook.entries e join tallyhook.accounts a on a.id = e.account_id
+          where e.transaction_id = t.id order by e.line) x)) as entries) r))::text, 'UTF8')), ''::bytea
+      order by t.id), ''::bytea) as digests,
+    count(*) as transactions, coalesce(sum(t.entry_count), 0) as entries,
+    min(t.id) as first, max(t.id) as last
+  into posted
+  from tallyhook.transactions t where t.id > before_transaction and t.batch_id = of_batch;
+  if posted.transactions <> b.transactions or posted.entries <> b.entries
+    or posted.first <> before_transaction + 1
+    or posted.last <> before_transaction + posted.transactions then
+    raise exception 'batch % is not whole', of_batch using errcode = 'TH004';
+  end if;
+  select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'movement' as row,
+      m.id, m.batch_id, m.kind, m.contract_id::text, m.token_id::text, m.from_addr, m.to_addr, m.tx_hash,
+      m.operation_id, m.posting, m.effective_at, m.recorded_at) r))::text, 'UTF8')), ''::bytea
+    order by m.id), ''::bytea)
+  into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
+  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)
+  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved,
+    sha256(before_head || batch || posted.digests || moved));
+end $$;
+--> statement-breakpoint
+create function tallyhook.chain_batch() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform tallyhook.extend_chain(new.id);
+  return null;
+end $$;
+--> statement-breakpoint
+-- At the end of the transaction, when all rows of the batch are written; none can be added later.
+create constraint trigger batches_chained after insert on tallyhook.batches
+  deferrable initially deferred for each row execute function tallyhook.chain_batch();
+--> statement-breakpoint
+alter table tallyhook.batches enable always trigger batches_chained;
 --> statement-breakpoint
 -- Tables that are pruned by dropping monthly partitions, which are created ahead. The default partition takes
 -- rows of other months, so that no insert fails.

@@ -398,7 +398,7 @@ comment on column finance_v1.reports.period_to is 'End of its period, excluded.'
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the ledger has no hash chain.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
 --> statement-breakpoint
 create view finance_v1.coverage as
 with scope as (

@@ -51,6 +51,14 @@ create table tallyhook.candidates (
   seen_at timestamp(3) with time zone not null,
   observation_started_at timestamp(3) with time zone not null
 );
+create table tallyhook.chain (
+  batch_id bigint not null,
+  last_transaction bigint not null,
+  batch bytea not null,
+  transactions bytea not null,
+  movements bytea not null,
+  head bytea not null
+);
 create table tallyhook.clock (
   id integer not null,
   steps integer not null,
@@ -526,6 +534,7 @@ alter table tallyhook.audit add constraint audit_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_pkey PRIMARY KEY (id);
 alter table tallyhook.batches add constraint batches_recorded_at_unique UNIQUE (recorded_at);
 alter table tallyhook.candidates add constraint candidates_pkey PRIMARY KEY (operation_id);
+alter table tallyhook.chain add constraint chain_pkey PRIMARY KEY (batch_id);
 alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
@@ -642,6 +651,7 @@ CREATE INDEX drifts_open_amount ON tallyhook.drifts USING btree (amount) WHERE (
 CREATE INDEX due_postings_in_order ON tallyhook.due_postings USING btree (due_at) WHERE (quarantine_reason IS NULL);
 CREATE INDEX due_postings_quarantined ON tallyhook.due_postings USING btree (quarantined_at) WHERE (quarantined_at IS NOT NULL);
 CREATE UNIQUE INDEX entries_by_version ON tallyhook.entries USING btree (account_id, version);
+CREATE INDEX nft_movements_by_batch ON tallyhook.nft_movements USING btree (batch_id, id);
 CREATE UNIQUE INDEX nft_movements_by_operation ON tallyhook.nft_movements USING btree (operation_id, posting);
 CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (contract_id, token_id, id);
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
@@ -1121,6 +1131,16 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
       and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
   order by l.effective_at, l.seq
 $function$;
+CREATE OR REPLACE FUNCTION tallyhook.chain_batch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform tallyhook.extend_chain(new.id);
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.check_accounts()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1220,6 +1240,21 @@ begin
   end if;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_movements()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  perform from (select distinct batch_id, recorded_at from new_rows) n
+    where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
+      where b.id = n.batch_id)
+      or (select c.batch_id from tallyhook.chain c where c.batch_id = n.batch_id) is not null;
+  if found then
+    raise exception 'a movement was not recorded with its batch' using errcode = 'TH004';
+  end if;
+  return null;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1241,7 +1276,8 @@ begin
   end if;
   perform from (select distinct batch_id, recorded_at from new_rows) n
     where n.recorded_at is distinct from (select b.recorded_at from tallyhook.batches b
-      where b.id = n.batch_id);
+      where b.id = n.batch_id)
+      or (select c.batch_id from tallyhook.chain c where c.batch_id = n.batch_id) is not null;
   if found then
     raise exception 'a transaction was not recorded with its batch' using errcode = 'TH004';
   end if;
@@ -1348,6 +1384,58 @@ cross join lateral (
       else 'possible' end as inclusion) i
   ) c) s
 $function$;
+CREATE OR REPLACE FUNCTION tallyhook.extend_chain(of_batch bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET "TimeZone" TO 'UTC'
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  before_transaction bigint := 0;
+  before_head bytea := decode(repeat('00', 32), 'hex');
+  b tallyhook.batches;
+  posted record;
+  batch bytea;
+  moved bytea;
+begin
+  if of_batch <> 1 then
+    select c.last_transaction, c.head into before_transaction, before_head
+      from tallyhook.chain c where c.batch_id = of_batch - 1;
+    if not found then
+      raise exception 'batch % does not continue the chain', of_batch using errcode = 'TH004';
+    end if;
+  end if;
+  select * into strict b from tallyhook.batches where id = of_batch;
+  batch := sha256(convert_to(row_to_json((select r from (select 'batch' as row, b.id, b.recorded_at,
+    b.transactions, b.entries) r))::text, 'UTF8'));
+  select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'transaction' as row,
+        t.id, t.batch_id, t.kind, t.operation_id, t.posting, t.posting_request_id, t.reverses,
+        t.reason_type, t.reference, t.tx_app_no::text, t.tx_log_no::text, t.requested_by,
+        t.effective_at, t.effective_basis, t.recorded_at, t.entry_count,
+        array_to_json(array(select row_to_json(x) from (select e.line, e.account_id, a.name as account,
+          e.amount::text, e.balance_after::text, e.version, e.effective_at, e.recorded_at
+          from tallyhook.entries e join tallyhook.accounts a on a.id = e.account_id
+          where e.transaction_id = t.id order by e.line) x)) as entries) r))::text, 'UTF8')), ''::bytea
+      order by t.id), ''::bytea) as digests,
+    count(*) as transactions, coalesce(sum(t.entry_count), 0) as entries,
+    min(t.id) as first, max(t.id) as last
+  into posted
+  from tallyhook.transactions t where t.id > before_transaction and t.batch_id = of_batch;
+  if posted.transactions <> b.transactions or posted.entries <> b.entries
+    or posted.first <> before_transaction + 1
+    or posted.last <> before_transaction + posted.transactions then
+    raise exception 'batch % is not whole', of_batch using errcode = 'TH004';
+  end if;
+  select coalesce(string_agg(sha256(convert_to(row_to_json((select r from (select 'movement' as row,
+      m.id, m.batch_id, m.kind, m.contract_id::text, m.token_id::text, m.from_addr, m.to_addr, m.tx_hash,
+      m.operation_id, m.posting, m.effective_at, m.recorded_at) r))::text, 'UTF8')), ''::bytea
+    order by m.id), ''::bytea)
+  into moved from tallyhook.nft_movements m where m.batch_id = of_batch;
+  insert into tallyhook.chain (batch_id, last_transaction, batch, transactions, movements, head)
+  values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved,
+    sha256(before_head || batch || posted.digests || moved));
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer)
  RETURNS text
  LANGUAGE plpgsql
@@ -1546,7 +1634,9 @@ CREATE TRIGGER accounts_opened_true AFTER INSERT ON tallyhook.accounts REFERENCI
 CREATE TRIGGER accounts_updated_true AFTER UPDATE ON tallyhook.accounts REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_accounts(); -- always
 CREATE TRIGGER approvals_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.approvals FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.batches FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE CONSTRAINT TRIGGER batches_chained AFTER INSERT ON tallyhook.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tallyhook.chain_batch(); -- always
 CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
+CREATE TRIGGER chain_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.chain FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER decisions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drifts_identity BEFORE UPDATE OF id, wallet_key, addr, suspected_at, opened_at, window_from, window_to, evidence ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1556,6 +1646,7 @@ CREATE TRIGGER entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyh
 CREATE TRIGGER entries_balance AFTER INSERT ON tallyhook.entries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_entries(); -- always
 CREATE TRIGGER freezes_kept BEFORE DELETE OR TRUNCATE ON tallyhook.freezes FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.nft_movements FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER nft_movements_in_batch AFTER INSERT ON tallyhook.nft_movements REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_movements(); -- always
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1700,7 +1791,7 @@ comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App numb
 comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
-comment on column finance_v1.reports.chain_head is 'Head of the hash chain at the cut-off; empty when the ledger has no hash chain.';
+comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';
@@ -1794,6 +1885,7 @@ grant insert, select on tallyhook.audit to tallyhook_writer;
 grant update on tallyhook.audit.result to tallyhook_writer;
 grant insert, select on tallyhook.batches to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer;
+grant select on tallyhook.chain to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
 grant insert, select on tallyhook.decisions to tallyhook_writer;

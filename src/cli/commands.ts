@@ -2,9 +2,10 @@
  * The command line: every command with its options and examples. The module of a command is loaded
  * when the command runs, so that a short command does not load the daemon.
  */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
+import { addExport, addVerify } from './export/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
@@ -25,6 +26,7 @@ export function makeProgram(): Command {
   addDrifts(program);
   addDecisions(program);
   addExport(program);
+  addVerify(program);
   addKeys(program);
   return program;
 }
@@ -171,28 +173,6 @@ function addDaemonRequests(program: Command): void {
         .option('--json', 'print JSON'),
       `npx tallyhook ${name} --reason "${reason}"`,
     ).action(async (options) => exit((await import('./remote.ts')).setFreeze(name, options)));
-}
-
-function addExport(program: Command): void {
-  const group = program.command('export').description('export data of a running daemon');
-  const examples = [
-    'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
-    'npx tallyhook export operations --format ndjson --state undecided',
-  ];
-  withExamples(group, ...examples);
-  withExamples(
-    withRemote(group.command('operations'), 'key with the scope read')
-      .description('export operations, newest first; CSV has the columns of finance_v1.operations')
-      .option('--since <instant>', 'recorded at or after, RFC 3339')
-      .option('--until <instant>', 'recorded before, RFC 3339; by default the present')
-      .option('--state <state>', 'only operations in this state, such as undecided')
-      .option('--kind <kind>', 'only operations of this kind, such as give')
-      .addOption(
-        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
-      )
-      .option('--out <file>', 'write to this file instead of standard output'),
-    ...examples,
-  ).action(async (options) => exit((await import('./export.ts')).exportOperations(options)));
 }
 
 const ADMIN = 'key with the scope admin; without it the database is used directly';

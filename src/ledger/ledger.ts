@@ -27,6 +27,16 @@ import { quarantineDue, quarantineRequest } from './quarantine-store.ts';
 import { countUnposted } from './store.ts';
 
 export type { EffectSettings } from '../operations/operations.ts';
+export {
+  type Anchor,
+  exportLedger,
+  type OnProgress,
+  parseAnchor,
+  readChainHead,
+  type Verdict,
+  verifyLedger,
+} from './chain/verify.ts';
+export { NotAnExport, verifyFile } from './chain/verify-file.ts';
 export { type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';

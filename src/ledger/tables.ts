@@ -2,7 +2,7 @@
  * Tables of double-entry bookkeeping, written only by `ledger/`. Entries, transactions and batches
  * are append-only and must balance; triggers refuse every other change.
  */
-import { instant, tallyhook, whole } from '../db/columns.ts';
+import { bytes, instant, tallyhook, whole } from '../db/columns.ts';
 import {
   bigint,
   index,
@@ -36,6 +36,20 @@ export const batches = tallyhook.table('batches', {
   recordedAt: instant('recorded_at').notNull().unique(),
   transactions: integer().notNull(),
   entries: integer().notNull(),
+});
+
+/**
+ * The hash chain, a row per batch, inserted by a trigger when the batch commits. `batch`,
+ * `transactions` and `movements` are SHA-256 digests of the rows, concatenated in their order;
+ * `head` is the digest of the previous head and these three.
+ */
+export const chain = tallyhook.table('chain', {
+  batchId: bigint('batch_id', { mode: 'bigint' }).primaryKey(),
+  lastTransaction: bigint('last_transaction', { mode: 'bigint' }).notNull(),
+  batch: bytes().notNull(),
+  transactions: bytes().notNull(),
+  movements: bytes().notNull(),
+  head: bytes().notNull(),
 });
 
 export const transactions = tallyhook.table(
@@ -172,5 +186,6 @@ export const nftMovements = tallyhook.table(
   (t) => [
     uniqueIndex('nft_movements_by_operation').on(t.operationId, t.posting),
     index('nft_movements_by_token').on(t.contractId, t.tokenId, t.id),
+    index('nft_movements_by_batch').on(t.batchId, t.id),
   ],
 );

@@ -173,6 +173,7 @@ export const EVENTS = {
       verdict: z.string(),
       breaks: z.number().int(),
       hash: z.string(),
+      chain_head: z.string().nullable(),
       link: z.string(),
     }),
   ),

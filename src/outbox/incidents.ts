@@ -27,6 +27,7 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
 const LOGGED = new Set([
   ...['operation_id', 'kind', 'state', 'addr', 'amount', 'tx_log_no', 'tx_hash', 'drift_id'],
   ...['previous', 'current', 'start', 'end', 'endpoint_id', 'reason', 'report_id', 'verdict'],
+  'chain_head',
 ]);
 const READER = 'incidents';
 const LIMIT = 500;

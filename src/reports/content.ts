@@ -89,6 +89,7 @@ export type ReconciliationContent = {
     batch: string;
     transactions: string;
     entries: string;
+    /** `<head>:<batches>`, as `verify --anchor` takes it. */
     chain_head: string | null;
   };
   breaks: FindingList;

@@ -34,7 +34,7 @@ export async function reconcile(
   findings.addRows(await wallets.listQuarantinedObservations(params));
   findings.addRows(await wallets.listUncovered(params));
   const { breaks, openItems } = findings.lists();
-  const { gapless: _, knownAt: known_at, ...counts } = cutOff;
+  const { gapless: _, knownAt: known_at, chainHead, ...counts } = cutOff;
   return {
     format: 1,
     headline: headlineOf(breaks.total),
@@ -46,7 +46,7 @@ export async function reconcile(
       batch: counts.batch.toString(),
       transactions: counts.transactions.toString(),
       entries: counts.entries.toString(),
-      chain_head: null,
+      chain_head: chainHead,
     },
     breaks,
     open_items: openItems,

@@ -22,7 +22,7 @@ export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
-export { listSummaries } from './store.ts';
+export { listChainHeads, listSummaries } from './store.ts';
 
 export interface ReportSettings extends Limits {
   /** Absent: reports are made on request only. */
@@ -175,7 +175,7 @@ function keep(
 }
 
 function completedEvent(report: store.Report) {
-  const { id, kind, periodFrom, periodTo, verdict, breaks, hash, createdAt } = report;
+  const { id, kind, periodFrom, periodTo, verdict, breaks, content, hash, createdAt } = report;
   return {
     type: 'report.completed' as const,
     subject: `report:${id}`,
@@ -189,6 +189,7 @@ function completedEvent(report: store.Report) {
       verdict,
       breaks,
       hash,
+      chain_head: content.cut_off.chain_head,
       link: `/api/reports/${id}`,
     },
   };

@@ -117,3 +117,10 @@ export async function setReadOnly(tx: Tx): Promise<void> {
   await tx.sql`set local work_mem = '64MB'`;
   await tx.sql`set local max_parallel_workers_per_gather = 0`;
 }
+
+/** The heads of the hash chain in the newest reports, in the form of `--anchor`. */
+export async function listChainHeads(db: Queryable): Promise<{ id: string; head: string }[]> {
+  return db.sql<{ id: string; head: string }[]>`
+    select id, content -> 'cut_off' ->> 'chain_head' as head from tallyhook.reports
+    where content -> 'cut_off' ->> 'chain_head' is not null order by id desc limit 1000`;
+}

@@ -98,7 +98,7 @@ describe('The writer', () => {
     );
   });
 
-  it.each(['batches', 'transactions', 'entries', 'nft_movements', 'transitions', 'sends'])(
+  it.each(['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends'])(
     'and even the owner may not change or remove rows of %s',
     async (table) => {
       for (const statement of [

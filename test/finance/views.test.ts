@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FINANCE } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import { listTransactions, trialBalancePage } from '../../src/ledger/ledger.ts';
+import { listTransactions, readChainHead, trialBalancePage } from '../../src/ledger/ledger.ts';
 import { STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from '../reports/world.ts';
 
@@ -187,7 +187,9 @@ it('Coverage counts every wallet in scope once', async () => {
 it('Reports are listed with their verdict', async () => {
   const { id, breaks } = await world.report();
   const rows = await read('reports');
+  const chainHead = await readChainHead(world.db);
+  expect(chainHead).toMatch(/^[0-9a-f]{64}:\d+$/);
   expect(rows).toEqual([
-    expect.objectContaining({ reportId: id, verdict: 'breaks', breaks, chainHead: null }),
+    expect.objectContaining({ reportId: id, verdict: 'breaks', breaks, chainHead }),
   ]);
 });

@@ -22,7 +22,7 @@ const MAY_READ: Record<string, string> = {
     'accounts due_postings observations operation_effects operations posting_requests ' +
     'transitions unprocessed_observations',
   reports:
-    'batches decisions drifts due_postings entries installation nft_movements ' +
+    'batches chain decisions drifts due_postings entries installation nft_movements ' +
     'operation_effects operations ' +
     'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
   webhooks: 'events numbered_events',

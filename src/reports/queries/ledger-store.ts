@@ -10,18 +10,31 @@ export interface CutOff {
   entries: bigint;
   /** True if the numbers of batches and transactions have no gap. */
   gapless: boolean;
+  /** `<head>:<batches>` of the hash chain. */
+  chainHead: string | null;
 }
 
 export async function readCutOff({ tx }: Pick<ReportParams, 'tx'>): Promise<CutOff> {
   const rows = await tx.sql<CutOff[]>`
     select b.known_at, b.batch, t.transactions, b.entries,
-      b.batch = b.batches and t.last = t.transactions as gapless
+      b.batch = b.batches and t.last = t.transactions as gapless,
+      (select encode(c.head, 'hex') || ':' || c.batch_id from tallyhook.chain c
+        where c.batch_id = b.batch) as chain_head
     from (select max(recorded_at) as known_at, coalesce(max(id), 0) as batch, count(*) as batches,
         coalesce(sum(entries), 0)::bigint as entries from tallyhook.batches) b
     cross join (select count(*) as transactions, coalesce(max(id), 0) as last
       from tallyhook.transactions) t`;
   const [row] = rows;
-  return row ?? { knownAt: null, batch: 0n, transactions: 0n, entries: 0n, gapless: true };
+  return (
+    row ?? {
+      knownAt: null,
+      batch: 0n,
+      transactions: 0n,
+      entries: 0n,
+      gapless: true,
+      chainHead: null,
+    }
+  );
 }
 
 /** Batches whose counts differ from their rows. */

@@ -84,6 +84,7 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
     ['last batch', cut_off.batch],
     ['transactions', cut_off.transactions],
     ['entries', cut_off.entries],
+    ['chain head', cut_off.chain_head],
     ['hash', hash],
   ];
   return [

@@ -62,6 +62,7 @@ function headPart({ content, id, requestedBy }: Report, title: string): Html {
 ${shortInstant(content.period.to)} UTC</dd>
 <dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
 ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
+<dt>Head of the hash chain</dt><dd><code>${cut.chain_head ?? 'none'}</code></dd>
 <dt>Ages counted to</dt><dd>${shortInstant(content.as_of)} UTC</dd>
 <dt>Report</dt><dd><code>${id}</code>, requested by ${requestedBy}</dd>
 </dl>

@@ -61,6 +61,8 @@ async function fill(sql: postgres.Sql, operations: number): Promise<void> {
   }
   for (const statement of [...BALANCES, ...TARGETS])
     await run(sql, statement, operations, 1, operations);
+  await sql`select count(tallyhook.extend_chain(b))
+    from generate_series(1, ${Math.ceil(operations / PER_BATCH)}) b`;
   await enable();
   await restore();
 }

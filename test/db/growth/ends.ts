@@ -30,6 +30,7 @@ export const ENDS: Record<string, Line> = {
     end: 'deleted',
     by: 'the second finding, or housekeeping when an answer or a person came first',
   },
+  chain: { grows: 'a batch of postings', end: 'kept' },
   clock: { grows: 'one row', end: 'bounded' },
   daemons: { grows: 'a start', end: 'deleted', by: 'housekeeping, a month after its end' },
   decisions: { grows: 'a proposal', end: 'kept' },

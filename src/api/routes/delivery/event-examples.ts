@@ -150,6 +150,7 @@ const DATA: { [T in EventType]: EventData<T> } = {
     verdict: 'balanced',
     breaks: 0,
     hash: '5f'.repeat(32),
+    chain_head: `${'a7'.repeat(32)}:1042`,
     link: `/api/reports/rep_${UUID}`,
   },
   'endpoint.disabled': { ...endpoint, reason: 'failing' },

@@ -6,11 +6,11 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { isoText, systemClock } from '../kernel/clock.ts';
-import { Failure } from '../kernel/errors.ts';
-import { type Json, jsonText, parseJson } from '../kernel/json.ts';
-import { csvCell } from '../reports/reports.ts';
-import { callDaemon, type Remote } from './remote.ts';
+import { isoText, systemClock } from '../../kernel/clock.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
+import { csvCell } from '../../reports/reports.ts';
+import { callDaemon, type Remote } from '../remote.ts';
 
 /** The columns of finance_v1.operations in their order, then further fields of the API. */
 const COLUMNS = [

@@ -1,0 +1,48 @@
+/** Definitions of the commands that export data and verify the ledger. */
+import { type Command, Option } from 'commander';
+import { exit, withExamples, withRemote } from '../options.ts';
+
+export function addVerify(program: Command): void {
+  withExamples(
+    program
+      .command('verify')
+      .description('verify the hash chain of the ledger; exits 0 if every row is as it was posted')
+      .option('--file <path>', 'verify this export instead of the database')
+      .option('--anchor <head:count...>', 'compare with heads that were kept elsewhere')
+      .option('--json', 'print JSON'),
+    'npx tallyhook verify',
+    'npx tallyhook verify --anchor 5f1c…:1042 --json',
+    'npx tallyhook verify --file ledger.jsonl --anchor 5f1c…:1042',
+  ).action(async (options) => exit((await import('./ledger.ts')).runVerify(options)));
+}
+
+export function addExport(program: Command): void {
+  const group = program
+    .command('export')
+    .description('export operations, or the ledger with its hash chain');
+  const examples = [
+    'npx tallyhook export operations --since 2026-11-01T00:00:00Z --kind give --out gives.csv',
+    'npx tallyhook export operations --format ndjson --state undecided',
+  ];
+  withExamples(group, ...examples);
+  withExamples(
+    withRemote(group.command('operations'), 'key with the scope read')
+      .description('export operations, newest first; CSV has the columns of finance_v1.operations')
+      .option('--since <instant>', 'recorded at or after, RFC 3339')
+      .option('--until <instant>', 'recorded before, RFC 3339; by default the present')
+      .option('--state <state>', 'only operations in this state, such as undecided')
+      .option('--kind <kind>', 'only operations of this kind, such as give')
+      .addOption(
+        new Option('--format <format>', 'format').choices(['csv', 'ndjson', 'json']).default('csv'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    ...examples,
+  ).action(async (options) => exit((await import('./operations.ts')).exportOperations(options)));
+  withExamples(
+    group
+      .command('ledger')
+      .description('export the ledger of the database with its hash chain, as JSON lines')
+      .requiredOption('--out <file>', 'file to write'),
+    'npx tallyhook export ledger --out ledger.jsonl',
+  ).action(async (options) => exit((await import('./ledger.ts')).exportLedgerTo(options)));
+}

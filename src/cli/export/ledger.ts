@@ -1,0 +1,112 @@
+/**
+ * `tallyhook verify` and `tallyhook export ledger`: the hash chain of the ledger, in the database
+ * of this installation or in an exported file.
+ */
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { DatabaseError } from '../../db/sqlstate.ts';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import {
+  type Anchor,
+  exportLedger,
+  NotAnExport,
+  type OnProgress,
+  parseAnchor,
+  type Verdict,
+  verifyFile,
+  verifyLedger,
+} from '../../ledger/ledger.ts';
+import { listChainHeads } from '../../reports/reports.ts';
+import { withDatabase } from '../installation.ts';
+
+const PROGRESS_EVERY = 50_000n;
+
+interface VerifyOptions {
+  file?: string;
+  anchor?: string[];
+  json?: true;
+}
+
+/** Exits 0 if the ledger is as it was posted, else 1. */
+export async function runVerify({ file, anchor = [], json }: VerifyOptions): Promise<number> {
+  const anchors = anchor.map(toAnchor);
+  const progress = progressOn('verified');
+  const verdict = file
+    ? await verifyFile(file, anchors, progress).catch(refuse(file))
+    : await withDatabase(async ({ db }) =>
+        verifyLedger(db, [...anchors, ...(await headsOfReports(db))], progress),
+      );
+  if (json) printLine(jsonText(outputOf(verdict)));
+  else printVerdict(verdict);
+  return verdict.ok ? 0 : 1;
+}
+
+/** A file that is missing or no export. */
+function refuse(file: string) {
+  return (error: Error & { code?: string }): never => {
+    if (error instanceof NotAnExport) throw new Failure('bad_setting', error.message);
+    if (error.code) throw new Failure('bad_setting', `${file} cannot be read: ${error.code}`);
+    throw error;
+  };
+}
+
+function toAnchor(text: string): Anchor {
+  const anchor = parseAnchor(text, '--anchor');
+  if (anchor) return anchor;
+  throw new Failure(
+    'bad_setting',
+    `--anchor ${text}: expected <head>:<count> as a report or an earlier verify printed it`,
+  );
+}
+
+/** Reports keep the head of their cut-off. */
+async function headsOfReports(db: Parameters<typeof listChainHeads>[0]): Promise<Anchor[]> {
+  const rows = await listChainHeads(db);
+  return rows.flatMap(({ id, head }) => parseAnchor(head, `report ${id}`) ?? []);
+}
+
+function outputOf({ count, head, transactions, ...rest }: Verdict) {
+  return { ...rest, head: `${head}:${count}`, transactions: transactions.toString() };
+}
+
+function printVerdict({ ok, count, head, transactions, anchors, findings, total }: Verdict): void {
+  for (const { kind, text } of findings) printLine(`${kind.padEnd(13)}${text}`);
+  if (total > findings.length) printLine(`… and ${total - findings.length} more`);
+  const found = total === 1 ? '1 finding' : `${total} findings`;
+  printLine(
+    `${ok ? 'verified' : `NOT VERIFIED, ${found}`}: ${transactions} transactions in ${count} ` +
+      `batches, compared with ${anchors} kept heads`,
+  );
+  printLine(`head ${head}:${count}`);
+}
+
+/** Prints to standard error, so that standard output stays data. */
+function progressOn(verb: string): OnProgress {
+  let next = PROGRESS_EVERY;
+  return (_batches, transactions) => {
+    if (transactions < next) return;
+    process.stderr.write(`${transactions} transactions ${verb}\n`);
+    next = transactions + PROGRESS_EVERY;
+  };
+}
+
+/** Writes the ledger with its chain; the file gets its name when it is complete. */
+export async function exportLedgerTo({ out }: { out: string }): Promise<number> {
+  const part = `${out}.part`;
+  const progress = progressOn('exported');
+  const save = async (lines: AsyncIterable<string>) => {
+    try {
+      await pipeline(lines, createWriteStream(part, { mode: 0o600 }));
+      await rename(part, out);
+    } catch (error) {
+      await rm(part, { force: true });
+      if (error instanceof DatabaseError) throw error;
+      throw new Failure('bad_setting', `${out} cannot be written`);
+    }
+  };
+  await withDatabase(({ db }) => exportLedger(db, save, progress));
+  return 0;
+}

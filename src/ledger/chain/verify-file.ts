@@ -1,0 +1,105 @@
+/**
+ * Verifies an exported ledger. Runs alone, with walk.ts beside it and nothing installed:
+ * `node verify-file.ts ledger.jsonl [head:count]`. It exits with 0 only if the export is whole and
+ * unchanged.
+ */
+import { createReadStream } from 'node:fs';
+import { type Anchor, type ChainRow, type Link, parseAnchor, type Verdict, Walk } from './walk.ts';
+
+/** Characters of a line; that of a batch of 100,000 transactions has 6.4 million. */
+const LINE_MAX = 16_777_216;
+
+/** A file that is not an export. */
+export class NotAnExport extends Error {}
+
+/** @throws NotAnExport, and errors of the file system */
+export async function verifyFile(
+  path: string,
+  anchors: readonly Anchor[],
+  onProgress: (batches: bigint, transactions: bigint) => void = () => {},
+): Promise<Verdict> {
+  const walk = new Walk(anchors);
+  let link: Link | undefined;
+  let end: { batches?: unknown; head?: unknown } | undefined;
+  let number = 0;
+  const close = () => {
+    if (!link) return;
+    walk.add(link);
+    if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
+  };
+  for await (const line of linesOf(path)) {
+    number += 1;
+    const row = parseLine(line, number);
+    if (number === 1 && (row.row !== 'export' || row.format !== 1))
+      throw new NotAnExport(`${path} is not an export of the ledger in format 1`);
+    if (end) throw new NotAnExport(`line ${number} stands after the end of the export`);
+    if (row.row === 'chain') {
+      close();
+      link = { chain: chainOf(row), batch: [], transactions: [], movements: [] };
+    } else if (row.row === 'end') end = row;
+    else if (row.row === 'batch' || row.row === 'transaction' || row.row === 'movement') {
+      if (!link) throw new NotAnExport(`line ${number} stands before the first chain row`);
+      const rows = { batch: link.batch, transaction: link.transactions, movement: link.movements };
+      rows[row.row].push({ id: BigInt(row.id as number), line });
+    } else if (number > 1) throw new NotAnExport(`line ${number} is of no known kind`);
+  }
+  close();
+  checkEnd(walk, end, link);
+  return walk.end();
+}
+
+/** Ends lines at line feeds only; readline also ends them at U+2028, which a row may hold. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  let rest = '';
+  for await (const part of createReadStream(path, 'utf8')) {
+    const lines = `${rest}${part}`.split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > LINE_MAX) throw new NotAnExport(`${path} has a line that is too long`);
+    yield* lines;
+  }
+  if (rest !== '') yield rest;
+}
+
+type Row = Record<string, unknown>;
+
+function parseLine(line: string, number: number): Row {
+  try {
+    const row: unknown = JSON.parse(line);
+    if (row && typeof row === 'object') return row as Row;
+  } catch {
+    // Below.
+  }
+  throw new NotAnExport(`line ${number} is not a JSON object`);
+}
+
+function chainOf(row: Row): ChainRow {
+  const bytes = (name: string) => Buffer.from(String(row[name]), 'hex');
+  return {
+    batchId: BigInt(row.batch_id as number),
+    lastTransaction: BigInt(row.last_transaction as number),
+    ...{ batch: bytes('batch'), transactions: bytes('transactions') },
+    ...{ movements: bytes('movements'), head: bytes('head') },
+  };
+}
+
+function checkEnd(walk: Walk, end: Row | undefined, last: Link | undefined): void {
+  const { batchId = 0n, head } = last?.chain ?? {};
+  if (end?.head === (head ? `${head.toString('hex')}:${batchId}` : '')) return;
+  const row = `batch ${batchId + 1n}`;
+  walk.report('cut', row, 'is missing: the end of the export was cut off');
+}
+
+/** As a program; returns its exit code. */
+async function main([path, kept]: string[]): Promise<number> {
+  const anchor = kept === undefined ? undefined : parseAnchor(kept, 'the head that was kept');
+  if (!path || (kept !== undefined && !anchor)) {
+    process.stderr.write('usage: node verify-file.ts ledger.jsonl [head:count]\n');
+    return 2;
+  }
+  const { ok, head, count, findings } = await verifyFile(path, anchor ? [anchor] : []);
+  for (const { kind, text } of findings) process.stdout.write(`${kind}: ${text}\n`);
+  process.stdout.write(`${ok ? 'verified' : 'NOT VERIFIED'}: ${head}:${count}\n`);
+  return ok ? 0 : 1;
+}
+
+if (process.argv[1] === import.meta.filename) process.exitCode = await main(process.argv.slice(2));

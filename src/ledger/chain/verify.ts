@@ -1,0 +1,83 @@
+/**
+ * Verifies the ledger of a database, and exports it for a verification elsewhere. Each reads one
+ * snapshot, a few batches at a time, so memory does not grow with the ledger.
+ */
+import type { Db, Tx } from '../../db/connect.ts';
+import { listAccountsOff, readLinks, setReadOnly } from './lines-store.ts';
+import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';
+
+export { readChainHead } from './lines-store.ts';
+export type { Anchor, Finding, FindingKind, Verdict } from './walk.ts';
+export { parseAnchor } from './walk.ts';
+
+/** A day: some hundred million transactions. */
+const DEADLINE_MS = 86_400_000;
+
+export type OnProgress = (batches: bigint, transactions: bigint) => void;
+
+/** @param onProgress is called after each batch */
+export function verifyLedger(
+  db: Db,
+  anchors: readonly Anchor[],
+  onProgress: OnProgress = () => {},
+): Promise<Verdict> {
+  return inSnapshot(db, async (tx) => {
+    const walk = new Walk(anchors);
+    for await (const link of readLinks(tx)) {
+      walk.add(link);
+      if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
+    }
+    for (const { row, text } of await listAccountsOff(tx)) walk.report('account_off', row, text);
+    return walk.end();
+  });
+}
+
+/**
+ * Gives the ledger as lines of JSON to `save`: for each batch its chain row, then the lines whose
+ * digests are in it; at last a line with the counts and the head.
+ */
+export function exportLedger(
+  db: Db,
+  save: (lines: AsyncIterable<string>) => Promise<void>,
+  onProgress: OnProgress = () => {},
+): Promise<void> {
+  return inSnapshot(db, (tx) => save(exportedLines(tx, onProgress)));
+}
+
+async function* exportedLines(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
+  const end = { row: 'end', batches: 0, transactions: 0, movements: 0, head: '' };
+  yield `${JSON.stringify({ row: 'export', format: 1 })}\n`;
+  for await (const { chain, batch, transactions, movements } of readLinks(tx)) {
+    if (!chain) break;
+    yield `${chainLine(chain)}\n`;
+    for (const { line } of [...batch, ...transactions, ...movements]) yield `${line}\n`;
+    end.batches += 1;
+    end.transactions += transactions.length;
+    end.movements += movements.length;
+    end.head = `${chain.head.toString('hex')}:${chain.batchId}`;
+    onProgress(chain.batchId, chain.lastTransaction);
+  }
+  yield `${JSON.stringify(end)}\n`;
+}
+
+function chainLine(chain: ChainRow): string {
+  return JSON.stringify({
+    row: 'chain',
+    batch_id: Number(chain.batchId),
+    last_transaction: Number(chain.lastTransaction),
+    batch: chain.batch.toString('hex'),
+    transactions: chain.transactions.toString('hex'),
+    movements: chain.movements.toString('hex'),
+    head: chain.head.toString('hex'),
+  });
+}
+
+function inSnapshot<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.begin(
+    async (tx) => {
+      await setReadOnly(tx);
+      return work(tx);
+    },
+    { snapshot: true, deadlineMs: DEADLINE_MS },
+  );
+}
