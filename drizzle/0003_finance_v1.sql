@@ -47,23 +47,50 @@ from (
 ) p
 group by p.account_key;
 --> statement-breakpoint
+create view finance_v1.operators as
+with named as (
+  select x.key::numeric as operator_no, x.value as addr, 'wallet:' || x.value as account
+  from tallyhook.installation i
+  cross join lateral jsonb_each_text((case i.name when 'ledger_settings' then i.value end)::jsonb -> 'operators') x
+), known as (
+  select operator_no, addr, account from named
+  union all select substr(name, 10)::numeric, null, name from tallyhook.accounts where kind = 'operator'
+)
+select k.operator_no, k.addr, coalesce(a.name, k.account) as account, coalesce(a.balance, 0) as balance
+from known k left join tallyhook.accounts a on lower(a.name) = lower(k.account) and a.asset = 'service_token';
+--> statement-breakpoint
+comment on view finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
+comment on column finance_v1.operators.operator_no is 'Number of the operator wallet, as in operations.operation_no.';
+comment on column finance_v1.operators.addr is 'Address of its wallet; empty for the account of gives whose operator had no address.';
+comment on column finance_v1.operators.account is 'Account that its gives are paid from.';
+comment on column finance_v1.operators.balance is 'Posted balance of that account, in service tokens.';
+--> statement-breakpoint
 create view finance_v1.accounts as
-select name as account, kind, asset, opened_at::timestamptz as opened_at from tallyhook.accounts;
+select a.name as account, a.kind, a.asset,
+  case a.kind when 'operator' then substr(a.name, 10)::numeric else o.operator_no end as operator_no,
+  case a.kind when 'wallet' then substr(a.name, 8) end as addr, a.opened_at::timestamptz as opened_at
+from tallyhook.accounts a
+left join (select lower(account) as key, min(operator_no) as operator_no
+  from finance_v1.operators where addr is not null group by 1) o on o.key = lower(a.name);
 --> statement-breakpoint
 comment on view finance_v1.accounts is 'Every account of the ledger.';
 comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances before the first known entry) or external (suspense: unexplained differences).';
 comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
 comment on column finance_v1.accounts.asset is 'Always service_token.';
+comment on column finance_v1.accounts.operator_no is 'Operator that pays from it; of several with one wallet the lowest number. See operators.';
+comment on column finance_v1.accounts.addr is 'Address of a wallet account.';
 comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
 --> statement-breakpoint
 create view finance_v1.journal as
 select t.id * 1000 + e.line as seq, t.id as transaction_id, a.name as account, a.asset, e.amount,
-  e.balance_after, t.kind, t.reason_type, t.reference, t.operation_id, t.tx_app_no, t.tx_log_no,
+  e.balance_after, t.kind, t.reason_type, t.reference, t.operation_id,
+  coalesce(t.tx_app_no, o.tx_app_no) as tx_app_no, coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no,
   e.effective_at::timestamptz as effective_at, t.effective_basis,
   e.recorded_at::timestamptz as recorded_at, t.reverses, t.requested_by
 from tallyhook.entries e
 join tallyhook.transactions t on t.id = e.transaction_id
-join tallyhook.accounts a on a.id = e.account_id;
+join tallyhook.accounts a on a.id = e.account_id
+left join tallyhook.operations o on o.id = t.operation_id;
 --> statement-breakpoint
 comment on view finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on column finance_v1.journal.seq is 'Number of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
@@ -76,8 +103,8 @@ comment on column finance_v1.journal.kind is 'give, receive_from, transfer, open
 comment on column finance_v1.journal.reason_type is 'Reason as sent with the write; empty for postings that are not of a write.';
 comment on column finance_v1.journal.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.journal.operation_id is 'The write that it posts; empty for openings and bookings.';
-comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
-comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
+comment on column finance_v1.journal.tx_app_no is 'App number of the service.';
+comment on column finance_v1.journal.tx_log_no is 'Transaction number of the service, also when it became known after the posting; empty while unknown.';
 comment on column finance_v1.journal.effective_at is 'When it took effect, as far as known.';
 comment on column finance_v1.journal.effective_basis is 'How that is known: answer, observed, recorded, reported or decision (of people).';
 comment on column finance_v1.journal.recorded_at is 'When it was recorded.';
@@ -132,7 +159,8 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
       select sum(b.amount) from tallyhook.entries b
       where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
   from (
-    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type, t.tx_log_no,
+    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type,
+      coalesce(t.tx_log_no, w.tx_log_no) as tx_log_no,
       (select string_agg(o.name, ', ' order by x.line) from tallyhook.entries x
         join tallyhook.accounts o on o.id = x.account_id
         where x.transaction_id = e.transaction_id and x.line <> e.line) as counterparty,
@@ -140,6 +168,7 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
     from tallyhook.accounts a
     join tallyhook.entries e on e.account_id = a.id
     join tallyhook.transactions t on t.id = e.transaction_id
+    left join tallyhook.operations w on w.id = t.operation_id
     where lower(a.name) = 'wallet:' || lower($1) and a.asset = 'service_token'
       and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
   order by l.effective_at, l.seq
@@ -192,8 +221,9 @@ comment on column finance_v1.wallet_positions.drift is 'Sum of its open drifts, 
 create view finance_v1.operations as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
   operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
-  sent_at::timestamptz as sent_at, answered_at::timestamptz as answered_at,
-  settled_at::timestamptz as settled_at
+  sent_at::timestamptz as sent_at,
+  case when answer_status is not null then answered_at::timestamptz end as answered_at,
+  settled_at::timestamptz as settled_at, effective_at::timestamptz as effective_at
 from tallyhook.operations;
 --> statement-breakpoint
 comment on view finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
@@ -214,14 +244,16 @@ comment on column finance_v1.operations.fee_amount is 'Requested fee, in service
 comment on column finance_v1.operations.reason_type is 'Reason as sent with the write.';
 comment on column finance_v1.operations.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations.sent_at is 'When it was sent.';
-comment on column finance_v1.operations.answered_at is 'When the service answered.';
+comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.settled_at is 'When a balance or the chain confirmed it.';
+comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
 --> statement-breakpoint
 create view finance_v1.operations_without_tx_number as
 select id as operation_id, kind, state, outcome, tx_app_no, tx_log_no, tx_hash, from_addr, to_addr,
   operation_no, contract_id, token_id, amount, fee_amount, reason_type, reference,
-  sent_at::timestamptz as sent_at, answered_at::timestamptz as answered_at,
-  settled_at::timestamptz as settled_at
+  sent_at::timestamptz as sent_at,
+  case when answer_status is not null then answered_at::timestamptz end as answered_at,
+  settled_at::timestamptz as settled_at, effective_at::timestamptz as effective_at
 from tallyhook.operations
 where outcome = 'executed' and (
   kind in ('give', 'receive_from', 'transfer') and tx_log_no is null
@@ -245,8 +277,9 @@ comment on column finance_v1.operations_without_tx_number.fee_amount is 'Request
 comment on column finance_v1.operations_without_tx_number.reason_type is 'Reason as sent with the write.';
 comment on column finance_v1.operations_without_tx_number.reference is 'Reference that the app gave to the write.';
 comment on column finance_v1.operations_without_tx_number.sent_at is 'When it was sent.';
-comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
+comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations_without_tx_number.settled_at is 'When a balance or the chain confirmed it.';
+comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
 --> statement-breakpoint
 create function finance_v1.movements_daily("from" timestamptz, "to" timestamptz, time_zone text default 'UTC')
 returns table (day date, kind text, reason_type text, operations bigint, amount numeric, fees numeric)
@@ -360,9 +393,37 @@ comment on column finance_v1.decisions.operation_id is 'The operation that a dri
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above the amount that is set.';
 --> statement-breakpoint
+create view finance_v1.in_doubt as
+select o.id as operation_id, o.kind, o.amount, o.state,
+  coalesce(t.at, o.sent_at, o.recorded_at)::timestamptz as since, o.owner,
+  case o.state when 'undecided' then o.evidence else f.finding end as evidence, t.cause,
+  p.decision as proposal, p.proposed_by
+from tallyhook.operations o
+left join lateral (select x.at, x.cause from tallyhook.transitions x
+  where x.operation_id = o.id and x.to_state in ('unknown', 'undecided') order by x.id limit 1) t on true
+left join lateral (select jsonb_build_object('outcome', c.outcome, 'basis', c.basis, 'seen_at', c.seen_at,
+    'evidence', c.evidence) as finding
+  from tallyhook.candidates c where c.operation_id = o.id) f on true
+left join lateral (select d.decision, d.proposed_by from tallyhook.decisions d
+  where d.subject = o.id order by d.n desc limit 1) p on true
+where o.state in ('unknown', 'undecided');
+--> statement-breakpoint
+comment on view finance_v1.in_doubt is 'Writes whose answer was lost and whose outcome is not known yet. Evidence ends the unknown ones, people decide the undecided ones.';
+comment on column finance_v1.in_doubt.operation_id is 'Our id of the write; its parties and numbers are in operations.';
+comment on column finance_v1.in_doubt.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.in_doubt.amount is 'Requested amount, in service tokens.';
+comment on column finance_v1.in_doubt.state is 'unknown, while observations may still show the outcome, or undecided, when it waits for a decision of people.';
+comment on column finance_v1.in_doubt.since is 'When its answer was lost.';
+comment on column finance_v1.in_doubt.owner is 'Owner of the key that asked for the write: whose it is.';
+comment on column finance_v1.in_doubt.evidence is 'Of an unknown write the finding that a later observation has to confirm, empty without one; of an undecided one why the observations do not decide it; JSON.';
+comment on column finance_v1.in_doubt.cause is 'How its answer was lost.';
+comment on column finance_v1.in_doubt.proposal is 'The outcome that a person has proposed and that waits for approval: executed or not_executed.';
+comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that proposed it; another owner approves.';
+--> statement-breakpoint
 create view finance_v1.nft_movements as
-select contract_id, token_id, kind, from_addr, to_addr, tx_hash, effective_at::timestamptz as effective_at
-from tallyhook.nft_movements;
+select m.contract_id, m.token_id, m.kind, m.from_addr, m.to_addr, coalesce(m.tx_hash, o.tx_hash) as tx_hash,
+  m.effective_at::timestamptz as effective_at
+from tallyhook.nft_movements m left join tallyhook.operations o on o.id = m.operation_id;
 --> statement-breakpoint
 comment on view finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
 comment on column finance_v1.nft_movements.contract_id is 'NFT contract.';
@@ -370,7 +431,7 @@ comment on column finance_v1.nft_movements.token_id is 'NFT token.';
 comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
 comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
-comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting.';
 comment on column finance_v1.nft_movements.effective_at is 'When it took effect, as far as known.';
 --> statement-breakpoint
 create view finance_v1.nft_holdings as

@@ -702,11 +702,24 @@ create table tallyhook.observations_default partition of tallyhook.observations 
 -- views
 
 create view finance_v1.accounts as
- SELECT name AS account,
-    kind,
-    asset,
-    (opened_at)::timestamp with time zone AS opened_at
-   FROM tallyhook.accounts;
+ SELECT a.name AS account,
+    a.kind,
+    a.asset,
+        CASE a.kind
+            WHEN 'operator'::text THEN (substr(a.name, 10))::numeric
+            ELSE o.operator_no
+        END AS operator_no,
+        CASE a.kind
+            WHEN 'wallet'::text THEN substr(a.name, 8)
+            ELSE NULL::text
+        END AS addr,
+    (a.opened_at)::timestamp with time zone AS opened_at
+   FROM (tallyhook.accounts a
+     LEFT JOIN ( SELECT lower(operators.account) AS key,
+            min(operators.operator_no) AS operator_no
+           FROM finance_v1.operators
+          WHERE (operators.addr IS NOT NULL)
+          GROUP BY (lower(operators.account))) o ON ((o.key = lower(a.name))));
 create view finance_v1.balances as
  SELECT name AS account,
     asset,
@@ -826,6 +839,37 @@ create view finance_v1.drifts_ageing as
     closed_by
    FROM finance_v1.drifts
   WHERE (closed_at IS NULL);
+create view finance_v1.in_doubt as
+ SELECT o.id AS operation_id,
+    o.kind,
+    o.amount,
+    o.state,
+    (COALESCE(t.at, o.sent_at, o.recorded_at))::timestamp with time zone AS since,
+    o.owner,
+        CASE o.state
+            WHEN 'undecided'::text THEN o.evidence
+            ELSE f.finding
+        END AS evidence,
+    t.cause,
+    p.decision AS proposal,
+    p.proposed_by
+   FROM (((tallyhook.operations o
+     LEFT JOIN LATERAL ( SELECT x.at,
+            x.cause
+           FROM tallyhook.transitions x
+          WHERE ((x.operation_id = o.id) AND (x.to_state = ANY (ARRAY['unknown'::text, 'undecided'::text])))
+          ORDER BY x.id
+         LIMIT 1) t ON (true))
+     LEFT JOIN LATERAL ( SELECT jsonb_build_object('outcome', c.outcome, 'basis', c.basis, 'seen_at', c.seen_at, 'evidence', c.evidence) AS finding
+           FROM tallyhook.candidates c
+          WHERE (c.operation_id = o.id)) f ON (true))
+     LEFT JOIN LATERAL ( SELECT d.decision,
+            d.proposed_by
+           FROM tallyhook.decisions d
+          WHERE (d.subject = o.id)
+          ORDER BY d.n DESC
+         LIMIT 1) p ON (true))
+  WHERE (o.state = ANY (ARRAY['unknown'::text, 'undecided'::text]));
 create view finance_v1.journal as
  SELECT ((t.id * 1000) + e.line) AS seq,
     t.id AS transaction_id,
@@ -837,16 +881,17 @@ create view finance_v1.journal as
     t.reason_type,
     t.reference,
     t.operation_id,
-    t.tx_app_no,
-    t.tx_log_no,
+    COALESCE(t.tx_app_no, o.tx_app_no) AS tx_app_no,
+    COALESCE(t.tx_log_no, o.tx_log_no) AS tx_log_no,
     (e.effective_at)::timestamp with time zone AS effective_at,
     t.effective_basis,
     (e.recorded_at)::timestamp with time zone AS recorded_at,
     t.reverses,
     t.requested_by
-   FROM ((tallyhook.entries e
+   FROM (((tallyhook.entries e
      JOIN tallyhook.transactions t ON ((t.id = e.transaction_id)))
-     JOIN tallyhook.accounts a ON ((a.id = e.account_id)));
+     JOIN tallyhook.accounts a ON ((a.id = e.account_id)))
+     LEFT JOIN tallyhook.operations o ON ((o.id = t.operation_id)));
 create view finance_v1.nft_holdings as
  SELECT contract_id,
     token_id,
@@ -856,14 +901,15 @@ create view finance_v1.nft_holdings as
    FROM tallyhook.tokens
   WHERE (presence = 'present'::text);
 create view finance_v1.nft_movements as
- SELECT contract_id,
-    token_id,
-    kind,
-    from_addr,
-    to_addr,
-    tx_hash,
-    (effective_at)::timestamp with time zone AS effective_at
-   FROM tallyhook.nft_movements;
+ SELECT m.contract_id,
+    m.token_id,
+    m.kind,
+    m.from_addr,
+    m.to_addr,
+    COALESCE(m.tx_hash, o.tx_hash) AS tx_hash,
+    (m.effective_at)::timestamp with time zone AS effective_at
+   FROM (tallyhook.nft_movements m
+     LEFT JOIN tallyhook.operations o ON ((o.id = m.operation_id)));
 create view finance_v1.operations as
  SELECT id AS operation_id,
     kind,
@@ -882,8 +928,12 @@ create view finance_v1.operations as
     reason_type,
     reference,
     (sent_at)::timestamp with time zone AS sent_at,
-    (answered_at)::timestamp with time zone AS answered_at,
-    (settled_at)::timestamp with time zone AS settled_at
+        CASE
+            WHEN (answer_status IS NOT NULL) THEN (answered_at)::timestamp with time zone
+            ELSE NULL::timestamp with time zone
+        END AS answered_at,
+    (settled_at)::timestamp with time zone AS settled_at,
+    (effective_at)::timestamp with time zone AS effective_at
    FROM tallyhook.operations;
 create view finance_v1.operations_without_tx_number as
  SELECT id AS operation_id,
@@ -903,10 +953,43 @@ create view finance_v1.operations_without_tx_number as
     reason_type,
     reference,
     (sent_at)::timestamp with time zone AS sent_at,
-    (answered_at)::timestamp with time zone AS answered_at,
-    (settled_at)::timestamp with time zone AS settled_at
+        CASE
+            WHEN (answer_status IS NOT NULL) THEN (answered_at)::timestamp with time zone
+            ELSE NULL::timestamp with time zone
+        END AS answered_at,
+    (settled_at)::timestamp with time zone AS settled_at,
+    (effective_at)::timestamp with time zone AS effective_at
    FROM tallyhook.operations
   WHERE ((outcome = 'executed'::text) AND (((kind = ANY (ARRAY['give'::text, 'receive_from'::text, 'transfer'::text])) AND (tx_log_no IS NULL)) OR ((kind = ANY (ARRAY['mint'::text, 'mint_sequential'::text, 'burn'::text, 'set_extra_data'::text, 'transfer_from'::text])) AND (tx_hash IS NULL))));
+create view finance_v1.operators as
+ WITH named AS (
+         SELECT (x.key)::numeric AS operator_no,
+            x.value AS addr,
+            ('wallet:'::text || x.value) AS account
+           FROM (tallyhook.installation i
+             CROSS JOIN LATERAL jsonb_each_text(((
+                CASE i.name
+                    WHEN 'ledger_settings'::text THEN i.value
+                    ELSE NULL::text
+                END)::jsonb -> 'operators'::text)) x(key, value))
+        ), known AS (
+         SELECT named.operator_no,
+            named.addr,
+            named.account
+           FROM named
+        UNION ALL
+         SELECT (substr(accounts.name, 10))::numeric AS substr,
+            NULL::text,
+            accounts.name
+           FROM tallyhook.accounts
+          WHERE (accounts.kind = 'operator'::text)
+        )
+ SELECT k.operator_no,
+    k.addr,
+    COALESCE(a.name, k.account) AS account,
+    COALESCE(a.balance, (0)::numeric) AS balance
+   FROM (known k
+     LEFT JOIN tallyhook.accounts a ON (((lower(a.name) = lower(k.account)) AND (a.asset = 'service_token'::text))));
 create view finance_v1.reports as
  SELECT id AS report_id,
     kind,
@@ -1119,7 +1202,8 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
       select sum(b.amount) from tallyhook.entries b
       where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
   from (
-    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type, t.tx_log_no,
+    select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type,
+      coalesce(t.tx_log_no, w.tx_log_no) as tx_log_no,
       (select string_agg(o.name, ', ' order by x.line) from tallyhook.entries x
         join tallyhook.accounts o on o.id = x.account_id
         where x.transaction_id = e.transaction_id and x.line <> e.line) as counterparty,
@@ -1127,6 +1211,7 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
     from tallyhook.accounts a
     join tallyhook.entries e on e.account_id = a.id
     join tallyhook.transactions t on t.id = e.transaction_id
+    left join tallyhook.operations w on w.id = t.operation_id
     where lower(a.name) = 'wallet:' || lower($1) and a.asset = 'service_token'
       and e.effective_at >= coalesce($2, '-infinity') and e.effective_at < coalesce($3, 'infinity')) l
   order by l.effective_at, l.seq
@@ -1661,9 +1746,11 @@ CREATE TRIGGER used_since_backup_kept BEFORE DELETE OR TRUNCATE ON tallyhook.use
 -- comments
 
 comment on column finance_v1.accounts.account is 'Name: wallet:<address>, operator:<number>, fees, collection, opening (balances before the first known entry) or external (suspense: unexplained differences).';
+comment on column finance_v1.accounts.addr is 'Address of a wallet account.';
 comment on column finance_v1.accounts.asset is 'Always service_token.';
 comment on column finance_v1.accounts.kind is 'wallet, operator, fees, collection, opening or external.';
 comment on column finance_v1.accounts.opened_at is 'When the account was opened.';
+comment on column finance_v1.accounts.operator_no is 'Operator that pays from it; of several with one wallet the lowest number. See operators.';
 comment on column finance_v1.balances.account is 'The account.';
 comment on column finance_v1.balances.asset is 'Always service_token.';
 comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
@@ -1723,6 +1810,16 @@ comment on column finance_v1.drifts_ageing.opened_at is 'When a second observati
 comment on column finance_v1.drifts_ageing.proposal is 'The newest proposal to end it; JSON.';
 comment on column finance_v1.drifts_ageing.proposed_by is 'Owner of the key that made the newest proposal.';
 comment on column finance_v1.drifts_ageing.state is 'open, proposed, booked, linked, dismissed, returned or explained.';
+comment on column finance_v1.in_doubt.amount is 'Requested amount, in service tokens.';
+comment on column finance_v1.in_doubt.cause is 'How its answer was lost.';
+comment on column finance_v1.in_doubt.evidence is 'Of an unknown write the finding that a later observation has to confirm, empty without one; of an undecided one why the observations do not decide it; JSON.';
+comment on column finance_v1.in_doubt.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
+comment on column finance_v1.in_doubt.operation_id is 'Our id of the write; its parties and numbers are in operations.';
+comment on column finance_v1.in_doubt.owner is 'Owner of the key that asked for the write: whose it is.';
+comment on column finance_v1.in_doubt.proposal is 'The outcome that a person has proposed and that waits for approval: executed or not_executed.';
+comment on column finance_v1.in_doubt.proposed_by is 'Owner of the key that proposed it; another owner approves.';
+comment on column finance_v1.in_doubt.since is 'When its answer was lost.';
+comment on column finance_v1.in_doubt.state is 'unknown, while observations may still show the outcome, or undecided, when it waits for a decision of people.';
 comment on column finance_v1.journal.account is 'The account that changes.';
 comment on column finance_v1.journal.amount is 'Change of the account, in service tokens; positive increases it.';
 comment on column finance_v1.journal.asset is 'Always service_token.';
@@ -1738,8 +1835,8 @@ comment on column finance_v1.journal.requested_by is 'Owner of the key, or the p
 comment on column finance_v1.journal.reverses is 'The transaction that this one reverses.';
 comment on column finance_v1.journal.seq is 'Number of the entry: transaction_id times 1000 plus its line. Rises in the order of recording; has gaps.';
 comment on column finance_v1.journal.transaction_id is 'The transaction; numbered from 1 without gaps.';
-comment on column finance_v1.journal.tx_app_no is 'App number that the service answered.';
-comment on column finance_v1.journal.tx_log_no is 'Transaction number that the service answered; empty when the answer was lost.';
+comment on column finance_v1.journal.tx_app_no is 'App number of the service.';
+comment on column finance_v1.journal.tx_log_no is 'Transaction number of the service, also when it became known after the posting; empty while unknown.';
 comment on column finance_v1.nft_holdings.contract_id is 'NFT contract.';
 comment on column finance_v1.nft_holdings.locked is 'True while a market has locked it.';
 comment on column finance_v1.nft_holdings.owner is 'Wallet that owns it.';
@@ -1751,10 +1848,11 @@ comment on column finance_v1.nft_movements.from_addr is 'Owner before.';
 comment on column finance_v1.nft_movements.kind is 'opening, mint, transfer, burn, data_change or reversal.';
 comment on column finance_v1.nft_movements.to_addr is 'Owner after.';
 comment on column finance_v1.nft_movements.token_id is 'NFT token.';
-comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction.';
+comment on column finance_v1.nft_movements.tx_hash is 'Chain transaction, also when it became known after the posting.';
 comment on column finance_v1.operations.amount is 'Requested amount, in service tokens.';
-comment on column finance_v1.operations.answered_at is 'When the service answered.';
+comment on column finance_v1.operations.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations.contract_id is 'NFT contract.';
+comment on column finance_v1.operations.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
 comment on column finance_v1.operations.fee_amount is 'Requested fee, in service tokens.';
 comment on column finance_v1.operations.from_addr is 'Wallet that pays, or the owner before.';
 comment on column finance_v1.operations.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
@@ -1772,8 +1870,9 @@ comment on column finance_v1.operations.tx_app_no is 'App number that the servic
 comment on column finance_v1.operations.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations.tx_log_no is 'Transaction number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.amount is 'Requested amount, in service tokens.';
-comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered.';
+comment on column finance_v1.operations_without_tx_number.answered_at is 'When the service answered; empty when it did not or its answer was lost.';
 comment on column finance_v1.operations_without_tx_number.contract_id is 'NFT contract.';
+comment on column finance_v1.operations_without_tx_number.effective_at is 'When it took effect, as far as known; its entries in journal have that time.';
 comment on column finance_v1.operations_without_tx_number.fee_amount is 'Requested fee, in service tokens.';
 comment on column finance_v1.operations_without_tx_number.from_addr is 'Wallet that pays, or the owner before.';
 comment on column finance_v1.operations_without_tx_number.kind is 'mint, mint_sequential, burn, set_extra_data, transfer_from, give, receive_from, transfer or other.';
@@ -1790,6 +1889,10 @@ comment on column finance_v1.operations_without_tx_number.token_id is 'NFT token
 comment on column finance_v1.operations_without_tx_number.tx_app_no is 'App number that the service answered.';
 comment on column finance_v1.operations_without_tx_number.tx_hash is 'Hash that the service answered to an NFT write.';
 comment on column finance_v1.operations_without_tx_number.tx_log_no is 'Transaction number that the service answered.';
+comment on column finance_v1.operators.account is 'Account that its gives are paid from.';
+comment on column finance_v1.operators.addr is 'Address of its wallet; empty for the account of gives whose operator had no address.';
+comment on column finance_v1.operators.balance is 'Posted balance of that account, in service tokens.';
+comment on column finance_v1.operators.operator_no is 'Number of the operator wallet, as in operations.operation_no.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
@@ -1822,11 +1925,13 @@ comment on relation finance_v1.decisions is 'Every proposal of people about the 
 comment on relation finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
+comment on relation finance_v1.in_doubt is 'Writes whose answer was lost and whose outcome is not known yet. Evidence ends the unknown ones, people decide the undecided ones.';
 comment on relation finance_v1.journal is 'Every entry of the ledger, one row per account that a transaction changes. Entries of one transaction sum to zero. Entries never change: corrections are reversals.';
 comment on relation finance_v1.nft_holdings is 'Tokens that exist, as the service showed them last.';
 comment on relation finance_v1.nft_movements is 'Recorded changes of NFTs, append-only.';
 comment on relation finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
+comment on relation finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
 comment on relation finance_v1.reports is 'Every report that was made.';
 comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
 comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
@@ -1847,6 +1952,8 @@ grant select on finance_v1.drifts to tallyhook_finance;
 grant select on finance_v1.drifts to tallyhook_writer;
 grant select on finance_v1.drifts_ageing to tallyhook_finance;
 grant select on finance_v1.drifts_ageing to tallyhook_writer;
+grant select on finance_v1.in_doubt to tallyhook_finance;
+grant select on finance_v1.in_doubt to tallyhook_writer;
 grant select on finance_v1.journal to tallyhook_finance;
 grant select on finance_v1.journal to tallyhook_writer;
 grant select on finance_v1.nft_holdings to tallyhook_finance;
@@ -1857,6 +1964,8 @@ grant select on finance_v1.operations to tallyhook_finance;
 grant select on finance_v1.operations to tallyhook_writer;
 grant select on finance_v1.operations_without_tx_number to tallyhook_finance;
 grant select on finance_v1.operations_without_tx_number to tallyhook_writer;
+grant select on finance_v1.operators to tallyhook_finance;
+grant select on finance_v1.operators to tallyhook_writer;
 grant select on finance_v1.reports to tallyhook_finance;
 grant select on finance_v1.reports to tallyhook_writer;
 grant select on finance_v1.wallet_positions to tallyhook_finance;

@@ -110,7 +110,8 @@ export async function listTransactions(
     )
     select t.id, t.batch_id, t.kind, t.operation_id,
       t.posting_request_id, t.reverses, t.reason_type, t.reference,
-      t.tx_app_no, t.tx_log_no, t.requested_by,
+      coalesce(t.tx_app_no, o.tx_app_no) as tx_app_no,
+      coalesce(t.tx_log_no, o.tx_log_no) as tx_log_no, t.requested_by,
       t.effective_at, t.effective_basis,
       t.recorded_at, a.name as account, e.amount,
       e.balance_after, e.version
@@ -124,6 +125,10 @@ export async function listTransactions(
       select f.line, f.account_id, f.amount, f.balance_after, f.version
       from tallyhook.entries f where f.transaction_id = p.id offset 0) e
     join tallyhook.accounts a on a.id = e.account_id
+    -- A number may become known after the posting.
+    left join lateral (
+      select p.tx_app_no, p.tx_log_no from tallyhook.operations p
+      where p.id = t.operation_id offset 0) o on true
     order by t.id desc, e.line`;
   const found = new Map<bigint, Transaction>();
   for (const { account, amount, balanceAfter, version, ...head } of rows) {
@@ -163,13 +168,15 @@ export async function listMovements(
   const { sql } = db;
   const { before } = page;
   return sql<Movement[]>`
-    select id, kind, from_addr, to_addr, tx_hash,
-      operation_id, effective_at, recorded_at
-    from tallyhook.nft_movements
+    select m.id, m.kind, m.from_addr, m.to_addr,
+      coalesce(m.tx_hash, (select o.tx_hash from tallyhook.operations o
+        where o.id = m.operation_id)) as tx_hash,
+      m.operation_id, m.effective_at, m.recorded_at
+    from tallyhook.nft_movements m
     where contract_id = ${token.contractId.toString()}::numeric
       and token_id = ${token.tokenId.toString()}::numeric
-      ${before === undefined ? sql`` : sql`and id < ${before.toString()}::bigint`}
-    order by id desc limit ${page.limit}`;
+      ${before === undefined ? sql`` : sql`and m.id < ${before.toString()}::bigint`}
+    order by m.id desc limit ${page.limit}`;
 }
 
 /** An account of a trial balance: exactly one of debit and credit is not zero, unless both are. */

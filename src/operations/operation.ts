@@ -131,7 +131,9 @@ export interface Operation extends Required<WriteFields> {
   recordedAt: Instant;
   sentAt: Instant | null;
   sendDeadlineAt: Instant | null;
+  /** End of the newest send; an answer came only if `answerStatus` is set. */
   answeredAt: Instant | null;
+  answerStatus: number | null;
   effectiveAt: Instant | null;
   effectiveBasis: string | null;
   settledAt: Instant | null;
@@ -151,7 +153,8 @@ export function newOperation(known: NewOperation): Operation {
     ...NO_FIELDS,
     ...{ idempotencyKey: null, reference: null, txAppNo: null, txLogNo: null, txHash: null },
     ...{ errorClass: null, errorStatus: null, errorCode: null, errorMessage: null },
-    ...{ preImage: null, evidence: null, sentAt: null, sendDeadlineAt: null, answeredAt: null },
+    ...{ preImage: null, evidence: null, sentAt: null, sendDeadlineAt: null },
+    ...{ answeredAt: null, answerStatus: null },
     ...{ effectiveAt: null, effectiveBasis: null, settledAt: null, expiresAt: null },
     ambiguous: false,
     outcome: outcomeOf(known.state),

@@ -17,7 +17,7 @@ export function operationColumns(sql: Sql) {
     o.error_class, o.error_status, o.error_code,
     o.error_message, o.pre_image, o.evidence,
     o.recorded_at, o.sent_at, o.send_deadline_at,
-    o.answered_at, o.effective_at,
+    o.answer_status, o.answered_at, o.effective_at,
     o.effective_basis, o.settled_at,
     o.expires_at, o.ambiguous, o.in_ledger`;
 }
@@ -69,21 +69,22 @@ export async function findByIdempotencyKey(
   owner: string,
   key: string,
 ): Promise<KeyedOperation | undefined> {
-  type Row = Operation & { fingerprint: string } & {
-    [P in keyof StoredAnswer as `answer${Capitalize<P>}`]: StoredAnswer[P];
+  type Row = Operation & {
+    fingerprint: string;
+    answerHeaders: StoredAnswer['headers'];
+    answerBody: StoredAnswer['body'];
   };
   const rows = await db.sql<Row[]>`
-    select ${operationColumns(db.sql)}, o.fingerprint, o.answer_status, o.answer_headers,
-      o.answer_body
+    select ${operationColumns(db.sql)}, o.fingerprint, o.answer_headers, o.answer_body
     from tallyhook.operations o
     where o.owner = ${owner} and o.idempotency_key = ${key} and o.key_held`;
   const row = rows[0];
   if (!row) return undefined;
-  const { fingerprint, answerStatus, answerHeaders, answerBody, ...operation } = row;
+  const { fingerprint, answerHeaders, answerBody, ...operation } = row;
   return {
     operation,
     fingerprint,
-    answer: { status: answerStatus, headers: answerHeaders, body: answerBody },
+    answer: { status: operation.answerStatus, headers: answerHeaders, body: answerBody },
   };
 }
 

@@ -16,7 +16,8 @@ const OPERATIONS =
   'operation_id text, kind text, state text, outcome text, tx_app_no numeric, ' +
   'tx_log_no numeric, tx_hash text, from_addr text, to_addr text, operation_no numeric, ' +
   'contract_id numeric, token_id numeric, amount numeric, fee_amount numeric, reason_type text, ' +
-  `reference text, sent_at ${TIME}, answered_at ${TIME}, settled_at ${TIME}`;
+  `reference text, sent_at ${TIME}, answered_at ${TIME}, settled_at ${TIME}, ` +
+  `effective_at ${TIME}`;
 const DRIFTS =
   `drift_id text, addr text, amount numeric, state text, opened_at ${TIME}, age interval, ` +
   `bucket text, assignee text, proposal jsonb, approved_by text, closed_at ${TIME}, ` +
@@ -24,7 +25,11 @@ const DRIFTS =
   'proposed_by text, closed_by jsonb';
 
 const VIEWS: Record<string, string> = {
-  accounts: `account text, kind text, asset text, opened_at ${TIME}`,
+  operators: 'operator_no numeric, addr text, account text, balance numeric',
+  accounts: [
+    'account text, kind text, asset text, operator_no numeric, addr text',
+    `opened_at ${TIME}`,
+  ].join(', '),
   journal:
     'seq bigint, transaction_id bigint, account text, asset text, amount numeric, ' +
     'balance_after numeric, kind text, reason_type text, reference text, operation_id text, ' +
@@ -43,6 +48,9 @@ const VIEWS: Record<string, string> = {
   decisions:
     `subject text, decision text, reason text, proposed_by text, approved_by text, at ${TIME}, ` +
     `n smallint, operation_id text, proposed_at ${TIME}, approvals_needed smallint`,
+  in_doubt:
+    `operation_id text, kind text, amount numeric, state text, since ${TIME}, owner text, ` +
+    'evidence jsonb, cause text, proposal text, proposed_by text',
   nft_movements:
     'contract_id numeric, token_id numeric, kind text, from_addr text, to_addr text, ' +
     `tx_hash text, effective_at ${TIME}`,
@@ -146,9 +154,9 @@ it('The finance role cannot read tables or call functions of the daemon', async 
 });
 
 it.each([
-  "insert into finance_v1.accounts (account) values ('x')",
+  "insert into finance_v1.operations (kind) values ('give')",
   "update finance_v1.operations set state = 'settled'",
-  'delete from finance_v1.nft_movements',
+  'delete from finance_v1.reports',
   'create table finance_v1.mine (a int)',
   'create view finance_v1.mine as select 1 as one',
   'comment on view finance_v1.accounts is null',

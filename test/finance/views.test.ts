@@ -3,8 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FINANCE } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
-import { listTransactions, readChainHead, trialBalancePage } from '../../src/ledger/ledger.ts';
-import { STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
+import {
+  listMovements,
+  listTransactions,
+  readChainHead,
+  trialBalancePage,
+} from '../../src/ledger/ledger.ts';
+import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from '../reports/world.ts';
 
 let world: World;
@@ -134,6 +139,97 @@ it('A position shows unposted, in-flight and unknown amounts and drift', async (
   });
 });
 
+it('A number that becomes known after the posting appears in every view', async () => {
+  const late = { state: 'executed', effective_basis: 'observed', to_addr: addr(4), amount: 2 };
+  const id = await world.operation(late);
+  const token = { contract_id: 3, token_id: 1, state: 'settled', operation_no: null };
+  const minted = await world.operation({ ...token, kind: 'mint', amount: null, to_addr: addr(4) });
+  await world.post();
+  const noNumber = await read(`journal where operation_id = '${id}' and tx_log_no is null`);
+  expect(noNumber).toHaveLength(2);
+  await world.sql(
+    `update tallyhook.operations set tx_app_no = 1, tx_log_no = 77 where id = '${id}'`,
+  );
+  await world.sql(`update tallyhook.operations set tx_hash = '0xabc' where id = '${minted}'`);
+  const numbered = { txAppNo: 1n, txLogNo: 77n };
+  const journal = await read(`journal where operation_id = '${id}'`);
+  expect(journal).toEqual([expect.objectContaining(numbered), expect.objectContaining(numbered)]);
+  expect(await read(`wallet_statement('${addr(4)}', null, null)`)).toMatchObject([
+    { txLogNo: 77n },
+  ]);
+  expect(await read('nft_movements')).toMatchObject([{ kind: 'mint', txHash: '0xabc' }]);
+  const transactions = await listTransactions(world.db, { operationId: id, limit: 1 });
+  expect(transactions).toMatchObject([numbered]);
+  const movements = await listMovements(world.db, { contractId: 3n, tokenId: 1n }, { limit: 1 });
+  expect(movements).toMatchObject([{ txHash: '0xabc' }]);
+});
+
+it('answered_at is empty for a write whose answer was lost, though its outcome is known', async () => {
+  const lost = { state: 'executed', effective_basis: 'observed', to_addr: addr(4) };
+  const id = await world.operation(lost);
+  const answered = await world.operation({ answer_status: 200, to_addr: addr(4) });
+  const at = async (operation: string) =>
+    (await read(`operations where operation_id = '${operation}'`))[0]?.answeredAt;
+  expect(await at(id)).toBeNull();
+  expect(await at(answered)).toBe(START + HOUR);
+});
+
+it('An operator is listed with the address that is set, and with the account before that', async () => {
+  expect(await read('operators')).toEqual([
+    { operatorNo: 7n, addr: null, account: 'operator:7', balance: expect.any(BigInt) },
+  ]);
+  const set = ledgerSetting({ feeMode: 'on_top', operators: new Map([['7', addr(1)]]) });
+  await world.sql(`update tallyhook.installation set value = '${set}'
+    where name = '${LEDGER_SETTING}'`);
+  expect(await read('operators order by addr')).toMatchObject([
+    { operatorNo: 7n, addr: addr(1), account: `wallet:${addr(1)}`, balance: 150n },
+    { operatorNo: 7n, addr: null, account: 'operator:7' },
+  ]);
+  const accounts = await read('accounts where operator_no = 7 order by account');
+  expect(accounts).toMatchObject([
+    { account: 'operator:7', addr: null },
+    { account: `wallet:${addr(1)}`, addr: addr(1) },
+  ]);
+});
+
+it('A write in doubt is listed with since when, its owner, its evidence and a proposal', async () => {
+  const lost = {
+    answered_at: null,
+    effective_at: null,
+    owner: 'shop',
+    amount: 6,
+    to_addr: addr(5),
+  };
+  const id = await world.operation({ ...lost, state: 'unknown' });
+  const people = await world.operation({ ...lost, state: 'undecided', evidence: { tries: 2 } });
+  for (const operation of [id, people]) {
+    const transition = { operation_id: operation, from_state: 'sending', to_state: 'unknown' };
+    const at = isoText(START + 2 * HOUR);
+    await world.insert('transitions', { ...transition, at, cause: 'reset' });
+    await world.insert('transitions', { ...transition, to_state: 'undecided', at, cause: 'late' });
+  }
+  const seen = isoText(START + 3 * HOUR);
+  await world.insert('candidates', {
+    ...{ operation_id: id, outcome: 'executed', basis: 'two_sided', evidence: { sum: 6 } },
+    ...{ seen_at: seen, observation_started_at: seen },
+  });
+  await world.insert('decisions', {
+    ...{ subject: people, n: 1, decision: 'executed', reason: 'seen', approvals_needed: 1 },
+    ...{ proposed_by: 'ann', proposed_key: 'key_1', proposed_at: seen },
+  });
+  const rows = await read(`in_doubt where owner = 'shop' order by operation_id`);
+  const both = { kind: 'give', amount: 6n, since: START + 2 * HOUR, cause: 'reset' };
+  expect(rows).toMatchObject([
+    { ...both, operationId: id, state: 'unknown', proposedBy: null },
+    { ...both, operationId: people, state: 'undecided', proposal: 'executed', proposedBy: 'ann' },
+  ]);
+  const evidence = rows.map((row) => row.evidence);
+  expect(evidence).toMatchObject([
+    { outcome: 'executed', basis: 'two_sided', evidence: { sum: 6 } },
+    { tries: 2 },
+  ]);
+});
+
 it('Only executed operations without a number are listed', async () => {
   const id = await world.operation({ state: 'executed', to_addr: addr(6) });
   const rows = await read('operations_without_tx_number');
@@ -174,14 +270,14 @@ it.each([
 
 it('Coverage counts every wallet in scope once', async () => {
   const [row] = await read('coverage');
-  // Wallets 1 and 2 were observed long ago; wallet 8 has entries and no observation.
-  expect(row).toMatchObject({ inScope: 3n, checked: 0n, stale: 3n });
+  // Wallets 1 and 2 were observed long ago; wallets 4 and 8 have entries and no observation.
+  expect(row).toMatchObject({ inScope: 4n, checked: 0n, stale: 4n });
   const now = 'observed_at = now()';
   await world.sql(`update tallyhook.wallets set ${now} where addr = '${addr(1)}'`);
-  expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 1n, stale: 2n });
+  expect((await read('coverage'))[0]).toMatchObject({ inScope: 4n, checked: 1n, stale: 3n });
   const never = { name: STALE_AFTER_SETTING, value: '1e12', set_at: isoText(START) };
   await world.insert('installation', never);
-  expect((await read('coverage'))[0]).toMatchObject({ inScope: 3n, checked: 2n, stale: 1n });
+  expect((await read('coverage'))[0]).toMatchObject({ inScope: 4n, checked: 2n, stale: 2n });
 });
 
 it('Reports are listed with their verdict', async () => {

@@ -38,7 +38,8 @@ export function operation(fields: Partial<Operation>): Operation {
     ...{ reasonType: null, tokenUri: null, metaData: null, extraData: null, txAppNo: null },
     ...{ txLogNo: null, txHash: null, errorClass: null, errorStatus: null, errorCode: null },
     ...{ errorMessage: null, preImage: null, evidence: null, recordedAt: START, sentAt: null },
-    ...{ sendDeadlineAt: null, answeredAt: null, effectiveAt: null, effectiveBasis: null },
+    ...{ sendDeadlineAt: null, answeredAt: null, answerStatus: null, effectiveAt: null },
+    effectiveBasis: null,
     ...{ settledAt: null, expiresAt: null, ambiguous: false, inLedger: true },
     ...fields,
   };

@@ -16,7 +16,9 @@ export const operation = EVENTS['operation.accepted'].data
     }),
     recorded_at: instant,
     sent_at: instant.nullable(),
-    answered_at: instant.nullable(),
+    answered_at: instant.nullable().openapi({
+      description: 'Null when the service did not answer or its answer was lost',
+    }),
     settled_at: instant.nullable(),
     effective_at: instant.nullable(),
     effective_basis: z.string().nullable().openapi({
@@ -38,7 +40,7 @@ export function operationOutput(operation: Operation) {
     ambiguous: operation.ambiguous,
     recorded_at: instantText(operation.recordedAt),
     sent_at: instantText(operation.sentAt),
-    answered_at: instantText(operation.answeredAt),
+    answered_at: operation.answerStatus === null ? null : instantText(operation.answeredAt),
     settled_at: instantText(operation.settledAt),
     effective_at: instantText(operation.effectiveAt),
     effective_basis: operation.effectiveBasis,
