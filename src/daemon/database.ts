@@ -89,6 +89,7 @@ function openPools(url: string, { database }: Config): Pools {
       max: connections.people,
       waitingMax: connections.people * WAITING_PER_CONNECTION,
       statementTimeoutMs: people_statement_timeout_ms,
+      eachStatement: true,
       // A statement may wait as long as it may run.
       deadlineMs: 2 * people_statement_timeout_ms,
       name: 'tallyhook people',

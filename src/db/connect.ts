@@ -13,6 +13,7 @@
 import postgres from 'postgres';
 import { type Instant, isoText, withDeadline } from '../kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../kernel/json.ts';
+import { poolModeOf, SESSION } from './access/session.ts';
 import {
   type Core,
   PgDatabase,
@@ -63,6 +64,7 @@ interface TransactionOptions {
 }
 
 interface ConnectOptions {
+  /** With `pool_mode=transaction` sessions have the settings of the login. */
   url: string;
   /** The role to set, such as `tallyhook_writer`; by default that of the login. */
   role?: string;
@@ -70,6 +72,8 @@ interface ConnectOptions {
   /** Statements and transactions that may wait for a connection; unbounded by default. */
   waitingMax?: number;
   statementTimeoutMs?: number;
+  /** Where sessions are not kept, sets the timeout for each statement, in its own transaction. */
+  eachStatement?: boolean;
   /** Of a statement or transaction; by default a minute, or the statement timeout if longer. */
   deadlineMs?: number;
   name?: string;
@@ -77,28 +81,25 @@ interface ConnectOptions {
 
 const DEADLINE_MS = 60_000;
 const TRIES_MAX = 5;
-/**
- * The defaults of Postgres suit long reads of large tables on slow disks. Without statistics, which
- * a new database lacks, they choose scans of whole tables, parallel workers and compiled plans for
- * reads of a few rows, each slower by 10 to 100 ms.
- */
-export const PLANNER = {
-  jit: 'off',
-  random_page_cost: '1.1',
-  max_parallel_workers_per_gather: '0',
-};
-
 /** Opens a pool, which connects at the first query. */
 export function connect(options: ConnectOptions): Db {
-  let pool = openPool(options);
+  const { url, keepsSession } = poolModeOf(options.url);
+  const open = () => openPool({ ...options, url }, keepsSession);
+  const localMs = !keepsSession && options.eachStatement ? options.statementTimeoutMs : undefined;
+  let pool = open();
   const usualMs = options.deadlineMs ?? Math.max(DEADLINE_MS, options.statementTimeoutMs ?? 0);
   const max = options.max ?? 10;
   const current = () => {
     const { waitingMax } = options;
-    const slots = waitingMax === undefined ? countedSlots(max) : boundedSlots(max, waitingMax);
+    // Without a session a statement must not be sent behind another: PgBouncer passes the
+    // connection on between them.
+    const bounded = waitingMax !== undefined || !keepsSession;
+    const slots = bounded ? boundedSlots(max, waitingMax ?? Infinity) : countedSlots(max);
+    const sql = withDeadlines(pool, usualMs, slots, localMs);
     return {
       slots,
-      sql: withDeadlines(pool, usualMs, slots),
+      sql,
+      orm: ormOver(sql as postgres.Sql),
       /** For work that has a deadline as a whole. */
       bare: { sql: pool, orm: ormOver(pool) },
     };
@@ -109,13 +110,12 @@ export function connect(options: ConnectOptions): Db {
       return now.sql;
     },
     get orm() {
-      return now.bare.orm;
+      return now.orm;
     },
     async begin(work, { snapshot = false, deadlineMs } = {}) {
       const level = snapshot ? 'isolation level repeatable read' : '';
       const run = async (sql: postgres.TransactionSql) => {
-        if (deadlineMs)
-          await sql`select set_config('statement_timeout', ${String(deadlineMs)}, true)`;
+        await limitTo(sql, deadlineMs ?? localMs);
         return work(txOver(sql));
       };
       const ms = deadlineMs ?? usualMs;
@@ -129,7 +129,7 @@ export function connect(options: ConnectOptions): Db {
     renewAfter(error) {
       if (!isDriverFault(error)) return false;
       const old = pool;
-      pool = openPool(options);
+      pool = open();
       now = current();
       old.end({ timeout: 0 }).catch(() => {});
       return true;
@@ -154,22 +154,49 @@ function throwDeadline(): never {
   throw new DatabaseError('DEADLINE', undefined, undefined);
 }
 
-/** Statements of the pool itself; those of a transaction have its deadline. */
-function withDeadlines(pool: postgres.Sql, ms: number, slots: Slots): Sql {
+/** Until the end of the transaction. */
+async function limitTo(sql: postgres.TransactionSql, ms: number | undefined): Promise<void> {
+  if (ms) await sql`select set_config('statement_timeout', ${String(ms)}, true)`;
+}
+
+/**
+ * Statements of the pool itself; those of a transaction have its deadline.
+ * @param localMs the timeout of each statement, which then has a transaction of its own
+ */
+function withDeadlines(
+  pool: postgres.Sql,
+  ms: number,
+  slots: Slots,
+  localMs: number | undefined,
+): Sql {
+  // A statement runs when it is awaited; a fragment never is.
+  const bounded = (made: Promise<unknown>, then: typeof made.then) => {
+    const run: typeof then = (...args) =>
+      withDeadline(
+        slots.run(() => new Promise(then), ms),
+        ms,
+        throwDeadline,
+      ).then(...args);
+    Reflect.set(made, 'then', run);
+    return made;
+  };
   return new Proxy(pool, {
     apply(sql, self, values) {
       const made: unknown = Reflect.apply(sql as never, self, values);
       if (!(made instanceof Promise)) return made;
-      // A statement runs when it is awaited; a fragment never is.
-      const run = made.then.bind(made);
-      const bounded: typeof made.then = (...then) =>
-        withDeadline(
-          slots.run(() => new Promise(run), ms),
-          ms,
-          throwDeadline,
-        ).then(...then);
-      Reflect.set(made, 'then', bounded);
-      return made;
+      const limited = async (tx: postgres.TransactionSql) => {
+        await limitTo(tx, localMs);
+        return Reflect.apply(tx as never, self, values);
+      };
+      const own = made.then.bind(made);
+      return bounded(made, localMs ? (...args) => pool.begin(limited).then(...args) : own);
+    },
+    get(sql, name) {
+      if (name !== 'unsafe') return Reflect.get(sql, name);
+      return (...args: Parameters<typeof sql.unsafe>) => {
+        const made = sql.unsafe(...args);
+        return bounded(made, made.then.bind(made));
+      };
     },
   });
 }
@@ -179,7 +206,12 @@ export function asJson(value: unknown): never {
   return value as never;
 }
 
-function openPool(options: ConnectOptions): postgres.Sql {
+function openPool(options: ConnectOptions, keepsSession: boolean): postgres.Sql {
+  const session: object = {
+    ...SESSION,
+    statement_timeout: options.statementTimeoutMs ?? DEADLINE_MS,
+    ...(options.role ? { role: options.role } : {}),
+  };
   return postgres(options.url, {
     max: options.max ?? 10,
     connect_timeout: 5,
@@ -189,13 +221,9 @@ function openPool(options: ConnectOptions): postgres.Sql {
     connection: {
       application_name: options.name ?? 'tallyhook',
       TimeZone: 'UTC',
-      ...PLANNER,
-      // Rows read after waiting for a lock must be those of the last commit.
-      default_transaction_isolation: 'read committed',
-      statement_timeout: options.statementTimeoutMs ?? 60_000,
-      idle_in_transaction_session_timeout: 60_000,
-      ...(options.role ? { role: options.role } : {}),
+      ...(keepsSession ? session : {}),
     },
+    prepare: keepsSession,
     types: VALUE_TYPES as never,
     // Rows have the column's name in camel case; an alias is needed only where names differ.
     transform: { column: { from: postgres.toCamel } },

@@ -64,9 +64,17 @@ export function toDatabaseError(error: unknown): unknown {
   };
   const driver = inner.name === 'PostgresError' || query !== undefined || AWAY.has(String(code));
   if (!driver || typeof code !== 'string') return error;
+  if (isOfPooler(inner)) return new DatabaseError('08006', undefined, undefined);
   const frames = inner.stack?.split('\n').filter((line) => /^\s+at .*\/(src|test)\//.test(line));
   return new DatabaseError(code, constraint, frames?.slice(0, 6).join('\n'));
 }
+
+/** PgBouncer has one code for all its errors, such as a lost server; only this one is about us. */
+function isOfPooler(error: Error & { code?: unknown; severity?: unknown }): boolean {
+  const { code, severity, message } = error;
+  return code === '08P01' && severity === 'FATAL' && !message.startsWith(REFUSED_PARAMETER);
+}
+const REFUSED_PARAMETER = 'unsupported startup parameter';
 
 /** True when the same transaction may be run again. */
 export function isRetryable(error: unknown): boolean {

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { connect as connectTcp, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SESSION } from '../../src/db/access/session.ts';
 import { LOGINS } from '../../src/db/access/setup.ts';
 import { connect } from '../../src/db/connect.ts';
 import { type EmptyDatabases, emptyDatabases } from '../db/empty-database.ts';
@@ -109,6 +110,14 @@ describe('The logins that setup makes with a login that is no superuser', () => 
       where setrole in ('tallyhook_daemon'::regrole, 'tallyhook_reader'::regrole)`;
     for (const { settings } of rows) expect(settings).toContain('jit=off');
     expect(rows).toHaveLength(2);
+  });
+
+  it('give the daemon what a session has, for poolers that keep none', async () => {
+    const rows = await world.database.owner.sql<{ settings: string[] }[]>`
+      select setconfig as settings from pg_db_role_setting
+      where setrole = 'tallyhook_daemon'::regrole`;
+    const expected = Object.entries(SESSION).map(([name, value]) => `${name}=${value}`);
+    expect(rows[0]?.settings.toSorted()).toEqual(expected.toSorted());
   });
 
   it('keep their passwords when setup runs again', async () => {

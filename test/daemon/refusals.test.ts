@@ -37,6 +37,10 @@ describe('a bad setting', () => {
     [{ WEBHOOK_ALLOW_CIDRS: '10.0.0.0/99' }, /^WEBHOOK_ALLOW_CIDRS must be ranges such as/],
     [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL must be a URL such as postgres:/],
     [{ DATABASE_URL: 'postgres://a@127.0.0.1/x' }, /^MASTER_KEY must be 32 bytes in base64/],
+    [
+      { DATABASE_URL: 'postgres://a@127.0.0.1/x?pool_mode=statement' },
+      /^DATABASE_URL must be a URL with pool_mode=transaction, pool_mode=session, or no pool_mode/,
+    ],
     [{ ADMIN_KEY: 'secret' }, /^ADMIN_KEY must be thk_/],
     [{ NODE_ENV: 'production' }, /^UPSTREAM_BASE_URL must be the address of the service/],
     [

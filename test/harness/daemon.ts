@@ -95,10 +95,15 @@ export async function startDaemon(
   return spawnDaemon(environmentOf(database.url, sandbox.url), { ...QUICK, ...settings });
 }
 
-/** The environment of a daemon on a database, by the owner's URL, and a service. */
+/**
+ * The environment of a daemon on a database, by the owner's URL, and a service. The daemon gets
+ * there through the pooler that TEST_POOLER_URL names, with its login.
+ */
 export function environmentOf(database: string, service: string): Record<string, string> {
+  const { TEST_POOLER_URL: pooler = database } = process.env;
+  const { pathname } = new URL(database);
   return {
-    DATABASE_URL: database,
+    DATABASE_URL: Object.assign(new URL(pooler), { pathname }).href,
     UPSTREAM_BASE_URL: service,
     UPSTREAM_AUTH_URL: service,
     UPSTREAM_TX_URL: service,

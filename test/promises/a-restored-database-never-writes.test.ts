@@ -43,8 +43,12 @@ async function start() {
 
 /** Copies the database of the stopped daemon; returns the URL of the copy. */
 async function copyOf(source: string): Promise<string> {
-  const name = `${new URL(source).pathname.slice(1)}_copy`;
-  await server.unsafe(`create database ${name} template ${new URL(source).pathname.slice(1)}`);
+  const original = new URL(source).pathname.slice(1);
+  const name = `${original}_copy`;
+  // A pooler keeps connections of the daemon that has ended.
+  await server`select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where datname = ${original}`;
+  await server.unsafe(`create database ${name} template ${original}`);
   const copy = new URL(source);
   copy.pathname = `/${name}`;
   return copy.href;

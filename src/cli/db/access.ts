@@ -5,6 +5,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { type Config, loadConfig } from '../../daemon/daemon.ts';
 import { serverMajor } from '../../db/access/reach.ts';
+import { poolModeOf } from '../../db/access/session.ts';
 import { READER } from '../../db/access/setup.ts';
 import { type EmbeddedServer, openEmbedded } from '../../db/embedded/embedded.ts';
 import { missingMigrations, refuseUnmigrated } from '../../db/migrate.ts';
@@ -89,7 +90,8 @@ async function withLogin(
 ): Promise<number> {
   const config = loadConfig();
   if (config.databaseUrl) {
-    const url = new URL((!finance && config.databaseOwnerUrl) || config.databaseUrl);
+    const configured = (!finance && config.databaseOwnerUrl) || config.databaseUrl;
+    const url = new URL(poolModeOf(configured).url);
     if (finance) Object.assign(url, { username: READER, password: '' });
     return await work(url, { config, server: undefined });
   }

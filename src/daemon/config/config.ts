@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { ROLES } from '../../kernel/roles.ts';
 import { type Settings, settingsSchema } from './settings.ts';
@@ -229,9 +230,8 @@ function serviceOf(env: Environment): ServiceAddress | undefined {
 
 function databaseUrlOf(env: Environment, name: string): string | undefined {
   const value = text(env, name);
-  if (value && !(URL.canParse(value) && /^postgres(ql)?:$/.test(new URL(value).protocol))) {
-    throw bad(name, 'a URL such as postgres://user:password@host:5432/database');
-  }
+  const expected = value ? expectedInstead(value) : undefined;
+  if (expected) throw bad(name, expected);
   return value;
 }
 

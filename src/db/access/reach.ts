@@ -4,8 +4,9 @@
  */
 import { monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
-import { connect } from '../connect.ts';
+import { asJson, connect, type Sql } from '../connect.ts';
 import { DatabaseError, isAway, toDatabaseError } from '../sqlstate.ts';
+import { poolModeOf, SESSION } from './session.ts';
 
 export interface Login {
   /** Where the URL is from, such as `DATABASE_URL`. */
@@ -45,17 +46,28 @@ export async function reach(
   }
 }
 
+/** A statement timeout that no login has. */
+const OWN_TIMEOUT = { ms: 59_000, text: '59s' };
+
 async function check({ variable, url, role }: Login): Promise<void> {
-  const db = connect({ url, max: 1, name: 'tallyhook check', ...(role ? { role } : {}) });
+  const refuse = (line: string) => new Failure('bad_setting', `${variable}: ${line}`);
+  const { keepsSession } = poolModeOf(url);
+  const session = { name: 'tallyhook check', statementTimeoutMs: OWN_TIMEOUT.ms };
+  const db = connect({ url, max: 1, ...session, ...(role ? { role } : {}) });
   try {
-    const [row] = await db.sql<{ number: number; version: string }[]>`
+    const [row] = await db.sql<{ number: number; version: string; timeout: string }[]>`
       select current_setting('server_version_num')::int as number,
-        current_setting('server_version') as version`;
+        current_setting('server_version') as version,
+        current_setting('statement_timeout') as timeout`;
     if (row && row.number < VERSION_MIN)
-      throw new Failure(
-        'bad_setting',
-        `${variable}: Postgres 15 or newer is required, this is ${row.version}; upgrade it`,
-      );
+      throw refuse(`Postgres 15 or newer is required, this is ${row.version}; upgrade it`);
+    if (keepsSession) {
+      if (row?.timeout !== OWN_TIMEOUT.text) throw refuse(IGNORED);
+      return;
+    }
+    const missing = await missingSettings(db.sql);
+    if (missing.length > 0) throw refuse(unset(url, missing));
+    if (role && !(await worksAs(db.sql, role))) throw refuse(overpowered(url, role));
   } finally {
     await db.end(0);
   }
@@ -73,6 +85,41 @@ export async function serverMajor(url: string): Promise<number> {
   }
 }
 
+const POOLER = 'behind PgBouncer in transaction mode add ?pool_mode=transaction to the URL';
+const IGNORED = `a pooler ignores the settings of the session; ${POOLER}, else connect to Postgres`;
+
+function unset(url: string, settings: readonly string[]): string {
+  const { username } = new URL(url);
+  return (
+    `with pool_mode=transaction login ${username} itself needs the settings ` +
+    `${settings.join(', ')}; run npx tallyhook setup`
+  );
+}
+
+function overpowered(url: string, role: string): string {
+  const { username } = new URL(url);
+  return (
+    `with pool_mode=transaction login ${username} must have the rights of ${role} and no others; ` +
+    'use the login that npx tallyhook setup makes'
+  );
+}
+
+/** The settings of a session that the login lacks. */
+async function missingSettings(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select s.key as name from jsonb_each_text(${asJson(SESSION)}::jsonb) s
+    where current_setting(s.key) <> s.value order by s.key`;
+  return rows.map(({ name }) => name);
+}
+
+/** Whether the login has the rights of the role, and is neither superuser nor owner of tables. */
+async function worksAs(sql: Sql, role: string): Promise<boolean> {
+  const [row] = await sql<{ works: boolean }[]>`
+    select pg_has_role(${role}, 'usage') and not pg_has_role(relowner, 'usage') as works
+    from pg_class where oid = 'tallyhook.entries'::regclass`;
+  return row?.works ?? false;
+}
+
 /** What is wrong and what to do; undefined for what has nothing to do with the login. */
 function lineOf({ variable, url, role }: Login, code: string): string | undefined {
   const { host, hostname, username, pathname } = new URL(url);
@@ -85,7 +132,7 @@ function lineOf({ variable, url, role }: Login, code: string): string | undefine
     '42501':
       `login ${username} may not work as ${role ?? 'itself'} in database ${database}; ` +
       'run npx tallyhook setup',
-    '08P01': `${host} refuses parameters of the session; connect to Postgres itself, not a pooler`,
+    '08P01': `${host} refuses the settings of the session; ${POOLER}, else connect to Postgres`,
     '57P03': `Postgres at ${host} is starting or stopping; wait for it and start again`,
     '53300': `${host} has no connection left; raise max_connections or end others`,
     ENOTFOUND: `host ${hostname} is unknown; correct the name`,

@@ -4,9 +4,10 @@
  * them changes nothing: a login that exists keeps its password.
  */
 import { Failure } from '../../kernel/errors.ts';
-import { connect, PLANNER } from '../connect.ts';
+import { connect } from '../connect.ts';
 import { DatabaseError, toDatabaseError } from '../sqlstate.ts';
 import { FINANCE, WRITER } from './roles.ts';
+import { SESSION } from './session.ts';
 
 /** The login that applies migrations, that of the daemon, and the one of finance. */
 export const LOGINS = ['tallyhook_owner', 'tallyhook_daemon', 'tallyhook_reader'] as const;
@@ -36,7 +37,7 @@ export function setupSteps(
       `connect on database ${name} to ${LOGINS.join(', ')}`,
       `create on database ${name} to ${OWNER}`,
     ].map((what) => grant(what, 'to own the database')),
-    ...Object.entries(PLANNER).map(([setting, value]) => setTo(DAEMON, setting, value)),
+    ...Object.entries(SESSION).map(([setting, value]) => setTo(DAEMON, setting, value)),
     ...settingsOfReader(),
   ];
 }
