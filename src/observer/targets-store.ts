@@ -85,7 +85,8 @@ export async function addTargets(
 ): Promise<void> {
   await db.sql`
     insert into tallyhook.targets (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
-    select name, kind, addr, "contractId", "tokenId", ${isoText(now)}, ${isoText(now)}
+    select distinct on (name) name, kind, addr, "contractId", "tokenId", ${isoText(now)},
+      ${isoText(now)}
     from jsonb_to_recordset(${asJson(targets)}::jsonb)
       as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
     order by name
