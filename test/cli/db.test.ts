@@ -88,9 +88,10 @@ describe('tallyhook db url --finance', () => {
     });
   });
 
-  it('names the login that setup made in an external database, without its password', async () => {
+  it('names the login that setup made in an external one, without password and pool mode', async () => {
     const external = {
-      DATABASE_URL: 'postgres://tallyhook_daemon:hush@db.example/shop?sslmode=require',
+      DATABASE_URL:
+        'postgres://tallyhook_daemon:hush@db.example/shop?sslmode=require&pool_mode=transaction',
       MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
     };
     const { code, text } = await runCommand(external, 'db', 'url', '--finance');
