@@ -76,17 +76,27 @@ const swap = (table: string, column: string) => `
   update tallyhook.${table} set ${column} = -5 where ${column} = 2;
   update tallyhook.${table} set ${column} = 2 where ${column} = 3;
   update tallyhook.${table} set ${column} = 3 where ${column} = -5`;
-const insertOf = (id: number) => `
-  insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, effective_at,
+/** Transaction 6 again under another number, in its batch or a later one. */
+const insertOf = (id: number, batch = 'batch_id', later = '0 s') => [
+  `insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, effective_at,
     effective_basis, recorded_at, entry_count)
-  select ${id}, batch_id, kind, 'op_forged', 1, effective_at, effective_basis, recorded_at, 2
-  from tallyhook.transactions where id = 6;
-  insert into tallyhook.entries
+  select ${id}, ${batch}, kind, 'op_forged', 1, effective_at, effective_basis,
+    recorded_at + interval '${later}', 2
+  from tallyhook.transactions where id = 6`,
+  `insert into tallyhook.entries
   select ${id}, line, account_id, amount, balance_after + amount, version + 1, effective_at,
-    recorded_at
-  from tallyhook.entries where transaction_id = 6;
-  update tallyhook.accounts a set balance = e.balance_after, version = e.version
-  from tallyhook.entries e where e.transaction_id = ${id} and e.account_id = a.id`;
+    recorded_at + interval '${later}'
+  from tallyhook.entries where transaction_id = 6`,
+];
+/** The same in one statement, as the triggers require it. */
+const insertAtOnce = (...[transaction, entries]: string[]) => `
+  t as (${transaction}), a as (
+    update tallyhook.accounts a set balance = a.balance + e.amount, version = a.version + 1
+    from tallyhook.entries e where e.transaction_id = 6 and e.account_id = a.id)
+  ${entries}`;
+const insertBatch = (transactions: number, entries: number) => `
+  insert into tallyhook.batches select 4, max(recorded_at) + interval '1 s', ${transactions},
+    ${entries} from tallyhook.batches`;
 /** Removes transactions as if they had never been posted. */
 const cutFrom = (id: number) => `
   delete from tallyhook.entries where transaction_id >= ${id};
@@ -163,7 +173,7 @@ describe('Tampering as a superuser', () => {
       [swap('transactions', 'id'), swap('entries', 'transaction_id')],
       ['swapped: transaction 2', 'swapped: transaction 3'],
     ],
-    ['An inserted transaction', [insertOf(7)], ['inserted: transaction 7']],
+    ['An inserted transaction', [...insertOf(7), resetAccounts], ['inserted: transaction 7']],
     [
       'An inserted movement of a token',
       [
@@ -252,6 +262,12 @@ describe('The writer role', () => {
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('42501');
   });
 
+  it('A batch that is whole is accepted, and is in the chain', async () => {
+    const whole = `with b as (${insertBatch(1, 2)}), ${insertAtOnce(...insertOf(7, '4', '1 s'))}`;
+    expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(whole))).toBeUndefined();
+    expect(await verify(head)).toMatchObject({ ok: true, count: 4n, transactions: 7n });
+  });
+
   it.each([
     [
       'a movement added to a batch',
@@ -259,18 +275,12 @@ describe('The writer role', () => {
          recorded_at)
        select id, 'mint', 1, 99, recorded_at, recorded_at from tallyhook.batches where id = 2`,
     ],
+    ['a batch with fewer rows than it says', insertBatch(1, 2)],
     [
-      'a batch with other counts than its rows',
-      `insert into tallyhook.batches select 4, max(recorded_at) + interval '1 s', 1, 2
-       from tallyhook.batches`,
+      'a batch with more rows than it says',
+      `with b as (${insertBatch(0, 0)}), ${insertAtOnce(...insertOf(7, '4', '1 s'))}`,
     ],
-    [
-      'a transaction added to a batch',
-      `with t as (${insertOf(7).split(';')[0]}), a as (
-         update tallyhook.accounts a set balance = a.balance + e.amount, version = a.version + 1
-         from tallyhook.entries e where e.transaction_id = 6 and e.account_id = a.id)
-       ${insertOf(7).split(';')[1]}`,
-    ],
+    ['a transaction added to a batch', `with ${insertAtOnce(...insertOf(7))}`],
   ])('Postgres refuses %s', async (_what, statement) => {
     expect(await refusalOf(database.db, (tx) => tx.sql.unsafe(statement))).toBe('TH004');
     expect(await found(head)).toEqual([]);
