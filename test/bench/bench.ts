@@ -3,6 +3,7 @@
  * something broke, never because something was slow.
  */
 import { Command, InvalidArgumentError } from 'commander';
+import { delivery } from './delivery.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
 import { leaveFirstCore, PINS } from './process.ts';
@@ -12,7 +13,14 @@ import { storage } from './storage.ts';
 import { storedHistory } from './stored-history.ts';
 
 /** One line for each file that measures something. */
-const BENCHES: readonly Bench[] = [sandboxReads, gateway, reports, storage, storedHistory];
+const BENCHES: readonly Bench[] = [
+  sandboxReads,
+  gateway,
+  delivery,
+  reports,
+  storage,
+  storedHistory,
+];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];
 

@@ -4,24 +4,24 @@
  * daemon, Postgres, proxy and service share all cores, as they would on a small machine. One proxy
  * is the frame's own helper, which the target refers to; the other is tuned to the last header.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pause } from '../../src/kernel/clock.ts';
 import { execute } from '../harness/temporary-server.ts';
+import {
+  CLIENT,
+  DAEMON_FLAGS,
+  daemonEnv,
+  GIVES,
+  type Running,
+  run,
+  type Stoppable,
+  WALLETS,
+} from './daemon.ts';
 import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
-import { pressed, requestText } from './load.ts';
-import { PINS } from './process.ts';
+import { pressed } from './load.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-const KEY = 'thk_bench-admin-key-0123456789abcdefghijklmnop';
-const CLIENT = ['bench-client', 'bench-secret'] as const;
-const GIVE = '/v1/app/token/operations/1/give';
-/** So many that gives which are open at once go to different ones. */
-const WALLETS = 2_000;
 const CALLERS = 64;
 /** How long the stages behind the gateway need to catch up, so that they do not disturb a round. */
 const REST_MS = 2_000;
@@ -100,73 +100,6 @@ async function oneAtATime(
     measured: figuresOf(added),
     target: { of: 'measured', atMost: 4 },
     note: `the lean proxy's p50/p99: ${p50.toFixed(2)}/${p99.toFixed(2)} ms`,
-  };
-}
-
-/** Such as `--cpu-prof`, to profile a run. */
-const DAEMON_FLAGS = process.execArgv.filter((flag) => flag.startsWith('--cpu-prof'));
-
-const GIVES = Array.from({ length: WALLETS }, (_, i) => {
-  const toAddr = `0x${(i + 1).toString(16).padStart(40, 'b')}`;
-  const body = JSON.stringify({ toAddr, amount: 1, reasonType: 'bench' });
-  const head = requestText('POST', GIVE, {
-    authorization: `Bearer ${KEY}`,
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-  });
-  return `${head}${body}`;
-});
-
-interface Stoppable {
-  stop(): Promise<void>;
-}
-interface Running extends Stoppable {
-  url: string;
-  port: number;
-}
-
-/** Starts a process that may use every core, and waits for the line with its address. */
-async function run(args: string[], env: Record<string, string> = {}): Promise<Running> {
-  const command = [process.execPath, ...args];
-  if (PINS) command.unshift('taskset', '-c', `0-${availableParallelism() - 1}`);
-  const [program = '', ...rest] = command;
-  const child = spawn(program, rest, {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  const lines = createInterface({ input: child.stdout });
-  const ended = exited.then(([code]) => Promise.reject(new Error(`${args.at(-1)}: ${code}`)));
-  ended.catch(() => {});
-  const ready = new Promise<string>((resolve) => {
-    lines.on('line', (line) => {
-      const url = /ready at (\S+)/.exec(line)?.[1];
-      if (url) resolve(url);
-    });
-  });
-  const url = await Promise.race([ready, ended]);
-  return { url, port: Number(new URL(url).port), stop: () => stopped(child, exited) };
-}
-
-async function stopped(child: ChildProcess, exited: Promise<unknown>): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGTERM');
-  await exited;
-}
-
-async function daemonEnv(folder: string, service: string): Promise<Record<string, string>> {
-  const settings = join(folder, 'settings.yaml');
-  await writeFile(settings, 'http: { port: 0 }\nlog: { level: warn }\n');
-  return {
-    DATA_DIR: join(folder, 'data'),
-    TALLYHOOK_CONFIG: settings,
-    UPSTREAM_BASE_URL: service,
-    UPSTREAM_AUTH_URL: service,
-    UPSTREAM_TX_URL: service,
-    UPSTREAM_CLIENT_ID: CLIENT[0],
-    UPSTREAM_CLIENT_SECRET: CLIENT[1],
-    ADMIN_KEY: KEY,
   };
 }
 

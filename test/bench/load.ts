@@ -3,7 +3,7 @@
  * request when the answer to the last one is complete. Answers must declare their length.
  */
 import { connect } from 'node:net';
-import { monotonicMs } from '../../src/kernel/clock.ts';
+import { after, monotonicMs } from '../../src/kernel/clock.ts';
 import { quantileOf, type Sample } from './frame.ts';
 
 export interface LoadOptions {
@@ -12,6 +12,11 @@ export interface LoadOptions {
   requests: readonly string[];
   connections: number;
   seconds: number;
+  /**
+   * Requests per second of all connections together, each at its time, from which its latency
+   * counts; by default each connection sends its next request at once.
+   */
+  perSecond?: number;
 }
 
 const HEAD_END = '\r\n\r\n';
@@ -20,17 +25,13 @@ const HEAD_END = '\r\n\r\n';
  * Presses for some seconds. Answers requests per second and latencies in milliseconds.
  * @throws Error for an answer that is not 200, and for a connection that is cut
  */
-export async function pressed({
-  port,
-  requests,
-  connections,
-  seconds,
-}: LoadOptions): Promise<Sample> {
+export async function pressed(options: LoadOptions): Promise<Sample> {
+  const { connections, seconds } = options;
   const waits: number[] = [];
   const began = monotonicMs();
   const until = began + seconds * 1000;
   const each = Array.from({ length: connections }, (_, index) =>
-    oneConnection(port, requests, index, until, waits),
+    oneConnection(options, index, until, waits),
   );
   await Promise.all(each);
   const tookS = (monotonicMs() - began) / 1000;
@@ -51,20 +52,20 @@ export function requestText(method: string, path: string, headers: Record<string
 }
 
 function oneConnection(
-  port: number,
-  requests: readonly string[],
+  { port, requests, connections, perSecond }: LoadOptions,
   first: number,
   until: number,
   waits: number[],
 ): Promise<void> {
+  const gapMs = perSecond === undefined ? 0 : (connections / perSecond) * 1000;
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     let next = first;
-    let sentAt = 0;
+    let sentAt = monotonicMs() + (first / connections) * gapMs;
     let missing = -1;
+    let ended = false;
     let head = '';
     const send = () => {
-      sentAt = monotonicMs();
       missing = -1;
       head = '';
       socket.write(requests[next % requests.length] ?? '');
@@ -74,9 +75,15 @@ function oneConnection(
       socket.destroy();
       reject(new Error(why));
     };
-    socket.on('connect', send);
+    const sendInTime = () => {
+      if (gapMs === 0) sentAt = monotonicMs();
+      const waitMs = sentAt - monotonicMs();
+      if (waitMs > 0) after(waitMs, send);
+      else send();
+    };
+    socket.on('connect', sendInTime);
     socket.on('error', reject);
-    socket.on('close', () => (monotonicMs() < until ? fail('the connection was cut') : resolve()));
+    socket.on('close', () => (ended ? resolve() : fail('the connection was cut')));
     socket.on('data', (chunk) => {
       if (missing >= 0) {
         missing -= chunk.length;
@@ -91,8 +98,12 @@ function oneConnection(
       if (missing > 0) return;
       if (missing !== 0) return fail('an answer without a length, or with a wrong one');
       waits.push(monotonicMs() - sentAt);
-      if (monotonicMs() < until) send();
-      else socket.end();
+      sentAt += gapMs;
+      if (Math.max(sentAt, monotonicMs()) < until) sendInTime();
+      else {
+        ended = true;
+        socket.end();
+      }
     });
   });
 }
