@@ -29,7 +29,7 @@ const value = fc.oneof(
 const PARAMETERS = (
   'limit cursor state kind addr contract_id token_id tx_log_no tx_hash idempotency_key ' +
   'reference since until as_of known_at account types operation_id endpoint_id event_id ' +
-  'event_type format __proto__'
+  'event_type format cause assignee __proto__'
 ).split(' ');
 /** Parameters that accept almost any text, which then reaches the database. */
 const FREE_TEXTS = ['reference', 'idempotency_key', 'account', 'kind'];
@@ -41,7 +41,8 @@ const query = fc.oneof(
 const MEMBERS = (
   'kind addr contract_id token_id name owner scopes url from to event_types ordering ' +
   'signing rate_per_s headers description overlap_s tx_log_no tx_hash occurred_at to_addr ' +
-  'operation_no amount operation_id distinct outcome reason limits kinds amount_per_day'
+  'operation_no amount operation_id distinct outcome reason limits kinds amount_per_day ' +
+  'ids proposal assignee n'
 ).split(' ');
 const { body } = fc.letrec<{ body: unknown }>((tie) => ({
   body: fc.oneof(
@@ -86,6 +87,13 @@ const VALID_BODIES: [path: string, body: object][] = [
   ],
   [`/api/operations/op_${UUID}/decide`, { outcome: 'executed', reason: 'r' }],
   [`/api/operations/op_${UUID}/approve`, { n: 1, outcome: 'executed' }],
+  ['/api/drifts/assign', { ids: [`drf_${UUID}`], assignee: 'ann' }],
+  ['/api/drifts/propose', { ids: [`drf_${UUID}`], proposal: 'book', reason: 'r' }],
+  [
+    `/api/drifts/drf_${UUID}/propose`,
+    { proposal: 'link', operation_id: `op_${UUID}`, reason: 'r' },
+  ],
+  ['/api/drifts/approve', { ids: [`drf_${UUID}`], proposal: 'book', n: 1 }],
   ['/api/quarantine/release', { kind: 'operation', id: `op_${UUID}`, reason: 'r' }],
   ['/api/endpoints', { url: 'http://127.0.0.1:4567/', event_types: ['*'], ordering: 'none' }],
   [
