@@ -585,6 +585,7 @@ CREATE INDEX "nft_movements_by_token" ON "tallyhook"."nft_movements" USING btree
 CREATE INDEX "nft_movements_by_batch" ON "tallyhook"."nft_movements" USING btree ("batch_id","id");--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is null;--> statement-breakpoint
 CREATE INDEX "posting_requests_unposted_on" ON "tallyhook"."posting_requests" USING btree (lower(account)) WHERE posted_at is null and problem is null;--> statement-breakpoint
+CREATE INDEX "posting_requests_openings" ON "tallyhook"."posting_requests" USING btree (lower(account),"effective_at") WHERE kind = 'opening';--> statement-breakpoint
 CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint

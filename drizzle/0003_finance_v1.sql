@@ -122,19 +122,29 @@ comment on column finance_v1.balances.asset is 'Always service_token.';
 comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
 comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
 --> statement-breakpoint
+-- Since when the balance of a wallet is known: its opening, or the earliest correction of it. Recorded when posted.
+create view tallyhook.known_balances as
+select lower(account) as account_key, effective_at as known_from, posted_at
+from tallyhook.posting_requests where kind = 'opening' and posted_at is not null;
+--> statement-breakpoint
 create function finance_v1.balances_as_of(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, balance numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-select a.name, a.asset, s.total
-  from (
+select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from <= coalesce($1, 'infinity')
+    then coalesce(s.total, 0) end
+  from tallyhook.accounts a
+  left join (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
     where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
-    group by e.account_id) s
-  join tallyhook.accounts a on a.id = s.account_id
+    group by e.account_id) s on s.account_id = a.id
+  left join (
+    select k.account_key, min(k.known_from) as known_from from tallyhook.known_balances k
+    where k.posted_at <= coalesce($2, 'infinity') group by k.account_key) o on o.account_key = lower(a.name)
+  where a.opened_at <= coalesce($2, 'infinity')
   order by a.name
 $$;
 --> statement-breakpoint
-comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts that had entries. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens.';
+comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 --> statement-breakpoint
 create function finance_v1.trial_balance(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, debit numeric, credit numeric)
@@ -155,9 +165,10 @@ returns table (seq bigint, effective_at timestamptz, kind text, reason_type text
   tx_log_no numeric, counterparty text, amount numeric, balance_after numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
-    sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
+    case when exists (select from tallyhook.known_balances k where k.account_key = 'wallet:' || lower($1))
+    then sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
       select sum(b.amount) from tallyhook.entries b
-      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
+      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0) end
   from (
     select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type,
       coalesce(t.tx_log_no, w.tx_log_no) as tx_log_no,
@@ -174,7 +185,7 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
   order by l.effective_at, l.seq
 $$;
 --> statement-breakpoint
-comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens.';
+comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty while the wallet has no opening.';
 --> statement-breakpoint
 create view finance_v1.wallet_positions as
 with pending as (

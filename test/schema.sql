@@ -674,6 +674,7 @@ CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
+CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree (lower(account), effective_at) WHERE (kind = 'opening'::text);
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
@@ -1093,6 +1094,12 @@ create view tallyhook.due_effects as
   WHERE (o.in_ledger <> COALESCE(( SELECT ((max(t.posting) % 2) = 1)
            FROM tallyhook.transactions t
           WHERE (t.operation_id = e.operation_id)), false));
+create view tallyhook.known_balances as
+ SELECT lower(account) AS account_key,
+    effective_at AS known_from,
+    posted_at
+   FROM tallyhook.posting_requests
+  WHERE ((kind = 'opening'::text) AND (posted_at IS NOT NULL));
 create view tallyhook.pending_effects as
  SELECT account_key,
     min(account) AS account,
@@ -1154,12 +1161,17 @@ CREATE OR REPLACE FUNCTION finance_v1.balances_as_of(as_of timestamp with time z
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-select a.name, a.asset, s.total
-  from (
+select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from <= coalesce($1, 'infinity')
+    then coalesce(s.total, 0) end
+  from tallyhook.accounts a
+  left join (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
     where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
-    group by e.account_id) s
-  join tallyhook.accounts a on a.id = s.account_id
+    group by e.account_id) s on s.account_id = a.id
+  left join (
+    select k.account_key, min(k.known_from) as known_from from tallyhook.known_balances k
+    where k.posted_at <= coalesce($2, 'infinity') group by k.account_key) o on o.account_key = lower(a.name)
+  where a.opened_at <= coalesce($2, 'infinity')
   order by a.name
 $function$;
 CREATE OR REPLACE FUNCTION finance_v1.movements_daily("from" timestamp with time zone, "to" timestamp with time zone, time_zone text DEFAULT 'UTC'::text)
@@ -1198,9 +1210,10 @@ CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timesta
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
-    sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
+    case when exists (select from tallyhook.known_balances k where k.account_key = 'wallet:' || lower($1))
+    then sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
       select sum(b.amount) from tallyhook.entries b
-      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0)
+      where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0) end
   from (
     select e.transaction_id * 1000 + e.line as seq, e.effective_at, t.kind, t.reason_type,
       coalesce(t.tx_log_no, w.tx_log_no) as tx_log_no,
@@ -1914,10 +1927,10 @@ comment on column finance_v1.wallet_positions.status is 'Status that the service
 comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost and whose outcome is unknown, in service tokens.';
 comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
-comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts that had entries. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens.';
+comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
 comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
-comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens.';
+comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty while the wallet has no opening.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';

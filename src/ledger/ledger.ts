@@ -11,15 +11,21 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import {
+  accountKey,
   accountOfWallet,
   type EffectSettings,
   type Operation,
   walletKeysOf,
 } from '../operations/operations.ts';
 import { makeBatch } from './batch.ts';
-import { isBackdated, isIncludedInOpenings } from './opening-rule.ts';
-import { listMissedEntries, openingsOf } from './opening-store.ts';
-import { type Problem, planWork, type Work } from './plan.ts';
+import { isBackdated, isIncludedInOpenings, movesOf, type OpeningMove } from './opening-rule.ts';
+import {
+  listFirstEntries,
+  listMissedEntries,
+  openingAmounts,
+  openingsOf,
+} from './opening-store.ts';
+import { effectiveTimeOf, type Problem, planWork, type Work } from './plan.ts';
 import { accountKind } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
@@ -185,13 +191,27 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   const originals = await store.listOriginals(tx, operations, requests);
   // Read last: an opening that is requested after this read finds these postings itself.
   const backdated = operations.filter((due) => isBackdated(due.operation, due.timesPosted));
-  const changes = [...backdated, ...originals].flatMap(({ effects }) => effects);
-  const openings = await openingsOf(
-    tx,
-    changes.map(({ account }) => account),
-  );
+  const entries = backdated.flatMap(({ operation, effects }) => {
+    const { effectiveAt } = effectiveTimeOf(operation);
+    return operation.inLedger ? effects.map(({ account }) => ({ account, effectiveAt })) : [];
+  });
+  const opened = requests.flatMap(({ account, seen }) => (seen ? [account] : []));
+  const touched = [...entries, ...originals.flatMap(({ effects }) => effects)];
+  const openings = await openingsOf(tx, [...touched.map(({ account }) => account), ...opened]);
   const missedEntries = await listMissedEntries(tx, requests);
-  return { requests, operations, originals, openings, missedEntries };
+  const moves = movesOf(openings, [...entries, ...(await listFirstEntries(tx, requests))]);
+  const amounts = await openingAmounts(
+    tx,
+    moves.map(({ account }) => account),
+  );
+  const withAmount = (move: OpeningMove) => ({
+    ...move,
+    amount: amounts.get(accountKey(move.account)) ?? 0n,
+  });
+  return {
+    ...{ requests, operations, originals, openings, missedEntries },
+    moves: moves.map(withAmount),
+  };
 }
 
 /** The accounts of the wallets that a write changes once executed. */
@@ -227,7 +247,7 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
     await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
   }
   await store.removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
-  await store.insertPostingRequests(tx, plan.corrections, recordedAt);
+  await store.insertPostingRequests(tx, plan.ownRequests, recordedAt);
   await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {

@@ -7,6 +7,10 @@
  * with a correction of the opening by the opposite amount, and the balance of the wallet stays.
  * Whether the opening includes an entry is decided by the version of the account when the opening
  * was computed, never by clocks.
+ *
+ * An opening takes effect before every other entry of its account, so that balances as of any time
+ * are right, and unknown before it. An earlier entry moves it: it is taken back at its time, and
+ * posted again just before the entry.
  */
 import { addressKey } from '../kernel/addresses.ts';
 import { sumOf } from '../kernel/amounts.ts';
@@ -19,7 +23,13 @@ export interface Opening {
   account: string;
   /** The start of the observation that it rests on. */
   seenAt: Instant;
+  /** Since when the balance is known: where the opening stands with its corrections. */
   effectiveAt: Instant;
+}
+
+/** An opening that has to stand earlier. */
+export interface OpeningMove extends Opening {
+  to: Instant;
 }
 
 /** The id of the posting request for the opening of a wallet, so that there is only one. */
@@ -48,6 +58,37 @@ export function isPosted(timesPosted: number): boolean {
 /** The earliest instant at which the operation can have taken effect, as far as known. */
 function earliestEffectAt(operation: Operation): Instant {
   return operation.sentAt ?? operation.effectiveAt ?? operation.recordedAt;
+}
+
+/**
+ * The openings that have to move, because an entry takes effect at or before them.
+ * @param entries accounts with the time of an entry of theirs
+ */
+export function movesOf(
+  openings: ReadonlyMap<string, Opening>,
+  entries: readonly { account: string; effectiveAt: Instant }[],
+): OpeningMove[] {
+  const first = new Map<string, Instant>();
+  for (const { account, effectiveAt } of entries) {
+    const key = accountKey(account);
+    first.set(key, Math.min(effectiveAt, first.get(key) ?? effectiveAt));
+  }
+  return [...first].flatMap(([key, at]) => {
+    const opening = openings.get(key);
+    return opening && at <= opening.effectiveAt ? [{ ...opening, to: at - 1 }] : [];
+  });
+}
+
+/** The two requests that move an opening of this amount; one is enough for an amount of zero. */
+export function requestsOf(
+  { account, effectiveAt, to }: OpeningMove,
+  amount: bigint,
+): PostingRequest[] {
+  const moved = { ...openingRequest(account), reason: 'an entry took effect before the opening' };
+  const id = `${accountKey(account).replace(/^wallet:/, 'opening:')}:moved:${to}`;
+  const earlier = { ...moved, id, amount, effectiveAt: to };
+  const back = { ...moved, id: `${id}:back`, amount: -amount, effectiveAt };
+  return amount === 0n ? [earlier] : [earlier, back];
 }
 
 /**
@@ -107,14 +148,21 @@ export function correctionOf(
   const { account, effectiveAt } = opening;
   const { operationId, posting, amount } = entry;
   return {
+    ...openingRequest(account),
     id: `${accountKey(account).replace(/^wallet:/, 'opening:')}:${operationId}:${posting}`,
-    kind: 'opening',
-    account,
-    counter: 'opening',
     amount: -amount,
     effectiveAt,
+    reason: `${operationId} took effect before the first observation`,
+  };
+}
+
+/** What the ledger's own requests about an opening have in common. */
+function openingRequest(account: string) {
+  return {
+    kind: 'opening' as const,
+    account,
+    counter: 'opening',
     effectiveBasis: 'observed',
     requestedBy: 'ledger',
-    reason: `${operationId} took effect before the first observation`,
   };
 }

@@ -1,6 +1,6 @@
 /** SQL of openings: which accounts have one, and the entries that a due opening misses. */
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
-import { isoText } from '../kernel/clock.ts';
+import { type Instant, isoText } from '../kernel/clock.ts';
 import { accountKey } from '../operations/operations.ts';
 import { BACKDATED_BASES, type MissedEntry, type Opening } from './opening-rule.ts';
 import type { PostingRequest } from './posting-request.ts';
@@ -15,10 +15,39 @@ export async function openingsOf(
     .flatMap((key) => (key.startsWith('wallet:') ? [key.replace('wallet:', 'opening:')] : []));
   if (ids.length === 0) return new Map();
   const rows = await db.sql<Opening[]>`
-    select account, seen_at, effective_at
-    from tallyhook.posting_requests
-    where id = any(${ids}::text[]) and seen_at is not null and problem is null`;
+    select r.account, r.seen_at, (select min(m.effective_at) from tallyhook.posting_requests m
+      where lower(m.account) = lower(r.account) and m.kind = 'opening' and m.problem is null)
+      as effective_at
+    from tallyhook.posting_requests r
+    where r.id = any(${ids}::text[]) and r.seen_at is not null and r.problem is null`;
   return new Map(rows.map((row) => [accountKey(row.account), row]));
+}
+
+/** The sums of the openings of these accounts with their corrections, by account key. */
+export async function openingAmounts(
+  tx: Tx,
+  accounts: readonly string[],
+): Promise<Map<string, bigint>> {
+  if (accounts.length === 0) return new Map();
+  const rows = await tx.sql<{ key: string; amount: bigint }[]>`
+    select lower(account) as key, sum(amount) as amount from tallyhook.posting_requests
+    where kind = 'opening' and problem is null
+      and lower(account) = any(${accounts.map(accountKey)}::text[]) group by 1`;
+  return new Map(rows.map(({ key, amount }) => [key, amount]));
+}
+
+/** When the first entry of each account that a due opening opens took effect. */
+export async function listFirstEntries(
+  tx: Tx,
+  requests: readonly PostingRequest[],
+): Promise<{ account: string; effectiveAt: Instant }[]> {
+  const accounts = requests.flatMap(({ account, seen }) => (seen ? [accountKey(account)] : []));
+  if (accounts.length === 0) return [];
+  return tx.sql<{ account: string; effectiveAt: Instant }[]>`
+    select k.account, e.effective_at from unnest(${accounts}::text[]) as k(account)
+    join tallyhook.accounts a on lower(a.name) = k.account and a.asset = 'service_token'
+    cross join lateral (select min(e.effective_at) as effective_at from tallyhook.entries e
+      where e.account_id = a.id having count(*) > 0) e`;
 }
 
 /**

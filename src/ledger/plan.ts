@@ -4,6 +4,7 @@
  */
 import type { Instant } from '../kernel/clock.ts';
 import {
+  accountKey,
   type Effect,
   type EffectSettings,
   effectsOf,
@@ -16,6 +17,8 @@ import {
   isPosted,
   type MissedEntry,
   type Opening,
+  type OpeningMove,
+  requestsOf,
 } from './opening-rule.ts';
 import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
@@ -44,8 +47,10 @@ export interface Work {
   operations: readonly DueOperation[];
   /** The transactions that the due reversals reverse. */
   originals: readonly Original[];
-  /** The openings of the accounts that the operations touch, by account key. */
+  /** The openings of the accounts that the operations and requests touch, by account key. */
   openings: ReadonlyMap<string, Opening>;
+  /** Those that have to stand earlier, with their amounts. */
+  moves: readonly (OpeningMove & { amount: bigint })[];
   /** Entries that the openings among `requests` do not include. */
   missedEntries: readonly MissedEntry[];
 }
@@ -91,11 +96,12 @@ export interface Plan {
   unchangedIds: string[];
   postingRequestIds: string[];
   /** Requests of the ledger itself, posted in the same batch. */
-  corrections: PostingRequest[];
+  ownRequests: PostingRequest[];
   problems: Problem[];
 }
 
-export function planWork(work: Work, settings: EffectSettings): Plan {
+export function planWork(given: Work, settings: EffectSettings): Plan {
+  const work = { ...given, openings: movedOpenings(given) };
   const plan: Plan = {
     drafts: [],
     movements: [],
@@ -103,7 +109,7 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
     operationIds: [],
     unchangedIds: [],
     postingRequestIds: [],
-    corrections: [],
+    ownRequests: [],
     problems: [],
   };
   const quarantineIfUnpostable = (of: Problem['of'], id: string, act: () => void) => {
@@ -118,9 +124,11 @@ export function planWork(work: Work, settings: EffectSettings): Plan {
     quarantineIfUnpostable('posting_request', request.id, () => {
       planRequest(request, work.originals, plan);
       plan.postingRequestIds.push(request.id);
-      correctMissedEntries(request, work.missedEntries, plan);
+      correctMissedEntries(request, work, plan);
     });
   }
+  for (const move of work.moves)
+    for (const request of requestsOf(move, move.amount)) postOwn(request, plan);
   for (const due of work.operations) {
     const { id, inLedger } = due.operation;
     if (inLedger === isPosted(due.timesPosted)) {
@@ -167,21 +175,30 @@ function planRequest(request: PostingRequest, originals: readonly Original[], pl
   });
 }
 
+/** The openings where they stand once they are moved. */
+function movedOpenings({ openings, moves }: Work): ReadonlyMap<string, Opening> {
+  const moved = new Map(openings);
+  for (const { account, seenAt, to } of moves)
+    moved.set(accountKey(account), { account, seenAt, effectiveAt: to });
+  return moved;
+}
+
 function correctMissedEntries(
   { id, account, effectiveAt, seen }: PostingRequest,
-  missedEntries: readonly MissedEntry[],
+  { missedEntries, openings }: Work,
   plan: Plan,
 ): void {
   if (!seen) return;
-  const opening = { account, effectiveAt, seenAt: seen.at };
+  const opening = openings.get(accountKey(account)) ?? { account, effectiveAt, seenAt: seen.at };
   const missed = missedEntries.filter(({ postingRequestId }) => postingRequestId === id);
-  for (const entry of missed) correct(correctionOf(opening, entry), plan);
+  for (const entry of missed) postOwn(correctionOf(opening, entry), plan);
 }
 
-function correct(correction: PostingRequest, plan: Plan): void {
-  planRequest(correction, [], plan);
-  plan.corrections.push(correction);
-  plan.postingRequestIds.push(correction.id);
+/** Posts a request of the ledger itself. */
+function postOwn(request: PostingRequest, plan: Plan): void {
+  planRequest(request, [], plan);
+  plan.ownRequests.push(request);
+  plan.postingRequestIds.push(request.id);
 }
 
 function planOperation(
@@ -235,7 +252,7 @@ function correctOpenings(
   plan: Plan,
 ): void {
   for (const correction of correctionsOf(operation, timesPosted, effects, openings))
-    correct(correction, plan);
+    postOwn(correction, plan);
 }
 
 /** The reason why an operation has no effects. */
@@ -263,7 +280,10 @@ function draftOf(operation: Operation) {
 }
 
 /** When the write took effect, as far as known. */
-function effectiveTimeOf(operation: Operation): { effectiveAt: Instant; effectiveBasis: string } {
+export function effectiveTimeOf(operation: Operation): {
+  effectiveAt: Instant;
+  effectiveBasis: string;
+} {
   const { effectiveAt, effectiveBasis, answeredAt, recordedAt } = operation;
   if (effectiveAt !== null) return { effectiveAt, effectiveBasis: effectiveBasis ?? 'operation' };
   return answeredAt !== null

@@ -157,6 +157,10 @@ export const postingRequests = tallyhook.table(
     index('posting_requests_unposted_on')
       .on(sql`lower(account)`)
       .where(sql`posted_at is null and problem is null`),
+    // Since when a balance is known: the earliest of its openings and their corrections.
+    index('posting_requests_openings')
+      .on(sql`lower(account)`, t.effectiveAt)
+      .where(sql`kind = 'opening'`),
     index('posting_requests_quarantined')
       .on(t.requestedAt)
       .where(sql`posted_at is null and problem is not null`),

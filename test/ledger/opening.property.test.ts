@@ -1,9 +1,11 @@
 /**
  * Reports, their reversals, passes of the ledger and an opening in any order: in the end the wallet
- * holds what was observed and what took effect later. What took effect earlier changes nothing.
+ * holds what was observed and what took effect later. What took effect earlier changes nothing, and
+ * the balance as of any time is the observed one less what took effect in between, or unknown.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
 import { balancesOf, type Ledger, openingId, requestPosting } from '../../src/ledger/ledger.ts';
 import { accountOfWallet } from '../../src/operations/operations.ts';
 import { useDatabase } from '../harness/database.ts';
@@ -44,7 +46,7 @@ const step = fc.oneof(
 );
 
 /** One wallet with what was reported of it. */
-class Hihistory {
+class History {
   readonly wallet = addr(1_000 + wallets++);
   readonly account = accountOfWallet(this.wallet);
   readonly reports: { id: string; at: number; amount: bigint; executed: boolean }[] = [];
@@ -84,6 +86,24 @@ class Hihistory {
     return { amount: OBSERVED - base, version: held?.version ?? 0n };
   }
 
+  async balanceAsOf(at: number): Promise<bigint | null | undefined> {
+    const rows = await database.db.sql<{ balance: bigint | null }[]>`
+      select balance from finance_v1.balances_as_of(${isoText(OBSERVED_AT + at)}, null)
+      where account = ${this.account}`;
+    return rows[0]?.balance;
+  }
+
+  /** What the wallet held, and whether that is known: since the first executed report at least. */
+  heldAsOf(at: number): { balance: bigint; known: boolean } {
+    const executed = this.reports
+      .filter((one) => one.executed)
+      .map((one) => ({ at: one.at - OBSERVED_AT, amount: one.amount }));
+    const between = (from: number, to: number) =>
+      executed.reduce((sum, one) => (one.at > from && one.at <= to ? sum + one.amount : sum), 0n);
+    const balance = at < 0 ? OBSERVED - between(at, -1) : OBSERVED + between(-1, at);
+    return { balance, known: at >= Math.min(0, ...executed.map((one) => one.at)) };
+  }
+
   async open({ amount, version }: { amount: bigint; version: bigint }): Promise<void> {
     const request = {
       ...{ id: openingId(this.wallet), kind: 'opening' as const, account: this.account },
@@ -99,7 +119,7 @@ const steps = fc.array(step, { maxLength: 6 });
 it('In any order the wallet holds what was observed and what took effect later', async () => {
   await fc.assert(
     fc.asyncProperty(steps, steps, steps, async (before, between, after) => {
-      const history = new Hihistory();
+      const history = new History();
       for (const one of before) await history.take(one);
       const judged = await history.judge();
       for (const one of between) await history.take(one);
@@ -110,6 +130,12 @@ it('In any order the wallet holds what was observed and what took effect later',
       const expected = late.reduce((sum, { amount }) => sum + amount, OBSERVED);
       const found = (await balancesOf(database.db, [history.account])).get(history.account);
       expect(found?.balance).toBe(expected);
+      for (let at = -3; at <= 3; at++) {
+        const { balance, known } = history.heldAsOf(at);
+        const found = await history.balanceAsOf(at);
+        expect([at, found ?? balance]).toEqual([at, balance]);
+        if (known) expect([at, found]).toEqual([at, balance]);
+      }
     }),
     { numRuns: 60 },
   );

@@ -4,6 +4,7 @@
  * matter: see opening.property.test.ts.
  */
 import { afterEach, describe, expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
 import { listIncludedInOpenings, openingId } from '../../src/ledger/ledger.ts';
 import { accountOfWallet, type Operation } from '../../src/operations/operations.ts';
 import { addr, give, operation, PLAIN, START, useLedger } from './fixture.ts';
@@ -28,6 +29,18 @@ const report = (id: string, occurredAt: number, more: Partial<Operation> = {}) =
   const reported = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
   return give(id, { ...reported, effectiveAt: occurredAt, ...more });
 };
+/** Balances by account; null where unknown. */
+const balancesAsOf = async (at: number, knownAt?: number) => {
+  const rows = await rig.database.db.sql<{ account: string; balance: bigint | null }[]>`
+    select account, balance from finance_v1.balances_as_of(${isoText(at)},
+      ${knownAt === undefined ? null : isoText(knownAt)}::timestamptz)`;
+  return new Map(rows.map(({ account, balance }) => [account, balance]));
+};
+const trialBalanceOff = async (at: number) => {
+  const rows = await rig.database.db.sql<{ off: bigint }[]>`
+    select sum(debit - credit) as off from finance_v1.trial_balance(${isoText(at)}, null)`;
+  return rows[0]?.off;
+};
 const kinds = async () => {
   const rows = await rig.database.owner.sql<{ kind: string }[]>`
     select kind from tallyhook.transactions order by id`;
@@ -45,7 +58,7 @@ describe('A reported operation from before the opening', () => {
       'operator:7': '-10',
       opening: '-90',
     });
-    expect(await kinds()).toEqual(['opening', 'give', 'opening']);
+    expect(await kinds()).toEqual(['opening', 'opening', 'opening', 'give', 'opening']);
   });
 
   it('A report that turns out not executed is reversed together with its correction', async () => {
@@ -86,14 +99,65 @@ describe('A reported operation from before the opening', () => {
     });
   });
 
-  it('A balance as of before the opening includes the report', async () => {
+  it('The opening moves before the report, so that balances as of any time are right', async () => {
     await open(A, 100n);
+    await rig.post();
+    await rig.put(report('op_1', OBSERVED - HOUR), report('op_2', OBSERVED - 2 * HOUR));
+    await rig.post();
+    const asOf = async (at: number) => (await balancesAsOf(at)).get(`wallet:${A}`);
+    expect(await asOf(OBSERVED)).toBe(100n);
+    expect(await asOf(OBSERVED - 1)).toBe(100n);
+    expect(await asOf(OBSERVED - HOUR)).toBe(100n);
+    expect(await asOf(OBSERVED - HOUR - 1)).toBe(90n);
+    expect(await asOf(OBSERVED - 2 * HOUR - 1)).toBe(80n);
+    expect(await asOf(OBSERVED - 2 * HOUR - 2)).toBeNull();
+    // What was known before the reports is unchanged.
+    const [first] = await rig.database.owner.sql<{ at: number }[]>`
+      select min(recorded_at) as at from tallyhook.batches`;
+    const before = await balancesAsOf(OBSERVED - 1, first?.at);
+    expect(before.get(`wallet:${A}`)).toBeNull();
+  });
+
+  it('2,000 old reports leave the balance as of yesterday as it was observed', async () => {
+    await open(A, 1_000n);
+    await rig.post();
+    const ids = Array.from({ length: 2_000 }, (_, n) => n);
+    await rig.put(
+      ...ids.map((n) => report(`op_${n}`, OBSERVED - 48 * HOUR - n * 1_000, { amount: 1_000n })),
+    );
+    await rig.post();
+    for (const at of [OBSERVED, OBSERVED - 24 * HOUR, OBSERVED - 48 * HOUR])
+      expect((await balancesAsOf(at)).get(`wallet:${A}`)).toBe(1_000n);
+    expect((await balancesAsOf(OBSERVED - 72 * HOUR)).get(`wallet:${A}`)).toBeNull();
+    expect(await trialBalanceOff(OBSERVED - 24 * HOUR)).toBe(0n);
+  });
+
+  it('An entry posted before the opening also moves it, whatever its amount', async () => {
     await rig.put(report('op_1', OBSERVED - HOUR));
     await rig.post();
-    const rows = await rig.database.db.sql<{ balance: bigint }[]>`
-      select balance from finance_v1.balances_as_of(${new Date(OBSERVED - 1).toISOString()}, null)
-      where account = ${`wallet:${A}`}`;
-    expect(rows).toEqual([{ balance: 10n }]);
+    await open(A, -10n);
+    await rig.post();
+    expect((await balancesAsOf(OBSERVED - HOUR - 1)).get(`wallet:${A}`)).toBe(-20n);
+    expect((await balancesAsOf(OBSERVED)).get(`wallet:${A}`)).toBe(-10n);
+  });
+});
+
+describe('The balance of a wallet', () => {
+  it('Before the first evidence it is unknown, neither zero nor absent', async () => {
+    await open(A, 100n);
+    await open(B, 0n);
+    await rig.put(give('op_1', { toAddr: addr(3), effectiveAt: OBSERVED + 1 }));
+    await rig.post();
+    expect([...(await balancesAsOf(OBSERVED - 1))]).toEqual([
+      ...[
+        ['opening', 0n],
+        ['operator:7', 0n],
+      ],
+      ...[`wallet:${A}`, `wallet:${B}`, `wallet:${addr(3)}`].map((name) => [name, null]),
+    ]);
+    const now = await balancesAsOf(OBSERVED + HOUR);
+    expect([now.get(`wallet:${A}`), now.get(`wallet:${B}`)]).toEqual([100n, 0n]);
+    expect(now.get(`wallet:${addr(3)}`)).toBeNull();
   });
 });
 
