@@ -21,12 +21,13 @@ import { makeBatch } from './batch.ts';
 import { isBackdated, isIncludedInOpenings, movesOf, type OpeningMove } from './opening-rule.ts';
 import {
   listFirstEntries,
+  listKnownTokens,
   listMissedEntries,
   openingAmounts,
   openingsOf,
 } from './opening-store.ts';
-import { effectiveTimeOf, type Problem, planWork, type Work } from './plan.ts';
-import { accountKind } from './posting.ts';
+import { type Problem, planWork, type Work } from './plan.ts';
+import { accountKind, effectiveTimeOf } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
 import { quarantineDue, quarantineRequest } from './quarantine-store.ts';
@@ -211,6 +212,10 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   return {
     ...{ requests, operations, originals, openings, missedEntries },
     moves: moves.map(withAmount),
+    tokens: await listKnownTokens(
+      tx,
+      operations.map(({ operation }) => operation),
+    ),
   };
 }
 

@@ -20,7 +20,14 @@ import {
   type OpeningMove,
   requestsOf,
 } from './opening-rule.ts';
-import { accountKind, type TokenMove, tokenMoveOf } from './posting.ts';
+import {
+  accountKind,
+  effectiveTimeOf,
+  reverseOf,
+  type TokenMove,
+  tokenMoveOf,
+  tokenOpeningOf,
+} from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 
 /** A posted transaction that a due reversal reverses. */
@@ -51,6 +58,8 @@ export interface Work {
   openings: ReadonlyMap<string, Opening>;
   /** Those that have to stand earlier, with their amounts. */
   moves: readonly (OpeningMove & { amount: bigint })[];
+  /** How many of each token exist in the ledger or were minted by us, by `tokenKey`. */
+  tokens: ReadonlyMap<string, number>;
   /** Entries that the openings among `requests` do not include. */
   missedEntries: readonly MissedEntry[];
 }
@@ -72,10 +81,10 @@ export interface Draft {
   effects: readonly Effect[];
 }
 
-/** An NFT movement to be recorded. */
+/** An NFT movement to be recorded; an opening is not of an operation. */
 export interface Movement extends TokenMove {
-  operationId: string;
-  posting: number;
+  operationId: string | null;
+  posting: number | null;
   txHash: string | null;
   effectiveAt: Instant;
 }
@@ -101,7 +110,7 @@ export interface Plan {
 }
 
 export function planWork(given: Work, settings: EffectSettings): Plan {
-  const work = { ...given, openings: movedOpenings(given) };
+  const work = { ...given, openings: movedOpenings(given), tokens: new Map(given.tokens) };
   const plan: Plan = {
     drafts: [],
     movements: [],
@@ -203,7 +212,7 @@ function postOwn(request: PostingRequest, plan: Plan): void {
 
 function planOperation(
   { operation, effects, timesPosted }: DueOperation,
-  { originals, openings }: Work,
+  { originals, openings, tokens }: Work & { tokens: Map<string, number> },
   settings: EffectSettings,
   plan: Plan,
 ): void {
@@ -212,6 +221,16 @@ function planOperation(
   const token = tokenMoveOf(operation);
   if (token) {
     const { effectiveAt } = effectiveTimeOf(operation);
+    const opening = inLedger ? tokenOpeningOf(token, tokens) : undefined;
+    if (opening) {
+      const before = {
+        operationId: null,
+        posting: null,
+        txHash: null,
+        effectiveAt: effectiveAt - 1,
+      };
+      plan.movements.push({ ...opening, ...before });
+    }
     const move = inLedger ? token : reverseOf(token);
     plan.movements.push({ ...move, operationId: id, posting, txHash, effectiveAt });
   } else if (inLedger) {
@@ -277,20 +296,4 @@ function draftOf(operation: Operation) {
     txLogNo: operation.txLogNo,
     requestedBy: operation.owner,
   };
-}
-
-/** When the write took effect, as far as known. */
-export function effectiveTimeOf(operation: Operation): {
-  effectiveAt: Instant;
-  effectiveBasis: string;
-} {
-  const { effectiveAt, effectiveBasis, answeredAt, recordedAt } = operation;
-  if (effectiveAt !== null) return { effectiveAt, effectiveBasis: effectiveBasis ?? 'operation' };
-  return answeredAt !== null
-    ? { effectiveAt: answeredAt, effectiveBasis: 'answer' }
-    : { effectiveAt: recordedAt, effectiveBasis: 'recorded' };
-}
-
-function reverseOf(move: TokenMove): TokenMove {
-  return { ...move, kind: 'reversal', fromAddr: move.toAddr, toAddr: move.fromAddr };
 }

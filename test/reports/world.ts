@@ -160,8 +160,15 @@ export async function makeWorld(
       await completeRecords(owner, effects);
       while ((await ledger.runOnce(clock.now())).posted > 0) clock.advance(1);
     },
-    open: (wallet: string, amount: bigint) =>
-      db.begin((tx) => requestPosting(tx, opening(wallet, amount), clock.now())),
+    /** @param seenAt of the observation that it rests on; by default older than everything */
+    open: (wallet: string, amount: bigint, seenAt?: number) => {
+      const seen = seenAt === undefined ? null : { at: seenAt, version: 0n };
+      const request = {
+        ...opening(wallet, amount),
+        ...(seen ? { effectiveAt: seen.at, seen } : {}),
+      };
+      return db.begin((tx) => requestPosting(tx, request, clock.now()));
+    },
     /** The reconciliation of the first day. */
     report: () =>
       reports.makeReconciliation({ from: START, to: START + DAY, requestedBy: 'finance' }),

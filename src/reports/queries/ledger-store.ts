@@ -75,7 +75,8 @@ export interface SumsRow {
 /**
  * The roll-forward of the period per kind of account and per own account, and every account whose
  * balance differs from its entries, in one pass. A reversal counts as a negative movement on the
- * side of the entry that it negates, so gross movements exclude reversed ones.
+ * side of the entry that it negates, so gross movements exclude reversed ones. Openings count with
+ * their corrections as one movement.
  */
 export async function listSums(params: ReportParams): Promise<SumsRow[]> {
   const { from, to, limits } = params;
@@ -90,8 +91,10 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
     ), flow as (
       select e.account_id,
         sum(case when t.reverses is null then greatest(e.amount, 0) else least(e.amount, 0) end)
-          filter (where (e.amount > 0) = (t.reverses is null)) as incoming,
-        sum(-e.amount) filter (where (e.amount > 0) <> (t.reverses is null)) as outgoing,
+          filter (where t.kind <> 'opening' and (e.amount > 0) = (t.reverses is null)) as incoming,
+        sum(-e.amount) filter (where t.kind <> 'opening'
+          and (e.amount > 0) <> (t.reverses is null)) as outgoing,
+        sum(e.amount) filter (where t.kind = 'opening') as opened,
         sum(case when t.reverses is null then o.fee_amount else -o.fee_amount end)
           filter (where (e.amount > 0) <> (t.reverses is null) and o.fee_amount > 0) as fees
       from tallyhook.transactions t
@@ -114,8 +117,9 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
         coalesce(s.last, 0) as last,
         coalesce(s.total, 0) as total, coalesce(s.opening, 0) as opening,
         coalesce(s.prior_period, 0) as prior_period, coalesce(s.closing, 0) as closing,
-        coalesce(f.incoming, 0) as incoming, coalesce(f.fees, 0) as fees,
-        coalesce(f.outgoing, 0) - coalesce(f.fees, 0) as outgoing
+        coalesce(f.incoming, 0) + greatest(coalesce(f.opened, 0), 0) as incoming,
+        coalesce(f.fees, 0) as fees,
+        coalesce(f.outgoing, 0) - coalesce(f.fees, 0) - least(coalesce(f.opened, 0), 0) as outgoing
       from tallyhook.accounts a
       left join standing s on s.account_id = a.id
       left join flow f on f.account_id = a.id

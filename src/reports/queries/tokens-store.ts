@@ -69,14 +69,14 @@ export async function listSupply(params: ReportParams): Promise<SupplyRow[]> {
     from both_sides group by contract_id order by contract_id limit ${params.limits.listMax}`;
 }
 
-/** Tokens that differ from the ledger; those missing in the ledger are counted per contract. */
+/** Observed tokens that differ from the ledger; unknown ones are counted per contract. */
 export async function listTokensThatDiffer(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     with booked as (${bookedTokens(params)}), both_sides as (
       select coalesce(b.contract_id, t.contract_id) as contract_id,
         coalesce(b.token_id, t.token_id) as token_id, b.contract_id is not null as is_booked,
         coalesce(b.opening + b.minted - b.burned, 0) as net, b.moved_at, t.observed_at,
-        t.absent_since, t.owner, t.last_tx_hash,
+        t.absent_since, t.owner, t.last_tx_hash, t.token_id is not null as is_observed,
         (coalesce(t.presence, 'absent') = 'present')::int as held
       from booked b
       full join tallyhook.tokens t on t.contract_id = b.contract_id and t.token_id = b.token_id
@@ -85,7 +85,7 @@ export async function listTokensThatDiffer(params: ReportParams): Promise<Findin
         'token:' || contract_id || ':' || token_id as subject, null::numeric as amount,
         coalesce(absent_since, moved_at) as since,
         jsonb_build_object('owner', owner, 'last_tx_hash', last_tx_hash, 'booked', net) as evidence
-      from both_sides where net > held or held > net and is_booked
+      from both_sides where net > held and is_observed or held > net and is_booked
       union all
       select 'nft_not_booked', 'contract:' || contract_id, null, min(observed_at),
         jsonb_build_object('tokens', count(*), 'first', min(token_id)::text)
