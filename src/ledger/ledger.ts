@@ -109,12 +109,12 @@ export function makeLedger(deps: {
     while (!signal?.aborted) {
       let work: Work | undefined;
       try {
-        const { posted, problems } = await db.begin(async (tx) => {
+        const { posted, unchanged, problems } = await db.begin(async (tx) => {
           await lockLease(tx, LEASE, fence);
           work = await readWork(tx, size);
           return postBatch(tx, work, effectSettings, clock);
         });
-        const more = posted + problems.length >= size;
+        const more = posted + unchanged + problems.length >= size;
         size = Math.min(batchMax, size * 2);
         for (const problem of problems) log.error(problem, 'a posting was quarantined');
         return { posted, quarantined: problems.length, more };
@@ -258,6 +258,7 @@ async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clo
   return {
     problems: plan.problems,
     posted: plan.operationIds.length + plan.postingRequestIds.length,
+    unchanged: plan.unchangedIds.length,
   };
 }
 

@@ -19,7 +19,7 @@ let database: TestDatabase;
 /** The head after three batches. */
 let head: string;
 
-/** Two gives a batch, so batch 2 has the transactions 3 and 4, and a burned token. */
+/** Two gives a batch, so batch 2 has the transactions 3 and 4, and a minted token. */
 async function makeLedgerOf(batches: number): Promise<TestDatabase> {
   const made = await createDatabase();
   const clock = manualClock(START + 1_000);
@@ -30,8 +30,8 @@ async function makeLedgerOf(batches: number): Promise<TestDatabase> {
       give(`op_${one}`, { amount: BigInt(10 * one), reference: 'naïve "quoted"\n\u2028 \u0001' }),
       give(`op_${two}`, { amount: 10n ** 40n, txLogNo: BigInt(two) }),
       {
-        ...{ id: `op_burn_${n}`, kind: 'burn', state: 'settled' },
-        ...{ contractId: 1n, tokenId: BigInt(n + 1), fromAddr: '0xAb' },
+        ...{ id: `op_mint_${n}`, kind: 'mint', state: 'settled' },
+        ...{ contractId: 1n, tokenId: BigInt(n + 1), toAddr: '0xAb' },
       },
     ]);
     clock.advance(1_000);

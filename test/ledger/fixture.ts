@@ -113,7 +113,7 @@ export async function runDry(ledger: Ledger, clock: ManualClock): Promise<Omit<P
     const pass = await ledger.runOnce(clock.now());
     sum.posted += pass.posted;
     sum.quarantined += pass.quarantined;
-    if (pass.posted + pass.quarantined === 0) return sum;
+    if (!pass.more && pass.posted + pass.quarantined === 0) return sum;
   }
 }
 

@@ -89,6 +89,24 @@ describe('Operations', () => {
     ]);
   });
 
+  it('A pass full of operations that need no posting any more is followed by another', async () => {
+    const batchMax = 2;
+    const { database, clock } = rig;
+    const small = await openLedgerOfInserted({
+      db: database.db,
+      clock,
+      daemonId: 'dmn_2',
+      batchMax,
+    });
+    await rig.put(give('op_1', { state: 'not_executed' }), give('op_2', { state: 'not_executed' }));
+    await database.owner.sql`
+      insert into tallyhook.due_postings (operation_id, due_at)
+      values ('op_1', 'epoch'), ('op_2', 'epoch')`;
+    await rig.put(give('op_3'));
+    expect(await small.runOnce(clock.now())).toEqual({ posted: 0, quarantined: 0, more: true });
+    expect(await small.runOnce(clock.now())).toMatchObject({ posted: 1 });
+  });
+
   it('A reversal negates what was posted, even when the effect settings changed since', async () => {
     await rig.put(give('op_1'));
     await rig.post();
