@@ -8,7 +8,7 @@ import type { Json } from '../kernel/json.ts';
 
 const FREEZE = 'npx tallyhook freeze --reason …';
 const DOCTOR = 'npx tallyhook doctor';
-const DAMAGED = `stop writes (${FREEZE}), find what changed (npx tallyhook verify), restore a backup`;
+const DAMAGED = `stop writes (${FREEZE}), find the change (npx tallyhook verify), restore a backup`;
 
 /** Kinds of break with what to do, most severe first; each names a command. */
 export const BREAKS = {

@@ -33,6 +33,7 @@ beforeAll(async () => {
         ids[name] = id;
       });
   };
+  await world.open(addr(1), 0n, now - 41 * DAY);
   await give('before', now - 40 * DAY, { reason_type: 'welcome', amount: 40 });
   // Later than any midnight that can pass meanwhile.
   await give('new', now + HOUR, { reason_type: 'welcome', amount: 5 });
