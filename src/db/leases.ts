@@ -30,7 +30,10 @@ export async function registerDaemon(
   return { id, epoch: must(row, 'daemon row').epoch };
 }
 
-/** Stores a heartbeat; returns the roles of every living daemon, this one included. */
+/**
+ * Stores a heartbeat; returns the roles of every living daemon, this one included. A daemon whose
+ * registration was lost, such as with the last commits before a failover, is registered again.
+ */
 export async function keepAlive(
   db: Queryable,
   daemon: Daemon,
@@ -43,8 +46,15 @@ export async function keepAlive(
       update tallyhook.daemons set alive_until = ${isoText(now + aliveMs)},
         roles = ${roles as Role[]}::text[]
       where id = ${daemon.id}
-      returning id, roles)
+      returning roles
+    ), again as (
+      insert into tallyhook.daemons (id, started_at, alive_until, roles)
+      select ${daemon.id}, ${isoText(now)}, ${isoText(now + aliveMs)}, ${roles as Role[]}::text[]
+      where not exists (select from heartbeat)
+      returning roles)
     select roles from heartbeat
+    union all
+    select roles from again
     union all
     select roles from tallyhook.daemons
     where alive_until > ${isoText(now)} and id <> ${daemon.id}`;

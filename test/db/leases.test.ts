@@ -66,6 +66,14 @@ describe('Daemons', () => {
   });
 });
 
+it('A daemon whose registration was lost in a failover is registered again by its heartbeat', async () => {
+  const alive = () => database.db.begin((tx) => assertDaemonAlive(tx, a, clock.now()));
+  await database.owner.sql`delete from tallyhook.daemons where id = ${a.id}`;
+  await expect(alive()).rejects.toMatchObject(lost);
+  expect(await keepAlive(database.db, a, clock.now(), ALIVE_MS)).toHaveLength(2);
+  await alive();
+});
+
 describe('A lease', () => {
   it('is held and renewed by one daemon, and taken by another only after it has expired', async () => {
     expect(await hold(a)).toBe(1n);
