@@ -11,8 +11,7 @@
  * and session locks are not used, because they hang when their backend dies.
  */
 import postgres from 'postgres';
-import { type Instant, isoText, withDeadline } from '../kernel/clock.ts';
-import { type Json, jsonText, parseJson } from '../kernel/json.ts';
+import { withDeadline } from '../kernel/clock.ts';
 import { poolModeOf, SESSION } from './access/session.ts';
 import {
   type Core,
@@ -23,6 +22,7 @@ import {
 } from './drizzle.ts';
 import { boundedSlots, countedSlots, type Slots } from './slots.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
+import { ARRAY_TYPES, VALUE_TYPES } from './value-types.ts';
 
 export type Sql = postgres.ISql;
 export type Orm = Core.PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;
@@ -224,49 +224,12 @@ function openPool(options: ConnectOptions, keepsSession: boolean): postgres.Sql 
       ...(keepsSession ? session : {}),
     },
     prepare: keepsSession,
-    types: VALUE_TYPES as never,
+    types: { ...VALUE_TYPES, ...ARRAY_TYPES } as never,
+    // Else each connection begins with a query for them, whose failure nobody could handle.
+    fetch_types: false,
     // Rows have the column's name in camel case; an alias is needed only where names differ.
     transform: { column: { from: postgres.toCamel } },
   });
-}
-
-/** Conversions by type oid. */
-const VALUE_TYPES = {
-  numeric: {
-    to: 1700,
-    from: [1700],
-    serialize: (value: unknown) => String(value),
-    parse: (text: string): bigint | string => (/^-?\d+$/.test(text) ? BigInt(text) : text),
-  },
-  bigint: {
-    to: 20,
-    from: [20],
-    serialize: (value: unknown) => String(value),
-    parse: (text: string) => BigInt(text),
-  },
-  date: {
-    to: 1184,
-    from: [1184],
-    serialize: (value: Instant | string) => (typeof value === 'number' ? isoText(value) : value),
-    parse: (text: string): Instant => Date.parse(`${text.replace(' ', 'T').replace(/\+00$/, '')}Z`),
-  },
-  json: {
-    to: 3802,
-    from: [114, 3802],
-    serialize: (value: unknown) => storable(jsonText(value)),
-    parse: (text: string): Json => parseJson(text),
-  },
-};
-
-/**
- * jsonb refuses NUL and unpaired surrogates, which callers and the service may send; they become
- * the replacement character.
- */
-function storable(text: string): string {
-  if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
-  return text.replace(/\\(?:u[0-9a-f]{4}|.)/g, (written) =>
-    /^\\u(?:0000|d[89a-f])/.test(written) ? '\ufffd' : written,
-  );
 }
 
 function ormOver(client: postgres.Sql | postgres.TransactionSql): Orm {

@@ -35,14 +35,6 @@ async function names(table: string, column: string): Promise<string[]> {
 }
 
 describe('Every table', () => {
-  it('has a line that says what ends its growth', async () => {
-    const rows = await rig.database.owner.sql<{ name: string }[]>`
-      select relname as name from pg_class
-      where relnamespace = 'tallyhook'::regnamespace and relkind in ('r', 'p')
-        and not relispartition`;
-    expect(rows.map(({ name }) => name).toSorted()).toEqual(Object.keys(ENDS).toSorted());
-  });
-
   it.each(Object.entries(ENDS))('%s ends as its line says', async (table, { end, by }) => {
     const [found] = await rig.database.owner.sql<{ deletes: boolean; parts: boolean }[]>`
       select has_table_privilege('tallyhook_writer', c.oid, 'delete') as deletes,

@@ -10,6 +10,7 @@ import { is } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { useDatabase } from '../harness/database.ts';
+import { ENDS } from './growth/ends.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -61,6 +62,11 @@ describe('The schema', () => {
     });
     for (const lines of Object.values(existing)) lines.sort();
     expect(existing).toEqual(Object.fromEntries(written));
+  });
+
+  it('Each table has a line in growth/ends.ts that says what ends its growth', () => {
+    const names = Object.values(tables).map((table) => getTableConfig(table).name);
+    expect(Object.keys(ENDS).toSorted()).toEqual([...names, 'migrations'].toSorted());
   });
 
   it('The schema has the indexes and foreign keys of the code', async () => {

@@ -5,6 +5,7 @@ import { asJson, type Db } from '../../src/db/connect.ts';
 import { installation } from '../../src/db/tables.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { type Json, jsonText, parseJson } from '../../src/kernel/json.ts';
+import { keys } from '../../src/keys/tables.ts';
 import { useDatabase } from '../harness/database.ts';
 
 const database = await useDatabase();
@@ -12,6 +13,11 @@ let owner: Db;
 beforeAll(async () => {
   owner = database.owner;
 });
+
+const KEY = {
+  ...{ id: 'key_1', hash: 'h', name: 'n', owner: 'o', limits: null, createdAt: 0 },
+  ...{ expiresAt: null, revokedAt: null, lastUsedAt: null },
+};
 
 const first = async (rows: PromiseLike<readonly object[]>) =>
   Object.values((await rows)[0] ?? {})[0] as unknown;
@@ -52,7 +58,33 @@ describe('Values', () => {
     );
   });
 
+  it('that are lists keep their elements, in parameters and in drizzle', async () => {
+    const text = fc.oneof(fc.string(), fc.constantFrom('', 'null', 'NULL', '{}', 'a,"b"\\\n'));
+    const texts = fc.array(
+      text.filter((one) => !one.includes('\0')),
+      { maxLength: 5 },
+    );
+    await fc.assert(
+      fc.asyncProperty(texts, fc.array(whole, { maxLength: 5 }), async (given, numbers) => {
+        const { sql } = owner;
+        expect(await first(sql`select ${given}::text[] as x`)).toEqual(given);
+        expect(await first(sql`select ${numbers.map(String)}::numeric[] as x`)).toEqual(numbers);
+        const row = { ...KEY, scopes: given };
+        await owner.orm.delete(keys);
+        await owner.orm.insert(keys).values(row);
+        expect(await owner.orm.select({ scopes: keys.scopes }).from(keys)).toEqual([
+          { scopes: given },
+        ]);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
   it.each<[string, string, unknown]>([
+    ['a list of booleans', "select '{t,f,null}'::boolean[] as x", [true, false, null]],
+    ['a list of counts', "select '{1,2}'::int[] as x", [1, 2]],
+    ['a list of instants', "select '{epoch}'::timestamptz[] as x", [0]],
+    ['an empty list', "select '{}'::uuid[] as x", []],
     ['a bigint', 'select 9007199254740993::bigint as x', 9007199254740993n],
     ['a count', 'select count(*)::int as x from pg_class where false', 0],
     ['a fraction', 'select 1.5::numeric as x', '1.5'],

@@ -1,6 +1,6 @@
 /**
  * What adds rows to each table, and what ends its growth. A table without a line fails
- * ../ends.test.ts, and so does a line that is not true.
+ * ../schema.test.ts, a line that is not true ../ends.test.ts.
  *
  * - `kept`: for ever, because it is the ledger or evidence; the daemon has no right to delete.
  * - `month`: the partitions of a month are dropped after their retention.

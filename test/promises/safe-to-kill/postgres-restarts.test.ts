@@ -3,6 +3,7 @@
  * every write that the service applied is in the ledger, once.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { connect as connectTcp, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -11,6 +12,7 @@ import { type EmbeddedServer, openEmbedded } from '../../../src/db/embedded/embe
 import { type Sandbox, startSandbox } from '../../../src/sandbox/sandbox.ts';
 import { makeApp } from '../../harness/app.ts';
 import { CLIENT, environmentOf, QUICK, spawnDaemon } from '../../harness/daemon.ts';
+import { listen } from '../../harness/listen.ts';
 
 let folder: string;
 let postgres: EmbeddedServer;
@@ -65,3 +67,48 @@ it('the daemon outlives three restarts of Postgres, and no applied write is miss
   }
   expect(await daemon.stop()).toBe(0);
 }, 240_000);
+
+it('The daemon outlives connections that end at their first statement', async () => {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  let isCutting = false;
+  const relay = createServer((near) => {
+    const far = connectTcp(Number(new URL(postgres.url).port), '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        near.destroy();
+        far.destroy();
+      });
+    }
+    const cuts = isCutting && ++connections % 2 === 1;
+    near.once('data', (startup) => {
+      far.write(startup);
+      if (cuts) near.once('data', () => near.resetAndDestroy());
+      else near.pipe(far);
+    });
+    far.pipe(near);
+  });
+  const through = Object.assign(new URL(postgres.url), { port: String(await listen(relay)) });
+  const daemon = await spawnDaemon(environmentOf(through.href, sandbox.url), QUICK);
+  const app = makeApp(() => daemon.url);
+  isCutting = true;
+  const reads = () => Promise.all(Array.from({ length: 20 }, () => app.call('GET', '/api/keys')));
+  for (let round = 0; round < 3; round++) {
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+    const before = connections;
+    await expect
+      .poll(async () => {
+        await reads();
+        return connections - before;
+      })
+      .toBeGreaterThan(4);
+  }
+  isCutting = false;
+  await expect.poll(async () => (await reads()).every(({ status }) => status === 200)).toBe(true);
+  expect(await daemon.stop()).toBe(0);
+  for (const socket of sockets) socket.destroy();
+  relay.close();
+});
