@@ -48,10 +48,10 @@ const DOCUMENT = {
  * that belongs to a role of others is refused.
  */
 export function makeApi(deps: ApiDeps): Api {
-  const { keys, audit, log, bodyBytesMax, roles } = deps;
+  const { keys, audit, log, bodyBytesMax, monotonic, roles } = deps;
   const app: Api = new OpenAPIHono();
   answerProblems(app, log);
-  const router = makeRouter({ app, keys, audit, log, bodyBytesMax });
+  const router = makeRouter({ app, keys, audit, log, bodyBytesMax, monotonic });
   addHealth(router, deps);
   if (roles.includes('api')) addRoutes(router, deps);
   else refusePath(app, '/api/*', 'api');

@@ -3,6 +3,7 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { DatabaseClock } from '../db/clock/clock.ts';
 import type { Db } from '../db/connect.ts';
 import type { readMigrations } from '../db/migrate.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { Metrics, MetricsSnapshot } from '../kernel/metrics.ts';
 import type { Role } from '../kernel/roles.ts';
@@ -47,6 +48,8 @@ export interface ApiDeps {
   feedWaitMaxMs: number;
   /** The largest request body, in bytes. */
   bodyBytesMax: number;
+  /** Measures the rate of requests without a key; by default the clock of the process. */
+  monotonic?: Clock;
 }
 
 export type Api = OpenAPIHono;

@@ -1,11 +1,13 @@
 /** The API over HTTP on loopback. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { manualClock } from '../harness/manual-clock.ts';
 import { checkResponse, requestOf, startServer, useApi } from './rig.ts';
 
 /** Long polls of the feed that wait now. */
 const polls = { waiting: 0, started: () => {} };
 const api = useApi((deps) => ({
   ...deps,
+  monotonic: manualClock(),
   async nextEvent(signal, ms) {
     polls.waiting += 1;
     polls.started();
@@ -100,11 +102,11 @@ it('An address that floods a path without a key is refused late, and keys go on'
     fetch(`${server.url}/api/watches`, { headers: { authorization: `Bearer ${key}` } });
   expect((await read()).status).toBe(200);
   const started = performance.now();
-  const flood = Array.from({ length: 1_500 }, () => fetch(`${server.url}/healthz`));
+  const flood = Array.from({ length: 400 }, () => fetch(`${server.url}/healthz`));
   expect((await read()).status).toBe(200);
   const answers = await Promise.all(flood);
   const refused = answers.filter(({ status }) => status === 429);
-  expect(refused.length).toBeGreaterThan(0);
+  expect(refused.length).toBeGreaterThan(100);
   expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(200);
   expect(performance.now() - started).toBeGreaterThan(1_000);
   const [one] = refused;

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { RouteConfig, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { type Json, jsonText } from '../../kernel/json.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -83,6 +84,8 @@ interface RouterDeps {
   log: Log;
   /** Bound of every JSON body that a route describes. */
   bodyBytesMax: number;
+  /** Measures the rate of requests without a key. */
+  monotonic?: Clock | undefined;
 }
 
 const TOO_MANY = 'Too many requests; see Retry-After';
@@ -90,7 +93,7 @@ const TOO_MANY = 'Too many requests; see Retry-After';
 const OPEN_PER_S = 100;
 
 export function makeRouter(routerDeps: RouterDeps) {
-  const deps = { ...routerDeps, openLimit: makeAddressLimit(OPEN_PER_S) };
+  const deps = { ...routerDeps, openLimit: makeAddressLimit(OPEN_PER_S, routerDeps.monotonic) };
   function add<R extends z.ZodObject, S extends z.ZodType>(route: Route<R, S>): void {
     const { method, scope, request, schema, response, status = 200 } = route;
     const success = schema ? json(response, schema) : { description: response };
