@@ -13,6 +13,7 @@
 import postgres from 'postgres';
 import { withDeadline } from '../kernel/clock.ts';
 import { poolModeOf, SESSION } from './access/session.ts';
+import { ARRAY_TYPES, VALUE_TYPES } from './access/value-types.ts';
 import {
   type Core,
   PgDatabase,
@@ -22,7 +23,6 @@ import {
 } from './drizzle.ts';
 import { boundedSlots, countedSlots, type Slots } from './slots.ts';
 import { DatabaseError, isRetryable, toDatabaseError } from './sqlstate.ts';
-import { ARRAY_TYPES, VALUE_TYPES } from './value-types.ts';
 
 export type Sql = postgres.ISql;
 export type Orm = Core.PgDatabase<PostgresJsQueryResultHKT, Record<string, never>>;

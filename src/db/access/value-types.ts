@@ -2,8 +2,8 @@
  * How values are converted between the program and Postgres. The driver can convert arrays only of
  * types that it reads from the server, so those that we use are here.
  */
-import { type Instant, isoText } from '../kernel/clock.ts';
-import { type Json, jsonText, parseJson } from '../kernel/json.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import { type Json, jsonText, parseJson } from '../../kernel/json.ts';
 
 /** Conversions by type oid, in the form of the driver. */
 export const VALUE_TYPES = {
