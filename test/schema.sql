@@ -1454,7 +1454,9 @@ cross join lateral (
     from (
       select u.operation_id, sum(u.amount) as amount from (
         select l.operation_id, l.amount from tallyhook.operation_effects l
-        where lower(l.account) = $1 and l.unsettled and l.phase <> 'queued'
+        where lower(l.account) = $1 and l.unsettled and (l.phase <> 'queued' or exists (
+          select from tallyhook.operations h join tallyhook.freezes f on h.recorded_at <= f.frozen_at
+          where h.id = l.operation_id and f.cause <> 'ordered'))
         union all
         select l.operation_id, l.amount from tallyhook.due_postings q
         join tallyhook.operation_effects l on l.operation_id = q.operation_id
@@ -1463,7 +1465,8 @@ cross join lateral (
     cross join lateral (
       select w.id, w.state, w.outcome, coalesce(w.sent_at, w.effective_at, w.recorded_at) as sent_at,
         coalesce(w.effective_at, w.answered_at, w.recorded_at) as took_effect_at,
-        coalesce(w.send_deadline_at, w.recorded_at) as deadline_at, w.evidence ->> 'indicated' as indicated,
+        case when w.state = 'queued' then now() else coalesce(w.send_deadline_at, w.recorded_at) end as deadline_at,
+        w.evidence ->> 'indicated' as indicated,
         p.due and (w.source = 'report' or p.times > 0 or w.effective_basis in ('reported', 'decision')) as late,
         case when p.due then p.times % 2 = 1 else w.in_ledger end as posted, p.waiting
       from tallyhook.operations w

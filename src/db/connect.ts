@@ -225,7 +225,8 @@ function openPool(options: ConnectOptions, keepsSession: boolean): postgres.Sql 
     },
     prepare: keepsSession,
     types: { ...VALUE_TYPES, ...ARRAY_TYPES } as never,
-    // Else each connection begins with a query for them, whose failure nobody could handle.
+    // If true, each new connection queries array types first, and a failure of that query cannot
+    // be handled.
     fetch_types: false,
     // Rows have the column's name in camel case; an alias is needed only where names differ.
     transform: { column: { from: postgres.toCamel } },

@@ -59,7 +59,7 @@ export async function insertFreeze(
   return must(rows[0], 'freeze row');
 }
 
-/** Ends the freeze that people ordered; undefined if there is none. */
+/** Ends the freeze ordered by a person; undefined if there is none. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,
@@ -73,7 +73,7 @@ export async function releaseFreeze(
   return rows[0];
 }
 
-/** Ends the freezes after a restore or a failover; undefined if there is none. */
+/** Ends all freezes caused by a restore or a failover; undefined if there is none. */
 export async function releaseRestored(
   tx: Tx,
   order: FreezeOrder & { sendQueued: boolean },
@@ -85,6 +85,16 @@ export async function releaseRestored(
     where released_at is null and cause <> 'ordered'
     returning ${columns(tx.sql)}`;
   return rows[0];
+}
+
+/**
+ * When this database was last found restored, copied or failed over: writes from before may be
+ * unknown to it. Undefined if it never was.
+ */
+export async function findLastRestore(db: Queryable): Promise<Instant | undefined> {
+  const rows = await db.sql<{ at: Instant | null }[]>`
+    select max(frozen_at) as at from tallyhook.freezes where cause <> 'ordered'`;
+  return rows[0]?.at ?? undefined;
 }
 
 /** A write that was made after the backup; its operation, if known, may be in the backup too. */

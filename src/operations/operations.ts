@@ -50,6 +50,7 @@ export {
   type FreezeOrder,
   findCurrent,
   findFreeze,
+  findLastRestore,
   hasQueued,
   insertUsedSinceBackup,
   releaseRestored,

@@ -24,4 +24,6 @@ export interface Deps {
   settings: ReconcilerSettings;
   /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;
+  /** When the database was last restored or failed over; writes from before may be unknown. */
+  restoredAt: Instant | undefined;
 }

@@ -18,7 +18,7 @@ import {
   markProcessed,
   type UnprocessedObservation,
 } from '../observer/observer.ts';
-import { ownWalletsOf } from '../operations/operations.ts';
+import { findLastRestore, ownWalletsOf } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { Deps } from './deps.ts';
@@ -88,7 +88,7 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 /** The reconciler of one daemon. */
-interface ReconcilerDeps extends Omit<Deps, 'availableSince'> {
+interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt'> {
   db: Db;
   daemon: Daemon;
   outbox: Outbox;
@@ -124,8 +124,11 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     // Wallets of the ledger's own accounts are observed without a watch.
     if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(effectSettings), now);
     ownWalletsObserved = true;
-    const since = await availableSince(db);
-    const evaluation = { ids, operations, effectSettings, settings, availableSince: since };
+    const evaluation = {
+      ...{ ids, operations, effectSettings, settings },
+      availableSince: await availableSince(db),
+      restoredAt: await findLastRestore(db),
+    };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
     for (const [processed, observation] of observations.entries()) {
       if (signal?.aborted) return { processed, more: true };

@@ -188,6 +188,12 @@ describe('A copy that is started while the original has gone on', () => {
     expect((await app.give(world.ben, 12, keyed('new'))).status).toBe(200);
     await passes();
     expect([QUEUED, EXPIRING, AFTER, 12].map(applied)).toEqual([1, 1, 1, 1]);
+  });
+
+  it('What the original did with them is not inferred from balances that it changed otherwise too', async () => {
+    for (const id of [queued, expiring]) expect(await reaches(id, 'undecided')).toBe(true);
+    const repeat = await app.give(world.ada, QUEUED, keyed('queued'));
+    expect(codeOf(repeat)).toEqual([504, 'outcome_unknown']);
     await daemon.kill();
     await start();
     expect((await app.give(world.ben, 13)).status).toBe(200);

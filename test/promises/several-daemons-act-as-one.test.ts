@@ -17,7 +17,8 @@ const keyed = (key: string) => ({ 'idempotency-key': key, 'tallyhook-reference':
 const FAULTS: FaultInput[] = [
   { kind: 'lost_answer' },
   { kind: 'dropped' },
-  { kind: 'late', delay_ms: 2_500 },
+  // Sooner than the rig's send timeout and quiescence, 2.4 s: later no inference can know it.
+  { kind: 'late', delay_ms: 1_000 },
   { kind: 'status', status: 502, applied: true },
   { kind: 'truncated' },
 ];

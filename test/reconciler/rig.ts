@@ -188,17 +188,20 @@ function observationsOf(db: Db, ids: Ids, clock: ManualClock) {
 /** Records writes and their answers as the gateway does. */
 function writesOf(operations: Operations, clock: ManualClock) {
   const writes = {
-    async send(kind: Kind, fields: WriteFields, preImage: Json = null) {
+    async send(kind: Kind, fields: WriteFields, preImage: Json = null, queue = false) {
       clock.advance(10);
       const recorded = await operations.record({
         ...{ kind, fields, preImage, owner: 'app', keyId: 'key_1', idempotencyKey: null },
         ...{ fingerprint: 'f', reference: null, method: 'POST', path: '/v1', contentType: null },
         body: new Uint8Array(),
-        ...{ sendWithinMs: 5_000, expiresAt: null, queue: false, dayLimit: null },
+        ...{ sendWithinMs: 5_000, queue, dayLimit: null },
+        expiresAt: queue ? clock.now() + 86_400_000 : null,
       });
       clock.advance(10);
+      if ('queued' in recorded) return recorded.queued.id;
       return 'id' in recorded ? recorded.id : '';
     },
+    queue: (kind: Kind, fields: WriteFields) => writes.send(kind, fields, null, true),
     give: (toAddr: string, amount: bigint, operationNo = 7n) =>
       writes.send('give', { operationNo, toAddr, amount }),
     transfer: (fromAddr: string, toAddr: string, amount: bigint, feeAmount = 0n) =>

@@ -60,7 +60,7 @@ function stageWorkers(deps: Deps): Worker[] {
   ];
 }
 
-/** Of every daemon, whatever its roles. */
+/** Workers that every daemon runs, with any roles. */
 function presenceWorkers({ config, heartbeat, identity }: Deps): Worker[] {
   return [
     {

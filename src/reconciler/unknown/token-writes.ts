@@ -210,7 +210,7 @@ async function findingOf(
   const earlier = await findCandidate(tx, operation.id);
   const after = earlier?.outcome === outcome ? earlier.seenAt : solved.endedAt;
   const brackets = sides.map(({ key }) => ({
-    before: polledBefore(operation, wallets.get(key), outcome),
+    before: polledBefore(operation, wallets.get(key), outcome, deps),
     after,
   }));
   const oneSided =
@@ -244,12 +244,14 @@ async function findingOf(
 
 /**
  * Start of the last known poll of a wallet before an operation was sent. The poll of the pre-image
- * is none if it already showed the balance that the operation is to explain.
+ * is none if it already showed the balance that the operation is to explain, and a poll from before
+ * a restore is none either: writes that are unknown since may have changed the wallet.
  */
 function polledBefore(
   operation: Operation,
   wallet: Wallet | undefined,
   outcome: Finding['outcome'],
+  { restoredAt = Number.NEGATIVE_INFINITY }: Pick<Deps, 'restoredAt'>,
 ): Instant | undefined {
   const sentAt = operation.sentAt ?? operation.recordedAt;
   const preImage = operation.preImage as { wallets?: ImagePoll[] } | null;
@@ -258,7 +260,9 @@ function polledBefore(
     outcome === 'executed' && wholeOf(image?.seen?.balance) === wallet?.observedBalance;
   const polled = isShown ? undefined : image?.at;
   const times = [typeof polled === 'number' ? polled : undefined, wallet?.quietAt ?? undefined];
-  const before = times.filter((at) => at !== undefined && at < sentAt) as Instant[];
+  const before = times.filter(
+    (at): at is Instant => at !== undefined && at < sentAt && at > restoredAt,
+  );
   return before.length > 0 ? Math.max(...before) : undefined;
 }
 

@@ -108,7 +108,7 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     scope: 'manage',
     method: 'post',
     path: '/api/deliveries/{id}/retry',
-    summary: 'Send a delivery of an own endpoint again now, whatever its state',
+    summary: 'Send a delivery to one of your endpoints again, now, in any state',
     request,
     status: 202,
     response: 'The delivery',
