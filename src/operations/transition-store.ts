@@ -120,7 +120,8 @@ async function moveStates({ sql }: Tx, moves: readonly Move[]): Promise<Moved[]>
         case when x.requeue and o.state = 'sending' and o.expires_at > x.at
           then 'queued' else x."to" end as to_state
       from tallyhook.operations o join x on x.id = o.id
-      where o.state = any(x.before)
+      -- Else a plan that was made while the table was small scans all of it, until it is analyzed.
+      where o.id = any(array(select x.id from x)) and o.state = any(x.before)
         and (o.state <> 'settled' or x.decided and o.effective_basis is distinct from 'answer')
       order by o.id for update of o
     ), history as (
