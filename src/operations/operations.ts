@@ -259,9 +259,8 @@ function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
         const locked = lockNames(tx, numbers);
         const [, operations] = await Promise.all([
           locked,
-          moveConcluded(tx, moves, addDuePostings),
+          moveConcluded(tx, moves, { outbox, addDuePostings }),
         ]);
-        await outbox.emit(tx, operations.flatMap(eventsOf));
         return operations;
       });
       return group.map((c) => moved.find((operation) => operation.id === c.operationId));
@@ -278,14 +277,14 @@ function outcomeCommits({ db, daemon, outbox, addDuePostings }: Deps) {
 async function moveConcluded(
   tx: Tx,
   moves: store.Move[],
-  addDuePostings: store.AddDuePostings,
+  { outbox, addDuePostings }: Pick<Deps, 'outbox' | 'addDuePostings'>,
 ): Promise<Operation[]> {
   const notSent = moves.filter((move) => move.requeue);
-  if (notSent.length === 0) return store.applyTransitions(tx, moves, addDuePostings);
-  const later = await lockSentLater(tx, notSent);
+  const later = notSent.length === 0 ? undefined : await lockSentLater(tx, notSent);
   return store.applyTransitions(
     tx,
-    moves.filter((move) => !move.requeue || !later.has(move.id)),
+    moves.filter((move) => !move.requeue || !later?.has(move.id)),
     addDuePostings,
+    (changed) => outbox.emit(tx, changed.flatMap(eventsOf)),
   );
 }

@@ -59,11 +59,13 @@ export type AddDuePostings = (tx: Tx, due: readonly DuePosting[]) => Promise<voi
  * Changes the states of operations together with their transitions, effects, key usage and due
  * postings. An operation whose state may not precede the new one stays as it is. Returns the
  * operations that changed. The moves must be of different operations.
+ * @param emit emits the events of the changed operations, pipelined with the due postings
  */
 export async function applyTransitions(
   tx: Tx,
   moves: readonly Move[],
   addDuePostings: AddDuePostings,
+  emit?: (changed: readonly Operation[]) => Promise<unknown>,
 ): Promise<Operation[]> {
   const moved = await moveStates(tx, moves);
   const at = new Map(moves.map((move) => [move.id, move.at]));
@@ -72,8 +74,9 @@ export async function applyTransitions(
       ? [{ operationId: id, dueAt: at.get(id) ?? 0, quarantineReason }]
       : [],
   );
-  if (due.length > 0) await addDuePostings(tx, due);
-  return moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
+  const changed = moved.map(({ fromState: _, quarantineReason: __, ...operation }) => operation);
+  await Promise.all([due.length > 0 ? addDuePostings(tx, due) : undefined, emit?.(changed)]);
+  return changed;
 }
 
 type Moved = Operation & { fromState: State; quarantineReason: string | null };

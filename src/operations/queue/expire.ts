@@ -78,7 +78,8 @@ async function moveAndEmit(
   { outbox, addDuePostings }: Deps,
   moves: readonly Move[],
 ): Promise<number> {
-  const moved = await applyTransitions(tx, moves, addDuePostings);
-  await outbox.emit(tx, moved.flatMap(eventsOf));
+  const moved = await applyTransitions(tx, moves, addDuePostings, (changed) =>
+    outbox.emit(tx, changed.flatMap(eventsOf)),
+  );
   return moved.length;
 }
