@@ -75,7 +75,7 @@ describe('A booked drift', () => {
     const { addr, id } = await booked(100n);
     const payer = freshAddr();
     await poll(addr, 1_100n, 1_100n);
-    const { window_to } = (await find(id)) as unknown as { window_to: string };
+    const { window_to } = await find(id);
     const { status, body } = await api.call('POST', '/api/operations', {
       body: aTransfer({ from_addr: payer, to_addr: addr, occurred_at: window_to }),
     });

@@ -5,12 +5,12 @@
 import { type Config, type Database, masterKeyTools } from '../../daemon/daemon.ts';
 import { findMissingGuards } from '../../db/checks/guards.ts';
 import { listLiving } from '../../db/leases.ts';
-import { isoText } from '../../kernel/clock.ts';
+import { isoText, monotonicMs, pause } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
-import { ROLES } from '../../kernel/roles.ts';
+import { ROLES, type Role } from '../../kernel/roles.ts';
 import { findFreeze } from '../../operations/operations.ts';
 import { withDatabase } from '../installation.ts';
 import { withUpstream } from './service.ts';
@@ -72,12 +72,21 @@ async function checkWrites({ db }: Database): Promise<string> {
   throw new Failure('bad_setting', `${since}; npx tallyhook ${command} allows them again`);
 }
 
+/** How long a daemon may take from its start until its process of webhooks is ready. */
+const STARTING_MS = 5_000;
+const RETRY_MS = 500;
+
 /** Every role needs a living daemon, unless none runs at all. */
 async function checkRoles({ db, clock }: Database): Promise<string> {
-  const living = await listLiving(db, clock.now());
-  if (living.length === 0) return 'no daemon is running';
-  const missing = ROLES.filter((role) => !living.some((roles) => roles.includes(role)));
-  if (missing.length === 0) return `${living.length} living daemon(s) perform every role`;
+  const since = monotonicMs();
+  let missing: Role[];
+  do {
+    const living = await listLiving(db, clock.now());
+    if (living.length === 0) return 'no daemon is running';
+    missing = ROLES.filter((role) => !living.some((roles) => roles.includes(role)));
+    if (missing.length === 0) return `${living.length} living daemon(s) perform every role`;
+    await pause(RETRY_MS);
+  } while (monotonicMs() - since < STARTING_MS);
   throw new Failure(
     'bad_setting',
     `no living daemon performs ${missing.join(', ')}; start one with TALLYHOOK_ROLES=` +

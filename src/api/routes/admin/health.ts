@@ -16,8 +16,9 @@ const readiness = z
   .object({
     status: z.literal('ok'),
     roles: z.array(z.enum(ROLES)).openapi({ description: 'What this daemon runs' }),
-    delivery: z.enum(['running', 'restarting']).optional().openapi({
-      description: 'The process that sends webhooks, of a daemon with that role',
+    delivery: z.enum(['running', 'starting']).optional().openapi({
+      description:
+        'The process that sends webhooks, of a daemon with that role; starting also after it ended',
     }),
   })
   .openapi('Readiness');
@@ -103,7 +104,7 @@ function readyRoles({ roles, delivery }: HealthDeps) {
   const isRunning = delivery.isRunning();
   if (!isRunning && !roles.includes('gateway') && !roles.includes('api'))
     throw notReady('delivery', 'the process that sends webhooks is not running');
-  return { roles, delivery: isRunning ? 'running' : 'restarting' };
+  return { roles, delivery: isRunning ? 'running' : 'starting' };
 }
 
 /** @throws Failure `not_ready` with the check that failed */
