@@ -36,6 +36,7 @@ import { countUnposted } from './store.ts';
 export type { EffectSettings } from '../operations/operations.ts';
 export {
   type Anchor,
+  exportJournal,
   exportLedger,
   type OnProgress,
   parseAnchor,

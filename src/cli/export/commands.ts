@@ -41,8 +41,17 @@ export function addExport(program: Command): void {
   withExamples(
     group
       .command('ledger')
-      .description('export the ledger of the database with its hash chain, as JSON lines')
+      .description('export the ledger of the database')
+      .addOption(
+        new Option(
+          '--format <format>',
+          'jsonl: lines of JSON with the hash chain; hledger: a journal',
+        )
+          .choices(['jsonl', 'hledger'])
+          .default('jsonl'),
+      )
       .requiredOption('--out <file>', 'file to write'),
     'npx tallyhook export ledger --out ledger.jsonl',
+    'npx tallyhook export ledger --format hledger --out ledger.journal && hledger -f ledger.journal check',
   ).action(async (options) => exit((await import('./ledger.ts')).exportLedgerTo(options)));
 }

@@ -11,6 +11,7 @@ import { jsonText } from '../../kernel/json.ts';
 import { printLine } from '../../kernel/log.ts';
 import {
   type Anchor,
+  exportJournal,
   exportLedger,
   NotAnExport,
   type OnProgress,
@@ -93,8 +94,16 @@ function progressOn(verb: string): OnProgress {
   };
 }
 
-/** Writes the ledger with its chain; the file gets its name when it is complete. */
-export async function exportLedgerTo({ out }: { out: string }): Promise<number> {
+const FORMATS = { jsonl: exportLedger, hledger: exportJournal };
+
+/** Writes the whole ledger; the file gets its name when it is complete. */
+export async function exportLedgerTo({
+  out,
+  format,
+}: {
+  out: string;
+  format: keyof typeof FORMATS;
+}): Promise<number> {
   const part = `${out}.part`;
   const progress = progressOn('exported');
   const save = async (lines: AsyncIterable<string>) => {
@@ -107,6 +116,6 @@ export async function exportLedgerTo({ out }: { out: string }): Promise<number> 
       throw new Failure('bad_setting', `${out} cannot be written`);
     }
   };
-  await withDatabase(({ db }) => exportLedger(db, save, progress));
+  await withDatabase(({ db }) => FORMATS[format](db, save, progress));
   return 0;
 }

@@ -3,6 +3,8 @@
  * snapshot, a few batches at a time, so memory does not grow with the ledger.
  */
 import type { Db, Tx } from '../../db/connect.ts';
+import { type Json, parseJson } from '../../kernel/json.ts';
+import { journalEntry, journalHead } from './hledger.ts';
 import { listAccountsOff, readLinks, setReadOnly } from './lines-store.ts';
 import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';
 
@@ -44,6 +46,30 @@ export function exportLedger(
   return inSnapshot(db, (tx) => save(exportedLines(tx, onProgress)));
 }
 
+/** Gives the ledger as a journal of hledger to `save`; its last line has the counts and the head. */
+export function exportJournal(
+  db: Db,
+  save: (lines: AsyncIterable<string>) => Promise<void>,
+  onProgress: OnProgress = () => {},
+): Promise<void> {
+  return inSnapshot(db, (tx) => save(journalOf(tx, onProgress)));
+}
+
+async function* journalOf(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
+  let count = 0;
+  let head = 'none';
+  yield journalHead();
+  for await (const { chain, transactions } of readLinks(tx)) {
+    if (!chain) break;
+    for (const { line } of transactions)
+      yield `\n${journalEntry(parseJson(line) as { [key: string]: Json })}`;
+    count += transactions.length;
+    head = headOf(chain);
+    onProgress(chain.batchId, chain.lastTransaction);
+  }
+  yield `\n; ${count} transactions, head ${head}\n`;
+}
+
 async function* exportedLines(tx: Tx, onProgress: OnProgress): AsyncGenerator<string> {
   const end = { row: 'end', batches: 0, transactions: 0, movements: 0, head: '' };
   yield `${JSON.stringify({ row: 'export', format: 1 })}\n`;
@@ -54,10 +80,14 @@ async function* exportedLines(tx: Tx, onProgress: OnProgress): AsyncGenerator<st
     end.batches += 1;
     end.transactions += transactions.length;
     end.movements += movements.length;
-    end.head = `${chain.head.toString('hex')}:${chain.batchId}`;
+    end.head = headOf(chain);
     onProgress(chain.batchId, chain.lastTransaction);
   }
   yield `${JSON.stringify(end)}\n`;
+}
+
+function headOf({ head, batchId }: ChainRow): string {
+  return `${head.toString('hex')}:${batchId}`;
 }
 
 function chainLine(chain: ChainRow): string {

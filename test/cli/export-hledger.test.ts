@@ -1,0 +1,86 @@
+/** The journal of hledger: a program that we did not write checks what the ledger posted. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCommand } from '../harness/command.ts';
+import { environmentOf } from '../harness/daemon.ts';
+import { useDatabase } from '../harness/database.ts';
+import { manualClock } from '../harness/manual-clock.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
+import {
+  addr,
+  give,
+  openLedgerOfInserted,
+  putOperations,
+  runDry,
+  START,
+} from '../ledger/fixture.ts';
+
+const HLEDGER = '/usr/bin/hledger';
+const DAY_MS = 86_400_000;
+const WRITES = 120;
+const SEED = 3;
+const database = await useDatabase();
+let folder: string;
+let file: string;
+
+/** Gives on several days, some reported days later, with texts that look like syntax. */
+beforeAll(async () => {
+  const clock = manualClock(START + DAY_MS);
+  const ledger = await openLedgerOfInserted({ db: database.db, clock });
+  const random = seededRandom(SEED);
+  for (let n = 0; n < WRITES; n++) {
+    clock.advance(Math.floor(random.unit() * DAY_MS));
+    const at = clock.now() - (n % 5 === 0 ? 3 * DAY_MS : 0);
+    await putOperations(database.owner, [
+      give(`op_${n}`, {
+        amount: n % 7 === 0 ? 10n ** 30n + BigInt(n) : BigInt(1 + n),
+        toAddr: addr(n % 6),
+        reference: n % 3 === 0 ? '; = 5 \n2026-01-01 x|y\n  a:b  1\u2028' : null,
+        reasonType: n % 4 === 0 ? 'bonus ; x' : 'reward',
+        ...{ effectiveAt: at, recordedAt: at, answeredAt: at, txLogNo: BigInt(n + 1) },
+      }),
+    ]);
+    await runDry(ledger, clock);
+  }
+  folder = await mkdtemp(join(tmpdir(), 'tallyhook-hledger-'));
+  file = join(folder, 'ledger.journal');
+  const environment = environmentOf(database.url, 'http://127.0.0.1:9');
+  const args = ['export', 'ledger', '--format', 'hledger', '--out', file];
+  expect(await runCommand(environment, ...args)).toEqual({ code: 0, text: '' });
+}, 60_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function balances(): Promise<Map<string, string>> {
+  const rows = await database.owner.sql<{ account: string; balance: bigint }[]>`
+    select account, balance from finance_v1.balances`;
+  return new Map(rows.map(({ account, balance }) => [account, String(balance)]));
+}
+
+it('Every posting is there, and the last line has the count and the head', async () => {
+  const text = await readFile(file, 'utf8');
+  expect(text.match(/^\d{4}-\d\d-\d\d=/gm)).toHaveLength(WRITES);
+  expect(text).toMatch(new RegExp(`\n; ${WRITES} transactions, head [0-9a-f]{64}:\\d+\n$`));
+});
+
+if (existsSync(HLEDGER)) {
+  const hledger = async (...args: string[]) =>
+    (await promisify(execFile)(HLEDGER, ['-f', file, ...args])).stdout;
+
+  it('hledger accepts every balance in it, and comes to the same balances', async () => {
+    expect(await hledger('check')).toBe('');
+    const csv = await hledger('balance', '--flat', '--empty', '-N', '-O', 'csv', '--layout=bare');
+    const rows = csv.trim().split('\n').slice(1);
+    const found = rows.map((row) => row.replaceAll('"', '').split(','));
+    const own = [...(await balances())].map(([account, balance]) => [account, balance]);
+    expect(found.map(([account, , balance]) => [account, balance]).sort()).toEqual(own.sort());
+  });
+} else {
+  it('The journal is not checked without hledger: apt-get install hledger', () => {
+    expect(existsSync(HLEDGER)).toBe(false);
+  });
+}
