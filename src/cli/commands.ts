@@ -5,7 +5,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
-import { addExport, addVerify } from './export/commands.ts';
+import { addExplain, addExport, addVerify } from './export/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
@@ -27,6 +27,7 @@ export function makeProgram(): Command {
   addDecisions(program);
   addExport(program);
   addVerify(program);
+  addExplain(program);
   addKeys(program);
   return program;
 }

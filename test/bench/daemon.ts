@@ -72,7 +72,7 @@ async function stopped(child: ChildProcess, exited: Promise<unknown>): Promise<v
 
 export async function daemonEnv(folder: string, service: string): Promise<Record<string, string>> {
   const settings = join(folder, 'settings.yaml');
-  // Gives to wallets that were never observed wait for a poll, up to a second: not what is measured.
+  // Gives to wallets that were never observed wait for a poll: that is not what is measured.
   const known = 'gateway: { first_poll_wait_ms: 0 }';
   await writeFile(settings, `http: { port: 0 }\nlog: { level: warn }\n${known}\n`);
   return {

@@ -168,7 +168,11 @@ function lineOf(drift: Drift): string {
   return [...parts, ...(proposal ? [proposalText(proposal)] : [])].join('  ');
 }
 
-function amountOf({ amount, amount_min: min, amount_max: max }: Drift): string {
+function amountOf({
+  amount,
+  amount_min: min,
+  amount_max: max,
+}: Pick<Drift, 'amount' | 'amount_min' | 'amount_max'>): string {
   const signed = (text: string) => (/^[1-9]/.test(text) ? `+${text}` : text);
   return amount === null ? `${signed(min)} to ${signed(max)}` : signed(amount);
 }
@@ -180,7 +184,9 @@ function proposalText({ kind, operation_id, reason, ...made }: Proposal): string
 }
 
 /** What happened, in words. */
-function sentenceOf(drift: Drift): string {
+export function sentenceOf(
+  drift: Pick<Drift, 'addr' | 'amount' | 'amount_min' | 'amount_max' | 'window_from' | 'window_to'>,
+): string {
   const { addr, window_from: from, window_to: to } = drift;
   const when = from === null ? `before ${to}` : `between ${from} and ${to}`;
   const why = 'none of our operations explains it';

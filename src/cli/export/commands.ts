@@ -1,4 +1,4 @@
-/** Definitions of the commands that export data and verify the ledger. */
+/** Definitions of the commands that export data, verify the ledger and explain a wallet. */
 import { type Command, Option } from 'commander';
 import { exit, withExamples, withRemote } from '../options.ts';
 
@@ -14,6 +14,20 @@ export function addVerify(program: Command): void {
     'npx tallyhook verify --anchor 5f1c…:1042 --json',
     'npx tallyhook verify --file ledger.jsonl --anchor 5f1c…:1042',
   ).action(async (options) => exit((await import('./ledger.ts')).runVerify(options)));
+}
+
+export function addExplain(program: Command): void {
+  withExamples(
+    program
+      .command('explain')
+      .description('explain the balance of a wallet: its movements, last observation and drifts')
+      .argument('<addr>', 'address of the wallet')
+      .option('--from <instant>', 'start of the period, RFC 3339; by default 30 days ago')
+      .option('--to <instant>', 'end of the period, RFC 3339; by default now')
+      .option('--json', 'print JSON'),
+    'npx tallyhook explain 0x…',
+    'npx tallyhook explain 0x… --from 2026-11-01T00:00:00+09:00 --to 2026-12-01T00:00:00+09:00',
+  ).action(async (addr, options) => exit((await import('./explain.ts')).runExplain(addr, options)));
 }
 
 export function addExport(program: Command): void {
@@ -52,6 +66,7 @@ export function addExport(program: Command): void {
       )
       .requiredOption('--out <file>', 'file to write'),
     'npx tallyhook export ledger --out ledger.jsonl',
-    'npx tallyhook export ledger --format hledger --out ledger.journal && hledger -f ledger.journal check',
+    'npx tallyhook export ledger --format hledger --out ledger.journal\n' +
+      '  hledger -f ledger.journal check',
   ).action(async (options) => exit((await import('./ledger.ts')).exportLedgerTo(options)));
 }

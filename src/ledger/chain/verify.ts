@@ -46,7 +46,7 @@ export function exportLedger(
   return inSnapshot(db, (tx) => save(exportedLines(tx, onProgress)));
 }
 
-/** Gives the ledger as a journal of hledger to `save`; its last line has the counts and the head. */
+/** Gives the ledger as a journal of hledger to `save`; the last line has the count and the head. */
 export function exportJournal(
   db: Db,
   save: (lines: AsyncIterable<string>) => Promise<void>,

@@ -1,0 +1,93 @@
+/** SQL of the explanation of one wallet: its roll-forward by kind, and its drifts. */
+import type { Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+
+/** Sums of the entries of one kind and reason. */
+export interface Movement {
+  kind: string;
+  reasonType: string | null;
+  entries: number;
+  up: bigint;
+  down: bigint;
+}
+
+/** A drift that was open, or began, in the period. */
+export interface ExplainedDrift {
+  id: string;
+  addr: string;
+  amount: bigint | null;
+  min: bigint;
+  max: bigint;
+  state: string;
+  cause: string;
+  /** Start of the last poll that did not show it, and of the first one that did. */
+  windowFrom: Instant | null;
+  windowTo: Instant;
+  closedAt: Instant | null;
+}
+
+export interface WalletPeriod {
+  addr: string;
+  from: Instant;
+  /** Exclusive. */
+  to: Instant;
+}
+
+/** The ledger balance of a wallet before an instant; null while it is not known. */
+export async function balanceBefore(tx: Tx, addr: string, at: Instant): Promise<bigint | null> {
+  const rows = await tx.sql<{ balance: bigint | null }[]>`
+    select case when k.known_from < ${isoText(at)} then coalesce((
+        select sum(e.amount) from tallyhook.entries e
+        join tallyhook.accounts a on a.id = e.account_id
+        where lower(a.name) = k.account_key and a.asset = 'service_token'
+          and e.effective_at < ${isoText(at)}), 0) end as balance
+    from (select lower(account) as account_key, min(effective_at) as known_from
+      from tallyhook.posting_requests
+      where kind = 'opening' and posted_at is not null
+        and lower(account) = ${`wallet:${addr.toLowerCase()}`} group by 1) k`;
+  return rows[0]?.balance ?? null;
+}
+
+export async function listMovements(tx: Tx, { addr, from, to }: WalletPeriod): Promise<Movement[]> {
+  return tx.sql<Movement[]>`
+    select t.kind, t.reason_type, count(*)::int as entries,
+      coalesce(sum(e.amount) filter (where e.amount > 0), 0) as up,
+      coalesce(sum(e.amount) filter (where e.amount < 0), 0) as down
+    from tallyhook.accounts a
+    join tallyhook.entries e on e.account_id = a.id
+    join tallyhook.transactions t on t.id = e.transaction_id
+    where lower(a.name) = ${`wallet:${addr.toLowerCase()}`} and a.asset = 'service_token'
+      and e.effective_at >= ${isoText(from)} and e.effective_at < ${isoText(to)}
+    group by 1, 2 order by 1, 2`;
+}
+
+const DRIFTS_MAX = 200;
+
+/** Oldest first. */
+export async function listDriftsOf(
+  tx: Tx,
+  { addr, from, to }: WalletPeriod,
+): Promise<ExplainedDrift[]> {
+  return tx.sql<ExplainedDrift[]>`
+    select id, addr, amount, amount_min as min, amount_max as max, state, cause, window_from,
+      window_to, closed_at
+    from tallyhook.drifts
+    where wallet_key = ${addr.toLowerCase()} and window_to < ${isoText(to)}
+      and (closed_at is null or closed_at >= ${isoText(from)})
+    order by window_to, id limit ${DRIFTS_MAX}`;
+}
+
+/** What was observed last of a wallet, and the ledger at that observation. */
+export interface LastObservation {
+  observedBalance: bigint | null;
+  observedAt: Instant | null;
+  ledgerAtObservation: bigint | null;
+  verdict: string;
+}
+
+export async function lastObservation(tx: Tx, addr: string): Promise<LastObservation | undefined> {
+  const rows = await tx.sql<LastObservation[]>`
+    select observed_balance, observed_at, ledger_at_observation, verdict
+    from tallyhook.wallets where key = ${addr.toLowerCase()}`;
+  return rows[0];
+}
