@@ -2,7 +2,7 @@
  * The command line: every command with its options and examples. The module of a command is loaded
  * when the command runs, so that a short command does not load the daemon.
  */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
 import { addExplain, addExport, addVerify } from './export/commands.ts';
@@ -139,8 +139,15 @@ function addDaemonRequests(program: Command): void {
       .description('create a reconciliation report for a period and print it')
       .requiredOption('--from <instant>', 'start of the period, RFC 3339')
       .requiredOption('--to <instant>', 'end of the period, RFC 3339')
-      .option('--format <format>', 'json, csv or html', 'json'),
-    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --format html',
+      .addOption(
+        new Option('--format <format>', 'format')
+          .choices(['json', 'csv', 'xlsx', 'html'])
+          .default('json'),
+      )
+      .option('--out <file>', 'write to this file instead of standard output'),
+    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z --format html',
+    'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
+      '    --format xlsx --out november.xlsx',
   ).action(async (options) => exit((await import('./remote.ts')).createReport(options)));
 
   withExamples(

@@ -1,4 +1,5 @@
 /** Requests to a running daemon, and the commands that send only one or two of them. */
+import { writeFile } from 'node:fs/promises';
 import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
@@ -10,11 +11,19 @@ export interface Remote {
   key?: string;
 }
 
+interface Call {
+  method: 'GET' | 'POST' | 'DELETE';
+  path: string;
+  body?: unknown;
+  accept?: string;
+}
+
 /** Returns the body of a 2xx response. @throws Failure `bad_setting` with the reason */
-export async function callDaemon(
-  { url, key }: Remote,
-  call: { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: unknown; accept?: string },
-): Promise<string> {
+export async function callDaemon(remote: Remote, call: Call): Promise<string> {
+  return (await bytesFromDaemon(remote, call)).toString();
+}
+
+async function bytesFromDaemon({ url, key }: Remote, call: Call): Promise<Buffer> {
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,
@@ -32,9 +41,9 @@ export async function callDaemon(
       `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`,
     );
   });
-  const text = await response.body.text();
-  if (response.statusCode < 300) return text;
-  const problem = tryParseJson(text) as
+  const bytes = Buffer.from(await response.body.arrayBuffer());
+  if (response.statusCode < 300) return bytes;
+  const problem = tryParseJson(bytes.toString()) as
     | { code?: string; title?: string; detail?: string }
     | undefined;
   const explanation = [problem?.title, problem?.detail].filter(Boolean).join(': ');
@@ -90,21 +99,27 @@ export async function clearDeadlines(
 }
 
 export async function createReport(
-  options: Remote & { from: string; to: string; format: string },
+  options: Remote & { from: string; to: string; format: string; out?: string },
 ): Promise<number> {
-  const { from, to, format } = options;
+  const { from, to, format, out } = options;
+  if (format === 'xlsx' && !out)
+    throw new Failure('bad_setting', 'a workbook needs a file: --out report.xlsx');
   const created = await callDaemon(options, {
     method: 'POST',
     path: '/api/reports',
     body: { kind: 'reconciliation', from, to },
   });
   const { id } = parseJson(created) as { id: string };
-  const report = await callDaemon(options, {
+  const report = await bytesFromDaemon(options, {
     method: 'GET',
     path: `/api/reports/${id}?format=${encodeURIComponent(format)}`,
     accept: '*/*',
   });
-  printLine(report);
+  if (!out) printLine(report.toString());
+  else
+    await writeFile(out, report).catch(() => {
+      throw new Failure('bad_setting', `${out} cannot be written; the report is ${id}`);
+    });
   return 0;
 }
 

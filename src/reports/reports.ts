@@ -21,6 +21,7 @@ export { type Explanation, explainWallet } from './explain.ts';
 export { csvCell, renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
+export { renderXlsx } from './render/xlsx.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
 export { listChainHeads, listSummaries } from './store.ts';

@@ -148,6 +148,7 @@ describe('A report', () => {
     expect((await api.call('GET', path)).body.content).toMatchObject({ verdict: 'balanced' });
     for (const [query, accept, type] of [
       ['?format=csv', '', 'text/csv'],
+      ['?format=xlsx', '', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
       ['?format=html', 'text/csv', 'text/html'],
       ['', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8', 'text/html'],
       ['', 'text/csv', 'text/csv'],

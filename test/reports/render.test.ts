@@ -1,4 +1,5 @@
-/** The formats of a report: JSON with its hash, safe CSV, self-contained HTML. */
+/** The formats of a report: JSON with its hash, safe CSV, a workbook, self-contained HTML. */
+import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
 import {
@@ -7,6 +8,7 @@ import {
   renderCsv,
   renderHtml,
   renderJson,
+  renderXlsx,
 } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, HUGE, type World } from './world.ts';
 
@@ -44,6 +46,39 @@ it('The hash in the JSON is that of its content', () => {
   const read = parseJson(renderJson(report)) as { hash: string; content: unknown };
   expect(sha256Hex(canonicalJson(read.content))).toBe(read.hash);
   expect(renderJson(report)).toContain(`"${HUGE + 60n}"`);
+});
+
+describe('XLSX', () => {
+  const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
+  const unescaped = (xml: string) =>
+    xml.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"');
+
+  it('The workbook has a sheet per section, and every text and every figure of the CSV', async () => {
+    const files = unzipSync(await renderXlsx(report));
+    const [head = [], ...rows] = readCsv(renderCsv(report));
+    const sections = [...new Set(rows.map(([section]) => section))];
+    const named = [...text(files['xl/workbook.xml']).matchAll(/<sheet [^>]*name="([^"]*)"/g)];
+    expect(named.map(([, name]) => name)).toEqual(sections);
+    const cells = Object.entries(files).flatMap(([name, bytes]) =>
+      /sheet\d+\.xml$|sharedStrings/.test(name) ? [unescaped(text(bytes))] : [],
+    );
+    const all = cells.join('');
+    for (const row of rows)
+      for (const [i, cell] of row.entries())
+        if (i > 0 && head[i] !== 'evidence' && !cell.includes("'") && !cell.includes('&'))
+          expect(all).toContain(cell.split('\n')[0]);
+  });
+
+  it('A number of more than 15 digits is text, so that no digit is lost', async () => {
+    const files = unzipSync(await renderXlsx(report));
+    const strings = text(files['xl/sharedStrings.xml']);
+    expect(strings).toContain(`${HUGE + 60n}`);
+    const numbers = Object.entries(files).flatMap(([name, bytes]) =>
+      /sheet\d+\.xml$/.test(name) ? [...text(bytes).matchAll(/<v>(-?\d+)<\/v>/g)] : [],
+    );
+    expect(numbers.length).toBeGreaterThan(10);
+    for (const [, digits = ''] of numbers) expect(digits.replace('-', '').length).toBeLessThan(16);
+  });
 });
 
 describe('CSV', () => {

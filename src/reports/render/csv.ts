@@ -10,7 +10,7 @@ import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
 import type { Report } from '../store.ts';
 
-const COLUMNS = [
+export const COLUMNS = [
   'section',
   'item',
   'detail',
@@ -28,14 +28,16 @@ const COLUMNS = [
   'evidence',
   'next',
 ] as const;
-type Line = Partial<Record<(typeof COLUMNS)[number], string | number | null>>;
+/** One figure, finding or account; `section` is always there. */
+export type Line = Partial<Record<(typeof COLUMNS)[number], string | number | null>>;
 
 export function renderCsv(report: Report): string {
   const lines = [COLUMNS.join(','), ...linesOf(report).map(lineText)];
   return lines.map((line) => `${line}\r\n`).join('');
 }
 
-function linesOf(report: Report): Line[] {
+/** The lines of a report, in the order of its sections. */
+export function linesOf(report: Report): Line[] {
   const { content } = report;
   const { movements, own_accounts: own, breaks, open_items: open } = content;
   return [

@@ -1,6 +1,13 @@
-/** `/api/reports`: reconciliation reports, made on request and rendered as JSON, CSV or HTML. */
+/** `/api/reports`: reconciliation reports, made on request and rendered as JSON, CSV, XLSX or HTML. */
 import { z } from '@hono/zod-openapi';
-import { type ReportSummary, renderCsv, renderHtml, renderJson } from '../../../reports/reports.ts';
+import {
+  type Report,
+  type ReportSummary,
+  renderCsv,
+  renderHtml,
+  renderJson,
+  renderXlsx,
+} from '../../../reports/reports.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   anyJson,
@@ -14,11 +21,12 @@ import { idPosition, paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type Router, reply } from '../../http/router.ts';
 
-const FORMATS = ['json', 'csv', 'html'] as const;
+const FORMATS = ['json', 'csv', 'xlsx', 'html'] as const;
 type Format = (typeof FORMATS)[number];
 const MEDIA_TYPES: Record<Format, string> = {
   json: 'application/json',
   csv: 'text/csv',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   html: 'text/html',
 };
 
@@ -91,6 +99,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
         content: {
           'application/json': { schema: report },
           'text/csv': { schema: z.string() },
+          [MEDIA_TYPES.xlsx]: { schema: z.string().openapi({ format: 'binary' }) },
           'text/html': { schema: z.string() },
         },
       },
@@ -100,10 +109,10 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
       const found = await reports.getReport(params.id);
       const format = query.format ?? acceptedFormat(c.req.header('accept'));
       if (format === 'json') return reply(c, renderJson(found));
-      const text = format === 'csv' ? renderCsv(found) : renderHtml(found);
-      const disposition = format === 'csv' ? 'attachment' : 'inline';
-      return c.body(text, 200, {
-        'content-type': `${MEDIA_TYPES[format]}; charset=utf-8`,
+      const charset = format === 'xlsx' ? '' : '; charset=utf-8';
+      const disposition = format === 'html' ? 'inline' : 'attachment';
+      return c.body(await RENDERERS[format](found), 200, {
+        'content-type': `${MEDIA_TYPES[format]}${charset}`,
         'content-disposition': `${disposition}; filename="${found.id}.${format}"`,
         // Opened on its own, the page runs no script and loads nothing.
         'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -113,6 +122,12 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     },
   });
 }
+
+const RENDERERS = {
+  csv: renderCsv,
+  xlsx: async (report: Report) => new Uint8Array(await renderXlsx(report)),
+  html: renderHtml,
+};
 
 /** The first format that Accept names. */
 function acceptedFormat(accept = ''): Format {
