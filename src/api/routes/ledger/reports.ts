@@ -1,4 +1,4 @@
-/** `/api/reports`: reconciliation reports, made on request and rendered as JSON, CSV, XLSX or HTML. */
+/** `/api/reports`: reconciliation reports, made on request; as JSON, CSV, XLSX or HTML. */
 import { z } from '@hono/zod-openapi';
 import {
   type Report,
