@@ -122,6 +122,8 @@ comment on column finance_v1.balances.asset is 'Always service_token.';
 comment on column finance_v1.balances.balance is 'Sum of all its entries, in service tokens.';
 comment on column finance_v1.balances.last_seq is 'Its last entry in journal; empty before the first.';
 --> statement-breakpoint
+-- One rule for all instants: as of t counts what took effect before t, t excluded, and a period has its first instant
+-- and not its last. So an entry at midnight belongs to the day that begins, and a closing balance is the next opening.
 -- Since when the balance of a wallet is known: its opening, or the earliest correction of it. Recorded when posted.
 create view tallyhook.known_balances as
 select lower(account) as account_key, effective_at as known_from, posted_at
@@ -130,12 +132,12 @@ from tallyhook.posting_requests where kind = 'opening' and posted_at is not null
 create function finance_v1.balances_as_of(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, balance numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from <= coalesce($1, 'infinity')
+select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from < coalesce($1, 'infinity')
     then coalesce(s.total, 0) end
   from tallyhook.accounts a
   left join (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
-    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    where e.effective_at < coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
     group by e.account_id) s on s.account_id = a.id
   left join (
     select k.account_key, min(k.known_from) as known_from from tallyhook.known_balances k
@@ -144,7 +146,7 @@ select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from <= coalesce
   order by a.name
 $$;
 --> statement-breakpoint
-comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
+comment on function finance_v1.balances_as_of(timestamptz, timestamptz) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 --> statement-breakpoint
 create function finance_v1.trial_balance(as_of timestamptz default null, known_at timestamptz default null)
 returns table (account text, asset text, debit numeric, credit numeric)
@@ -152,20 +154,21 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select a.name, a.asset, greatest(s.total, 0), greatest(-s.total, 0)
   from (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
-    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    where e.effective_at < coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
     group by e.account_id) s
   join tallyhook.accounts a on a.id = s.account_id
   order by a.name
 $$;
 --> statement-breakpoint
-comment on function finance_v1.trial_balance(timestamptz, timestamptz) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
+comment on function finance_v1.trial_balance(timestamptz, timestamptz) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
 --> statement-breakpoint
 create function finance_v1.wallet_statement(addr text, "from" timestamptz, "to" timestamptz)
 returns table (seq bigint, effective_at timestamptz, kind text, reason_type text,
   tx_log_no numeric, counterparty text, amount numeric, balance_after numeric)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
-    case when exists (select from tallyhook.known_balances k where k.account_key = 'wallet:' || lower($1))
+    case when l.effective_at >= (select min(k.known_from) from tallyhook.known_balances k
+      where k.account_key = 'wallet:' || lower($1))
     then sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
       select sum(b.amount) from tallyhook.entries b
       where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0) end
@@ -185,7 +188,7 @@ select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty
   order by l.effective_at, l.seq
 $$;
 --> statement-breakpoint
-comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty while the wallet has no opening.';
+comment on function finance_v1.wallet_statement(text, timestamptz, timestamptz) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 --> statement-breakpoint
 create view finance_v1.wallet_positions as
 with pending as (

@@ -1161,12 +1161,12 @@ CREATE OR REPLACE FUNCTION finance_v1.balances_as_of(as_of timestamp with time z
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from <= coalesce($1, 'infinity')
+select a.name, a.asset, case when a.kind <> 'wallet' or o.known_from < coalesce($1, 'infinity')
     then coalesce(s.total, 0) end
   from tallyhook.accounts a
   left join (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
-    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    where e.effective_at < coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
     group by e.account_id) s on s.account_id = a.id
   left join (
     select k.account_key, min(k.known_from) as known_from from tallyhook.known_balances k
@@ -1198,7 +1198,7 @@ AS $function$
 select a.name, a.asset, greatest(s.total, 0), greatest(-s.total, 0)
   from (
     select e.account_id, sum(e.amount) as total from tallyhook.entries e
-    where e.effective_at <= coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
+    where e.effective_at < coalesce($1, 'infinity') and e.recorded_at <= coalesce($2, 'infinity')
     group by e.account_id) s
   join tallyhook.accounts a on a.id = s.account_id
   order by a.name
@@ -1210,7 +1210,8 @@ CREATE OR REPLACE FUNCTION finance_v1.wallet_statement(addr text, "from" timesta
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 select l.seq, l.effective_at, l.kind, l.reason_type, l.tx_log_no, l.counterparty, l.amount,
-    case when exists (select from tallyhook.known_balances k where k.account_key = 'wallet:' || lower($1))
+    case when l.effective_at >= (select min(k.known_from) from tallyhook.known_balances k
+      where k.account_key = 'wallet:' || lower($1))
     then sum(l.amount) over (order by l.effective_at, l.seq) + coalesce((
       select sum(b.amount) from tallyhook.entries b
       where b.account_id = l.account_id and b.effective_at < coalesce($2, '-infinity')), 0) end
@@ -1930,10 +1931,10 @@ comment on column finance_v1.wallet_positions.status is 'Status that the service
 comment on column finance_v1.wallet_positions.unknown is 'Sum of the writes whose answer was lost and whose outcome is unknown, in service tokens.';
 comment on column finance_v1.wallet_positions.unposted is 'Sum of executed writes and posting requests that are not posted yet, in service tokens; normally for less than a second.';
 comment on column finance_v1.wallet_positions.worst_case is 'ledger_balance + unposted + every open write that decreases it.';
-comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
+comment on function finance_v1.balances_as_of(timestamp with time zone,timestamp with time zone) is 'Balances of all accounts. as_of: only what took effect before then, that instant excluded, so that as of midnight is the end of the day before; known_at: only what was recorded until then, that instant included, such as known_at of reports; empty means everything. Columns: account; asset (service_token); balance in service tokens, empty for a wallet before the first evidence of its balance.';
 comment on function finance_v1.movements_daily(timestamp with time zone,timestamp with time zone,text) is 'Posted token writes per day, kind and reason that took effect from "from" (included) to "to" (excluded); empty bounds mean everything. A reversal counts minus one on the effective day of the write. time_zone: where a day begins, such as Europe/Berlin. Columns: day; kind: give, receive_from or transfer; reason_type; operations: writes; amount: sum of the requested amounts, in service tokens; fees: sum of the requested fees, in service tokens.';
-comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect at or before then; known_at: only what was recorded at or before then; empty means now. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
-comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty while the wallet has no opening.';
+comment on function finance_v1.trial_balance(timestamp with time zone,timestamp with time zone) is 'Trial balance. as_of: only what took effect before then, that instant excluded, as in balances_as_of; known_at: only what was recorded until then, that instant included; empty means everything. Columns: account; asset (service_token); debit: the balance when positive; credit: the balance without its sign when negative, both in service tokens. The sums of debit and credit are equal.';
+comment on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) is 'Statement of one wallet: its entries that took effect from "from" (included) to "to" (excluded), in the order in which they took effect; empty bounds mean everything. balances_as_of("from") plus its amounts is balances_as_of("to"). The case of the address does not matter. Columns: seq: the entry in journal; effective_at; kind; reason_type; tx_log_no: number of the service; counterparty: the other accounts of the transaction; amount in service tokens, positive is incoming; balance_after: balance after this line in the order of the statement, in service tokens; empty before the first evidence of its balance.';
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';

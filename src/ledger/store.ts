@@ -196,7 +196,7 @@ export interface TrialPage {
 
 /**
  * Every account that had entries, by name. Debits equal credits.
- * @param asOf only what took effect at or before this instant
+ * @param asOf only what took effect before this instant
  * @param knownAt only what was recorded at or before this instant
  */
 export async function trialBalancePage(
@@ -212,7 +212,7 @@ export async function trialBalancePage(
         greatest(-s.total, 0) as credit
       from (
         select account_id, sum(amount) as total from tallyhook.entries where true
-          ${asOf === undefined ? sql`` : sql`and effective_at <= ${at(asOf)}`}
+          ${asOf === undefined ? sql`` : sql`and effective_at < ${at(asOf)}`}
           ${knownAt === undefined ? sql`` : sql`and recorded_at <= ${at(knownAt)}`}
         group by account_id) s
       join tallyhook.accounts a on a.id = s.account_id

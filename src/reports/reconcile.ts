@@ -83,7 +83,8 @@ async function reconcileLedger(params: ReportParams, findings: Findings, cutOff:
   const kinds = rows.filter(({ part }) => part === 'kind');
   const debit = sumOf(kinds.map((row) => row.debit));
   const credit = sumOf(kinds.map((row) => row.credit));
-  if (debit !== credit) find('trial_balance_off', debit - credit);
+  const off = sumOf(kinds.map((row) => row.whole));
+  if (off !== 0n || debit !== credit) find('trial_balance_off', off || debit - credit);
   findings.addRows(rows.flatMap(accountOff));
   for (const row of kinds) checkRollForward(row, findings, since);
   const own = rows.filter(({ part }) => part === 'own');

@@ -223,9 +223,10 @@ describe('Reads', () => {
       );
     const wallet = `wallet:${A}`;
     expect(await lines({})).toEqual(['operator:7 0 13', `${wallet} 13 0`]);
-    expect(await lines({ asOf: START + 5 })).toEqual(['operator:7 0 3', `${wallet} 3 0`]);
+    expect(await lines({ asOf: START + 5 })).toEqual([]);
+    expect(await lines({ asOf: START + 6 })).toEqual(['operator:7 0 3', `${wallet} 3 0`]);
     expect(await lines({ knownAt: START + 1_000 })).toEqual(['operator:7 0 10', `${wallet} 10 0`]);
-    expect(await lines({ asOf: START + 5, knownAt: START + 1_000 })).toEqual([]);
+    expect(await lines({ asOf: START + 6, knownAt: START + 1_000 })).toEqual([]);
   });
 
   it('Transactions and accounts are listed in pages', async () => {

@@ -86,9 +86,10 @@ class History {
     return { amount: OBSERVED - base, version: held?.version ?? 0n };
   }
 
+  /** With what took effect at `at`. */
   async balanceAsOf(at: number): Promise<bigint | null | undefined> {
     const rows = await database.db.sql<{ balance: bigint | null }[]>`
-      select balance from finance_v1.balances_as_of(${isoText(OBSERVED_AT + at)}, null)
+      select balance from finance_v1.balances_as_of(${isoText(OBSERVED_AT + at + 1)}, null)
       where account = ${this.account}`;
     return rows[0]?.balance;
   }

@@ -29,16 +29,16 @@ const report = (id: string, occurredAt: number, more: Partial<Operation> = {}) =
   const reported = { source: 'report', state: 'executed', effectiveBasis: 'reported' } as const;
   return give(id, { ...reported, effectiveAt: occurredAt, ...more });
 };
-/** Balances by account; null where unknown. */
+/** Balances by account with what took effect at `at`; null where unknown. */
 const balancesAsOf = async (at: number, knownAt?: number) => {
   const rows = await rig.database.db.sql<{ account: string; balance: bigint | null }[]>`
-    select account, balance from finance_v1.balances_as_of(${isoText(at)},
+    select account, balance from finance_v1.balances_as_of(${isoText(at + 1)},
       ${knownAt === undefined ? null : isoText(knownAt)}::timestamptz)`;
   return new Map(rows.map(({ account, balance }) => [account, balance]));
 };
 const trialBalanceOff = async (at: number) => {
   const rows = await rig.database.db.sql<{ off: bigint }[]>`
-    select sum(debit - credit) as off from finance_v1.trial_balance(${isoText(at)}, null)`;
+    select sum(debit - credit) as off from finance_v1.trial_balance(${isoText(at + 1)}, null)`;
   return rows[0]?.off;
 };
 const kinds = async () => {

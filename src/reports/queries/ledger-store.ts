@@ -65,8 +65,11 @@ export interface SumsRow {
   outgoing: bigint;
   fees: bigint;
   closing: bigint;
+  /** As of the end of the period. */
   debit: bigint;
   credit: bigint;
+  /** Sum of all entries, later ones too. */
+  whole: bigint;
   since: Instant | null;
   evidence: string;
   total: number;
@@ -128,16 +131,16 @@ export async function listSums(params: ReportParams): Promise<SumsRow[]> {
     select 'kind' as part, kind as name, count(*)::int as accounts, false as observed,
       sum(opening) as opening, sum(prior_period) as prior_period, sum(incoming) as incoming,
       sum(outgoing) as outgoing, sum(fees) as fees, sum(closing) as closing,
-      sum(greatest(total, 0)) as debit, sum(greatest(-total, 0)) as credit,
+      sum(greatest(closing, 0)) as debit, sum(greatest(-closing, 0)) as credit, sum(total) as whole,
       null::timestamptz as since, null as evidence, 0 as total
     from account group by kind
     union all
     (select 'own', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
-      0, 0, null, null, (count(*) over ())::int
+      0, 0, 0, null, null, (count(*) over ())::int
     from account where own order by name limit ${limits.listMax})
     union all
     (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
-      balance - total, 0, opened_at,
+      balance - total, 0, 0, opened_at,
       format('balance %s, sum %s, last entry %s, version %s of %s entries', balance, total,
         coalesce(balance_after, 0), version, entries), (count(*) over ())::int
     from account

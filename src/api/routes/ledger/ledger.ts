@@ -102,8 +102,8 @@ export function addLedger(router: Router, { db }: Pick<ApiDeps, 'db'>): void {
     path: '/api/ledger/trial-balance',
     summary: 'List the balance of every account',
     description:
-      'As of an effective time (as_of), with what was recorded by another time (known_at); both ' +
-      'default to now.',
+      'As of an instant: what took effect before as_of, that instant excluded, and was recorded ' +
+      'until known_at, that instant included. By default everything.',
     request: z.object({
       query: z.strictObject({
         ...paging,
