@@ -500,6 +500,7 @@ CREATE TABLE "tallyhook"."reports" (
 	"requested_by" text NOT NULL,
 	"verdict" text NOT NULL,
 	"breaks" integer NOT NULL,
+	"provisional" boolean NOT NULL,
 	"content" jsonb NOT NULL,
 	"hash" text NOT NULL,
 	"created_at" timestamptz(3) NOT NULL

@@ -462,7 +462,7 @@ comment on column finance_v1.nft_holdings.status is 'Status that the service sho
 create view finance_v1.reports as
 select id as report_id, kind, period_from::timestamptz as period_from,
   period_to::timestamptz as period_to, known_at::timestamptz as known_at, verdict, breaks,
-  content -> 'cut_off' ->> 'chain_head' as chain_head
+  content -> 'cut_off' ->> 'chain_head' as chain_head, provisional
 from tallyhook.reports;
 --> statement-breakpoint
 comment on view finance_v1.reports is 'Every report that was made.';
@@ -473,6 +473,7 @@ comment on column finance_v1.reports.period_to is 'End of its period, excluded.'
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
+comment on column finance_v1.reports.provisional is 'True if it was made while its period still ran: a later report of the period has other figures.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
 --> statement-breakpoint
 create view finance_v1.coverage as

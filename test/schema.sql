@@ -383,6 +383,7 @@ create table tallyhook.reports (
   requested_by text not null,
   verdict text not null,
   breaks integer not null,
+  provisional boolean not null,
   content jsonb not null,
   hash text not null,
   created_at timestamp(3) with time zone not null
@@ -999,7 +1000,8 @@ create view finance_v1.reports as
     (known_at)::timestamp with time zone AS known_at,
     verdict,
     breaks,
-    ((content -> 'cut_off'::text) ->> 'chain_head'::text) AS chain_head
+    ((content -> 'cut_off'::text) ->> 'chain_head'::text) AS chain_head,
+    provisional
    FROM tallyhook.reports;
 create view finance_v1.wallet_positions as
  WITH pending AS (
@@ -1916,6 +1918,7 @@ comment on column finance_v1.reports.kind is 'reconciliation.';
 comment on column finance_v1.reports.known_at is 'Cut-off: the recording of the last ledger batch that it knows.';
 comment on column finance_v1.reports.period_from is 'Start of its period, included.';
 comment on column finance_v1.reports.period_to is 'End of its period, excluded.';
+comment on column finance_v1.reports.provisional is 'True if it was made while its period still ran: a later report of the period has other figures.';
 comment on column finance_v1.reports.report_id is 'Our id of the report.';
 comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.wallet_positions.addr is 'Address of the wallet.';

@@ -172,6 +172,7 @@ export const EVENTS = {
       period_to: instantText,
       verdict: z.string(),
       breaks: z.number().int(),
+      provisional: z.boolean().describe('Made while the period still ran'),
       hash: z.string(),
       chain_head: z.string().nullable(),
       link: z.string(),

@@ -52,7 +52,9 @@ type UpAndDown = {
 /** From the ledger to the observed balance, over all opened wallets; sums to `observed`. */
 export type WalletStatement = {
   wallets: number;
+  /** As of the end of the period. */
   ledger: string;
+  after_period: string;
   posted_after_observation: string;
   not_yet_posted: string;
   in_transit: string;
@@ -82,7 +84,12 @@ export type ReconciliationContent = {
   headline: string;
   verdict: 'balanced' | 'breaks';
   period: { from: string; to: string };
-  /** Ages are counted up to this time: the end of the period, or a later cut-off. */
+  /** True while the period still runs; the same report later has other figures. */
+  provisional: boolean;
+  /**
+   * The end of the period, or of a provisional report when it was made. What began later is left
+   * out, and ages are counted up to it. Observations may be newer, up to the cut-off.
+   */
   as_of: string;
   cut_off: {
     known_at: string | null;

@@ -1,4 +1,4 @@
-/** The parameters of a reconciliation: a period, the time that ages are counted up to, limits. */
+/** The parameters of a reconciliation: a period, the instants that it is judged at, limits. */
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 
@@ -22,19 +22,31 @@ export interface ReportParams {
   from: string;
   /** Exclusive. */
   to: string;
+  /** The end of the period, or now while it still runs; ages are counted up to it. */
   asOf: string;
+  /** What is overdue is judged here: the end of the period, or the later cut-off. */
+  judgedAt: string;
   limits: Limits;
 }
 
 export function reportParams(
   tx: Tx,
-  input: { from: Instant; to: Instant; asOf: Instant; limits: Limits },
+  input: { from: Instant; to: Instant; asOf: Instant; judgedAt: Instant; limits: Limits },
 ): ReportParams {
-  const { from, to, asOf, limits } = input;
-  return { tx, from: isoText(from), to: isoText(to), asOf: isoText(asOf), limits };
+  const { from, to, asOf, judgedAt, limits } = input;
+  const instants = { from: isoText(from), to: isoText(to), asOf: isoText(asOf) };
+  return { tx, ...instants, judgedAt: isoText(judgedAt), limits };
 }
 
-/** The instant `ms` before `asOf`. */
-export function before({ asOf }: ReportParams, ms: number): string {
+/** The instant `ms` before the end of the period. */
+export function beforeEnd({ asOf }: ReportParams, ms: number): string {
   return isoText(Date.parse(asOf) - ms);
+}
+
+/**
+ * The instant `ms` before the judgement: what began earlier is overdue. A write of the last second
+ * of the period that is still unknown a day later is overdue, so this is not the end of the period.
+ */
+export function overdueBefore({ judgedAt }: ReportParams, ms: number): string {
+  return isoText(Date.parse(judgedAt) - ms);
 }

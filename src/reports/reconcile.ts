@@ -23,8 +23,9 @@ export async function reconcile(
 ): Promise<ReconciliationContent> {
   const { from, to, now, limits } = input;
   const cutOff = await ledger.readCutOff({ tx });
-  const asOf = Math.max(Math.min(to, now), cutOff.knownAt ?? 0);
-  const params = reportParams(tx, { from, to, asOf, limits });
+  const asOf = Math.min(to, now);
+  const judgedAt = Math.max(asOf, cutOff.knownAt ?? 0);
+  const params = reportParams(tx, { from, to, asOf, judgedAt, limits });
   const findings = makeFindings(asOf, limits.listMax);
   const ledgerParts = await reconcileLedger(params, findings, cutOff);
   await reconcileOperations(params, findings);
@@ -40,6 +41,7 @@ export async function reconcile(
     headline: headlineOf(breaks.total),
     verdict: breaks.total === 0 ? 'balanced' : 'breaks',
     period: { from: params.from, to: params.to },
+    provisional: now < to,
     as_of: params.asOf,
     cut_off: {
       known_at: known_at === null ? null : isoText(known_at),

@@ -162,6 +162,7 @@ function keep(
     requestedBy,
     verdict: content.verdict,
     breaks: content.breaks.total,
+    provisional: content.provisional,
     content,
     hash: hashOf(content),
     createdAt: clock.now(),
@@ -177,7 +178,8 @@ function keep(
 }
 
 function completedEvent(report: store.Report) {
-  const { id, kind, periodFrom, periodTo, verdict, breaks, content, hash, createdAt } = report;
+  const { id, kind, periodFrom, periodTo, verdict, breaks, provisional } = report;
+  const { content, hash, createdAt } = report;
   return {
     type: 'report.completed' as const,
     subject: `report:${id}`,
@@ -190,6 +192,7 @@ function completedEvent(report: store.Report) {
       period_to: isoText(periodTo),
       verdict,
       breaks,
+      provisional,
       hash,
       chain_head: content.cut_off.chain_head,
       link: `/api/reports/${id}`,

@@ -17,6 +17,8 @@ export interface ReportSummary {
   requestedBy: string;
   verdict: 'balanced' | 'breaks';
   breaks: number;
+  /** Made while the period still ran. */
+  provisional: boolean;
   /** SHA-256 of the canonical content, hex. */
   hash: string;
   createdAt: Instant;
@@ -28,17 +30,17 @@ export interface Report extends ReportSummary {
 
 function summaryColumns(sql: Sql) {
   return sql`id, kind, period_from, period_to, known_at,
-    requested_by, verdict, breaks, hash, created_at`;
+    requested_by, verdict, breaks, provisional, hash, created_at`;
 }
 
 /** False when the period already has a scheduled report of this kind. */
 export async function insertReport(tx: Tx, report: Report): Promise<boolean> {
   const rows = await tx.sql`
     insert into tallyhook.reports (id, kind, period_from, period_to, known_at, requested_by,
-      verdict, breaks, content, hash, created_at)
+      verdict, breaks, provisional, content, hash, created_at)
     values (${report.id}, ${report.kind}, ${isoText(report.periodFrom)},
       ${isoText(report.periodTo)}, ${isoText(report.knownAt)}, ${report.requestedBy},
-      ${report.verdict}, ${report.breaks}, ${asJson(report.content)}::jsonb,
+      ${report.verdict}, ${report.breaks}, ${report.provisional}, ${asJson(report.content)}::jsonb,
       ${report.hash}, ${isoText(report.createdAt)})
     on conflict (kind, period_from, period_to) where requested_by = 'schedule' do nothing
     returning 1 as one`;

@@ -1,6 +1,6 @@
 /** Stored reports: reproducible from their cut-off, hashed, scheduled once per kind and period. */
 import { instant, json, tallyhook } from '../db/columns.ts';
-import { index, integer, sql, text, uniqueIndex } from '../db/drizzle.ts';
+import { boolean, index, integer, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
 export const reports = tallyhook.table(
   'reports',
@@ -16,6 +16,8 @@ export const reports = tallyhook.table(
     /** `balanced` or `breaks`. */
     verdict: text().notNull(),
     breaks: integer().notNull(),
+    /** Made while the period still ran. */
+    provisional: boolean().notNull(),
     content: json().notNull(),
     /** SHA-256 of the canonical content. */
     hash: text().notNull(),

@@ -9,7 +9,7 @@ import { FINANCE } from '../../src/db/access/roles.ts';
 import { connect, type Db } from '../../src/db/connect.ts';
 import { isoText } from '../../src/kernel/clock.ts';
 import { trialBalancePage } from '../../src/ledger/ledger.ts';
-import { addr, DAY, HOUR, makeWorld, START, type World } from '../reports/world.ts';
+import { addr, type Columns, DAY, HOUR, makeWorld, START, type World } from '../reports/world.ts';
 
 let world: World;
 let finance: Db;
@@ -45,11 +45,11 @@ type Write = typeof write extends fc.Arbitrary<infer T> ? T : never;
 async function put({ at, kind, from, to, amount, fee }: Write): Promise<void> {
   const effective_at = isoText(at);
   const times = { recorded_at: effective_at, sent_at: effective_at, answered_at: effective_at };
-  const parties =
+  const parties: Columns =
     kind === 'give'
       ? { to_addr: to }
       : { from_addr: from, to_addr: kind === 'transfer' ? to : null, operation_no: null };
-  const fees = kind === 'give' || fee === 0 ? {} : { fee_amount: fee };
+  const fees: Columns = kind === 'give' || fee === 0 ? {} : { fee_amount: fee };
   await world.operation({ kind, ...times, effective_at, amount, ...parties, ...fees });
 }
 

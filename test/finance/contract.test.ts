@@ -57,7 +57,7 @@ const VIEWS: Record<string, string> = {
   nft_holdings: 'contract_id numeric, token_id numeric, owner text, locked boolean, status integer',
   reports:
     `report_id text, kind text, period_from ${TIME}, period_to ${TIME}, known_at ${TIME}, ` +
-    'verdict text, breaks integer, chain_head text',
+    'verdict text, breaks integer, chain_head text, provisional boolean',
   coverage: `in_scope bigint, checked bigint, stale bigint, oldest_check_at ${TIME}`,
 };
 

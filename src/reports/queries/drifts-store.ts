@@ -2,6 +2,11 @@
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
 
+/** Unclosed drifts `d`, but for those whose change is known to be after the period. */
+function openIn({ tx, to }: ReportParams) {
+  return tx.sql`d.closed_at is null and (d.window_from is null or d.window_from < ${to})`;
+}
+
 /** One per drift; a drift and its counterpart are one finding, with the amount of the payer. */
 export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
@@ -17,7 +22,7 @@ export async function listDriftsOpen(params: ReportParams): Promise<FindingRow[]
       select jsonb_build_object('kind', x.decision, 'operation', x.operation_id,
         'reason', x.reason, 'proposed_by', x.proposed_by) as proposal
       from tallyhook.decisions x where x.subject = d.id order by x.n desc limit 1) p on true
-    where d.closed_at is null and (c.id is null or d.amount < 0)
+    where ${openIn(params)} and (c.id is null or d.amount < 0)
     order by d.suspected_at, d.id limit ${params.limits.listMax}`;
 }
 
@@ -29,13 +34,13 @@ export interface DriftSums {
 }
 
 /** Sums of open drifts, positive and negative ones apart. */
-export async function sumDrifts({ tx }: ReportParams): Promise<DriftSums> {
-  const rows = await tx.sql<DriftSums[]>`
+export async function sumDrifts(params: ReportParams): Promise<DriftSums> {
+  const rows = await params.tx.sql<DriftSums[]>`
     select (count(*) filter (where amount > 0))::int as up_count,
       coalesce(sum(amount) filter (where amount > 0), 0) as up,
       (count(*) filter (where amount < 0))::int as down_count,
       coalesce(sum(amount) filter (where amount < 0), 0) as down
-    from tallyhook.drifts where closed_at is null`;
+    from tallyhook.drifts d where ${openIn(params)}`;
   return rows[0] ?? { upCount: 0, up: 0n, downCount: 0, down: 0n };
 }
 
@@ -50,7 +55,7 @@ export async function listDriftAges(
     from tallyhook.drifts d
     join tallyhook.age_buckets b on b.from_age <= ${params.asOf}::timestamptz - d.suspected_at
       and b.to_age > ${params.asOf}::timestamptz - d.suspected_at
-    where d.closed_at is null group by b.bucket_order, b.bucket order by b.bucket_order`;
+    where ${openIn(params)} group by b.bucket_order, b.bucket order by b.bucket_order`;
 }
 
 /** Drifts closed in the period, by final state. */

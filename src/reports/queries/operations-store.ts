@@ -1,6 +1,6 @@
 /** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { overdueBefore, type ReportParams } from '../params.ts';
 import { firstOfEachKind } from './findings-store.ts';
 
 /** Operations without an outcome: breaks once they are overdue, open items before. */
@@ -9,13 +9,14 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when state = 'undecided' then 'outcome_undecided'
-          when coalesce(send_deadline_at, recorded_at) < ${before(params, limits.quiescenceMs)}
+          when coalesce(send_deadline_at, recorded_at) < ${overdueBefore(params, limits.quiescenceMs)}
             then 'outcome_unknown' else 'write_in_flight' end as kind,
         id as subject, amount, coalesce(sent_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,
           'to', to_addr, 'reference', reference, 'ambiguous', ambiguous) as evidence
       from tallyhook.operations
-      where settled_at is null and state in ('sending', 'unknown') or state = 'undecided'
+      where (settled_at is null and state in ('sending', 'unknown') or state = 'undecided')
+        and coalesce(sent_at, recorded_at) < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }
@@ -33,15 +34,17 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
         union all
         select m.posting from tallyhook.nft_movements m where m.operation_id = o.id) x) p
       where o.in_ledger <> (p.times % 2 = 1)
+        and coalesce(o.effective_at, o.answered_at, o.recorded_at) < ${params.to}
     ), waiting as (
       select id, amount, since,
         jsonb_build_object('kind', kind, 'state', state, 'postings', postings) as evidence
       from due where quarantine_reason is null
       union all
       select id, amount, requested_at, jsonb_build_object('kind', kind, 'account', account)
-      from tallyhook.posting_requests where posted_at is null and problem is null
+      from tallyhook.posting_requests
+      where posted_at is null and problem is null and effective_at < ${params.to}
     ), found as (
-      select case when since < ${before(params, limits.overdueMs)} then 'posting_overdue'
+      select case when since < ${overdueBefore(params, limits.overdueMs)} then 'posting_overdue'
         else 'posting_due' end as kind, id as subject, amount, since, evidence
       from waiting
       union all
@@ -52,7 +55,8 @@ export async function listUnposted(params: ReportParams): Promise<FindingRow[]> 
       union all
       select 'posting_quarantined', id, amount, requested_at,
         jsonb_build_object('kind', kind, 'account', account, 'problem', problem)
-      from tallyhook.posting_requests where problem is not null and posted_at is null
+      from tallyhook.posting_requests
+      where problem is not null and posted_at is null and effective_at < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }

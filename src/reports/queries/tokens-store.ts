@@ -1,7 +1,7 @@
 /** SQL of NFT operations and tokens: their settlement, and the supply of each contract. */
 import type { Supply } from '../content.ts';
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { overdueBefore, type ReportParams } from '../params.ts';
 import { firstOfEachKind } from './findings-store.ts';
 
 /** Executed NFT operations without settlement, and settled ones without an observed token. */
@@ -9,7 +9,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when o.state = 'settled' then 'token_never_observed'
-          when coalesce(o.answered_at, o.recorded_at) < ${before(params, params.limits.staleMs)}
+          when coalesce(o.answered_at, o.recorded_at) < ${overdueBefore(params, params.limits.staleMs)}
             then 'nft_write_without_end' else 'nft_write_pending' end as kind,
         o.id as subject, null::numeric as amount, coalesce(o.answered_at, o.recorded_at) as since,
         jsonb_build_object('kind', o.kind, 'state', o.state, 'tx_hash', o.tx_hash,
@@ -20,6 +20,7 @@ export async function listTokenWrites(params: ReportParams): Promise<FindingRow[
       where o.kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
         and (o.state in ('accepted', 'executed') and o.settled_at is null
           or o.state = 'settled' and t.token_id is null)
+        and coalesce(o.answered_at, o.recorded_at) < ${params.to}
     )
     ${firstOfEachKind(params)}`;
 }

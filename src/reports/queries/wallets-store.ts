@@ -1,13 +1,15 @@
 /** SQL of ledger balances against observed balances, and of coverage. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { FindingRow } from '../findings.ts';
-import { before, type ReportParams } from '../params.ts';
+import { beforeEnd, type ReportParams } from '../params.ts';
 import { firstOfEachKind } from './findings-store.ts';
 
 /** Sums over all opened wallets, repeated on every row. */
 interface WalletTotals {
   wallets: number;
   ledger: bigint;
+  /** Of the ledger, what took effect after the period. */
+  afterPeriod: bigint;
   late: bigint;
   due: bigint;
   driftUp: bigint;
@@ -40,10 +42,10 @@ const PAGE = 500;
  * Rows come in pages. There is at least one row, with the totals; its `addr` is null if no wallet
  * differs.
  */
-export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]> {
+export function pagesOfWallets({ tx, to, limits }: ReportParams): AsyncIterable<WalletRow[]> {
   return tx.sql<WalletRow[]>`
     with compared as materialized (
-      select w.addr, w.verdict, w.cause, w.observed_at, w.observation_id,
+      select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observation_id,
         w.observed_balance as observed, e.ledger, e.late, e.unposted as due, e.possible, e.up,
         e.down, e.candidates, coalesce(d.up, 0) as drift_up, coalesce(d.down, 0) as drift_down,
         coalesce(d.inexact, false) as inexact_drift
@@ -62,12 +64,19 @@ export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<Wall
         coalesce(sum(drift_up), 0) as drift_up, coalesce(sum(drift_down), 0) as drift_down,
         coalesce(sum(observed), 0) as observed
       from compared
+    ), later as (
+      select coalesce(sum(e.amount), 0) as after_period
+      from tallyhook.transactions x
+      join tallyhook.entries e on e.transaction_id = x.id
+      join tallyhook.accounts a on a.id = e.account_id
+      join compared c on 'wallet:' || c.key = lower(a.name)
+      where x.effective_at >= ${to}
     )
-    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
+    select t.wallets, t.ledger, l.after_period, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
       j.verdict, j.cause, j.observed_at, j.observation_id, j.possible, j.candidates, j.up, j.down,
       j.inexact_drift,
       j.observed - (j.ledger - j.late + j.due + j.drift_up + j.drift_down) as residual
-    from totals t
+    from totals t cross join later l
     left join compared j on j.possible > 0
       or j.observed <> j.ledger - j.late + j.due + j.drift_up + j.drift_down
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;
@@ -101,7 +110,7 @@ export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
     ), placed as (
       select w.observed_at, case when w.observed_at is null then 'never_observed'
           when w.opened_at is null then 'unopened'
-          when w.observed_at < ${before(params, params.limits.staleMs)} then 'stale'
+          when w.observed_at < ${beforeEnd(params, params.limits.staleMs)} then 'stale'
           when w.verdict = 'inconclusive' then 'inconclusive' else 'checked' end as standing,
         w.cause
       from scope s left join tallyhook.wallets w on w.key = s.key
@@ -114,7 +123,7 @@ export async function countScope(params: ReportParams): Promise<ScopeRow[]> {
 
 /** Wallets that are stale, unopened, or inconclusive beyond the limit. */
 export async function listUncovered(params: ReportParams): Promise<FindingRow[]> {
-  const since = before(params, params.limits.staleMs);
+  const since = beforeEnd(params, params.limits.staleMs);
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when opened_at is null then 'wallet_unopened'

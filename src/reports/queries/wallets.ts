@@ -101,10 +101,12 @@ function idsWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[]
 
 /** @throws Error if the lines do not sum to the observed balance */
 function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement {
-  const { wallets = 0, ledger = 0n, late = 0n, due = 0n, observed = 0n } = totals ?? {};
+  const { wallets = 0, ledger = 0n, afterPeriod = 0n } = totals ?? {};
+  const { late = 0n, due = 0n, observed = 0n } = totals ?? {};
   const { driftUp: drift_up = 0n, driftDown: drift_down = 0n } = totals ?? {};
   const lines = {
-    ledger,
+    ledger: ledger - afterPeriod,
+    after_period: afterPeriod,
     posted_after_observation: -late,
     not_yet_posted: due,
     in_transit: sums.inTransit,

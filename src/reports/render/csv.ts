@@ -79,6 +79,8 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
   const { trial_balance: trial, cut_off } = content;
   const facts: [string, string | null][] = [
     ['verdict', content.headline],
+    ['state', content.provisional ? 'provisional' : 'final'],
+    ['as of', content.as_of],
     ['report', id],
     ['from', isoText(periodFrom)],
     ['to', isoText(periodTo)],

@@ -12,7 +12,8 @@ import {
 } from './html-elements.ts';
 
 const STATEMENT: [keyof WalletStatement, string][] = [
-  ['ledger', 'Balance of the ledger'],
+  ['ledger', 'Balance of the ledger at the end of the period'],
+  ['after_period', 'Took effect after the period'],
   ['posted_after_observation', 'Posted after the newest observation'],
   ['not_yet_posted', 'Executed, not yet posted'],
   ['in_transit', 'In flight or unknown, and included'],

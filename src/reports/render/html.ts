@@ -57,16 +57,23 @@ function headPart({ content, id, requestedBy }: Report, title: string): Html {
   const mark = breaks.total === 0 ? 'verdict' : 'verdict breaks';
   return html`<h1>${title}</h1>
 <p class="${mark}">${capital(content.headline)}${also}</p>
+${provisionalPart(content)}
 <dl>
 <dt>Period</dt><dd>${shortInstant(content.period.from)} up to, not including,
 ${shortInstant(content.period.to)} UTC</dd>
 <dt>Cut-off</dt><dd>ledger batch ${grouped(cut.batch)}, recorded ${shortInstant(cut.known_at)} UTC;
 ${grouped(cut.transactions)} transactions, ${grouped(cut.entries)} entries</dd>
 <dt>Head of the hash chain</dt><dd><code>${cut.chain_head ?? 'none'}</code></dd>
-<dt>Ages counted to</dt><dd>${shortInstant(content.as_of)} UTC</dd>
+<dt>As of</dt><dd>${shortInstant(content.as_of)} UTC; ages are counted up to then</dd>
 <dt>Report</dt><dd><code>${id}</code>, requested by ${requestedBy}</dd>
 </dl>
 <p class="note">Amounts are whole service tokens. All times are UTC.</p>`;
+}
+
+function provisionalPart({ provisional, period }: ReconciliationContent): Html {
+  if (!provisional) return html``;
+  return html`<p><strong>Provisional</strong>: the period runs until ${shortInstant(period.to)} UTC,
+and a later report of it has other figures.</p>`;
 }
 
 function capital(text: string): string {

@@ -13,6 +13,7 @@ export function renderJson(report: Report): string {
     requested_by: report.requestedBy,
     verdict: report.verdict,
     breaks: report.breaks,
+    provisional: report.provisional,
     hash: report.hash,
     created_at: isoText(report.createdAt),
     content: report.content,

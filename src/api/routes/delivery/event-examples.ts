@@ -149,6 +149,7 @@ const DATA: { [T in EventType]: EventData<T> } = {
     period_to: '2026-01-31T00:00:00.000Z',
     verdict: 'balanced',
     breaks: 0,
+    provisional: false,
     hash: '5f'.repeat(32),
     chain_head: `${'a7'.repeat(32)}:1042`,
     link: `/api/reports/rep_${UUID}`,

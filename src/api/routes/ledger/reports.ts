@@ -42,6 +42,7 @@ const summary = z
     requested_by: z.string(),
     verdict: z.enum(['balanced', 'breaks']),
     breaks: z.int(),
+    provisional: z.boolean().openapi({ description: 'Made while the period still ran' }),
     hash: z.string().openapi({ description: 'SHA-256 of the canonical content' }),
     created_at: instant,
   })
@@ -146,6 +147,7 @@ function summaryOutput(row: ReportSummary) {
     requested_by: row.requestedBy,
     verdict: row.verdict,
     breaks: row.breaks,
+    provisional: row.provisional,
     hash: row.hash,
     created_at: instantText(row.createdAt),
   };

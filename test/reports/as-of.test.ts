@@ -1,0 +1,84 @@
+/** A report is as of the end of its period, not of the minute it was made. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isoText } from '../../src/kernel/clock.ts';
+import { renderCsv, renderHtml, renderJson } from '../../src/reports/reports.ts';
+import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await balancedWorld();
+});
+afterEach(() => world.drop());
+
+const END = START + DAY;
+const at = (instant: number) => {
+  const text = isoText(instant);
+  return { recorded_at: text, sent_at: text, answered_at: text, effective_at: text };
+};
+
+describe('A report of a period that has ended', () => {
+  beforeEach(() => world.clock.set(END + 3 * DAY));
+
+  it('has the figures of its end, whatever took effect later', async () => {
+    const first = (await world.report()).content;
+    await world.operation({ ...at(END), amount: 7 });
+    await world.post();
+    await world.sql(`update tallyhook.wallets set observed_balance = 157,
+      observed_at = '${isoText(world.clock.now())}',
+      observation_ended_at = '${isoText(world.clock.now())}' where addr = '${addr(1)}'`);
+    const { content } = await world.report();
+    expect(content.headline).toBe('balanced');
+    expect(content.as_of).toBe(isoText(END));
+    for (const part of ['trial_balance', 'roll_forward', 'movements', 'fees'] as const)
+      expect([part, content[part]]).toEqual([part, first[part]]);
+    expect(content.wallets.statement).toMatchObject({
+      ...{ ledger: first.wallets.statement.ledger, after_period: '7' },
+      observed: `${HUGE + 72n}`,
+    });
+  });
+
+  it('leaves out what began after it: writes, postings that are due, drifts', async () => {
+    const later = { ...at(END + HOUR), amount: 9 };
+    await world.operation({ ...later, state: 'unknown', answered_at: null, effective_at: null });
+    await world.operation({ ...later, quarantine_reason: 'kept back', to_addr: addr(7) });
+    await world.drift(addr(6), 5n, { window_from: isoText(END) });
+    const { content } = await world.report();
+    expect([content.breaks.listed, content.open_items.listed]).toEqual([[], []]);
+    expect(content.wallets.drift.up.count).toBe(0);
+    await world.drift(addr(6), 5n, { window_from: isoText(END - 1) });
+    expect((await world.report()).content.breaks.by_kind).toEqual([
+      { kind: 'drift_open', count: 1 },
+    ]);
+  });
+
+  it('counts ages up to its end, but what is overdue by its cut-off is a break', async () => {
+    const lost = { state: 'unknown', answered_at: null, effective_at: null, amount: 9 };
+    const last = isoText(END - 1_000);
+    await world.operation({ ...at(END - 1_000), ...lost, send_deadline_at: last });
+    expect((await world.report()).content.open_items.by_kind).toEqual([
+      { kind: 'write_in_flight', count: 1 },
+    ]);
+    await world.operation({ ...at(END + DAY), to_addr: addr(8) });
+    await world.post();
+    const { content } = await world.report();
+    expect(content.breaks.listed).toMatchObject([{ kind: 'outcome_unknown', age_s: 1 }]);
+  });
+
+  it('is not provisional', async () => {
+    const report = await world.report();
+    expect(report).toMatchObject({ provisional: false, content: { provisional: false } });
+    expect(renderHtml(report)).not.toContain('Provisional');
+    expect(renderCsv(report)).toContain('report,state,final,');
+  });
+});
+
+it('A report of a period that still runs says provisional in every format', async () => {
+  world.clock.set(END - 1);
+  const report = await world.report();
+  expect(report.content.as_of).toBe(isoText(END - 1));
+  expect(renderHtml(report)).toContain('<strong>Provisional</strong>: the period runs until');
+  expect(renderCsv(report)).toContain('report,state,provisional,');
+  expect(JSON.parse(renderJson(report))).toMatchObject({ provisional: true });
+  world.clock.set(END);
+  expect(await world.report()).toMatchObject({ provisional: false });
+});
