@@ -491,6 +491,31 @@ CREATE TABLE "tallyhook"."wallets" (
 	"suspected_at" timestamptz(3)
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."period_actions" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."period_actions_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"period_id" text NOT NULL,
+	"action" text NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"by" text NOT NULL,
+	"key_id" text NOT NULL,
+	"reason" text,
+	"detail" jsonb
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."periods" (
+	"id" text PRIMARY KEY NOT NULL,
+	"period_from" timestamptz(3) NOT NULL,
+	"period_to" timestamptz(3) NOT NULL,
+	"report_id" text NOT NULL,
+	"report_hash" text NOT NULL,
+	"last_batch" bigint NOT NULL,
+	"known_at" timestamptz(3) NOT NULL,
+	"chain_head" text,
+	"decision" smallint NOT NULL,
+	"closed_by" text NOT NULL,
+	"closed_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."reports" (
 	"id" text PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -576,6 +601,9 @@ ALTER TABLE "tallyhook"."transactions" ADD CONSTRAINT "transactions_batch_id_bat
 ALTER TABLE "tallyhook"."approvals" ADD CONSTRAINT "approvals_of_decisions" FOREIGN KEY ("subject","n","proposed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."period_actions" ADD CONSTRAINT "period_actions_period_id_periods_id_fk" FOREIGN KEY ("period_id") REFERENCES "tallyhook"."periods"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_report_id_reports_id_fk" FOREIGN KEY ("report_id") REFERENCES "tallyhook"."reports"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_closed_by_decision" FOREIGN KEY ("id","decision","closed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "accounts_by_name" ON "tallyhook"."accounts" USING btree (lower("name"),"asset");--> statement-breakpoint
 CREATE INDEX "due_postings_in_order" ON "tallyhook"."due_postings" USING btree ("due_at") WHERE quarantine_reason is null;--> statement-breakpoint
@@ -626,6 +654,9 @@ CREATE INDEX "drifts_by_wallet" ON "tallyhook"."drifts" USING btree ("wallet_key
 CREATE INDEX "drifts_closed" ON "tallyhook"."drifts" USING btree ("closed_at") WHERE closed_at is not null;--> statement-breakpoint
 CREATE INDEX "tokens_by_uri" ON "tallyhook"."tokens" USING btree ("contract_id",hashtextextended(uri, 0)) WHERE uri is not null;--> statement-breakpoint
 CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
+CREATE INDEX "period_actions_by_period" ON "tallyhook"."period_actions" USING btree ("period_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "period_actions_ended_once" ON "tallyhook"."period_actions" USING btree ("period_id","action") WHERE action in ('closed', 'signed', 'reopened');--> statement-breakpoint
+CREATE INDEX "periods_by_end" ON "tallyhook"."periods" USING btree ("period_to");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "tallyhook"."deliveries" USING btree ("endpoint_id","due_at") WHERE state = 'pending';--> statement-breakpoint

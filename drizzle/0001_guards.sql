@@ -24,7 +24,8 @@ alter table tallyhook.operations
 -- An approval repeats the proposer of its decision (foreign key), and there is one per owner (primary key).
 alter table tallyhook.decisions
   add constraint decisions_known check (case when subject like 'op\_%' then decision in ('executed', 'not_executed')
-    when subject like 'drf\_%' then decision in ('book', 'link', 'dismiss') else false end),
+    when subject like 'drf\_%' then decision in ('book', 'link', 'dismiss')
+    when subject like 'per\_%' then decision = 'close' else false end),
   add constraint decisions_link_an_operation check ((decision = 'link') = (operation_id is not null)),
   add constraint decisions_need_approval check (approvals_needed in (1, 2));
 --> statement-breakpoint
@@ -76,7 +77,7 @@ do $$
 declare t text;
 begin
   foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends',
-    'drift_actions', 'quarantine_releases', 'decisions', 'approvals']
+    'drift_actions', 'quarantine_releases', 'decisions', 'approvals', 'periods', 'period_actions']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);
@@ -131,6 +132,61 @@ create trigger drifts_identity before update of id, wallet_key, addr, suspected_
   for each statement execute function tallyhook.refuse_change();
 --> statement-breakpoint
 alter table tallyhook.drifts enable always trigger drifts_in_order, enable always trigger drifts_identity;
+--> statement-breakpoint
+-- Closed periods in force do not overlap and have no gap: each begins where the newest one ends. The report of a period
+-- is over exactly it, and was made after its end. The lock makes concurrent closes and reopenings see one another.
+create function tallyhook.lock_periods() returns void language sql
+set search_path = pg_catalog, pg_temp as $$
+  select pg_advisory_xact_lock(7240126)
+$$;
+--> statement-breakpoint
+create function tallyhook.check_period() returns trigger language plpgsql as $$
+declare last_end timestamptz;
+begin
+  perform tallyhook.lock_periods();
+  select max(p.period_to) into last_end from tallyhook.periods p
+    where not exists (select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened');
+  if new.period_from <> last_end then
+    raise exception 'period % does not begin where the last closed one ends', new.id using errcode = 'TH007';
+  end if;
+  if not exists (select from tallyhook.reports r where r.id = new.report_id and r.hash = new.report_hash
+    and r.period_from = new.period_from and r.period_to = new.period_to and not r.provisional) then
+    raise exception 'period % has no final report of its own', new.id using errcode = 'TH007';
+  end if;
+  return new;
+end $$;
+--> statement-breakpoint
+create trigger periods_consecutive before insert on tallyhook.periods
+  for each row execute function tallyhook.check_period();
+--> statement-breakpoint
+-- A period is signed by an approval of its close, and reopened only while it is the newest one.
+create function tallyhook.check_period_action() returns trigger language plpgsql as $$
+begin
+  perform tallyhook.lock_periods();
+  if exists (select from tallyhook.period_actions a where a.period_id = new.period_id and a.action = 'reopened') then
+    raise exception 'period % is reopened', new.period_id using errcode = 'TH007';
+  end if;
+  if new.action = 'signed' and not exists (select from tallyhook.approvals v
+    where v.subject = new.period_id and v.owner = new."by") then
+    raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
+  end if;
+  if new.action = 'reopened' and exists (select from tallyhook.periods p
+    where p.period_from >= (select o.period_to from tallyhook.periods o where o.id = new.period_id) and not exists (
+      select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened')) then
+    raise exception 'period % is not the newest one', new.period_id using errcode = 'TH007';
+  end if;
+  return new;
+end $$;
+--> statement-breakpoint
+create trigger period_actions_in_order before insert on tallyhook.period_actions
+  for each row execute function tallyhook.check_period_action();
+--> statement-breakpoint
+alter table tallyhook.periods enable always trigger periods_consecutive,
+  add constraint periods_not_empty check (period_from < period_to);
+--> statement-breakpoint
+alter table tallyhook.period_actions enable always trigger period_actions_in_order,
+  add constraint period_actions_known check (action in ('closed', 'signed_off', 'signed', 'reopened')),
+  add constraint period_actions_have_reasons check (action not in ('signed_off', 'reopened') or reason is not null);
 --> statement-breakpoint
 -- Odd postings post an operation, even ones reverse it. A transaction is reversed at most once.
 alter table tallyhook.transactions

@@ -19,6 +19,7 @@ grant insert on
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,
+  tallyhook.periods, tallyhook.period_actions,
   tallyhook.audit, tallyhook.used_since_backup
   to tallyhook_writer;
 --> statement-breakpoint
@@ -53,4 +54,4 @@ end $$;
 revoke execute on all functions in schema tallyhook from public;
 --> statement-breakpoint
 grant execute on function tallyhook.make_partition(date, int), tallyhook.drop_partition(text, date),
-  tallyhook.prune_audit(timestamptz) to tallyhook_writer;
+  tallyhook.prune_audit(timestamptz), tallyhook.lock_periods() to tallyhook_writer;

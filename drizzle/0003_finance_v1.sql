@@ -395,9 +395,9 @@ from tallyhook.decisions d
 left join lateral (select string_agg(y.owner, ', ' order by y.at) as approved_by, max(y.at) as at
   from tallyhook.approvals y where y.subject = d.subject and y.n = d.n having count(*) >= d.approvals_needed) q on true;
 --> statement-breakpoint
-comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift. It has an effect only once it is approved.';
-comment on column finance_v1.decisions.subject is 'Our id of the operation or drift.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss.';
+comment on view finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, and every close of a period, which its signature approves. It has an effect only once it is approved.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; empty until it has all approvals that it needs.';
@@ -475,6 +475,52 @@ comment on column finance_v1.reports.verdict is 'balanced or breaks.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
 comment on column finance_v1.reports.provisional is 'True if it was made while its period still ran: a later report of the period has other figures.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
+--> statement-breakpoint
+create view finance_v1.periods as
+select p.id as period, case when r.period_id is not null then 'reopened' when s.period_id is not null then 'signed'
+    else 'closed' end as state, p.period_from::timestamptz as period_from, p.period_to::timestamptz as period_to,
+  p.closed_by, p.closed_at::timestamptz as closed_at, s.by as signed_by, s.at::timestamptz as signed_at,
+  r.by as reopened_by, r.at::timestamptz as reopened_at, r.reason as reopen_reason, p.report_id, p.report_hash,
+  p.last_batch, p.known_at::timestamptz as known_at, p.chain_head,
+  (select count(*) from tallyhook.period_actions o where o.period_id = p.id and o.action = 'signed_off') as signed_off
+from tallyhook.periods p
+left join tallyhook.period_actions s on s.period_id = p.id and s.action = 'signed'
+left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'
+union all
+select null, 'open', max(p.period_to)::timestamptz, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, 0
+from tallyhook.periods p
+where not exists (select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened');
+--> statement-breakpoint
+comment on view finance_v1.periods is 'Every close of a period, and the open period. Balances of a closed period, as they were signed: balances_as_of(period_to, known_at).';
+comment on column finance_v1.periods.period is 'Our id of the close; empty for the open period.';
+comment on column finance_v1.periods.state is 'open, closed, signed or reopened; a reopened one is no longer in force.';
+comment on column finance_v1.periods.period_from is 'Start, included: the end of the period before; empty for the open period before the first close.';
+comment on column finance_v1.periods.period_to is 'End, excluded: what took effect at exactly this instant belongs to the next period.';
+comment on column finance_v1.periods.closed_by is 'Owner of the key that closed it.';
+comment on column finance_v1.periods.closed_at is 'When it was closed.';
+comment on column finance_v1.periods.signed_by is 'Owner of the key that signed it, never the one that closed it; empty until then.';
+comment on column finance_v1.periods.signed_at is 'When it was signed.';
+comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it.';
+comment on column finance_v1.periods.reopened_at is 'When it was reopened.';
+comment on column finance_v1.periods.reopen_reason is 'Why, as that person wrote it.';
+comment on column finance_v1.periods.report_id is 'The report over exactly this period; asked for again, the period answers with it.';
+comment on column finance_v1.periods.report_hash is 'SHA-256 of the content of that report.';
+comment on column finance_v1.periods.last_batch is 'Cut-off: the last ledger batch in the report; 0 when nothing was posted.';
+comment on column finance_v1.periods.known_at is 'Time of that batch. What was recorded later and took effect in the period is a prior-period line of later reports.';
+comment on column finance_v1.periods.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them.';
+comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
+--> statement-breakpoint
+create view finance_v1.period_history as
+select period_id as period, at::timestamptz as at, action, by, reason, detail from tallyhook.period_actions;
+--> statement-breakpoint
+comment on view finance_v1.period_history is 'What people did with periods, append-only.';
+comment on column finance_v1.period_history.period is 'Our id of the close.';
+comment on column finance_v1.period_history.at is 'When.';
+comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed or reopened.';
+comment on column finance_v1.period_history.by is 'Owner of the key.';
+comment on column finance_v1.period_history.reason is 'Why, as that person wrote it.';
+comment on column finance_v1.period_history.detail is 'The open item that was signed off; JSON.';
 --> statement-breakpoint
 create view finance_v1.coverage as
 with scope as (

@@ -340,6 +340,29 @@ CASE
     ELSE false
 END) stored
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.period_actions (
+  id bigint not null generated always as identity,
+  period_id text not null,
+  action text not null,
+  at timestamp(3) with time zone not null,
+  by text not null,
+  key_id text not null,
+  reason text,
+  detail jsonb
+);
+create table tallyhook.periods (
+  id text not null,
+  period_from timestamp(3) with time zone not null,
+  period_to timestamp(3) with time zone not null,
+  report_id text not null,
+  report_hash text not null,
+  last_batch bigint not null,
+  known_at timestamp(3) with time zone not null,
+  chain_head text,
+  decision smallint not null,
+  closed_by text not null,
+  closed_at timestamp(3) with time zone not null
+);
 create table tallyhook.posting_requests (
   id text not null,
   kind text not null,
@@ -545,6 +568,7 @@ alter table tallyhook.decisions add constraint decisions_known CHECK (
 CASE
     WHEN (subject ~~ 'op\_%'::text) THEN (decision = ANY (ARRAY['executed'::text, 'not_executed'::text]))
     WHEN (subject ~~ 'drf\_%'::text) THEN (decision = ANY (ARRAY['book'::text, 'link'::text, 'dismiss'::text]))
+    WHEN (subject ~~ 'per\_%'::text) THEN (decision = 'close'::text)
     ELSE false
 END);
 alter table tallyhook.decisions add constraint decisions_link_an_operation CHECK (((decision = 'link'::text) = (operation_id IS NOT NULL)));
@@ -600,6 +624,14 @@ alter table tallyhook.operations add constraint operations_state_known CHECK ((s
 alter table tallyhook.operations add constraint operations_token_id_whole CHECK ((scale(token_id) = 0));
 alter table tallyhook.operations add constraint operations_tx_app_no_whole CHECK ((scale(tx_app_no) = 0));
 alter table tallyhook.operations add constraint operations_tx_log_no_whole CHECK ((scale(tx_log_no) = 0));
+alter table tallyhook.period_actions add constraint period_actions_have_reasons CHECK (((action <> ALL (ARRAY['signed_off'::text, 'reopened'::text])) OR (reason IS NOT NULL)));
+alter table tallyhook.period_actions add constraint period_actions_known CHECK ((action = ANY (ARRAY['closed'::text, 'signed_off'::text, 'signed'::text, 'reopened'::text])));
+alter table tallyhook.period_actions add constraint period_actions_period_id_periods_id_fk FOREIGN KEY (period_id) REFERENCES tallyhook.periods(id);
+alter table tallyhook.period_actions add constraint period_actions_pkey PRIMARY KEY (id);
+alter table tallyhook.periods add constraint periods_closed_by_decision FOREIGN KEY (id, decision, closed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
+alter table tallyhook.periods add constraint periods_not_empty CHECK ((period_from < period_to));
+alter table tallyhook.periods add constraint periods_pkey PRIMARY KEY (id);
+alter table tallyhook.periods add constraint periods_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.posting_requests add constraint posting_requests_amount_whole CHECK ((scale(amount) = 0));
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
@@ -675,6 +707,9 @@ CREATE INDEX operations_open_token ON tallyhook.operations USING btree (contract
 CREATE UNIQUE INDEX operations_reported_hash ON tallyhook.operations USING btree (tx_hash) WHERE ((source = 'report'::text) AND (tx_hash IS NOT NULL));
 CREATE UNIQUE INDEX operations_reported_tx ON tallyhook.operations USING btree (tx_app_no, tx_log_no) WHERE ((source = 'report'::text) AND (tx_log_no IS NOT NULL));
 CREATE INDEX operations_unnumbered ON tallyhook.operations USING btree (recorded_at) WHERE ((tx_log_no IS NULL) AND (tx_hash IS NULL) AND (kind <> 'other'::text) AND (state = ANY (ARRAY['undecided'::text, 'executed'::text, 'settled'::text])));
+CREATE INDEX period_actions_by_period ON tallyhook.period_actions USING btree (period_id, id);
+CREATE UNIQUE INDEX period_actions_ended_once ON tallyhook.period_actions USING btree (period_id, action) WHERE (action = ANY (ARRAY['closed'::text, 'signed'::text, 'reopened'::text]));
+CREATE INDEX periods_by_end ON tallyhook.periods USING btree (period_to);
 CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree (lower(account), effective_at) WHERE (kind = 'opening'::text);
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
@@ -992,6 +1027,63 @@ create view finance_v1.operators as
     COALESCE(a.balance, (0)::numeric) AS balance
    FROM (known k
      LEFT JOIN tallyhook.accounts a ON (((lower(a.name) = lower(k.account)) AND (a.asset = 'service_token'::text))));
+create view finance_v1.period_history as
+ SELECT period_id AS period,
+    (at)::timestamp with time zone AS at,
+    action,
+    by,
+    reason,
+    detail
+   FROM tallyhook.period_actions;
+create view finance_v1.periods as
+ SELECT p.id AS period,
+        CASE
+            WHEN (r.period_id IS NOT NULL) THEN 'reopened'::text
+            WHEN (s.period_id IS NOT NULL) THEN 'signed'::text
+            ELSE 'closed'::text
+        END AS state,
+    (p.period_from)::timestamp with time zone AS period_from,
+    (p.period_to)::timestamp with time zone AS period_to,
+    p.closed_by,
+    (p.closed_at)::timestamp with time zone AS closed_at,
+    s.by AS signed_by,
+    (s.at)::timestamp with time zone AS signed_at,
+    r.by AS reopened_by,
+    (r.at)::timestamp with time zone AS reopened_at,
+    r.reason AS reopen_reason,
+    p.report_id,
+    p.report_hash,
+    p.last_batch,
+    (p.known_at)::timestamp with time zone AS known_at,
+    p.chain_head,
+    ( SELECT count(*) AS count
+           FROM tallyhook.period_actions o
+          WHERE ((o.period_id = p.id) AND (o.action = 'signed_off'::text))) AS signed_off
+   FROM ((tallyhook.periods p
+     LEFT JOIN tallyhook.period_actions s ON (((s.period_id = p.id) AND (s.action = 'signed'::text))))
+     LEFT JOIN tallyhook.period_actions r ON (((r.period_id = p.id) AND (r.action = 'reopened'::text))))
+UNION ALL
+ SELECT NULL::text AS period,
+    'open'::text AS state,
+    max(p.period_to) AS period_from,
+    NULL::timestamp with time zone AS period_to,
+    NULL::text AS closed_by,
+    NULL::timestamp with time zone AS closed_at,
+    NULL::text AS signed_by,
+    NULL::timestamp with time zone AS signed_at,
+    NULL::text AS reopened_by,
+    NULL::timestamp with time zone AS reopened_at,
+    NULL::text AS reopen_reason,
+    NULL::text AS report_id,
+    NULL::text AS report_hash,
+    NULL::bigint AS last_batch,
+    NULL::timestamp with time zone AS known_at,
+    NULL::text AS chain_head,
+    0 AS signed_off
+   FROM tallyhook.periods p
+  WHERE (NOT (EXISTS ( SELECT
+           FROM tallyhook.period_actions a
+          WHERE ((a.period_id = p.id) AND (a.action = 'reopened'::text)))));
 create view finance_v1.reports as
  SELECT id AS report_id,
     kind,
@@ -1356,6 +1448,44 @@ begin
   end if;
   return null;
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_period()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare last_end timestamptz;
+begin
+  perform tallyhook.lock_periods();
+  select max(p.period_to) into last_end from tallyhook.periods p
+    where not exists (select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened');
+  if new.period_from <> last_end then
+    raise exception 'period % does not begin where the last closed one ends', new.id using errcode = 'TH007';
+  end if;
+  if not exists (select from tallyhook.reports r where r.id = new.report_id and r.hash = new.report_hash
+    and r.period_from = new.period_from and r.period_to = new.period_to and not r.provisional) then
+    raise exception 'period % has no final report of its own', new.id using errcode = 'TH007';
+  end if;
+  return new;
+end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.check_period_action()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform tallyhook.lock_periods();
+  if exists (select from tallyhook.period_actions a where a.period_id = new.period_id and a.action = 'reopened') then
+    raise exception 'period % is reopened', new.period_id using errcode = 'TH007';
+  end if;
+  if new.action = 'signed' and not exists (select from tallyhook.approvals v
+    where v.subject = new.period_id and v.owner = new."by") then
+    raise exception 'period % is not approved by %', new.period_id, new."by" using errcode = 'TH007';
+  end if;
+  if new.action = 'reopened' and exists (select from tallyhook.periods p
+    where p.period_from >= (select o.period_to from tallyhook.periods o where o.id = new.period_id) and not exists (
+      select from tallyhook.period_actions a where a.period_id = p.id and a.action = 'reopened')) then
+    raise exception 'period % is not the newest one', new.period_id using errcode = 'TH007';
+  end if;
+  return new;
+end $function$;
 CREATE OR REPLACE FUNCTION tallyhook.check_transactions()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1540,6 +1670,13 @@ begin
   values (of_batch, before_transaction + posted.transactions, batch, posted.digests, moved,
     sha256(before_head || batch || posted.digests || moved));
 end $function$;
+CREATE OR REPLACE FUNCTION tallyhook.lock_periods()
+ RETURNS void
+ LANGUAGE sql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select pg_advisory_xact_lock(7240126)
+$function$;
 CREATE OR REPLACE FUNCTION tallyhook.make_partition(first_month date, months integer)
  RETURNS text
  LANGUAGE plpgsql
@@ -1752,6 +1889,10 @@ CREATE TRIGGER freezes_kept BEFORE DELETE OR TRUNCATE ON tallyhook.freezes FOR E
 CREATE TRIGGER nft_movements_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.nft_movements FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER nft_movements_in_batch AFTER INSERT ON tallyhook.nft_movements REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_movements(); -- always
 CREATE TRIGGER operations_kept BEFORE DELETE OR TRUNCATE ON tallyhook.operations FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER period_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.period_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER period_actions_in_order BEFORE INSERT ON tallyhook.period_actions FOR EACH ROW EXECUTE FUNCTION tallyhook.check_period_action(); -- always
+CREATE TRIGGER periods_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.periods FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER periods_consecutive BEFORE INSERT ON tallyhook.periods FOR EACH ROW EXECUTE FUNCTION tallyhook.check_period(); -- always
 CREATE TRIGGER posting_requests_identity BEFORE UPDATE OF id, kind, account, counter, amount, effective_at, effective_basis, requested_by, reason, reverses, seen_at, seen_version, requested_at ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER posting_requests_kept BEFORE DELETE OR TRUNCATE ON tallyhook.posting_requests FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER quarantine_releases_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.quarantine_releases FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -1781,13 +1922,13 @@ comment on column finance_v1.coverage.stale is 'Wallets whose newest processed o
 comment on column finance_v1.decisions.approvals_needed is 'How many other owners must approve it: 1, or 2 above the amount that is set.';
 comment on column finance_v1.decisions.approved_by is 'Owners of the keys that approved it, never its proposer; empty until it has all approvals that it needs.';
 comment on column finance_v1.decisions.at is 'When it was approved; empty until then.';
-comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss.';
+comment on column finance_v1.decisions.decision is 'executed or not_executed; for a drift book, link or dismiss; for a period close.';
 comment on column finance_v1.decisions.n is 'Counts the proposals about the subject from 1; the newest counts.';
 comment on column finance_v1.decisions.operation_id is 'The operation that a drift is linked to.';
 comment on column finance_v1.decisions.proposed_at is 'When it was proposed.';
 comment on column finance_v1.decisions.proposed_by is 'Owner of the key that proposed it.';
 comment on column finance_v1.decisions.reason is 'Why, as the proposer wrote it.';
-comment on column finance_v1.decisions.subject is 'Our id of the operation or drift.';
+comment on column finance_v1.decisions.subject is 'Our id of the operation, drift or period.';
 comment on column finance_v1.drift_history.action is 'opened, revised (its bounds are known better), paired (with its counterpart), assigned, proposed, approved, or the state in which it ended.';
 comment on column finance_v1.drift_history.at is 'When it happened.';
 comment on column finance_v1.drift_history.by is 'Owner of the key, or reconciler.';
@@ -1912,6 +2053,29 @@ comment on column finance_v1.operators.account is 'Account that its gives are pa
 comment on column finance_v1.operators.addr is 'Address of its wallet; empty for the account of gives whose operator had no address.';
 comment on column finance_v1.operators.balance is 'Posted balance of that account, in service tokens.';
 comment on column finance_v1.operators.operator_no is 'Number of the operator wallet, as in operations.operation_no.';
+comment on column finance_v1.period_history.action is 'closed, signed_off (an open item, at the close), signed or reopened.';
+comment on column finance_v1.period_history.at is 'When.';
+comment on column finance_v1.period_history.by is 'Owner of the key.';
+comment on column finance_v1.period_history.detail is 'The open item that was signed off; JSON.';
+comment on column finance_v1.period_history.period is 'Our id of the close.';
+comment on column finance_v1.period_history.reason is 'Why, as that person wrote it.';
+comment on column finance_v1.periods.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them.';
+comment on column finance_v1.periods.closed_at is 'When it was closed.';
+comment on column finance_v1.periods.closed_by is 'Owner of the key that closed it.';
+comment on column finance_v1.periods.known_at is 'Time of that batch. What was recorded later and took effect in the period is a prior-period line of later reports.';
+comment on column finance_v1.periods.last_batch is 'Cut-off: the last ledger batch in the report; 0 when nothing was posted.';
+comment on column finance_v1.periods.period is 'Our id of the close; empty for the open period.';
+comment on column finance_v1.periods.period_from is 'Start, included: the end of the period before; empty for the open period before the first close.';
+comment on column finance_v1.periods.period_to is 'End, excluded: what took effect at exactly this instant belongs to the next period.';
+comment on column finance_v1.periods.reopen_reason is 'Why, as that person wrote it.';
+comment on column finance_v1.periods.reopened_at is 'When it was reopened.';
+comment on column finance_v1.periods.reopened_by is 'Owner of the key that reopened it.';
+comment on column finance_v1.periods.report_hash is 'SHA-256 of the content of that report.';
+comment on column finance_v1.periods.report_id is 'The report over exactly this period; asked for again, the period answers with it.';
+comment on column finance_v1.periods.signed_at is 'When it was signed.';
+comment on column finance_v1.periods.signed_by is 'Owner of the key that signed it, never the one that closed it; empty until then.';
+comment on column finance_v1.periods.signed_off is 'How many open items were signed off at the close; see period_history.';
+comment on column finance_v1.periods.state is 'open, closed, signed or reopened; a reopened one is no longer in force.';
 comment on column finance_v1.reports.breaks is 'How many breaks it found.';
 comment on column finance_v1.reports.chain_head is 'Head of the hash chain and number of batches at the cut-off, as verify --anchor takes them; empty while nothing is posted.';
 comment on column finance_v1.reports.kind is 'reconciliation.';
@@ -1941,7 +2105,7 @@ comment on function finance_v1.wallet_statement(text,timestamp with time zone,ti
 comment on relation finance_v1.accounts is 'Every account of the ledger.';
 comment on relation finance_v1.balances is 'The balance of every account now, as posted.';
 comment on relation finance_v1.coverage is 'One row: how many wallets are in scope and how many were checked. Only conclusive checks count; a check is stale after the installation setting stale_after_ms (default 24 h).';
-comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift. It has an effect only once it is approved.';
+comment on relation finance_v1.decisions is 'Every proposal of people about the outcome of an operation or the end of a drift, and every close of a period, which its signature approves. It has an effect only once it is approved.';
 comment on relation finance_v1.drift_history is 'What happened to drifts, append-only.';
 comment on relation finance_v1.drifts is 'Every confirmed difference between the observed and the expected balance of a wallet, open or closed; one row each, never netted.';
 comment on relation finance_v1.drifts_ageing is 'The drifts that are still open, with their age.';
@@ -1952,6 +2116,8 @@ comment on relation finance_v1.nft_movements is 'Recorded changes of NFTs, appen
 comment on relation finance_v1.operations is 'Every write, one row each, whether it was executed or not.';
 comment on relation finance_v1.operations_without_tx_number is 'Writes that were executed although the service''s answer was lost: token writes without tx_log_no, NFT writes without tx_hash.';
 comment on relation finance_v1.operators is 'The operator wallets that pay gives: the address that the setting ledger.operators names for a number, and the account of what was paid without one.';
+comment on relation finance_v1.period_history is 'What people did with periods, append-only.';
+comment on relation finance_v1.periods is 'Every close of a period, and the open period. Balances of a closed period, as they were signed: balances_as_of(period_to, known_at).';
 comment on relation finance_v1.reports is 'Every report that was made.';
 comment on relation finance_v1.wallet_positions is 'Every wallet that is observed, has entries, or is named by an open write: its posted balance, the open amounts, and the observed balance.';
 comment on schema finance_v1 is 'The ledger for finance: read-only, stable within v1. Amounts are whole service tokens of any size; a positive entry increases its account.';
@@ -1986,6 +2152,10 @@ grant select on finance_v1.operations_without_tx_number to tallyhook_finance;
 grant select on finance_v1.operations_without_tx_number to tallyhook_writer;
 grant select on finance_v1.operators to tallyhook_finance;
 grant select on finance_v1.operators to tallyhook_writer;
+grant select on finance_v1.period_history to tallyhook_finance;
+grant select on finance_v1.period_history to tallyhook_writer;
+grant select on finance_v1.periods to tallyhook_finance;
+grant select on finance_v1.periods to tallyhook_writer;
 grant select on finance_v1.reports to tallyhook_finance;
 grant select on finance_v1.reports to tallyhook_writer;
 grant select on finance_v1.wallet_positions to tallyhook_finance;
@@ -2000,6 +2170,7 @@ grant execute on function finance_v1.wallet_statement(text,timestamp with time z
 grant execute on function finance_v1.wallet_statement(text,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.drop_partition(text,date) to tallyhook_writer;
 grant execute on function tallyhook.expected_balance(text,timestamp with time zone,timestamp with time zone,timestamp with time zone) to tallyhook_writer;
+grant execute on function tallyhook.lock_periods() to tallyhook_writer;
 grant execute on function tallyhook.make_partition(date,integer) to tallyhook_writer;
 grant execute on function tallyhook.prune_audit(timestamp with time zone) to tallyhook_writer;
 grant execute on function tallyhook.record_intents(jsonb,text[],timestamp with time zone,text,bigint,integer) to tallyhook_writer;
@@ -2067,6 +2238,8 @@ grant update on tallyhook.operations.tx_app_no to tallyhook_writer;
 grant update on tallyhook.operations.tx_hash to tallyhook_writer;
 grant update on tallyhook.operations.tx_log_no to tallyhook_writer;
 grant select on tallyhook.pending_effects to tallyhook_writer;
+grant insert, select on tallyhook.period_actions to tallyhook_writer;
+grant insert, select on tallyhook.periods to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;

@@ -3,7 +3,9 @@
 import type { Clock } from './clock.ts';
 import type { Random } from './random.ts';
 
-export type IdPrefix = 'op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep' | 'key' | 'wat' | 'obs' | 'dmn';
+export type IdPrefix =
+  | ('op' | 'evt' | 'ep' | 'dlv' | 'drf' | 'rep')
+  | ('per' | 'key' | 'wat' | 'obs' | 'dmn');
 
 export interface Ids {
   /** A new id such as `op_0190…`. The ids of one source increase strictly. */

@@ -80,6 +80,15 @@ const service = z.object({
   end: z.string().nullable(),
   message: z.string().nullable(),
 });
+const period = z.object({
+  period_id: z.string(),
+  period_from: instantText,
+  period_to: instantText.describe('Exclusive'),
+  report_id: z.string(),
+  hash: z.string().describe('SHA-256 of the content of the report'),
+  chain_head: z.string().nullable(),
+  link: z.string(),
+});
 const endpoint = z.object({ endpoint_id: z.string(), reason: z.string(), url: z.string() });
 
 const row = <S extends z.ZodObject>(description: string, data: S) => ({
@@ -177,6 +186,17 @@ export const EVENTS = {
       chain_head: z.string().nullable(),
       link: z.string(),
     }),
+  ),
+  'period.closed': row(
+    'A period was closed with its report; another owner signs it.',
+    period.extend({
+      closed_by: z.string(),
+      signed_off: z.number().int().describe('Open items that were signed off at the close'),
+    }),
+  ),
+  'period.reopened': row(
+    'A closed or signed period was reopened.',
+    period.extend({ previous: z.string(), reopened_by: z.string(), reason: z.string() }),
   ),
   'endpoint.disabled': row(
     'An endpoint was disabled; it receives no webhooks until it is enabled.',

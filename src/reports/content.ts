@@ -20,7 +20,10 @@ export type RollForward = {
   name: string;
   accounts: number;
   opening: string;
-  /** Part of the opening that was recorded after the period had begun. */
+  /**
+   * Part of the opening that the closed period before did not know at its cut-off; without one,
+   * what was recorded after this period had begun.
+   */
   prior_period: string;
   incoming: string;
   outgoing: string;
@@ -41,6 +44,18 @@ export type Supply = {
   /** Burned in the ledger, but held. */
   surplus: number;
   held: number;
+};
+
+/** An entry that took effect in a closed period and was recorded after its cut-off. */
+export type PriorPeriodLine = {
+  transaction: string;
+  account: string;
+  amount: string;
+  kind: string;
+  reason_type: string | null;
+  operation_id: string | null;
+  effective_at: string;
+  recorded_at: string;
 };
 
 /** Positive and negative amounts, never netted. */
@@ -105,6 +120,13 @@ export type ReconciliationContent = {
   fees: string;
   trial_balance: { accounts: number; debit: string; credit: string };
   roll_forward: RollForward[];
+  /** Of the newest closed period that ends at or before the begin of this one, if any. */
+  prior_period: {
+    closed_until: string | null;
+    known_at: string | null;
+    total: number;
+    listed: PriorPeriodLine[];
+  };
   /** Operators, fees and collection; `observed` if the account is a configured wallet. */
   own_accounts: { total: number; listed: (RollForward & { observed: boolean })[] };
   wallets: {

@@ -53,6 +53,11 @@ export const BREAKS = {
     'Burned in the ledger, but held: check the token, npx tallyhook watch token <contract> <id>',
 } as const;
 
+/** True for a break that only a backup ends: the ledger contradicts itself or the operations. */
+export function isDamage(kind: FindingKind): boolean {
+  return NEXT[kind].includes(DAMAGED);
+}
+
 /** Kinds of open item with their meaning. */
 const OPEN_ITEMS = {
   write_in_flight: 'The outcome is not overdue: nothing to do',

@@ -26,16 +26,35 @@ export interface ReportParams {
   asOf: string;
   /** What is overdue is judged here: the end of the period, or the later cut-off. */
   judgedAt: string;
+  /** The newest closed period that ends at or before the begin of this one. */
+  closed: { to: string; lastBatch: bigint; knownAt: string } | undefined;
+  /** Entries of before the period are late when they were recorded at or after this instant. */
+  lateSince: string;
   limits: Limits;
 }
 
 export function reportParams(
   tx: Tx,
-  input: { from: Instant; to: Instant; asOf: Instant; judgedAt: Instant; limits: Limits },
+  input: {
+    from: Instant;
+    to: Instant;
+    asOf: Instant;
+    judgedAt: Instant;
+    closed?: { periodTo: Instant; lastBatch: bigint; knownAt: Instant } | undefined;
+    limits: Limits;
+  },
 ): ReportParams {
-  const { from, to, asOf, judgedAt, limits } = input;
+  const { from, to, asOf, judgedAt, closed, limits } = input;
   const instants = { from: isoText(from), to: isoText(to), asOf: isoText(asOf) };
-  return { tx, ...instants, judgedAt: isoText(judgedAt), limits };
+  return {
+    ...{ tx, ...instants, judgedAt: isoText(judgedAt), limits },
+    // Recorded times are whole milliseconds, and each batch has its own.
+    lateSince: closed?.periodTo === from ? isoText(closed.knownAt + 1) : instants.from,
+    closed: closed && {
+      ...{ to: isoText(closed.periodTo), lastBatch: closed.lastBatch },
+      knownAt: isoText(closed.knownAt),
+    },
+  };
 }
 
 /** The instant `ms` before the end of the period. */

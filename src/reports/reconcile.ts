@@ -9,9 +9,11 @@ import { type Instant, isoText } from '../kernel/clock.ts';
 import type { ReconciliationContent, RollForward } from './content.ts';
 import { type Findings, makeFindings } from './findings.ts';
 import { type Limits, type ReportParams, reportParams } from './params.ts';
+import { findClosedUntil } from './periods/store.ts';
 import * as drifts from './queries/drifts-store.ts';
 import * as ledger from './queries/ledger-store.ts';
 import * as operations from './queries/operations-store.ts';
+import { listPriorLines } from './queries/prior-store.ts';
 import * as tokens from './queries/tokens-store.ts';
 import { reconcileWallets } from './queries/wallets.ts';
 import * as wallets from './queries/wallets-store.ts';
@@ -25,7 +27,8 @@ export async function reconcile(
   const cutOff = await ledger.readCutOff({ tx });
   const asOf = Math.min(to, now);
   const judgedAt = Math.max(asOf, cutOff.knownAt ?? 0);
-  const params = reportParams(tx, { from, to, asOf, judgedAt, limits });
+  const closed = await findClosedUntil(tx, from);
+  const params = reportParams(tx, { from, to, asOf, judgedAt, closed, limits });
   const findings = makeFindings(asOf, limits.listMax);
   const ledgerParts = await reconcileLedger(params, findings, cutOff);
   await reconcileOperations(params, findings);
@@ -53,6 +56,7 @@ export async function reconcile(
     breaks,
     open_items: openItems,
     ...ledgerParts,
+    prior_period: await priorPeriodOf(params),
     wallets: {
       statement,
       ...(await driftsOf(params)),
@@ -136,6 +140,25 @@ function rollForwardOf(row: ledger.SumsRow): RollForward {
     outgoing: decimalText(outgoing),
     fees: decimalText(fees),
     closing: decimalText(closing),
+  };
+}
+
+async function priorPeriodOf(params: ReportParams): Promise<ReconciliationContent['prior_period']> {
+  const lines = await listPriorLines(params);
+  return {
+    closed_until: params.closed?.to ?? null,
+    known_at: params.closed?.knownAt ?? null,
+    total: lines[0]?.total ?? 0,
+    listed: lines.map((line) => ({
+      transaction: line.transactionId.toString(),
+      account: line.account,
+      amount: decimalText(line.amount),
+      kind: line.kind,
+      reason_type: line.reasonType,
+      operation_id: line.operationId,
+      effective_at: isoText(line.effectiveAt),
+      recorded_at: isoText(line.recordedAt),
+    })),
   };
 }
 

@@ -1,23 +1,31 @@
 /**
- * Reconciliation reports. A report is read in one read-only snapshot, then stored with the hash of
- * its content and announced in one commit. Every period has at most one scheduled report; missed
- * periods are caught up.
+ * Reconciliation reports, on request and by schedule. Every period has at most one scheduled
+ * report; missed periods are caught up. Closed periods are in `periods/`.
  */
-import type { Db, Tx } from '../db/connect.ts';
-import { type Clock, type Instant, isoText } from '../kernel/clock.ts';
+import type { Tx } from '../db/connect.ts';
+import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
-import type { Ids } from '../kernel/ids.ts';
-import { canonicalJson, jsonText, sha256Hex } from '../kernel/json.ts';
+import { jsonText } from '../kernel/json.ts';
 import type { EffectSettings } from '../ledger/ledger.ts';
-import type { Outbox } from '../outbox/outbox.ts';
-import type { ReconciliationContent } from './content.ts';
+import {
+  assertOwner,
+  assertPeriod,
+  keepReport,
+  type MakingDeps,
+  RECONCILIATION,
+  readContent,
+} from './make.ts';
 import type { Limits } from './params.ts';
-import { reconcile } from './reconcile.ts';
+import { findClosedReport } from './periods/store.ts';
 import { listDue, type Period, type Schedule } from './schedule.ts';
 import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
 export { type Explanation, explainWallet } from './explain.ts';
+export { RECONCILIATION } from './make.ts';
+export { makePeriods, type Periods } from './periods/periods.ts';
+export { PERIOD_STATES } from './periods/rule.ts';
+export { type ClosedPeriod, listPeriods, type Moment } from './periods/store.ts';
 export { csvCell, renderCsv } from './render/csv.ts';
 export { renderHtml } from './render/html.ts';
 export { renderJson } from './render/json.ts';
@@ -29,6 +37,8 @@ export { listChainHeads, listSummaries } from './store.ts';
 export interface ReportSettings extends Limits {
   /** Absent: reports are made on request only. */
   schedule?: Schedule | undefined;
+  /** Days without a time begin in it; UTC by default. */
+  timeZone?: string | undefined;
 }
 
 /** Defaults in milliseconds and rows. */
@@ -42,7 +52,8 @@ export const DEFAULT_LIMITS: Limits = {
 
 export interface Reports {
   /**
-   * Makes, stores and announces the reconciliation of a period.
+   * Makes, stores and announces the reconciliation of a period; of a closed period it is the report
+   * of its close.
    * @param input `requestedBy` is an owner
    * @throws Failure `invalid_request` for an empty period, or an owner named `schedule`
    */
@@ -59,9 +70,6 @@ export interface Reports {
   getReport(id: string): Promise<store.Report>;
 }
 
-export const RECONCILIATION = 'reconciliation';
-/** A million wallets take about a minute on an idle machine. */
-const READ_DEADLINE_MS = 600_000;
 /** Scheduled reports per pass. */
 const DUE_MAX = 10;
 
@@ -80,27 +88,16 @@ export function ledgerSetting(settings: EffectSettings): string {
   });
 }
 
-function hashOf(content: ReconciliationContent): string {
-  return sha256Hex(canonicalJson(content));
-}
-
-interface ReportsDeps {
-  db: Db;
-  clock: Clock;
-  ids: Ids;
-  outbox: Outbox;
-  settings: ReportSettings;
-}
-
-export function makeReports(deps: ReportsDeps): Reports {
+export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Reports {
   const { db, settings } = deps;
   return {
     async makeReconciliation({ from, to, requestedBy }) {
-      if (!(from < to)) throw new Failure('invalid_request', 'the period must end after it begins');
-      if (requestedBy === store.SCHEDULE)
-        throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
-      const content = await read(deps, { from, to });
-      return keep(deps, content, { from, to }, requestedBy);
+      assertPeriod({ from, to });
+      assertOwner(requestedBy);
+      const closed = await findClosedReport(db, { from, to });
+      if (closed) return must(await store.findReport(db, closed), 'report of a period');
+      const content = must(await readContent(deps, { from, to }), 'content');
+      return db.begin((tx) => keepReport(deps, tx, content, { from, to }, requestedBy));
     },
     async runDue(now, signal) {
       if (!settings.schedule) return { made: 0, more: false };
@@ -109,9 +106,9 @@ export function makeReports(deps: ReportsDeps): Reports {
       for (const period of due) {
         if (signal?.aborted) return { made, more: true };
         const mayMake = (tx: Tx) => store.lockSchedule(tx, RECONCILIATION);
-        const content = await readIf(deps, period, mayMake);
+        const content = await readContent(deps, period, mayMake);
         if (!content) return { made, more: false };
-        await keep(deps, content, period, store.SCHEDULE);
+        await db.begin((tx) => keepReport(deps, tx, content, period, store.SCHEDULE));
         made += 1;
       }
       return { made, more: due.length === DUE_MAX };
@@ -121,81 +118,6 @@ export function makeReports(deps: ReportsDeps): Reports {
       const report = await store.findReport(db, id);
       if (!report) throw new Failure('not_found', `no report ${id}`);
       return report;
-    },
-  };
-}
-
-async function read(deps: ReportsDeps, period: Period): Promise<ReconciliationContent> {
-  return must(await readIf(deps, period, async () => true), 'content');
-}
-
-/** Reads in one read-only snapshot; undefined when `mayRead` is false. */
-function readIf(
-  { db, clock, settings: limits }: ReportsDeps,
-  { from, to }: Period,
-  mayRead: (tx: Tx) => Promise<boolean>,
-): Promise<ReconciliationContent | undefined> {
-  return db.begin(
-    async (tx) => {
-      await store.setReadOnly(tx);
-      if (!(await mayRead(tx))) return undefined;
-      return reconcile(tx, { from, to, now: clock.now(), limits });
-    },
-    { snapshot: true, deadlineMs: READ_DEADLINE_MS },
-  );
-}
-
-/** Stores and announces a report in one commit; returns the stored one if it already exists. */
-function keep(
-  { db, clock, ids, outbox }: ReportsDeps,
-  content: ReconciliationContent,
-  { from, to }: Period,
-  requestedBy: string,
-): Promise<store.Report> {
-  const { known_at } = content.cut_off;
-  const report: store.Report = {
-    id: ids.next('rep'),
-    kind: RECONCILIATION,
-    periodFrom: from,
-    periodTo: to,
-    knownAt: known_at === null ? from : Date.parse(known_at),
-    requestedBy,
-    verdict: content.verdict,
-    breaks: content.breaks.total,
-    provisional: content.provisional,
-    content,
-    hash: hashOf(content),
-    createdAt: clock.now(),
-  };
-  return db.begin(async (tx) => {
-    if (await store.insertReport(tx, report)) {
-      await outbox.emit(tx, [completedEvent(report)]);
-      return report;
-    }
-    const period = { kind: RECONCILIATION, from, to };
-    return must(await store.findScheduled(tx, period), 'scheduled report');
-  });
-}
-
-function completedEvent(report: store.Report) {
-  const { id, kind, periodFrom, periodTo, verdict, breaks, provisional } = report;
-  const { content, hash, createdAt } = report;
-  return {
-    type: 'report.completed' as const,
-    subject: `report:${id}`,
-    occurredAt: createdAt,
-    last: true,
-    data: {
-      report_id: id,
-      kind,
-      period_from: isoText(periodFrom),
-      period_to: isoText(periodTo),
-      verdict,
-      breaks,
-      provisional,
-      hash,
-      chain_head: content.cut_off.chain_head,
-      link: `/api/reports/${id}`,
     },
   };
 }

@@ -1,6 +1,20 @@
-/** Stored reports: reproducible from their cut-off, hashed, scheduled once per kind and period. */
+/**
+ * Stored reports: reproducible from their cut-off, hashed, scheduled once per kind and period; and
+ * closed periods with what became of them. Only `reports/` writes here.
+ */
 import { instant, json, tallyhook } from '../db/columns.ts';
-import { boolean, index, integer, sql, text, uniqueIndex } from '../db/drizzle.ts';
+import {
+  bigint,
+  boolean,
+  foreignKey,
+  index,
+  integer,
+  smallint,
+  sql,
+  text,
+  uniqueIndex,
+} from '../db/drizzle.ts';
+import { decisions } from '../operations/tables.ts';
 
 export const reports = tallyhook.table(
   'reports',
@@ -28,5 +42,63 @@ export const reports = tallyhook.table(
       .on(t.kind, t.periodFrom, t.periodTo)
       .where(sql`requested_by = 'schedule'`),
     index('reports_by_time').on(t.createdAt),
+  ],
+);
+
+/**
+ * Append-only: each close of a period. It is in force until it is reopened; periods in force do not
+ * overlap, and each begins where the one before it ends.
+ */
+export const periods = tallyhook.table(
+  'periods',
+  {
+    id: text().primaryKey(),
+    periodFrom: instant('period_from').notNull(),
+    periodTo: instant('period_to').notNull(),
+    /** The report over exactly this period, which is its answer from now on. */
+    reportId: text('report_id')
+      .notNull()
+      .references(() => reports.id),
+    reportHash: text('report_hash').notNull(),
+    /** Cut-off: the last ledger batch of the report, 0 without one, and its time. */
+    lastBatch: bigint('last_batch', { mode: 'bigint' }).notNull(),
+    knownAt: instant('known_at').notNull(),
+    chainHead: text('chain_head'),
+    /** The close as a proposal, which the signature of another owner approves. */
+    decision: smallint().notNull(),
+    closedBy: text('closed_by').notNull(),
+    closedAt: instant('closed_at').notNull(),
+  },
+  (t) => [
+    index('periods_by_end').on(t.periodTo),
+    foreignKey({
+      name: 'periods_closed_by_decision',
+      columns: [t.id, t.decision, t.closedBy],
+      foreignColumns: [decisions.subject, decisions.n, decisions.proposedBy],
+    }),
+  ],
+);
+
+/** Append-only: closed, an open item signed off, signed, reopened; by the owner of a key. */
+export const periodActions = tallyhook.table(
+  'period_actions',
+  {
+    id: bigint({ mode: 'bigint' }).primaryKey().generatedAlwaysAsIdentity(),
+    periodId: text('period_id')
+      .notNull()
+      .references(() => periods.id),
+    action: text().notNull(),
+    at: instant().notNull(),
+    by: text().notNull(),
+    keyId: text('key_id').notNull(),
+    reason: text(),
+    /** The open item that is signed off. */
+    detail: json(),
+  },
+  (t) => [
+    index('period_actions_by_period').on(t.periodId, t.id),
+    uniqueIndex('period_actions_ended_once')
+      .on(t.periodId, t.action)
+      .where(sql`action in ('closed', 'signed', 'reopened')`),
   ],
 );

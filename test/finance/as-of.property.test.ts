@@ -1,6 +1,6 @@
 /**
- * One rule for all instants: as of t counts what took effect before t, t excluded. Random writes and
- * openings, many of them exactly at the instants that are asked for, give the same digits in
+ * One rule for all instants: as of t counts what took effect before t, t excluded. Random writes
+ * and openings, many of them exactly at the instants that are asked for, give the same digits in
  * balances_as_of, trial_balance, wallet_statement, movements_daily, the API and the report.
  */
 import fc from 'fast-check';

@@ -43,7 +43,7 @@ it('A day on which daylight saving time changes has 23 or 25 hours', async () =>
     [Date.UTC(2026, 9, 25), 25],
   ] as const) {
     await world.sql(
-      'alter table tallyhook.reports disable trigger user; truncate tallyhook.reports',
+      'alter table tallyhook.reports disable trigger user; delete from tallyhook.reports',
     );
     await world.sql('alter table tallyhook.operations disable trigger user');
     await world.sql('delete from tallyhook.operations');

@@ -21,7 +21,7 @@ const MAY_IMPORT: Record<string, string> = {
   observer: 'db upstream operations ledger outbox',
   reconciler: 'db upstream/types operations ledger observer outbox',
   webhooks: 'db outbox',
-  reports: 'db outbox ledger operations/types */tables',
+  reports: 'db outbox ledger operations */tables',
   gateway: 'db keys upstream operations observer',
   api: 'db keys */module',
   console: 'db keys */module',

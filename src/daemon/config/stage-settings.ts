@@ -113,6 +113,7 @@ export function reportSettings({ reports, reconciler }: Config): ReportSettings 
     readLagMs: reconciler.read_lag_ms,
     quiescenceMs: reconciler.quiescence_ms,
     staleMs: reports.stale_after_ms,
+    timeZone,
     schedule: period === 'day' ? { every: 'day', timeZone } : { everyMs: period * MINUTE_MS },
   };
 }

@@ -17,6 +17,8 @@ const APPEND_ONLY = [
   'quarantine_releases',
   'decisions',
   'approvals',
+  'periods',
+  'period_actions',
 ];
 const KEPT = [
   'operations',
@@ -43,6 +45,8 @@ export const GUARDS: readonly string[] = [
   'posting_requests.posting_requests_identity',
   'drifts.drifts_in_order',
   'drifts.drifts_identity',
+  'periods.periods_consecutive',
+  'period_actions.period_actions_in_order',
 ];
 
 /** Guards that are missing or not `enable always`. */

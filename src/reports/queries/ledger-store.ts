@@ -82,13 +82,13 @@ export interface SumsRow {
  * their corrections as one movement.
  */
 export async function listSums(params: ReportParams): Promise<SumsRow[]> {
-  const { from, to, limits } = params;
+  const { from, to, lateSince, limits } = params;
   return params.tx.sql<SumsRow[]>`
     with standing as (
       select account_id, count(*) as entries, max(version) as last, sum(amount) as total,
         coalesce(sum(amount) filter (where effective_at < ${from}), 0) as opening,
-        coalesce(sum(amount) filter (where effective_at < ${from} and recorded_at >= ${from}), 0)
-          as prior_period,
+        coalesce(sum(amount) filter (where effective_at < ${from}
+          and recorded_at >= ${lateSince}), 0) as prior_period,
         coalesce(sum(amount) filter (where effective_at < ${to}), 0) as closing
       from tallyhook.entries group by account_id
     ), flow as (

@@ -9,7 +9,8 @@ export async function listOpenOutcomes(params: ReportParams): Promise<FindingRow
   return params.tx.sql<FindingRow[]>`
     with found as (
       select case when state = 'undecided' then 'outcome_undecided'
-          when coalesce(send_deadline_at, recorded_at) < ${overdueBefore(params, limits.quiescenceMs)}
+          when coalesce(send_deadline_at, recorded_at)
+            < ${overdueBefore(params, limits.quiescenceMs)}
             then 'outcome_unknown' else 'write_in_flight' end as kind,
         id as subject, amount, coalesce(sent_at, recorded_at) as since,
         jsonb_build_object('kind', kind, 'state', state, 'error', error_code, 'from', from_addr,

@@ -72,9 +72,9 @@ export function pagesOfWallets({ tx, to, limits }: ReportParams): AsyncIterable<
       join compared c on 'wallet:' || c.key = lower(a.name)
       where x.effective_at >= ${to}
     )
-    select t.wallets, t.ledger, l.after_period, t.late, t.due, t.drift_up, t.drift_down, t.observed, j.addr,
-      j.verdict, j.cause, j.observed_at, j.observation_id, j.possible, j.candidates, j.up, j.down,
-      j.inexact_drift,
+    select t.wallets, t.ledger, l.after_period, t.late, t.due, t.drift_up, t.drift_down,
+      t.observed, j.addr, j.verdict, j.cause, j.observed_at, j.observation_id, j.possible,
+      j.candidates, j.up, j.down, j.inexact_drift,
       j.observed - (j.ledger - j.late + j.due + j.drift_up + j.drift_down) as residual
     from totals t cross join later l
     left join compared j on j.possible > 0

@@ -63,6 +63,13 @@ export function linesOf(report: Report): Line[] {
       ...rollForwardLine('own account', row),
       detail: row.observed ? 'observed' : 'unobserved',
     })),
+    ...content.prior_period.listed.map((line) => ({
+      section: 'prior period',
+      item: line.account,
+      detail: line.operation_id ?? `transaction:${line.transaction}`,
+      amount: line.amount,
+      since: line.effective_at,
+    })),
     ...walletLines(report),
     ...content.tokens.supply.listed.flatMap(({ contract_id, ...counts }) =>
       Object.entries(counts).map(([detail, count]) => ({
@@ -85,6 +92,7 @@ function headLines({ id, content, hash, periodFrom, periodTo }: Report): Line[] 
     ['from', isoText(periodFrom)],
     ['to', isoText(periodTo)],
     ['known at', cut_off.known_at],
+    ['closed until', content.prior_period.closed_until],
     ['last batch', cut_off.batch],
     ['transactions', cut_off.transactions],
     ['entries', cut_off.entries],

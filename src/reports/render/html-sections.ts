@@ -1,4 +1,4 @@
-/** Sections of the printed report that compare ledger and service: wallets, tokens, coverage. */
+/** Sections of the printed report: prior-period lines, wallets, tokens, coverage. */
 import type { ReconciliationContent, WalletStatement } from '../content.ts';
 import {
   ageText,
@@ -51,6 +51,30 @@ ${driftsPart(wallets)}
 <h3>Open operations already included</h3>
 ${shown}
 ${bounded(in_transit.listed.length, in_transit.total)}`;
+}
+
+export function priorPeriodPart({ prior_period: prior }: ReconciliationContent): Html {
+  if (prior.closed_until === null) return html``;
+  const rows = table(
+    prior.listed,
+    [
+      { head: 'Account', of: ({ account }) => html`<code>${account}</code>` },
+      { head: 'Amount', number: true, of: ({ amount }) => grouped(amount) },
+      { head: 'Kind', of: ({ kind, reason_type }) => spaced(reason_type ?? kind) },
+      {
+        head: 'Operation or transaction',
+        of: (line) => html`<code>${line.operation_id ?? line.transaction}</code>`,
+      },
+      { head: 'Took effect', whole: true, of: (line) => shortInstant(line.effective_at) },
+      { head: 'Recorded', whole: true, of: (line) => shortInstant(line.recorded_at) },
+    ],
+    'None.',
+  );
+  return html`<h2>Prior-period lines</h2>
+<p>Took effect before ${shortInstant(prior.closed_until)} UTC, and was recorded after the cut-off of
+that close, ${shortInstant(prior.known_at)} UTC:</p>
+${rows}
+${bounded(prior.listed.length, prior.total)}`;
 }
 
 function driftsPart(wallets: ReconciliationContent['wallets']): Html {

@@ -15,7 +15,7 @@ import {
   spaced,
   table,
 } from './html-elements.ts';
-import { coveragePart, tokensPart, walletsPart } from './html-sections.ts';
+import { coveragePart, priorPeriodPart, tokensPart, walletsPart } from './html-sections.ts';
 import { PAGE_STYLE } from './style.ts';
 
 export function renderHtml(report: Report): string {
@@ -35,6 +35,7 @@ ${findingsPart('Breaks', content.breaks, 'There are no breaks.')}
 ${findingsPart('Open items', content.open_items, 'There are no open items.')}
 ${movementsPart(content)}
 ${rollForwardPart(content)}
+${priorPeriodPart(content)}
 ${walletsPart(content)}
 ${tokensPart(content)}
 ${coveragePart(content)}
@@ -180,8 +181,9 @@ function rollForwardPart(content: ReconciliationContent): Html {
   );
   return html`<h2>Roll-forward</h2>
 ${kinds}
-<p class="note">Prior period: the part of the opening that was recorded only after the period
-had begun. A reversal lowers the side of the entry that it negates.</p>
+<p class="note">Prior period: the part of the opening that the close of the period before did not
+know; without one, what was recorded only after this period had begun. A reversal lowers the side
+of the entry that it negates.</p>
 <p>Trial balance: debit <strong class="number">${grouped(trial.debit)}</strong>, credit
 <strong class="number">${grouped(trial.credit)}</strong>.</p>
 <h3>Operators, fees and collection</h3>

@@ -59,6 +59,8 @@ export const ENDS: Record<string, Line> = {
   observations: { grows: 'a changed target', end: 'month', churns: true },
   operation_effects: { grows: 'an account of an operation', end: 'kept', churns: true },
   operations: { grows: 'a write; a queued one is one too', end: 'kept', churns: true },
+  period_actions: { grows: 'a close, sign-off, signature or reopening', end: 'kept' },
+  periods: { grows: 'a close of a period', end: 'kept' },
   posting_requests: { grows: 'an opening or a booking', end: 'kept' },
   quarantine_releases: { grows: 'a release by a person', end: 'kept' },
   quota: { grows: 'a class of traffic', end: 'bounded' },

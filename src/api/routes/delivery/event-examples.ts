@@ -83,6 +83,15 @@ const service = {
   end: '2026-01-31 12:00:00',
   message: 'Scheduled maintenance',
 };
+const period = {
+  period_id: `per_${UUID}`,
+  period_from: '2026-01-01T00:00:00.000Z',
+  period_to: '2026-02-01T00:00:00.000Z',
+  report_id: `rep_${UUID}`,
+  hash: '5f'.repeat(32),
+  chain_head: `${'a7'.repeat(32)}:1042`,
+  link: `/api/reports/rep_${UUID}`,
+};
 const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example' };
 
 const DATA: { [T in EventType]: EventData<T> } = {
@@ -154,6 +163,8 @@ const DATA: { [T in EventType]: EventData<T> } = {
     chain_head: `${'a7'.repeat(32)}:1042`,
     link: `/api/reports/rep_${UUID}`,
   },
+  'period.closed': { ...period, closed_by: 'ann', signed_off: 0 },
+  'period.reopened': { ...period, previous: 'signed', reopened_by: 'bob', reason: 'receipt 17' },
   'endpoint.disabled': { ...endpoint, reason: 'failing' },
   'endpoint.recovered': { ...endpoint, reason: 'delivered' },
   'delivery.exhausted': {

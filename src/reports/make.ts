@@ -1,0 +1,114 @@
+/**
+ * Makes a report: its content is read in one read-only snapshot, then it is stored with the hash of
+ * the content and announced in one commit. A closed period answers with the report of its close.
+ */
+import type { Db, Tx } from '../db/connect.ts';
+import { type Clock, isoText } from '../kernel/clock.ts';
+import { Failure, must } from '../kernel/errors.ts';
+import type { Ids } from '../kernel/ids.ts';
+import { canonicalJson, sha256Hex } from '../kernel/json.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import type { ReconciliationContent } from './content.ts';
+import type { Limits } from './params.ts';
+import { findClosedReport } from './periods/store.ts';
+import { reconcile } from './reconcile.ts';
+import type { Period } from './schedule.ts';
+import * as store from './store.ts';
+
+export const RECONCILIATION = 'reconciliation';
+/** A million wallets take about a minute on an idle machine. */
+const READ_DEADLINE_MS = 600_000;
+
+export interface MakingDeps {
+  db: Db;
+  clock: Clock;
+  ids: Ids;
+  outbox: Outbox;
+  settings: Limits;
+}
+
+/** Reads in one read-only snapshot; undefined when `mayRead` is false. */
+export function readContent(
+  { db, clock, settings: limits }: MakingDeps,
+  { from, to }: Period,
+  mayRead: (tx: Tx) => Promise<boolean> = async () => true,
+): Promise<ReconciliationContent | undefined> {
+  return db.begin(
+    async (tx) => {
+      await store.setReadOnly(tx);
+      if (!(await mayRead(tx))) return undefined;
+      const closed = await findClosedReport(tx, { from, to });
+      if (closed) return must(await store.findReport(tx, closed), 'report of a period').content;
+      return reconcile(tx, { from, to, now: clock.now(), limits });
+    },
+    { snapshot: true, deadlineMs: READ_DEADLINE_MS },
+  );
+}
+
+/**
+ * Stores and announces a report; returns the stored one if the period already has a scheduled one.
+ * @param requestedBy an owner, or `schedule`
+ */
+export async function keepReport(
+  { clock, ids, outbox }: Pick<MakingDeps, 'clock' | 'ids' | 'outbox'>,
+  tx: Tx,
+  content: ReconciliationContent,
+  { from, to }: Period,
+  requestedBy: string,
+): Promise<store.Report> {
+  const { known_at } = content.cut_off;
+  const report: store.Report = {
+    id: ids.next('rep'),
+    kind: RECONCILIATION,
+    periodFrom: from,
+    periodTo: to,
+    knownAt: known_at === null ? from : Date.parse(known_at),
+    requestedBy,
+    verdict: content.verdict,
+    breaks: content.breaks.total,
+    provisional: content.provisional,
+    content,
+    hash: sha256Hex(canonicalJson(content)),
+    createdAt: clock.now(),
+  };
+  if (await store.insertReport(tx, report)) {
+    await outbox.emit(tx, [completedEvent(report)]);
+    return report;
+  }
+  const period = { kind: RECONCILIATION, from, to };
+  return must(await store.findScheduled(tx, period), 'scheduled report');
+}
+
+/** @throws Failure `invalid_request` */
+export function assertPeriod({ from, to }: Period): void {
+  if (!(from < to)) throw new Failure('invalid_request', 'the period must end after it begins');
+}
+
+/** @throws Failure `invalid_request` */
+export function assertOwner(owner: string): void {
+  if (owner === store.SCHEDULE)
+    throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
+}
+
+function completedEvent(report: store.Report) {
+  const { id, kind, periodFrom, periodTo, verdict, breaks, provisional } = report;
+  const { content, hash, createdAt } = report;
+  return {
+    type: 'report.completed' as const,
+    subject: `report:${id}`,
+    occurredAt: createdAt,
+    last: true,
+    data: {
+      report_id: id,
+      kind,
+      period_from: isoText(periodFrom),
+      period_to: isoText(periodTo),
+      verdict,
+      breaks,
+      provisional,
+      hash,
+      chain_head: content.cut_off.chain_head,
+      link: `/api/reports/${id}`,
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * Periods closed with their report, signed by another owner, and reopened with a reason. A close is
+ * a proposal and the signature its approval, by the rule of two owners that decisions follow.
+ */
+import type { Tx } from '../../db/connect.ts';
+import { isoText } from '../../kernel/clock.ts';
+import { Failure, must } from '../../kernel/errors.ts';
+import { approve, type Person, propose } from '../../operations/operations.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { ReconciliationContent } from '../content.ts';
+import { assertOwner, keepReport, type MakingDeps, readContent } from '../make.ts';
+import type { Period } from '../schedule.ts';
+import {
+  assertClosable,
+  assertReopenable,
+  assertSignable,
+  type Obstacle,
+  obstaclesOf,
+  periodToClose,
+  type SignOff,
+  signedOff,
+} from './rule.ts';
+import * as store from './store.ts';
+
+export interface CloseInput {
+  /** Required for the first period; else it is where the last closed one ends. */
+  from?: store.Moment | undefined;
+  /** Exclusive. */
+  to: store.Moment;
+  signOffs: readonly SignOff[];
+  reason?: string | undefined;
+  /** Only says what prevents the close. */
+  dryRun?: boolean | undefined;
+}
+
+export interface CloseResult extends Period {
+  /** Undefined after a dry run. */
+  closed: store.ClosedPeriod | undefined;
+  content: ReconciliationContent;
+  obstacles: Obstacle[];
+}
+
+export interface Periods {
+  /**
+   * Makes the report of the next period and closes it with that.
+   * @throws Failure `invalid_request`, or `conflict` with what prevents it
+   */
+  close(input: CloseInput, by: Person): Promise<CloseResult>;
+  /** @throws Failure `not_found`, `same_owner`, or `conflict` when it is not closed or signed */
+  sign(id: string, by: Person): Promise<store.ClosedPeriod>;
+  /** @throws Failure `not_found`, or `conflict` when it is not the newest one in force */
+  reopen(id: string, reason: string, by: Person): Promise<store.ClosedPeriod>;
+}
+
+type Deps = MakingDeps & { settings: { timeZone?: string | undefined } };
+
+export function makePeriods(deps: Deps): Periods {
+  const { db, clock, outbox, settings } = deps;
+  const { timeZone = 'UTC' } = settings;
+  return {
+    async close(input, by) {
+      assertOwner(by.owner);
+      const from = input.from && (await store.instantOf(db, input.from, timeZone));
+      const to = await store.instantOf(db, input.to, timeZone);
+      const lastEnd = await store.findLastEnd(db);
+      const period = periodToClose({ from, to }, lastEnd);
+      const content = must(await readContent(deps, period), 'content');
+      const obstacles = obstaclesOf(content, input.signOffs);
+      if (input.dryRun) return { ...period, closed: undefined, content, obstacles };
+      assertClosable(obstacles);
+      const closed = await db.begin(async (tx) => {
+        await store.lockPeriods(tx);
+        if ((await store.findLastEnd(tx)) !== lastEnd)
+          throw new Failure('conflict', 'another period was closed or reopened meanwhile');
+        return closePeriod(deps, tx, { period, content, input }, by);
+      });
+      return { ...period, closed, content, obstacles };
+    },
+    sign: (id, by) =>
+      db.begin(async (tx) => {
+        assertSignable(await lockPeriod(tx, id));
+        const at = clock.now();
+        await approve(tx, id, { decision: 'close' }, by, at);
+        await store.insertPeriodAction(tx, id, { action: 'signed' }, by, at);
+        return must(await store.findPeriod(tx, id), 'signed period');
+      }),
+    reopen: (id, reason, by) =>
+      db.begin(async (tx) => {
+        const period = await lockPeriod(tx, id);
+        assertReopenable(period, await store.findLastEnd(tx));
+        const at = clock.now();
+        await store.insertPeriodAction(tx, id, { action: 'reopened', reason }, by, at);
+        const reopened = must(await store.findPeriod(tx, id), 'reopened period');
+        const data = { previous: period.state, reopened_by: by.owner, reason };
+        await outbox.emit(tx, [periodEvent(reopened, { type: 'period.reopened', data }, at)]);
+        return reopened;
+      }),
+  };
+}
+
+async function lockPeriod(tx: Tx, id: string): Promise<store.ClosedPeriod> {
+  await store.lockPeriods(tx);
+  const period = await store.findPeriod(tx, id);
+  if (!period) throw new Failure('not_found', `there is no ${id}`);
+  return period;
+}
+
+/** Stores the report and the close, with what is signed off, and announces them. */
+async function closePeriod(
+  deps: Deps,
+  tx: Tx,
+  { period, content, input }: { period: Period; content: ReconciliationContent; input: CloseInput },
+  by: Person,
+): Promise<store.ClosedPeriod> {
+  const { ids, clock, outbox } = deps;
+  const report = await keepReport(deps, tx, content, period, by.owner);
+  const id = ids.next('per');
+  const at = clock.now();
+  const accepted = signedOff(content, input.signOffs);
+  const reason = input.reason ?? `${content.headline}, ${accepted.length} signed off`;
+  const proposal = { subject: id, decision: 'close', operationId: null, reason };
+  const { n: decision } = await propose(tx, proposal, { amount: 0n }, by, at);
+  await store.insertPeriod(tx, {
+    ...{ id, periodFrom: period.from, periodTo: period.to },
+    ...{ reportId: report.id, reportHash: report.hash, knownAt: report.knownAt },
+    lastBatch: BigInt(content.cut_off.batch),
+    chainHead: content.cut_off.chain_head,
+    ...{ decision, closedBy: by.owner, closedAt: at },
+  });
+  await store.insertPeriodAction(tx, id, { action: 'closed', reason }, by, at);
+  for (const { finding, reason: why } of accepted) {
+    const { kind, subject, amount, since } = finding;
+    const detail = { kind, subject, amount, since };
+    await store.insertPeriodAction(tx, id, { action: 'signed_off', reason: why, detail }, by, at);
+  }
+  const closed = must(await store.findPeriod(tx, id), 'closed period');
+  const data = { closed_by: by.owner, signed_off: accepted.length };
+  await outbox.emit(tx, [periodEvent(closed, { type: 'period.closed', data }, at)]);
+  return closed;
+}
+
+type Changed =
+  | { type: 'period.closed'; data: { closed_by: string; signed_off: number } }
+  | { type: 'period.reopened'; data: { previous: string; reopened_by: string; reason: string } };
+
+/** All periods are one subject, so that their events are in one order. */
+function periodEvent(
+  period: store.ClosedPeriod,
+  { type, data }: Changed,
+  occurredAt: number,
+): EventDraft {
+  const fields = {
+    period_id: period.id,
+    period_from: isoText(period.periodFrom),
+    period_to: isoText(period.periodTo),
+    report_id: period.reportId,
+    hash: period.reportHash,
+    chain_head: period.chainHead,
+    link: `/api/reports/${period.reportId}`,
+  };
+  return { type, subject: 'periods', occurredAt, data: { ...fields, ...data } } as EventDraft;
+}

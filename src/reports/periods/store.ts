@@ -1,0 +1,163 @@
+/** SQL of closed periods and of what people did with them. */
+import { asJson, type Queryable, type Sql, type Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Period } from '../schedule.ts';
+import type { PeriodState } from './rule.ts';
+
+/** A close of a period; the newest states count. */
+export interface ClosedPeriod {
+  id: string;
+  state: PeriodState;
+  periodFrom: Instant;
+  /** Exclusive. */
+  periodTo: Instant;
+  reportId: string;
+  reportHash: string;
+  /** Cut-off: the last ledger batch of the report, 0 without one, and its time. */
+  lastBatch: bigint;
+  knownAt: Instant;
+  chainHead: string | null;
+  closedBy: string;
+  closedAt: Instant;
+  signedBy: string | null;
+  signedAt: Instant | null;
+  reopenedBy: string | null;
+  reopenedAt: Instant | null;
+  reopenReason: string | null;
+  /** Open items that the closing owner signed off, in their order. */
+  signOffs: { kind: string; subject: string; reason: string }[];
+}
+
+/** An instant, or the midnight that a calendar day begins with. */
+export type Moment = { at: Instant } | { day: string };
+
+export async function instantOf(
+  { sql }: Queryable,
+  moment: Moment,
+  timeZone: string,
+): Promise<Instant> {
+  if ('at' in moment) return moment.at;
+  const rows = await sql<{ at: Instant }[]>`
+    select ${moment.day}::date::timestamp at time zone ${timeZone} as at`;
+  return rows[0]?.at ?? 0;
+}
+
+function selectPeriods(sql: Sql) {
+  return sql`
+    select p.id, p.period_from, p.period_to, p.report_id, p.report_hash, p.last_batch, p.known_at,
+      p.chain_head, p.closed_by, p.closed_at, s.by as signed_by, s.at as signed_at,
+      r.by as reopened_by, r.at as reopened_at, r.reason as reopen_reason,
+      case when r.id is not null then 'reopened' when s.id is not null then 'signed'
+        else 'closed' end as state,
+      coalesce((select jsonb_agg(jsonb_build_object('kind', o.detail ->> 'kind',
+          'subject', o.detail ->> 'subject', 'reason', o.reason) order by o.id)
+        from tallyhook.period_actions o where o.period_id = p.id and o.action = 'signed_off'),
+        '[]') as sign_offs
+    from tallyhook.periods p
+    left join tallyhook.period_actions s on s.period_id = p.id and s.action = 'signed'
+    left join tallyhook.period_actions r on r.period_id = p.id and r.action = 'reopened'`;
+}
+
+/** The newest close first. */
+export async function listPeriods(
+  { sql }: Queryable,
+  page: { before?: string | undefined; limit: number },
+): Promise<ClosedPeriod[]> {
+  return sql<ClosedPeriod[]>`
+    ${selectPeriods(sql)}
+    where true ${page.before ? sql`and p.id < ${page.before}` : sql``}
+    order by p.id desc limit ${page.limit}`;
+}
+
+export async function findPeriod(
+  { sql }: Queryable,
+  id: string,
+): Promise<ClosedPeriod | undefined> {
+  const rows = await sql<ClosedPeriod[]>`${selectPeriods(sql)} where p.id = ${id}`;
+  return rows[0];
+}
+
+/** Closed periods `p` that were not reopened. */
+function inForce(sql: Sql) {
+  return sql`not exists (select from tallyhook.period_actions a
+    where a.period_id = p.id and a.action = 'reopened')`;
+}
+
+/** The end of the newest period in force; null without one. */
+export async function findLastEnd({ sql }: Queryable): Promise<Instant | null> {
+  const rows = await sql<{ last: Instant | null }[]>`
+    select max(p.period_to) as last from tallyhook.periods p where ${inForce(sql)}`;
+  return rows[0]?.last ?? null;
+}
+
+/** The id of the report of the period in force that is exactly this one. */
+export async function findClosedReport(
+  { sql }: Queryable,
+  { from, to }: Period,
+): Promise<string | undefined> {
+  const rows = await sql<{ reportId: string }[]>`
+    select p.report_id from tallyhook.periods p
+    where p.period_from = ${isoText(from)} and p.period_to = ${isoText(to)} and ${inForce(sql)}`;
+  return rows[0]?.reportId;
+}
+
+/** Where a closed period ends, and what it knew. */
+export interface CutOff {
+  periodTo: Instant;
+  lastBatch: bigint;
+  knownAt: Instant;
+}
+
+/** The newest period in force that ends at or before an instant. */
+export async function findClosedUntil(
+  { sql }: Queryable,
+  at: Instant,
+): Promise<CutOff | undefined> {
+  const rows = await sql<CutOff[]>`
+    select p.period_to, p.last_batch, p.known_at from tallyhook.periods p
+    where p.period_to <= ${isoText(at)} and ${inForce(sql)}
+    order by p.period_to desc limit 1`;
+  return rows[0];
+}
+
+/** Waits for other closes, signatures and reopenings, which wait until the transaction ends. */
+export async function lockPeriods({ sql }: Tx): Promise<void> {
+  await sql`select tallyhook.lock_periods()`;
+}
+
+export async function insertPeriod(
+  { sql }: Tx,
+  period: Pick<
+    ClosedPeriod,
+    | ('id' | 'periodFrom' | 'periodTo' | 'reportId' | 'reportHash' | 'lastBatch' | 'knownAt')
+    | ('chainHead' | 'closedBy' | 'closedAt')
+  > & { decision: number },
+): Promise<void> {
+  await sql`
+    insert into tallyhook.periods (id, period_from, period_to, report_id, report_hash, last_batch,
+      known_at, chain_head, decision, closed_by, closed_at)
+    values (${period.id}, ${isoText(period.periodFrom)}, ${isoText(period.periodTo)},
+      ${period.reportId}, ${period.reportHash}, ${period.lastBatch.toString()}::bigint,
+      ${isoText(period.knownAt)}, ${period.chainHead}, ${period.decision}, ${period.closedBy},
+      ${isoText(period.closedAt)})`;
+}
+
+interface PeriodAction {
+  action: 'closed' | 'signed_off' | 'signed' | 'reopened';
+  reason?: string;
+  detail?: Json;
+}
+
+export async function insertPeriodAction(
+  { sql }: Tx,
+  periodId: string,
+  { action, reason, detail }: PeriodAction,
+  { owner, keyId }: { owner: string; keyId: string },
+  at: Instant,
+): Promise<void> {
+  await sql`
+    insert into tallyhook.period_actions (period_id, action, at, by, key_id, reason, detail)
+    values (${periodId}, ${action}, ${isoText(at)}, ${owner}, ${keyId}, ${reason ?? null},
+      ${detail === undefined ? null : asJson(detail)}::jsonb)`;
+}

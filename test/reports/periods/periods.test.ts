@@ -1,0 +1,185 @@
+/** Closed periods answer the same, and what arrives late is a prior-period line. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isoText } from '../../../src/kernel/clock.ts';
+import {
+  makePeriods,
+  makeReports,
+  type Periods,
+  renderHtml,
+  renderJson,
+} from '../../../src/reports/reports.ts';
+import { addr, balancedWorld, DAY, HOUR, START, type World } from '../world.ts';
+
+let world: World;
+let periods: Periods;
+const ann = { owner: 'ann', keyId: 'key_ann' };
+const bob = { owner: 'bob', keyId: 'key_bob' };
+const END = START + DAY;
+
+beforeEach(async () => {
+  world = await balancedWorld();
+  const { db, clock, ids, outbox, settings } = world;
+  periods = makePeriods({ db, clock, ids, outbox, settings: { ...settings, timeZone: 'UTC' } });
+  world.clock.set(END + HOUR);
+});
+afterEach(() => world.drop());
+
+const close = (from: number | undefined, to: number) =>
+  periods.close(
+    { ...(from === undefined ? {} : { from: { at: from } }), to: { at: to }, signOffs: [] },
+    ann,
+  );
+const reportOf = (from: number, to: number) =>
+  world.reports.makeReconciliation({ from, to, requestedBy: 'finance' });
+
+/** A give that took effect an hour after START and is recorded now. */
+async function lateGive(amount: number, columns: object = {}): Promise<string> {
+  const id = await world.operation({ amount, to_addr: addr(7), ...columns });
+  await world.post();
+  return id;
+}
+
+/** Balances of the closed day by what was known at its close. */
+async function balancesKnown(): Promise<unknown> {
+  return world.owner.sql`
+    select b.* from finance_v1.periods p
+    cross join lateral finance_v1.balances_as_of(p.period_to, p.known_at) b
+    where p.period is not null and p.state <> 'reopened' and p.period_from = ${isoText(START)}`;
+}
+
+describe('A closed period', () => {
+  it('answers the same to the last digit while late facts arrive', async () => {
+    const { closed } = await close(START, END);
+    const first = await reportOf(START, END);
+    const json = renderJson(first);
+    const balances = await balancesKnown();
+    expect(closed).toMatchObject({ state: 'closed', reportId: first.id, reportHash: first.hash });
+    await lateGive(7);
+    await lateGive(3);
+    world.clock.advance(DAY);
+    expect(renderJson(await reportOf(START, END))).toBe(json);
+    expect(await balancesKnown()).toEqual(balances);
+    const now = await world.owner.sql`
+      select account from finance_v1.balances_as_of(${isoText(END)})
+      where account = 'operator:7' and balance = -110`;
+    expect(now).toHaveLength(1);
+  });
+
+  it('gives its report to a later schedule, with the same hash', async () => {
+    const { closed } = await close(START, END);
+    await lateGive(7);
+    const { db, clock, ids, outbox } = world;
+    const settings = { ...world.settings, schedule: { every: 'day', timeZone: 'UTC' } as const };
+    const reports = makeReports({ db, clock, ids, outbox, settings });
+    expect((await reports.runDue(world.clock.now())).made).toBe(1);
+    const [newest] = await reports.listReports({ limit: 1 });
+    expect(newest).toMatchObject({ requestedBy: 'schedule', hash: closed?.reportHash });
+  });
+});
+
+describe('A fact that arrives late', () => {
+  it('is a prior-period line of later reports, and the whole difference of the opening', async () => {
+    const { content: closedDay } = await close(START, END);
+    const id = await lateGive(7, { reason_type: 'forgotten' });
+    await world.operation({
+      ...{ recorded_at: isoText(END), sent_at: isoText(END), answered_at: isoText(END) },
+      ...{ effective_at: isoText(END), to_addr: addr(7), amount: 1 },
+    });
+    await world.post();
+    const next = await reportOf(END, END + DAY);
+    const { prior_period: prior, roll_forward: rows } = next.content;
+    expect(prior).toMatchObject({ closed_until: isoText(END), total: 2 });
+    expect(prior.listed).toMatchObject([
+      { account: 'operator:7', amount: '-7', operation_id: id, reason_type: 'forgotten' },
+      { account: `wallet:${addr(7)}`, amount: '7', effective_at: isoText(START + HOUR) },
+    ]);
+    for (const row of rows) {
+      const before = closedDay.roll_forward.find(({ name }) => name === row.name);
+      expect([row.name, BigInt(row.opening) - BigInt(row.prior_period)]).toEqual([
+        row.name,
+        BigInt(before?.closing ?? 0),
+      ]);
+    }
+    expect(renderHtml(next)).toContain('<h2>Prior-period lines</h2>');
+    const later = await reportOf(END + DAY, END + 2 * DAY);
+    expect(later.content.prior_period.total).toBe(2);
+  });
+
+  it('is a line only until the next close, which knows it', async () => {
+    await close(START, END);
+    await lateGive(7);
+    world.clock.set(END + DAY);
+    const second = await close(undefined, END + DAY);
+    expect(second.content.prior_period.total).toBe(2);
+    const next = (await reportOf(END + DAY, END + 2 * DAY)).content;
+    expect(next.prior_period).toMatchObject({ closed_until: isoText(END + DAY), total: 0 });
+    for (const { prior_period } of next.roll_forward) expect(prior_period).toBe('0');
+  });
+});
+
+describe('Periods are consecutive', () => {
+  it('each begins where the last ends, and is reopened only from the newest on', async () => {
+    const first = await close(START, END);
+    await expect(close(END + 1, END + HOUR)).rejects.toMatchObject({ code: 'conflict' });
+    const second = await close(undefined, END + HOUR);
+    expect(second.closed).toMatchObject({ periodFrom: END, periodTo: END + HOUR });
+    const [one = '', two = ''] = [first.closed?.id, second.closed?.id];
+    await expect(periods.reopen(one, 'wrong', bob)).rejects.toMatchObject({ code: 'conflict' });
+    await periods.reopen(two, 'wrong end', bob);
+    await periods.reopen(one, 'wrong end too', bob);
+    const again = await close(START + HOUR, END);
+    expect(again.closed?.state).toBe('closed');
+    const rows = await world.owner.sql`
+      select state, reopened_by from finance_v1.periods order by period nulls last`;
+    expect(rows.map(({ state }) => state)).toEqual(['reopened', 'reopened', 'closed', 'open']);
+  });
+
+  it('Of two closes at the same time one is refused', async () => {
+    const results = await Promise.allSettled([close(START, END), close(START, END)]);
+    expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(results.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: { code: 'conflict' },
+    });
+  });
+});
+
+describe('The database itself', () => {
+  const insert = (columns: object) =>
+    world.insert('periods', {
+      ...{ id: 'per_x', period_from: isoText(END), period_to: isoText(END + HOUR), last_batch: 0 },
+      ...{ known_at: isoText(END), closed_by: 'ann', closed_at: isoText(END), decision: 1 },
+      ...columns,
+    });
+  const act = (period_id: string, action: string, by: string) =>
+    world.insert('period_actions', {
+      ...{ period_id, action, by, at: isoText(END), key_id: 'key', reason: 'because' },
+    });
+
+  it('refuses gaps, overlaps, foreign reports, and every change', async () => {
+    const { closed } = await close(START, END);
+    const own = { report_id: closed?.reportId ?? '', report_hash: closed?.reportHash ?? '' };
+    const refused = { code: 'TH007' };
+    await expect(insert({ ...own, period_from: isoText(END + 1) })).rejects.toMatchObject(refused);
+    await expect(insert({ ...own, period_from: isoText(END - 1) })).rejects.toMatchObject(refused);
+    await expect(insert(own)).rejects.toMatchObject(refused);
+    for (const table of ['periods', 'period_actions'])
+      await expect(world.sql(`delete from tallyhook.${table}`)).rejects.toMatchObject({
+        code: 'TH001',
+      });
+  });
+
+  it('refuses a signature without an approval, and anything on a reopened period', async () => {
+    const { closed } = await close(START, END);
+    const id = closed?.id ?? '';
+    await expect(act(id, 'signed', 'bob')).rejects.toMatchObject({ code: 'TH007' });
+    await expect(
+      world.insert('approvals', {
+        ...{ subject: id, n: 1, proposed_by: 'ann', owner: 'ann', key_id: 'key' },
+        at: isoText(END),
+      }),
+    ).rejects.toMatchObject({ code: '23514' });
+    await periods.sign(id, bob);
+    await periods.reopen(id, 'receipt', ann);
+    await expect(act(id, 'signed_off', 'bob')).rejects.toMatchObject({ code: 'TH007' });
+  });
+});
