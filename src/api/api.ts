@@ -21,6 +21,7 @@ import { addEvents } from './routes/delivery/events.ts';
 import { addDriftActions } from './routes/ledger/drift-actions.ts';
 import { addDrifts } from './routes/ledger/drifts.ts';
 import { addLedger } from './routes/ledger/ledger.ts';
+import { addPeriods } from './routes/ledger/periods.ts';
 import { addReports } from './routes/ledger/reports.ts';
 import { addTokens } from './routes/ledger/tokens.ts';
 import { addWallets } from './routes/ledger/wallets.ts';
@@ -72,7 +73,7 @@ function refusePath(app: Api, path: string, role: Role): void {
 }
 
 function addRoutes(router: Router, deps: ApiDeps): void {
-  const { db, clock, log, keys, wake, audit, drifts } = deps;
+  const { db, clock, log, keys, wake, audit, drifts, periods } = deps;
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
   addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
@@ -99,6 +100,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addEndpoints(router, { webhooks });
   addDeliveries(router, { webhooks });
   addReports(router, { reports });
+  addPeriods(router, { db, periods, wake });
   addKeys(router, { keys });
   addAudit(router, { audit });
 }

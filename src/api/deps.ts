@@ -11,7 +11,7 @@ import type { Audit, Keys } from '../keys/keys.ts';
 import type { Observer } from '../observer/observer.ts';
 import type { Decisions, Operations, ReportedOperations } from '../operations/operations.ts';
 import type { Drifts } from '../reconciler/reconciler.ts';
-import type { Reports } from '../reports/reports.ts';
+import type { Periods, Reports } from '../reports/reports.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 
@@ -29,6 +29,7 @@ export interface ApiDeps {
   observer: Pick<Observer, 'watch' | 'unwatch' | 'observationAgeMaxMs'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
+  periods: Periods;
   reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
   /** What this daemon runs. */
   roles: readonly Role[];

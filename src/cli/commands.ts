@@ -4,7 +4,7 @@
  */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { addDatabase } from './db/commands.ts';
-import { addDecisions, addDrifts, addQuarantine } from './decisions/commands.ts';
+import { addDecisions, addDrifts, addPeriods, addQuarantine } from './decisions/commands.ts';
 import { addExplain, addExport, addVerify } from './export/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
 
@@ -25,6 +25,7 @@ export function makeProgram(): Command {
   addQuarantine(program);
   addDrifts(program);
   addDecisions(program);
+  addPeriods(program);
   addExport(program);
   addVerify(program);
   addExplain(program);

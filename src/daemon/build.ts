@@ -23,7 +23,7 @@ import {
 } from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
 import { makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
-import { makeReports } from '../reports/reports.ts';
+import { makePeriods, makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
@@ -188,13 +188,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     effectSettings,
     settings: reconcilerSettings(config),
   });
-  const reports = makeReports({
-    db: peopleDb,
-    clock,
-    ids,
-    outbox,
-    settings: reportSettings(config),
-  });
+  const reporting = { db: peopleDb, clock, ids, outbox, settings: reportSettings(config) };
   return {
     webhooks,
     operations,
@@ -204,7 +198,8 @@ function makeStages(config: Config, base: Base, service: Service) {
     ledger,
     observer,
     reconciler,
-    reports,
+    reports: makeReports(reporting),
+    periods: makePeriods(reporting),
   };
 }
 

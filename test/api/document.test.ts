@@ -89,7 +89,7 @@ describe('An invalid request', () => {
     ['GET', '/api', 404, 'not_found'],
     ['GET', '/api/nothing', 404, 'not_found'],
     ['GET', '/api/freeze', 405, 'method_not_allowed'],
-    ['GET', '/api/periods', 404, 'not_found'],
+    ['GET', '/api/periods/open', 404, 'not_found'],
     ['GET', '/api/operations/', 404, 'not_found'],
     ['PUT', '/api/operations', 405, 'method_not_allowed'],
     ['DELETE', '/api/keys', 405, 'method_not_allowed'],

@@ -18,7 +18,9 @@ const value = fc.oneof(
     ...['', '0', '-1', '1', '500', '1e9', '00', '1.5', '\0', 'a\0b', '\ud800', '%', '%zz', '../..'],
     ...['9'.repeat(30), '9'.repeat(999), '9223372036854775808', 'null', 'true', '*', 'wallet.*'],
     ...['1970-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00Z', '2026-02-30'],
-    ...['op', 'evt', 'ep', 'dlv', 'drf', 'rep', 'key', 'wat'].map((prefix) => `${prefix}_${UUID}`),
+    ...['op', 'evt', 'ep', 'dlv', 'drf', 'rep', 'per', 'key', 'wat'].map(
+      (prefix) => `${prefix}_${UUID}`,
+    ),
     ...[ADDR_A, HASH, "' or 1=1 --", '__proto__', 'constructor', 'accepted', 'reconciliation'],
     ...['op_', '9', ADDR_A, '\0', `1 obs_${UUID}`].map((place) =>
       Buffer.from(place).toString('base64url'),
@@ -42,7 +44,7 @@ const MEMBERS = (
   'kind addr contract_id token_id name owner scopes url from to event_types ordering ' +
   'signing rate_per_s headers description overlap_s tx_log_no tx_hash occurred_at to_addr ' +
   'operation_no amount operation_id distinct outcome reason limits kinds amount_per_day ' +
-  'ids proposal assignee n'
+  'ids proposal assignee n sign_offs dry_run'
 ).split(' ');
 const { body } = fc.letrec<{ body: unknown }>((tie) => ({
   body: fc.oneof(

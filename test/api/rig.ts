@@ -29,7 +29,7 @@ import {
   makeReportedOperations,
 } from '../../src/operations/operations.ts';
 import { makeDrifts, makeReconciler } from '../../src/reconciler/reconciler.ts';
-import { DEFAULT_LIMITS, makeReports } from '../../src/reports/reports.ts';
+import { DEFAULT_LIMITS, makePeriods, makeReports } from '../../src/reports/reports.ts';
 import { openUpstream } from '../../src/upstream/upstream.ts';
 import { makeEncryption } from '../../src/webhooks/encryption.ts';
 import { makeWebhooks, webhookDefaults } from '../../src/webhooks/webhooks.ts';
@@ -102,7 +102,8 @@ async function openAllStages(db: Db) {
       observe: addWallets,
     }),
     reconciler: makeReconciler({ ...stages, effectSettings, settings: RECONCILER }),
-    reports: makeReports({ db, clock, ids, outbox, settings: DEFAULT_LIMITS }),
+    reports: makeReports({ ...people, ids, settings: REPORTS }),
+    periods: makePeriods({ ...people, ids, settings: REPORTS }),
     keys: makeKeys({ db, clock, random, ids }),
     audit: makeAudit({ db, clock }),
   };
@@ -204,10 +205,9 @@ const UPSTREAM = {
   waitMs: 100,
   forwardsMax: 10,
 };
+const REPORTS = { ...DEFAULT_LIMITS, timeZone: 'Asia/Seoul' };
 const RECONCILER = {
-  steadyMs: 60_000,
-  pendingMinMs: 1_000,
-  pendingMaxMs: 30_000,
+  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
   ...{ readLagMs: 0, quiescenceMs: 30_000 },
   undecidedAfterMs: 3_600_000,
   bracketMaxMs: 600_000,

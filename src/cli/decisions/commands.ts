@@ -1,4 +1,4 @@
-/** The commands for what people decide: ends of drifts, outcomes of operations, quarantine. */
+/** The commands for what people decide: drifts, outcomes of operations, periods, quarantine. */
 import { type Command, Option } from 'commander';
 import { exit, withExamples, withRemote } from '../options.ts';
 
@@ -120,6 +120,55 @@ export function addDecisions(program: Command): void {
   ).action(async (id, options) =>
     exit((await import('./operations.ts')).approveOutcome(id, options)),
   );
+}
+
+export function addPeriods(program: Command): void {
+  const group = program
+    .command('periods')
+    .description('periods of the books: list, close with a report, sign, reopen');
+  const check = 'npx tallyhook periods close --to 2026-12-01 --dry-run';
+  const close =
+    'npx tallyhook periods close --to 2026-12-01 --sign-off "drf_…=refund is on its way"';
+  const sign = 'npx tallyhook periods sign per_…';
+  const reopen = 'npx tallyhook periods reopen per_… --reason "receipt 17 was missing"';
+  withExamples(group, 'npx tallyhook periods', check, close, sign, reopen);
+  withExamples(
+    withRemote(group.command('list', { isDefault: true }), READ)
+      .description('list closes of periods, newest first, and since when the open one runs')
+      .option('--json', 'print JSON'),
+    'npx tallyhook periods --json',
+  ).action(async (options) => exit((await import('./periods.ts')).listPeriods(options)));
+  withExamples(
+    withRemote(group.command('close'), DECIDE)
+      .description('close the period that begins where the last closed one ends')
+      .requiredOption(
+        '--to <end>',
+        'end, excluded: an instant, or a day in the zone of the reports',
+      )
+      .option('--from <start>', 'start of the first period')
+      .option('--sign-off <subject=reason...>', 'open items of the report that may stay open')
+      .option('--reason <text>', 'reason, stored with the close')
+      .option('--dry-run', 'only print what prevents the close; exits 1 if something does')
+      .option('--json', 'print JSON'),
+    'npx tallyhook periods close --from 2026-11-01 --to 2026-12-01',
+    check,
+    close,
+  ).action(async (options) => exit((await import('./periods.ts')).closePeriod(options)));
+  withExamples(
+    withRemote(group.command('sign'), DECIDE)
+      .description('sign a closed period; another owner than the one that closed it')
+      .argument('<id>', 'id of the period')
+      .option('--json', 'print JSON'),
+    sign,
+  ).action(async (id, options) => exit((await import('./periods.ts')).signPeriod(id, options)));
+  withExamples(
+    withRemote(group.command('reopen'), DECIDE)
+      .description('reopen the newest closed or signed period')
+      .argument('<id>', 'id of the period')
+      .requiredOption('--reason <text>', 'reason, stored with the reopening')
+      .option('--json', 'print JSON'),
+    reopen,
+  ).action(async (id, options) => exit((await import('./periods.ts')).reopenPeriod(id, options)));
 }
 
 export function addQuarantine(program: Command): void {

@@ -77,7 +77,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     method: 'post',
     scope: 'manage',
     path: '/api/reports',
-    summary: 'Make the reconciliation report of a period',
+    summary: 'Make the reconciliation report of a period; of a closed one it is that of its close',
     request: z.object({ body: reportInput }),
     status: 201,
     response: 'The report without its content',

@@ -1,0 +1,111 @@
+/** `tallyhook periods`: lists, closes, signs and reopens periods through the daemon. */
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { callDaemon, listAll, type Remote } from '../remote.ts';
+
+type Options = Remote & { json?: true };
+
+interface Period {
+  id: string;
+  state: 'closed' | 'signed' | 'reopened';
+  period_from: string;
+  period_to: string;
+  report_id: string;
+  closed_by: string;
+  sign_offs: { kind: string; subject: string; reason: string }[];
+  signed_by: string | null;
+  reopened_by: string | null;
+  reopen_reason: string | null;
+}
+
+interface CloseResult {
+  period: Period | null;
+  period_from: string;
+  period_to: string;
+  obstacles: { kind: string; subject: string | null; amount: string | null; next: string }[];
+}
+
+export async function listPeriods(options: Options): Promise<number> {
+  const data = await listAll<Period>(options, '/api/periods');
+  if (options.json) {
+    printLine(jsonText({ data }));
+    return 0;
+  }
+  for (const period of data) printLine(lineOf(period));
+  const ends = data.filter(({ state }) => state !== 'reopened').map((period) => period.period_to);
+  const last = ends.toSorted().at(-1);
+  printLine(last === undefined ? 'No period is closed' : `Open since ${last}`);
+  return 0;
+}
+
+/** Returns 1 when a dry run finds what prevents the close. */
+export async function closePeriod(
+  options: Options & {
+    from?: string;
+    to: string;
+    reason?: string;
+    signOff?: string[];
+    dryRun?: true;
+  },
+): Promise<number> {
+  const { from, to, reason, dryRun } = options;
+  const text = await callDaemon(options, {
+    method: 'POST',
+    path: '/api/periods/close',
+    body: {
+      ...{ to, sign_offs: (options.signOff ?? []).map(signOffOf) },
+      ...(from === undefined ? {} : { from }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(dryRun ? { dry_run: true } : {}),
+    },
+  });
+  const { period, obstacles, ...result } = JSON.parse(text) as CloseResult;
+  const code = obstacles.length > 0 ? 1 : 0;
+  if (options.json) printLine(text);
+  else if (period) printLine(lineOf(period));
+  else {
+    const span = `${result.period_from} to ${result.period_to}`;
+    printLine(code === 0 ? `${span} can be closed` : `${span} does not close, because of:`);
+    for (const { kind, subject, amount, next } of obstacles)
+      printLine([`  ${kind}`, subject, amount, next].filter(Boolean).join('  '));
+  }
+  return code;
+}
+
+export async function signPeriod(id: string, options: Options): Promise<number> {
+  const path = `/api/periods/${encodeURIComponent(id)}/sign`;
+  const text = await callDaemon(options, { method: 'POST', path });
+  printLine(options.json ? text : lineOf(JSON.parse(text) as Period));
+  return 0;
+}
+
+export async function reopenPeriod(
+  id: string,
+  options: Options & { reason: string },
+): Promise<number> {
+  const path = `/api/periods/${encodeURIComponent(id)}/reopen`;
+  const body = { reason: options.reason };
+  const text = await callDaemon(options, { method: 'POST', path, body });
+  printLine(options.json ? text : lineOf(JSON.parse(text) as Period));
+  return 0;
+}
+
+/** `drf_…=paid in cash` as a sign-off. */
+function signOffOf(text: string): { subject: string; reason: string } {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1)
+    throw new Failure('bad_setting', `--sign-off ${text}: write <subject>=<reason>`);
+  return { subject: text.slice(0, at), reason: text.slice(at + 1) };
+}
+
+function lineOf(period: Period): string {
+  const { id, state, period_from: from, period_to: to, report_id: report } = period;
+  const people = [
+    `closed by ${period.closed_by}`,
+    ...(period.sign_offs.length > 0 ? [`${period.sign_offs.length} signed off`] : []),
+    ...(period.signed_by ? [`signed by ${period.signed_by}`] : []),
+    ...(period.reopened_by ? [`reopened by ${period.reopened_by} (${period.reopen_reason})`] : []),
+  ];
+  return [id, `${from} to ${to}`, state, report, people.join(', ')].join('  ');
+}

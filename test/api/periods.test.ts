@@ -1,0 +1,158 @@
+/** A period through the API: refused, signed off, closed, signed by another owner, reopened. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { isoText, systemClock } from '../../src/kernel/clock.ts';
+import { useDrifts } from './drifts-rig.ts';
+import type { Answer, Body } from './rig.ts';
+import { aGive } from './writes.ts';
+
+const rig = useDrifts();
+const { api } = rig;
+
+/** An hour before the drift. */
+const START = isoText(systemClock.now() - 3_600_000);
+const as = (owner: 'ann' | 'bob', path: string, body?: object): Promise<Answer> =>
+  api.call('POST', `/api/periods${path}`, { key: rig.keys[owner], ...(body ? { body } : {}) });
+const now = () => isoText(api.deps.clock.now());
+const reportOf = async (from: string, to: string) => {
+  const made = await api.call('POST', '/api/reports', {
+    body: { kind: 'reconciliation', from, to },
+  });
+  return { made, read: await api.call('GET', `/api/reports/${made.body.id}`) };
+};
+const periodEvents = async () => {
+  const rows = await api.database.owner.sql<{ type: string; body: string }[]>`
+    select type, body from tallyhook.events where subject = 'periods' order by subject_seq`;
+  return rows.map(({ type, body }) => ({ type, data: JSON.parse(body).data }));
+};
+
+describe('From an open period to a signed one', () => {
+  let end: string;
+  let drift: { addr: string; id: string };
+  let closed: Body;
+  beforeAll(async () => {
+    drift = await rig.drifting(-3n);
+    end = now();
+  });
+
+  it('It does not close while a drift is open, and a dry run says so', async () => {
+    const dry = await as('ann', '/close', { from: START, to: end, dry_run: true });
+    expect(dry).toMatchObject({
+      status: 200,
+      body: { period: null, breaks: 1, obstacles: [{ kind: 'drift_open', subject: drift.id }] },
+    });
+    const { status, body } = await as('ann', '/close', { from: START, to: end });
+    expect({ status, code: body.code }).toEqual({ status: 409, code: 'conflict' });
+    expect(body.detail).toContain(`drift_open ${drift.id}`);
+    expect(body.obstacles).toEqual(dry.body.obstacles);
+    expect((await api.call('GET', '/api/periods')).body.data).toEqual([]);
+    expect((await api.call('GET', '/api/reports')).body.data).toEqual([]);
+  });
+
+  it('It closes when the drift is signed off with a reason, by the owner of the key', async () => {
+    const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
+    const { status, body } = await as('ann', '/close', { from: START, to: end, sign_offs });
+    expect(status).toBe(200);
+    closed = body.period as Body;
+    expect(closed).toMatchObject({
+      ...{ state: 'closed', closed_by: 'ann', period_from: START, period_to: end },
+      sign_offs: [{ kind: 'drift_open', ...sign_offs[0] }],
+    });
+    expect(await periodEvents()).toMatchObject([
+      {
+        type: 'period.closed',
+        data: { period_id: closed.id, closed_by: 'ann', signed_off: 1, hash: closed.report_hash },
+      },
+    ]);
+  });
+
+  it('The same report again is the one of the close, also after a late fact', async () => {
+    const first = await reportOf(START, end);
+    expect(first.made.body).toMatchObject({ id: closed.report_id, hash: closed.report_hash });
+    const occurred_at = isoText(Date.parse(end) - 1);
+    const late = aGive({ occurred_at, amount: '7', to_addr: rig.freshAddr() });
+    expect((await api.call('POST', '/api/operations', { body: late })).status).toBe(201);
+    await api.postAll();
+    const again = await reportOf(START, end);
+    expect(again.read.text).toBe(first.read.text);
+    const other = await reportOf(START, isoText(Date.parse(end) + 1));
+    expect(other.made.body.id).not.toBe(first.made.body.id);
+  });
+
+  it('The next report has the late fact as a prior-period line', async () => {
+    const { read } = await reportOf(end, now());
+    const content = read.body.content as {
+      prior_period: { closed_until: string; listed: object[] };
+    };
+    expect(content.prior_period.closed_until).toBe(end);
+    expect(content.prior_period.listed).toMatchObject([
+      { amount: '-7', kind: 'give' },
+      { amount: '7', kind: 'give' },
+    ]);
+  });
+
+  it('The owner that closed it cannot sign it, another one can, and only once', async () => {
+    const own = await as('ann', `/${closed.id}/sign`);
+    expect([own.status, own.body.code]).toEqual([409, 'same_owner']);
+    const { status, body } = await as('bob', `/${closed.id}/sign`);
+    expect([status, body.state, body.signed_by]).toEqual([200, 'signed', 'bob']);
+    expect((await as('bob', `/${closed.id}/sign`)).body.code).toBe('conflict');
+    const rows = await api.database.owner.sql`
+      select period, state, closed_by, signed_by, signed_off from finance_v1.periods
+      where period is not null`;
+    expect(rows).toEqual([
+      { period: closed.id, state: 'signed', closedBy: 'ann', signedBy: 'bob', signedOff: 1n },
+    ]);
+  });
+
+  it('It is reopened with a reason, and can then be closed with another end', async () => {
+    const without = await as('ann', `/${closed.id}/reopen`, {});
+    expect([without.status, without.body.code]).toEqual([400, 'invalid_request']);
+    const { body } = await as('ann', `/${closed.id}/reopen`, { reason: 'receipt 17' });
+    expect(body).toMatchObject({ state: 'reopened', reopened_by: 'ann', signed_by: 'bob' });
+    expect((await periodEvents()).at(-1)).toMatchObject({
+      type: 'period.reopened',
+      data: { period_id: closed.id, previous: 'signed', reopened_by: 'ann', reason: 'receipt 17' },
+    });
+    const sign_offs = [{ subject: drift.id, reason: 'refund is on its way' }];
+    const again = await as('ann', '/close', { from: START, to: now(), sign_offs });
+    expect(again.status).toBe(200);
+    const { body: list } = await api.call('GET', '/api/periods');
+    expect(list.data.map(({ state }) => state)).toEqual(['closed', 'reopened']);
+    const history = await api.database.owner.sql<{ action: string; by: string }[]>`
+      select action, by from finance_v1.period_history where period = ${closed.id} order by at`;
+    expect(history.map(({ action, by }) => `${action} ${by}`)).toEqual([
+      ...['closed ann', 'signed_off ann', 'signed bob', 'reopened ann'],
+    ]);
+  });
+});
+
+describe('A period is refused', () => {
+  it.each([
+    ['while it runs', { to: '2999-01-01' }, 409, 'conflict'],
+    ['with a gap before it', { from: '2026-01-01', to: '2999-01-01' }, 409, 'conflict'],
+    ['when it ends before it begins', { to: '2020-01-01' }, 400, 'invalid_request'],
+    ['on a day that does not exist', { to: '2026-02-30' }, 400, 'invalid_request'],
+    ['at a time without a zone', { to: '2026-02-01T00:00:00' }, 400, 'invalid_request'],
+  ])('%s', async (_, body, status, code) => {
+    const answer = await as('ann', '/close', body);
+    expect([answer.status, answer.body.code]).toEqual([status, code]);
+  });
+
+  it('without the scope decide, and when there is none of that id', async () => {
+    const key = await api.keyFor('manage');
+    const body = { to: '2026-01-01' };
+    const refused = await api.call('POST', '/api/periods/close', { key, body });
+    expect(refused.status).toBe(403);
+    const id = 'per_0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b';
+    expect((await as('bob', `/${id}/sign`)).status).toBe(404);
+    expect((await as('bob', `/${id}/reopen`, { reason: 'x' })).status).toBe(404);
+  });
+});
+
+it('A day begins at midnight in the time zone of the reports', async () => {
+  const { body } = await as('ann', '/close', { to: '2999-01-01', dry_run: true });
+  expect(body).toMatchObject({
+    period_to: '2998-12-31T15:00:00.000Z',
+    obstacles: expect.arrayContaining([expect.objectContaining({ kind: 'period_runs' })]),
+  });
+});
