@@ -79,6 +79,8 @@ describe('A closed period', () => {
 
 describe('A fact that arrives late', () => {
   it('is a prior-period line of later reports, and the whole difference of the opening', async () => {
+    // Recorded after the end of the day, but known at its close.
+    await lateGive(5);
     const { content: closedDay } = await close(START, END);
     const id = await lateGive(7, { reason_type: 'forgotten' });
     await world.operation({
