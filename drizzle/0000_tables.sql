@@ -200,6 +200,9 @@ CREATE TABLE "tallyhook"."targets" (
 	"last_record" jsonb,
 	"observation_id" text,
 	"observation_started_at" timestamptz(3),
+	"changes" double precision DEFAULT 0.5 NOT NULL,
+	"changes_over_s" double precision DEFAULT 1800 NOT NULL,
+	"process_again_at" timestamptz(3),
 	"scan_progress" jsonb,
 	"added_at" timestamptz(3) NOT NULL
 );

@@ -447,6 +447,9 @@ create table tallyhook.targets (
   last_record jsonb,
   observation_id text,
   observation_started_at timestamp(3) with time zone,
+  changes double precision not null default 0.5,
+  changes_over_s double precision not null default 1800,
+  process_again_at timestamp(3) with time zone,
   scan_progress jsonb,
   added_at timestamp(3) with time zone not null
 ) with (autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);

@@ -26,7 +26,7 @@ export interface ApiDeps {
   decisions: Decisions;
   drifts: Drifts;
   reportedOperations: ReportedOperations;
-  observer: Pick<Observer, 'watch' | 'unwatch' | 'observationAgeMaxMs'>;
+  observer: Pick<Observer, 'watch' | 'unwatch' | 'pricing'>;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   periods: Periods;

@@ -51,6 +51,19 @@ export function makeMetrics(process = 'main') {
       'Polls per second that the rate limiter allows all daemons together',
     ),
     polls: counter('polls_total', 'Polls of targets', ['kind', 'result']),
+    pollPrice: gauge(
+      'poll_price_seconds',
+      'Seconds of undetected change that a poll of a steady target must be expected to save',
+    ),
+    pollInterval: gauge('poll_interval_seconds', 'Mean interval between polls of a steady target'),
+    maximumAge: gauge(
+      'poll_maximum_age_seconds',
+      'No steady target is left without a poll for longer, while the service answers',
+    ),
+    oldestPoll: gauge(
+      'poll_oldest_age_seconds',
+      'Time since the poll of the target that was polled longest ago',
+    ),
     attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['result']),
     deliverySeconds: seconds(
       'webhook_delivery',

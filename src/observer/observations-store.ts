@@ -2,6 +2,7 @@
 import { asJson, type Queryable, type Sql, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import type { ChangeRate } from './schedule/change-rate.ts';
 
 export interface ObservationRow {
   id: string;
@@ -14,19 +15,51 @@ export interface ObservationRow {
   record: Json;
 }
 
+/** What earlier polls of a target have shown. */
+export interface Known extends ChangeRate {
+  /** When the last conclusive one began. */
+  lastStartedAt: Instant | null;
+}
+
+/** What follows from a poll for its target. */
+interface Lesson {
+  nextPollAt: Instant;
+  /** Null keeps what is known. */
+  rate: ChangeRate | null;
+}
+
+export interface PollPlan {
+  /**
+   * If the poll shows a change that is not explained, and if not. A change of a pending target
+   * counts as explained, by the open operation for which it is polled.
+   */
+  changed: Lesson;
+  same: Lesson;
+  /** A poll that shows nothing new is processed if the last one processed is so old. */
+  processAfterMs: number;
+}
+
+/** The next poll is at that time, and this one is processed, whatever it shows. */
+export function plannedAt(nextPollAt: Instant): PollPlan {
+  const lesson = { nextPollAt, rate: null };
+  return { changed: lesson, same: lesson, processAfterMs: 0 };
+}
+
 /**
  * Records the result of a poll and schedules the next one. A conclusive result that equals the one
- * before it extends its series, else it begins a new one; either way it replaces what the
- * reconciler has not processed of this target. A result older than the newest one is ignored, and
- * of a series of inconclusive polls the first is kept.
+ * before it extends its series, else it begins a new one. It replaces what the reconciler has not
+ * processed of this target; if the target is steady and was processed lately, a result that shows
+ * nothing new does not. A result older than the newest one is ignored, and of a series of
+ * inconclusive polls the first is kept. Returns whether the reconciler has to process it.
  */
 export async function recordObservation(
   tx: Tx,
   observation: ObservationRow,
-  nextPollAt: Instant,
-): Promise<void> {
-  if (observation.result === 'inconclusive') await recordInconclusive(tx, observation, nextPollAt);
-  else await recordConclusive(tx, observation, nextPollAt);
+  plan: PollPlan,
+): Promise<boolean> {
+  if (observation.result !== 'inconclusive') return recordConclusive(tx, observation, plan);
+  await recordInconclusive(tx, observation, plan.same.nextPollAt);
+  return false;
 }
 
 async function recordInconclusive(
@@ -51,15 +84,16 @@ async function recordInconclusive(
 async function recordConclusive(
   { sql }: Tx,
   { id, target, kind, startedAt, endedAt, result, cause, record }: ObservationRow,
-  nextPollAt: Instant,
-): Promise<void> {
+  { changed, same, processAfterMs }: PollPlan,
+): Promise<boolean> {
   const [started, ended] = [isoText(startedAt), isoText(endedAt)];
   const json = asJson(record);
-  await sql`
+  const rows = await sql<{ due: boolean }[]>`
     with before as (
-      select name, observation_id, observation_started_at,
-        last_result = ${result} and last_record is not distinct from ${json}::jsonb
-          and kind <> 'scan' as same
+      select name, observation_id, observation_started_at, pending,
+        coalesce(process_again_at <= ${started}, true) as process_again,
+        coalesce(last_result = ${result} and last_record is not distinct from ${json}::jsonb
+          and kind <> 'scan', false) as same
       from tallyhook.targets
       where name = ${target} and (last_started_at is null or last_started_at < ${started})
       for update
@@ -83,7 +117,7 @@ async function recordConclusive(
         unchanged_since, started_at, ended_at, result, record, process_at)
       select ${target}, ${kind}, k.id, k.started_at, ${started}::timestamptz,
         ${ended}::timestamptz, ${result}, ${json}::jsonb, ${ended}::timestamptz
-      from kept k
+      from kept k cross join before b where not b.same or b.pending or b.process_again
       on conflict (target) do update set observation_id = excluded.observation_id,
         unchanged_since = excluded.unchanged_since, started_at = excluded.started_at,
         ended_at = excluded.ended_at, result = excluded.result, record = excluded.record,
@@ -92,26 +126,41 @@ async function recordConclusive(
           else excluded.process_at end,
         failures = case when u.observation_id = excluded.observation_id then u.failures else 0 end,
         problem = case when u.observation_id = excluded.observation_id then u.problem end
+      returning target
+    ), learned as (
+      select * from (values
+        (true, ${isoText(same.nextPollAt)}::timestamptz, ${same.rate?.changes ?? null}::float8,
+          ${same.rate?.seconds ?? null}::float8),
+        (false, ${isoText(changed.nextPollAt)}::timestamptz,
+          ${changed.rate?.changes ?? null}::float8, ${changed.rate?.seconds ?? null}::float8)
+      ) as x(same, next_poll_at, changes, seconds)
     )
-    update tallyhook.targets t set lease_until = null, next_poll_at = ${isoText(nextPollAt)},
+    update tallyhook.targets t set lease_until = null, next_poll_at = l.next_poll_at,
       pending = false, failures = 0, last_result = ${result}, last_record = ${json}::jsonb,
-      last_started_at = ${started}, observation_id = k.id, observation_started_at = k.started_at
-    from kept k where t.name = ${target}`;
+      last_started_at = ${started}, observation_id = k.id, observation_started_at = k.started_at,
+      changes = coalesce(l.changes, t.changes),
+      changes_over_s = coalesce(l.seconds, t.changes_over_s),
+      process_again_at = case when exists (select from due)
+        then ${isoText(startedAt + processAfterMs)}::timestamptz else t.process_again_at end
+    from kept k cross join before b join learned l on l.same = (b.same or b.pending)
+    where t.name = ${target}
+    returning exists (select from due) as due`;
+  return rows[0]?.due ?? false;
 }
 
-/** Whether a passive observation of this target is worth recording; false if it is not polled. */
-export async function needsObservation(
+/** What is known of a target, if a passive observation of it is worth recording. */
+export async function findIfNeeded(
   db: Queryable,
   { target, startedAt, record }: Pick<ObservationRow, 'target' | 'startedAt' | 'record'>,
   gapMs: { pending: number; steady: number },
-): Promise<boolean> {
-  const rows = await db.sql<{ needed: boolean }[]>`
-    select last_started_at is null or last_started_at < ${isoText(startedAt)} and (
+): Promise<Known | undefined> {
+  const rows = await db.sql<Known[]>`
+    select changes, changes_over_s as seconds, last_started_at
+    from tallyhook.targets where name = ${target} and (last_started_at is null or last_started_at < ${isoText(startedAt)} and (
       last_record is distinct from ${asJson(record)}::jsonb
       or last_started_at < case when pending then ${isoText(startedAt - gapMs.pending)}::timestamptz
-        else ${isoText(startedAt - gapMs.steady)}::timestamptz end) as needed
-    from tallyhook.targets where name = ${target}`;
-  return rows[0]?.needed ?? false;
+        else ${isoText(startedAt - gapMs.steady)}::timestamptz end))`;
+  return rows[0];
 }
 
 export interface StoredObservation {

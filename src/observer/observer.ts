@@ -8,15 +8,9 @@ import type { Instant } from '../kernel/clock.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { QuotaStore } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
-import { cachedTargetCount, openOperationSearch } from './open-operations.ts';
-import {
-  claimsOf,
-  observationAgeMaxMs,
-  type PollDeps,
-  pollDue,
-  recordPoll,
-  type TargetObservation,
-} from './polls.ts';
+import { openOperationSearch } from './open-operations.ts';
+import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
+import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { probeOnce } from './service/probe.ts';
 import { mayPoll } from './service/state.ts';
 import { clearQuota, expediteProbe, findService, loadQuota, saveQuota } from './service/store.ts';
@@ -38,7 +32,8 @@ export {
 } from './observations-store.ts';
 export type { ObserverSettings } from './polls.ts';
 export { requestScan, type ScanRecord } from './scans/scans.ts';
-export { type PollIntervals, pendingIntervalMs } from './schedule.ts';
+export { type PollIntervals, pendingIntervalMs } from './schedule/intervals.ts';
+export type { Pricing } from './schedule/pricing.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
@@ -53,18 +48,25 @@ export {
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watches } from './watches/watches.ts';
 
+interface ObserverPass {
+  observations: number;
+  unprocessed: number;
+  nextAt: Instant;
+}
+
 export interface Observer extends Watches {
   /**
-   * Polls targets that are due; returns the number of polls and when the next one is due. When the
-   * signal aborts, no poll begins, and a scan ends after its page.
+   * Polls targets that are due; returns the number of polls, how many the reconciler has to
+   * process, and when the next poll is due. When the signal aborts, no poll begins, and a scan ends
+   * after its page.
    */
-  runOnce(now: Instant, signal?: AbortSignal): Promise<{ observations: number; nextAt: Instant }>;
+  runOnce(now: Instant, signal?: AbortSignal): Promise<ObserverPass>;
   /** Probes the maintenance status if due; returns when the next probe is due. */
   probeOnce(now: Instant): Promise<Instant>;
   /** Adds targets. */
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
-  /** The longest interval between polls of a steady target at the present budget. */
-  observationAgeMaxMs(): Promise<number>;
+  /** The present price of a poll, and the intervals that follow for steady targets. */
+  pricing(): Promise<Pricing>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
 }
@@ -99,11 +101,12 @@ export function makeQuotaStore(db: Db): QuotaStore {
   };
 }
 
-type ObserverDeps = Omit<PollDeps, 'targetCount'> & { outbox: Outbox };
+type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
 
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, upstream, settings } = observerDeps;
-  const deps = { ...observerDeps, targetCount: cachedTargetCount(db, clock) };
+  const pricing = makePricing({ ...observerDeps, budget: upstream.budget });
+  const deps = { ...observerDeps, pricing };
   // One passive observation of a target at a time; the others show the same.
   const reading = new Set<string>();
   const scheduleOpen = openOperationSearch(db, settings.pendingMinMs);
@@ -112,16 +115,17 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
 
   return {
     ...makeWatches(deps),
-    observationAgeMaxMs: () => observationAgeMaxMs(deps),
+    pricing,
     async runOnce(now, signal) {
+      const none = { observations: 0, unprocessed: 0 };
       const service = await findService(db);
       // Polls resume after a probe has found the service available.
       if (service && !mayPoll(service.state))
-        return { observations: 0, nextAt: await probeOnce(deps, now) };
+        return { ...none, nextAt: await probeOnce(deps, now) };
       const scheduleAt = await scheduleOpen(now);
-      if (signal?.aborted) return { observations: 0, nextAt: now };
+      if (signal?.aborted) return { ...none, nextAt: now };
       if (upstream.budget.free() <= 0)
-        return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
+        return { ...none, nextAt: Math.max(upstream.budget.nextAt(), now) };
       const polls = await pollDue(deps, claim, now, signal);
       // Probing at once stops all further polls.
       if (polls.causes.has('maintenance')) {
@@ -129,8 +133,9 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
         await probeOnce(deps, now);
       }
       const next = await store.nextDue(db);
-      const nextAt = Math.min(next ?? now + settings.steadyMs, scheduleAt);
-      return { observations: polls.count, nextAt };
+      const pollAt = Math.max(next ?? now + settings.steadyMs, upstream.budget.nextAt());
+      const { count: observations, unprocessed } = polls;
+      return { observations, unprocessed, nextAt: Math.min(pollAt, scheduleAt) };
     },
     probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>
@@ -143,8 +148,9 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
         const { startedAt } = seen;
         const record = seen.result === 'seen' ? { ...seen.record } : null;
         const gapMs = { pending: settings.pendingMinMs, steady: settings.steadyMs / 2 };
-        if (await observations.needsObservation(db, { target, startedAt, record }, gapMs))
-          await recordPoll(deps, { name: target, kind: ref.kind, failures: 0 }, seen);
+        const known = await observations.findIfNeeded(db, { target, startedAt, record }, gapMs);
+        if (known)
+          await recordPoll(deps, { ...known, name: target, kind: ref.kind, failures: 0 }, seen);
       } finally {
         reading.delete(target);
       }

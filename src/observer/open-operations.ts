@@ -1,7 +1,7 @@
-/** Finds the wallets and tokens of open operations, and counts targets, at a bounded cost. */
+/** Finds the wallets and tokens of open operations, at a bounded cost. */
 import type { Db } from '../db/connect.ts';
-import type { Clock, Instant } from '../kernel/clock.ts';
-import { countTargets, scheduleOpen } from './targets-store.ts';
+import type { Instant } from '../kernel/clock.ts';
+import { scheduleOpen } from './targets-store.ts';
 
 /**
  * How often changed operations are searched, and how far back before the previous search. Changes
@@ -13,24 +13,6 @@ const SEARCHES = [
 ];
 /** All open operations are searched a page at a time, for those that a search of changes missed. */
 const PAGE = { everyMs: 1_000, operations: 2_000 };
-
-/** Counting all targets may take at most this share of the time. */
-const COUNT_SHARE = 0.01;
-const COUNT_MIN_MS = 5_000;
-
-/** The number of targets, counted again at intervals that grow with the time it takes. */
-export function cachedTargetCount(db: Db, clock: Clock): () => Promise<number> {
-  let count = { targets: 0, from: 0, until: Number.NEGATIVE_INFINITY };
-  return async () => {
-    const from = clock.now();
-    if (from < count.from || from >= count.until) {
-      const targets = await countTargets(db);
-      const tookMs = clock.now() - from;
-      count = { targets, from, until: from + Math.max(COUNT_MIN_MS, tookMs / COUNT_SHARE) };
-    }
-    return count.targets;
-  };
-}
 
 /** Schedules targets of open operations; returns when to call it again if nothing was due. */
 export function openOperationSearch(db: Db, gapMs: number): (now: Instant) => Promise<Instant> {

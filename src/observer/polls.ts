@@ -9,10 +9,15 @@ import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
 import { scanPages } from './scans/scans.ts';
-import { type PollIntervals, steadyIntervalMs, withJitter } from './schedule.ts';
+import { changesPerS, learnRate } from './schedule/change-rate.ts';
+import type { PollIntervals } from './schedule/intervals.ts';
+import { steadyIntervalMs, withJitter } from './schedule/price.ts';
+import type { Pricing } from './schedule/pricing.ts';
 import * as store from './targets-store.ts';
 
 export interface ObserverSettings extends PollIntervals {
+  /** The shortest interval between polls of a steady target. */
+  minGapMs: number;
   /** The share of the budget reserved for steady polls; 0 to 1. */
   steadyShare: number;
   /** The interval between probes, normally and while the service is down. */
@@ -30,7 +35,7 @@ export interface PollDeps {
   upstream: Upstream;
   metrics: Metrics;
   settings: ObserverSettings;
-  targetCount: () => Promise<number>;
+  pricing: () => Promise<Pricing>;
 }
 export type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
 
@@ -54,9 +59,18 @@ export function claimsOf({ db, upstream, settings }: PollDeps): Claim {
   };
 }
 
+/** The end of a poll. */
+interface PollResult {
+  /** Why it is inconclusive. */
+  cause: string | null;
+  /** Whether the reconciler has to process it. */
+  unprocessed: boolean;
+}
+
 /**
- * Polls due targets as fast as the budget allows. Returns how many, and the causes of those without
- * a result. @throws the first error, when all polls have ended
+ * Polls due targets as fast as the budget allows. Returns how many, how many of them the reconciler
+ * has to process, and the causes of those without a result.
+ * @throws the first error, when all polls have ended
  */
 export async function pollDue(
   deps: PollDeps,
@@ -69,7 +83,7 @@ export async function pollDue(
   const errors: unknown[] = [];
   const open = new Set<Promise<unknown>>();
   const until = clock.now() + REFILL_MS;
-  let count = 0;
+  let [count, unprocessed] = [0, 0];
   do {
     const at = Math.max(now, clock.now());
     const stopped = signal?.aborted || at > until || causes.has('maintenance') || errors.length > 0;
@@ -77,7 +91,10 @@ export async function pollDue(
     count += due.length;
     for (const target of due) {
       const ended: Promise<unknown> = poll(deps, target, signal)
-        .then((cause) => causes.add(cause))
+        .then((result) => {
+          causes.add(result.cause);
+          if (result.unprocessed) unprocessed += 1;
+        })
         .catch((error: unknown) => errors.push(error))
         .finally(() => open.delete(ended));
       open.add(ended);
@@ -87,22 +104,21 @@ export async function pollDue(
     if (open.size > 0) await Promise.race([...open, pause(Math.max(1, nextMs))]);
   } while (open.size > 0);
   if (errors.length > 0) throw errors[0];
-  return { count, causes };
+  return { count, unprocessed, causes };
 }
 
 /** A finished scan is repeated when it is requested, or after this time. */
 const SCAN_INTERVAL_MS = 86_400_000;
 
-/** Returns the cause if the scan ended without a result. */
 async function runScan(
   deps: PollDeps,
   target: store.DueTarget,
   stop: AbortSignal | undefined,
-): Promise<string | null> {
+): Promise<PollResult> {
   const { db, ids, metrics, settings, random } = deps;
   const { pollTimeoutMs } = settings;
   const pass = await scanPages({ ...deps, pollTimeoutMs, stop }, target);
-  if (!pass.ended || !pass.observation) return null;
+  if (!pass.ended || !pass.observation) return { cause: null, unprocessed: false };
   const { observation } = pass;
   metrics.polls.inc({ kind: 'scan', result: observation.result });
   const gap =
@@ -110,63 +126,70 @@ async function runScan(
       ? SCAN_INTERVAL_MS
       : backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const row = { ...observation, id: ids.next('obs') };
-  await db.begin((tx) => observations.recordObservation(tx, row, observation.endedAt + gap));
-  return observation.cause;
+  const plan = observations.plannedAt(observation.endedAt + gap);
+  const unprocessed = await db.begin((tx) => observations.recordObservation(tx, row, plan));
+  return { cause: observation.cause, unprocessed };
 }
 
-/** Polls one target and records the observation; returns the cause if it is inconclusive. */
+/** Polls one target and records the observation. */
 async function poll(
   deps: PollDeps,
   target: store.DueTarget,
   stop: AbortSignal | undefined,
-): Promise<string | null> {
+): Promise<PollResult> {
   if (target.kind === 'scan') return runScan(deps, target, stop);
   const { upstream, settings } = deps;
   const signal = AbortSignal.timeout(settings.pollTimeoutMs);
   const { contractId: contract, tokenId: token, addr } = target;
+  const priority = target.pending ? 'pending' : 'steady';
   const seen =
     target.kind === 'wallet'
-      ? await upstream.account(must(addr, 'address'), 'pending', signal)
-      : await upstream.token(must(contract, 'contract'), must(token, 'token'), 'pending', signal);
-  await recordPoll(deps, target, seen);
-  return seen.result === 'inconclusive' ? seen.cause : null;
+      ? await upstream.account(must(addr, 'address'), priority, signal)
+      : await upstream.token(must(contract, 'contract'), must(token, 'token'), priority, signal);
+  const unprocessed = await recordPoll(deps, target, seen);
+  return { cause: seen.result === 'inconclusive' ? seen.cause : null, unprocessed };
 }
 
-/** Records a poll, or a passive observation, and schedules the next poll of its target. */
+/** A target that has been polled, and what was known of it before. */
+type Polled = Pick<store.DueTarget, 'name' | 'kind' | 'failures'> & observations.Known;
+
+/**
+ * Records a poll, or a passive observation, and schedules the next poll of its target. Returns
+ * whether the reconciler has to process it.
+ */
 export async function recordPoll(
   deps: PollDeps,
-  target: { name: string; kind: string; failures: number },
+  target: Polled,
   observation: TargetObservation,
-): Promise<void> {
+): Promise<boolean> {
   const { db, ids, metrics } = deps;
   const row = observationRow(ids.next('obs'), target.name, target.kind, observation);
   metrics.polls.inc({ kind: target.kind, result: observation.result });
-  const nextAt = await nextPollAt(deps, observation, target.failures);
-  await db.begin((tx) => observations.recordObservation(tx, row, nextAt));
+  const plan = await planOf(deps, target, observation);
+  return db.begin((tx) => observations.recordObservation(tx, row, plan));
 }
 
-async function nextPollAt(
-  deps: PollDeps,
+async function planOf(
+  { pricing, settings, random }: PollDeps,
+  { failures, lastStartedAt, ...known }: Polled,
   observation: TargetObservation,
-  failures: number,
-): Promise<Instant> {
-  const { settings, random } = deps;
+): Promise<observations.PollPlan> {
+  const { startedAt } = observation;
   if (observation.result === 'inconclusive') {
     const backoff = backoffMs(failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
-    return Math.max(observation.endedAt + backoff, observation.retryAt ?? 0);
+    const at = Math.max(observation.endedAt + backoff, observation.retryAt ?? 0);
+    return observations.plannedAt(at);
   }
-  return observation.startedAt + withJitter(await observationAgeMaxMs(deps), random);
-}
-
-/** The longest interval between polls of a steady target at the present budget. */
-export async function observationAgeMaxMs({
-  targetCount,
-  upstream,
-  settings,
-}: PollDeps): Promise<number> {
-  const targets = await targetCount();
-  const steadyPerS = upstream.budget.ratePerS() * settings.steadyShare;
-  return steadyIntervalMs(settings, targets, steadyPerS);
+  const { price, bounds } = await pricing();
+  const lesson = (changed: boolean) => {
+    // The first poll shows no change.
+    const rate =
+      lastStartedAt === null ? null : learnRate(known, (startedAt - lastStartedAt) / 1000, changed);
+    const gap = steadyIntervalMs(Math.sqrt(changesPerS(rate ?? known)), price, bounds);
+    return { nextPollAt: startedAt + withJitter(gap, random), rate };
+  };
+  const processAfterMs = settings.steadyMs / 2;
+  return { changed: lesson(true), same: lesson(false), processAfterMs };
 }
 
 function observationRow(

@@ -5,6 +5,7 @@
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
 import { boolean, doublePrecision, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
+import { PRIOR } from './schedule/change-rate.ts';
 
 export const watches = tallyhook.table('watches', {
   id: text().primaryKey(),
@@ -42,6 +43,11 @@ export const targets = tallyhook.table(
     /** The row of `observations` that it extends. */
     observationId: text('observation_id'),
     observationStartedAt: instant('observation_started_at'),
+    /** How often it changes, as its polls have shown: so many changes in so many seconds. */
+    changes: doublePrecision().notNull().default(PRIOR.changes),
+    changesOverS: doublePrecision('changes_over_s').notNull().default(PRIOR.seconds),
+    /** From then on a poll is processed even if it shows nothing new; null: it is. */
+    processAgainAt: instant('process_again_at'),
     /** Of an unfinished scan: what it has read so far. */
     scanProgress: json('scan_progress'),
     addedAt: instant('added_at').notNull(),

@@ -2,14 +2,18 @@
 import { asJson, type Queryable } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
+import type { Known } from './observations-store.ts';
+import type { RateClass } from './schedule/price.ts';
 
-export interface DueTarget {
+export interface DueTarget extends Known {
   name: string;
   kind: 'wallet' | 'token' | 'contract' | 'scan';
   addr: string | null;
   contractId: bigint | null;
   tokenId: bigint | null;
   failures: number;
+  /** An operation or a suspicion waits for this poll. */
+  pending: boolean;
 }
 
 /** Open operations to schedule: those that changed since, or a page of all, by their change. */
@@ -162,15 +166,34 @@ export async function claimDue(
     )
     update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)}
     from picked where o.name = picked.name
-    returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures`;
+    returning o.name, o.kind, o.addr, o.contract_id, o.token_id, o.failures, o.pending, o.changes,
+      o.changes_over_s as seconds, o.last_started_at`;
 }
 
-/** When the next target is due, if any. */
+export interface OldestPoll {
+  /** When the target polled longest ago was polled; null if none was. */
+  oldestPollAt: Instant | null;
+}
+
+/** Leases that daemons may hold at once, for \`nextDue\`. */
+const LEASES_MAX = 64;
+
+/** When the next target that no daemon has claimed is due, if any. */
 export async function nextDue(db: Queryable): Promise<Instant | null> {
   const rows = await db.sql<{ next: Instant | null }[]>`
-    select min(next_poll_at) as next from tallyhook.targets
-    where kind in ('wallet', 'token', 'scan')`;
+    select min(greatest(next_poll_at, lease_until)) as next from (
+      select next_poll_at, lease_until from tallyhook.targets
+      where kind in ('wallet', 'token', 'scan') order by next_poll_at limit ${LEASES_MAX}) x`;
   return rows[0]?.next ?? null;
+}
+
+/** Wallets and tokens by how often they change; a class spans 28 % of that. */
+export async function countRateClasses(db: Queryable): Promise<(RateClass & OldestPoll)[]> {
+  return db.sql<(RateClass & OldestPoll)[]>`
+    select count(*)::int as targets, avg(sqrt(changes / changes_over_s)) as root,
+      min(last_started_at) as oldest_poll_at
+    from tallyhook.targets where kind in ('wallet', 'token')
+    group by floor(ln(changes / changes_over_s) * 4)`;
 }
 
 /** The number of wallets and tokens. */

@@ -20,6 +20,7 @@ import type { Forwarded, ForwardRequest, QuotaStore, TrafficClass } from './type
 
 export { readToken, readWallet } from './parse/read.ts';
 export type { TokenPage, TokenRecord, WalletRecord } from './parse/records.ts';
+export type { BudgetView } from './rate/budget.ts';
 export type {
   Answer,
   Forwarded,

@@ -1,7 +1,7 @@
 /** Polls for tests of the API: an observation is stored, reconciled, and what follows is posted. */
 import { isoText } from '../../src/kernel/clock.ts';
 import type { Json } from '../../src/kernel/json.ts';
-import { recordObservation } from '../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
 import type { useApi } from './rig.ts';
 
 type Api = ReturnType<typeof useApi>;
@@ -20,7 +20,11 @@ export async function observe(
     values (${object}, ${kind}, ${at}, ${at}) on conflict do nothing`;
   const row = { id: api.ids.next('obs'), target: object, kind, startedAt: now, endedAt: now };
   await api.database.db.begin((tx) =>
-    recordObservation(tx, { ...row, result: 'seen', cause: null, record: record as Json }, now),
+    recordObservation(
+      tx,
+      { ...row, result: 'seen', cause: null, record: record as Json },
+      plannedAt(now),
+    ),
   );
   await api.reconciler.runOnce(api.deps.clock.now());
   await api.postAll();

@@ -215,6 +215,7 @@ const RECONCILER = {
 };
 const OBSERVER = {
   steadyMs: 60_000,
+  minGapMs: 500,
   pendingMinMs: 1_000,
   pendingMaxMs: 30_000,
   steadyShare: 0.2,

@@ -9,8 +9,8 @@ import type { Upstream } from '../../src/upstream/upstream.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 
 const SETTINGS = {
-  ...{ steadyMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000, steadyShare: 1 },
-  ...{ probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
+  ...{ steadyMs: 60_000, minGapMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
+  ...{ steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
 
 export function observerOf(db: Db, clock: Clock, upstream: Upstream, seed = 1): Observer {

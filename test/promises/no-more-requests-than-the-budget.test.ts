@@ -11,7 +11,7 @@ const PER_S = 10;
 /** More wallets are due at any time than the budget allows. */
 const SETTINGS = {
   upstream: { ...QUICK.upstream, budget_per_s: PER_S, initial_rate_per_s: PER_S },
-  observer: { ...QUICK.observer, steady_interval_ms: 50 },
+  observer: { ...QUICK.observer, steady_interval_ms: 50, min_gap_ms: 50 },
 };
 const rig = useRig(SETTINGS);
 

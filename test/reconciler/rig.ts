@@ -11,7 +11,7 @@ import { type Ids, makeIds } from '../../src/kernel/ids.ts';
 import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
-import { recordObservation } from '../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import { addTargets } from '../../src/observer/targets-store.ts';
 import {
@@ -180,7 +180,7 @@ function observationsOf(db: Db, ids: Ids, clock: ManualClock) {
       ...{ id: ids.next('obs'), target: targetName(ref), kind: ref.kind, result, record },
       ...{ startedAt, endedAt: clock.now(), cause: null },
     };
-    await db.begin((tx) => recordObservation(tx, row, clock.now() + SETTINGS.steadyMs));
+    await db.begin((tx) => recordObservation(tx, row, plannedAt(clock.now() + SETTINGS.steadyMs)));
     return row;
   };
 }

@@ -53,6 +53,7 @@ export function observerSettings(config: Config): ObserverSettings {
   const { observer, upstream } = config;
   return {
     ...pollIntervals(config),
+    minGapMs: observer.min_gap_ms,
     steadyShare: upstream.steady_share,
     probeMs: observer.probe_interval_ms,
     probeDownMs: observer.probe_interval_down_ms,

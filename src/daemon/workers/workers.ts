@@ -119,8 +119,8 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
       name: 'observer',
       intervalMs,
       pass: async (now, signal) => {
-        const { observations, nextAt } = await observer.runOnce(now, signal);
-        if (observations > 0) wake('reconciler');
+        const { unprocessed, nextAt } = await observer.runOnce(now, signal);
+        if (unprocessed > 0) wake('reconciler');
         return nextAt;
       },
     },

@@ -8,7 +8,7 @@ import type { RateSignal } from '../parse/outcome.ts';
 import type { Priority, TrafficClass } from '../types.ts';
 import { makePriorityQueue } from './priority-queue.ts';
 import type { Quota } from './quota.ts';
-import { makeTokenBucket } from './token-bucket.ts';
+import { makeMeter, makeTokenBucket } from './token-bucket.ts';
 
 interface BudgetDeps {
   quota: Quota;
@@ -34,6 +34,10 @@ export interface BudgetView {
   nextAt(): Instant;
   /** Polls per second that this daemon may sustain, app traffic subtracted. */
   ratePerS(): number;
+  /** Polls per second that all daemons together have left for steady polls. */
+  steadyPerS(): number;
+  /** What other polls and app traffic always leave of that. */
+  steadyMinPerS(): number;
   /** Polls that wait for a slot. */
   waiting(): number;
   /** The current limit, in requests per second of all daemons together. */
@@ -41,6 +45,7 @@ export interface BudgetView {
 }
 
 interface Waiter {
+  priority: Priority;
   settle: (release: (() => void) | undefined) => void;
 }
 
@@ -49,6 +54,8 @@ export class Budget implements BudgetView {
   readonly #settings: BudgetSettings;
   readonly #bucket;
   readonly #queue;
+  /** Polls of pending targets and unknown operations. */
+  readonly #urgent;
   #open = 0;
   #daemons = 1;
   #closed = false;
@@ -60,6 +67,7 @@ export class Budget implements BudgetView {
     const { clock, metrics, quota } = deps;
     this.#bucket = makeTokenBucket(() => this.#ownPerS(), settings.steadyShare, clock.now());
     this.#queue = makePriorityQueue<Waiter>(settings.steadyShare, settings.waitingMax);
+    this.#urgent = makeMeter(clock.now());
     metrics.upstreamRate.set(quota.ratePerS());
   }
 
@@ -78,6 +86,16 @@ export class Budget implements BudgetView {
     return Math.max(own - app, own * this.#settings.steadyShare);
   }
 
+  /** The other daemons are taken to have as much urgent work and app traffic as this one. */
+  steadyPerS(): number {
+    const urgent = this.#urgent.perS(this.#deps.clock.now());
+    return Math.max(this.steadyMinPerS(), (this.ratePerS() - urgent) * this.#daemons);
+  }
+
+  steadyMinPerS(): number {
+    return this.ratePerS() * this.#settings.steadyShare * this.#daemons;
+  }
+
   waiting(): number {
     return this.#queue.size();
   }
@@ -93,7 +111,7 @@ export class Budget implements BudgetView {
    */
   acquire(priority: Priority, signal?: AbortSignal): Promise<(() => void) | undefined> {
     if (signal?.aborted || this.#isStopped()) return Promise.resolve(undefined);
-    if (this.free() > 0) return Promise.resolve(this.#grant());
+    if (this.free() > 0) return Promise.resolve(this.#grant(priority));
     return new Promise((resolve) => {
       const giveUp = () => {
         this.#queue.remove(priority, waiter);
@@ -101,6 +119,7 @@ export class Budget implements BudgetView {
       };
       const cancel = after(this.#settings.waitMs, giveUp);
       const waiter: Waiter = {
+        priority,
         settle: (release) => {
           cancel();
           signal?.removeEventListener('abort', giveUp);
@@ -159,16 +178,21 @@ export class Budget implements BudgetView {
       for (const waiter of this.#queue.drain()) waiter.settle(undefined);
       return;
     }
-    while (this.#queue.size() > 0 && this.#available() > 0)
-      this.#queue.next()?.settle(this.#grant());
+    while (this.#available() > 0) {
+      const waiter = this.#queue.next();
+      if (!waiter) break;
+      waiter.settle(this.#grant(waiter.priority));
+    }
     // When all slots are taken, the next release pumps.
     if (this.#queue.size() === 0 || this.#open >= this.#settings.concurrencyMax) return;
     const waitMs = Math.max(1, Math.ceil(this.nextAt() - this.#deps.clock.now()));
     this.#cancelWake = after(waitMs, () => this.#pump());
   }
 
-  #grant(): () => void {
-    this.#bucket.take(this.#deps.clock.now());
+  #grant(priority: Priority): () => void {
+    const now = this.#deps.clock.now();
+    this.#bucket.take(now);
+    if (priority !== 'steady') this.#urgent.count(now);
     this.#open += 1;
     let held = true;
     return () => {

@@ -8,7 +8,7 @@ import type { Instant } from '../../kernel/clock.ts';
 export const BURST = 2;
 /** The largest debt that app traffic can leave, in seconds of the rate. */
 const DEBT_SECONDS = 10;
-/** The time constant over which app traffic is averaged, in milliseconds. */
+/** The time constant of a meter, in milliseconds. */
 const SPAN_MS = 5000;
 /** Tolerates the rounding of floating point. */
 const WHOLE_TOKEN = 1 - 1e-9;
@@ -68,7 +68,7 @@ export function makeTokenBucket(perS: () => number, share: number, start: Instan
 }
 
 /** Events per second, averaged with exponential decay. */
-function makeMeter(start: Instant) {
+export function makeMeter(start: Instant) {
   let weight = 0;
   let at = start;
   const decay = (now: Instant) => {

@@ -6,7 +6,7 @@ import { addressKey } from '../../../src/kernel/addresses.ts';
 import { monotonicMs } from '../../../src/kernel/clock.ts';
 import type { Random } from '../../../src/kernel/random.ts';
 import { balancesOf } from '../../../src/ledger/ledger.ts';
-import { recordObservation } from '../../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../../src/observer/observations-store.ts';
 import { toTarget } from '../../../src/observer/targets.ts';
 import { addTargets } from '../../../src/observer/targets-store.ts';
 import { accountOfWallet, type EffectSettings } from '../../../src/operations/operations.ts';
@@ -156,7 +156,8 @@ async function observed(stages: Stages, addrs: readonly string[]): Promise<numbe
     const row = { id: ids.next('obs'), target: `wallet:${addressKey(addr)}`, kind: 'wallet' };
     const times = { startedAt, endedAt: clock.now() };
     const seen = { result: 'seen', cause: null, record: { addr, balance, status: 1 } } as const;
-    await db.begin((tx) => recordObservation(tx, { ...row, ...times, ...seen }, clock.now() + 1e9));
+    const plan = plannedAt(clock.now() + 1e9);
+    await db.begin((tx) => recordObservation(tx, { ...row, ...times, ...seen }, plan));
   }
   let processed = 0;
   const took = await timed(async () => {

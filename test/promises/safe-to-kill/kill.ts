@@ -22,6 +22,7 @@ const ASLEEP = {
   database: { connections: { gateway: 2, workers: 2, people: 1 } },
   observer: {
     steady_interval_ms: 600_000,
+    min_gap_ms: 600_000,
     pending_interval_min_ms: 60_000,
     pending_interval_max_ms: 60_000,
     probe_interval_ms: 600_000,

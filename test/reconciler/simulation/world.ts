@@ -191,7 +191,13 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
     ...{ db, clock, random, ids, upstream, outbox, metrics: makeMetrics() },
     settings: {
       ...SETTINGS,
-      ...{ steadyShare: 0.2, probeMs: 5_000, probeDownMs: 2_000, pollTimeoutMs: 5_000 },
+      ...{
+        minGapMs: SETTINGS.steadyMs,
+        steadyShare: 0.2,
+        probeMs: 5_000,
+        probeDownMs: 2_000,
+        pollTimeoutMs: 5_000,
+      },
     },
   });
   const log = makeLog('silent');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/kernel/json.ts';
-import { recordObservation } from '../../../src/observer/observations-store.ts';
+import { plannedAt, recordObservation } from '../../../src/observer/observations-store.ts';
 import { freshAddr, openRig } from '../rig.ts';
 import { freshHash } from '../tokens/scenario.ts';
 
@@ -50,7 +50,8 @@ async function scan(operationIds: string[], tokens: Json[], given: { truncated?:
     ...{ id: rig.ids.next('obs'), target: `scan:${CONTRACT}:*`, kind: 'scan' },
     ...{ startedAt, endedAt: rig.clock.now(), result: 'seen' as const, cause: null, record },
   };
-  await rig.database.db.begin((tx) => recordObservation(tx, observation, rig.clock.now() + 60_000));
+  const plan = plannedAt(rig.clock.now() + 60_000);
+  await rig.database.db.begin((tx) => recordObservation(tx, observation, plan));
   await rig.process();
 }
 const passQuiescence = () => rig.clock.advance(110_000);

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { listLiving } from '../../../db/leases.ts';
 import type { Instant } from '../../../kernel/clock.ts';
 import type { Role } from '../../../kernel/roles.ts';
-import { countTargets, findService } from '../../../observer/observer.ts';
+import { countTargets, findService, type Pricing } from '../../../observer/observer.ts';
 import { COUNT_MAX, readCounts, STAGES } from '../../counts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
@@ -82,7 +82,21 @@ const status = z
       description: 'Wallets whose newest processed observation is older than stale_after_ms',
     }),
     targets: z.int().openapi({ description: 'Wallets and tokens that are polled' }),
-    observation_age_max_ms: z.int(),
+    observation_age_max_ms: z.int().openapi({
+      description: 'No steady target is left without a poll for longer, while the service answers',
+    }),
+    polling: z
+      .object({
+        steady_per_s: z.number().openapi({ description: 'Of all daemons together' }),
+        interval_ms: z.int().nullable().openapi({ description: 'Mean over all steady targets' }),
+        price_s: z.number().openapi({
+          description: 'Seconds of undetected change that a poll must be expected to save',
+        }),
+        oldest_poll_at: instant
+          .nullable()
+          .openapi({ description: 'Of the target polled longest ago; a few seconds old' }),
+      })
+      .openapi({ description: 'Polls of steady targets' }),
   })
   .openapi('Status');
 
@@ -112,7 +126,7 @@ export function addStatus(
         budget: budgetOutput(upstream),
         ...(await countsOutput(db, now, staleAfterMs)),
         targets: await countTargets(db),
-        observation_age_max_ms: Math.round(await observer.observationAgeMaxMs()),
+        ...pollingOutput(await observer.pricing()),
       };
     },
   });
@@ -122,6 +136,18 @@ function rolesOutput(living: readonly Role[][]) {
   const count = (role: Role) => living.filter((roles) => roles.includes(role)).length;
   const [gateway, api] = [count('gateway'), count('api')];
   return { gateway, api, workers: count('workers'), delivery: count('delivery') };
+}
+
+function pollingOutput({ price, bounds, perS, intervalMs, oldestPollAt }: Pricing) {
+  return {
+    observation_age_max_ms: Math.round(bounds.maxMs),
+    polling: {
+      steady_per_s: perS,
+      interval_ms: intervalMs === null ? null : Math.round(intervalMs),
+      price_s: price,
+      oldest_poll_at: instantText(oldestPollAt),
+    },
+  };
 }
 
 async function serviceOutput(db: ApiDeps['db']) {

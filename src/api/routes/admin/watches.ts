@@ -49,7 +49,7 @@ const base = { tag: 'watches', path: '/api/watches' };
 export function addWatches(router: Router, deps: Pick<ApiDeps, 'db' | 'observer'>): void {
   const { db, observer } = deps;
   const readAge = async () => ({
-    observation_age_max_ms: Math.round(await observer.observationAgeMaxMs()),
+    observation_age_max_ms: Math.round((await observer.pricing()).bounds.maxMs),
   });
   router.add({
     ...base,

@@ -1,0 +1,79 @@
+/**
+ * The price of a poll of a steady target, and the interval that follows. Pure.
+ *
+ * A target that changes λ times per second costs λ·t²/2 seconds of undetected change when it is
+ * polled every t seconds. The mean delay of all changes is least when every target is polled as soon
+ * as that exceeds one price for all of them. The price is the one at which the polls that are due
+ * use up the budget.
+ */
+import type { Random } from '../../kernel/random.ts';
+
+/** Targets that change about equally often. */
+export interface RateClass {
+  targets: number;
+  /** The mean of the square roots of their changes per second. */
+  root: number;
+}
+
+/** The shortest and the longest interval of a steady target. */
+export interface IntervalBounds {
+  minMs: number;
+  maxMs: number;
+}
+
+const STEPS = 40;
+/** More than the budget, because polls do not come due evenly: then hardly any of it is left. */
+const OVERSUBSCRIPTION = 1.03;
+
+/** ±5 %, so that targets added together are not polled together for ever. */
+const JITTER = 0.05;
+
+/** The interval at that price; within the bounds also after the jitter of `withJitter`. */
+export function steadyIntervalMs(
+  root: number,
+  price: number,
+  { minMs, maxMs }: IntervalBounds,
+): number {
+  const ideal = (Math.sqrt(2 * price) / root) * 1000;
+  return Math.max(minMs / (1 - JITTER), Math.min(maxMs / (1 + JITTER), ideal));
+}
+
+/** Polls per second of all targets at that price. */
+export function pollsPerS(
+  classes: readonly RateClass[],
+  price: number,
+  bounds: IntervalBounds,
+): number {
+  return classes.reduce(
+    (sum, { targets, root }) => sum + (targets * 1000) / steadyIntervalMs(root, price, bounds),
+    0,
+  );
+}
+
+/**
+ * The price at which all targets together use up a budget of `perS` polls per second, in seconds of
+ * undetected change. The bounds of the intervals hold even if the budget then does not suffice.
+ */
+export function priceOf(
+  classes: readonly RateClass[],
+  perS: number,
+  bounds: IntervalBounds,
+): number {
+  const wanted = perS * OVERSUBSCRIPTION;
+  const roots = classes.map(({ root }) => root);
+  if (roots.length === 0) return 0;
+  // At these prices every target has its shortest, and its longest interval.
+  let low = ((bounds.minMs / 1000) * Math.min(...roots)) ** 2 / 2;
+  let high = ((Math.max(bounds.minMs, bounds.maxMs) / 1000) * Math.max(...roots)) ** 2 / 2;
+  if (pollsPerS(classes, low, bounds) <= wanted) return low;
+  for (let i = 0; i < STEPS; i++) {
+    const middle = Math.sqrt(low * high);
+    if (pollsPerS(classes, middle, bounds) > wanted) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+export function withJitter(intervalMs: number, random: Random): number {
+  return Math.round(intervalMs * (1 - JITTER + 2 * JITTER * random.unit()));
+}

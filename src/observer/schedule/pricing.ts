@@ -1,0 +1,69 @@
+/** The present price of a poll, from the targets and the budget that is left for them. */
+import type { Db } from '../../db/connect.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
+import type { Metrics } from '../../kernel/metrics.ts';
+import type { BudgetView } from '../../upstream/upstream.ts';
+import { countRateClasses } from '../targets-store.ts';
+import { maximumAgeMs, type PollIntervals } from './intervals.ts';
+import { type IntervalBounds, pollsPerS, priceOf, type RateClass } from './price.ts';
+
+export interface Pricing {
+  /** In seconds of undetected change, as of price.ts. */
+  price: number;
+  /** Of the intervals of steady targets; `maxMs` is the guaranteed maximum age. */
+  bounds: IntervalBounds;
+  /** Polls of steady targets per second, of all daemons, and the mean interval of a target. */
+  perS: number;
+  intervalMs: number | null;
+  /** When the target polled longest ago was polled, seconds ago; null if none was. */
+  oldestPollAt: Instant | null;
+}
+
+interface Deps {
+  db: Db;
+  clock: Clock;
+  budget: BudgetView;
+  metrics: Pick<Metrics, 'pollPrice' | 'pollInterval' | 'maximumAge' | 'oldestPoll'>;
+  settings: PollIntervals & { minGapMs: number };
+}
+
+/** Reading all targets may take at most this share of the time. */
+const COUNT_SHARE = 0.01;
+const COUNT_MIN_MS = 5_000;
+
+/** The targets are counted again at intervals that grow with the time it takes. */
+export function makePricing(deps: Deps): () => Promise<Pricing> {
+  const { clock, budget, metrics, settings } = deps;
+  const readTargets = cachedTargets(deps);
+  return async () => {
+    const { classes, targets, oldestPollAt } = await readTargets();
+    const maxMs = maximumAgeMs(settings, targets, budget.steadyMinPerS());
+    const bounds = { minMs: settings.minGapMs, maxMs };
+    const price = priceOf(classes, budget.steadyPerS(), bounds);
+    const perS = Math.min(pollsPerS(classes, price, bounds), budget.steadyPerS());
+    const intervalMs = perS > 0 ? (targets / perS) * 1000 : null;
+    metrics.pollPrice.set(price);
+    metrics.pollInterval.set((intervalMs ?? 0) / 1000);
+    metrics.maximumAge.set(maxMs / 1000);
+    metrics.oldestPoll.set(Math.max(0, clock.now() - (oldestPollAt ?? clock.now())) / 1000);
+    return { price, bounds, perS, intervalMs, oldestPollAt };
+  };
+}
+
+function cachedTargets({ db, clock }: Deps) {
+  const none = { classes: [] as RateClass[], targets: 0, oldestPollAt: null as Instant | null };
+  let read = { ...none, from: 0, until: Number.NEGATIVE_INFINITY };
+  return async () => {
+    const from = clock.now();
+    if (from < read.from || from >= read.until) {
+      const classes = await countRateClasses(db);
+      const tookMs = clock.now() - from;
+      const targets = classes.reduce((sum, one) => sum + one.targets, 0);
+      const polled = classes.flatMap((one) => one.oldestPollAt ?? []);
+      const oldestPollAt = polled.length > 0 ? Math.min(...polled) : null;
+      const until = from + Math.max(COUNT_MIN_MS, tookMs / COUNT_SHARE);
+      read = { classes, targets, oldestPollAt, from, until };
+    }
+    return read;
+  };
+}
