@@ -3,7 +3,7 @@ import type { Db } from '../../src/db/connect.ts';
 import type { Clock } from '../../src/kernel/clock.ts';
 import { makeIds } from '../../src/kernel/ids.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
-import { makeObserver, type Observer } from '../../src/observer/observer.ts';
+import { makeObserver, type Observer, type ObserverSettings } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
@@ -13,10 +13,17 @@ const SETTINGS = {
   ...{ steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
 
-export function observerOf(db: Db, clock: Clock, upstream: Upstream, seed = 1): Observer {
+export function observerOf(
+  db: Db,
+  clock: Clock,
+  upstream: Upstream,
+  seed = 1,
+  changed: Partial<ObserverSettings> = {},
+): Observer {
   const random = seededRandom(seed);
   const ids = makeIds(clock, random);
   const outbox = makeOutbox({ clock, ids, fanOut: async () => {} });
   const metrics = makeMetrics();
-  return makeObserver({ db, clock, random, ids, upstream, outbox, metrics, settings: SETTINGS });
+  const settings = { ...SETTINGS, ...changed };
+  return makeObserver({ db, clock, random, ids, upstream, outbox, metrics, settings });
 }

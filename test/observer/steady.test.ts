@@ -1,0 +1,120 @@
+/** Polls of steady targets: what they write, what they teach, and when the next one is due. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expedite, type TargetRef, targetName } from '../../src/observer/observer.ts';
+import { changesPerS, PRIOR } from '../../src/observer/schedule/change-rate.ts';
+import { claimDue, nextDue } from '../../src/observer/targets-store.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
+import { createDatabase, type TestDatabase } from '../harness/database.ts';
+import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
+import { closeAll, upstreamTo } from '../upstream/rig.ts';
+import { observerOf } from './rig.ts';
+
+const STEADY_MS = 60_000;
+
+let database: TestDatabase;
+let sandbox: Sandbox;
+let clock: ManualClock;
+let wallet: TargetRef & { kind: 'wallet' };
+beforeEach(async () => {
+  database = await createDatabase();
+  clock = manualClock();
+  sandbox = await startSandbox({ seed: 1, clock, clientId: 'client', clientSecret: 'hush-hush' });
+  wallet = { kind: 'wallet', addr: sandbox.control.state().members[0]?.addr ?? '' };
+  clock.advance(10_000);
+});
+afterEach(async () => {
+  await closeAll();
+  await sandbox.close();
+  await database.drop();
+});
+
+/** An observer that has polled the wallet once, and a pass some time later. */
+async function openObserver() {
+  const { upstream } = await upstreamTo(sandbox.url, clock);
+  const observer = observerOf(database.db, clock, upstream, 1, { minGapMs: 1_000 });
+  await observer.add(database.db, [wallet]);
+  await observer.runOnce(clock.now());
+  return {
+    ...observer,
+    passAfter: (ms: number) => {
+      clock.advance(ms);
+      return observer.runOnce(clock.now());
+    },
+  };
+}
+
+/** Stands for the reconciler: everything is processed. */
+const process = () => database.owner.sql`delete from tallyhook.unprocessed_observations`;
+
+async function rows() {
+  const [counted] = await database.db.sql<{ observations: number; unprocessed: number }[]>`
+    select (select count(*)::int from tallyhook.observations) as observations,
+      (select count(*)::int from tallyhook.unprocessed_observations) as unprocessed`;
+  return counted;
+}
+
+async function learned() {
+  const [rate] = await database.db.sql<{ changes: number; seconds: number }[]>`
+    select changes, changes_over_s as seconds from tallyhook.targets
+    where name = ${targetName(wallet)}`;
+  return changesPerS(rate ?? { changes: Number.NaN, seconds: 1 });
+}
+
+it('A target that was never polled has the prior change rate', async () => {
+  await openObserver();
+  expect(await learned()).toBe(changesPerS(PRIOR));
+});
+
+it('A poll that shows nothing new adds no row, and is processed after half the steady interval', async () => {
+  const { passAfter } = await openObserver();
+  await process();
+  for (let n = 0; n < 10; n++)
+    expect(await passAfter(2_000)).toMatchObject({ observations: 1, unprocessed: 0 });
+  expect(await rows()).toEqual({ observations: 1, unprocessed: 0 });
+  expect(await passAfter(STEADY_MS / 2)).toMatchObject({ observations: 1, unprocessed: 1 });
+  expect(await rows()).toEqual({ observations: 1, unprocessed: 1 });
+});
+
+it('A poll of a pending target is processed even if it shows nothing new', async () => {
+  const { passAfter } = await openObserver();
+  await process();
+  await expedite(database.db, targetName(wallet), clock.now());
+  expect(await passAfter(100)).toMatchObject({ observations: 1, unprocessed: 1 });
+});
+
+it('A change raises the change rate, and shortens the interval', async () => {
+  const { passAfter } = await openObserver();
+  sandbox.control.setWallet(wallet.addr, { delta: 7n });
+  expect(await passAfter(2_000)).toMatchObject({ observations: 1, unprocessed: 1 });
+  expect(await learned()).toBeGreaterThan(2 * changesPerS(PRIOR));
+  await passAfter(2_000);
+  expect(await rows()).toMatchObject({ observations: 2 });
+});
+
+it('A change while an operation on the target is open does not raise the change rate', async () => {
+  const { passAfter } = await openObserver();
+  await expedite(database.db, targetName(wallet), clock.now());
+  sandbox.control.setWallet(wallet.addr, { delta: 7n });
+  expect(await passAfter(2_000)).toMatchObject({ observations: 1, unprocessed: 1 });
+  expect(await learned()).toBeLessThan(changesPerS(PRIOR));
+});
+
+it('The interval follows from the budget and the number of targets', async () => {
+  const observer = await openObserver();
+  expect(await observer.pricing()).toMatchObject({ bounds: { minMs: 1_000, maxMs: STEADY_MS } });
+  const members = sandbox.control.state().members.flatMap(({ addr }) => addr ?? []);
+  const refs = members.map((addr) => ({ kind: 'wallet' as const, addr }));
+  await observer.add(database.db, refs);
+  clock.advance(STEADY_MS);
+  const { perS, intervalMs, price } = await observer.pricing();
+  expect(intervalMs).toBeCloseTo((members.length / perS) * 1000, 6);
+  expect(price).toBeGreaterThan(0);
+});
+
+it('A target that a daemon has claimed is due again at the end of its lease', async () => {
+  await openObserver();
+  clock.advance(5_000);
+  const options = { leaseMs: 10_000, steadyFirst: false };
+  expect(await claimDue(database.db, clock.now(), 10, options)).toHaveLength(1);
+  expect(await nextDue(database.db)).toBe(clock.now() + 10_000);
+});
