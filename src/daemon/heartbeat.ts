@@ -42,7 +42,7 @@ export function makeHeartbeat(deps: {
         // The database counts from an instant not before `sentAt`.
         last = sentAt;
         // A gateway polls a wallet before its first write.
-        upstream.shareAmong(count('gateway', 'workers'));
+        upstream.shareAmong(count('gateway', 'workers'), count('workers'));
         await upstream.syncQuota();
         await database.clock.follow();
         metrics.clockCorrection.set(database.clock.correctionMs() / 1000);

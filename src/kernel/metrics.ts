@@ -51,19 +51,6 @@ export function makeMetrics(process = 'main') {
       'Polls per second that the rate limiter allows all daemons together',
     ),
     polls: counter('polls_total', 'Polls of targets', ['kind', 'result']),
-    pollPrice: gauge(
-      'poll_price_seconds',
-      'Seconds of undetected change that a poll of a steady target must be expected to save',
-    ),
-    pollInterval: gauge('poll_interval_seconds', 'Mean interval between polls of a steady target'),
-    maximumAge: gauge(
-      'poll_maximum_age_seconds',
-      'No steady target is left without a poll for longer, while the service answers',
-    ),
-    oldestPoll: gauge(
-      'poll_oldest_age_seconds',
-      'Time since the poll of the target that was polled longest ago',
-    ),
     attempts: counter('webhook_attempts_total', 'Webhook delivery attempts', ['result']),
     deliverySeconds: seconds(
       'webhook_delivery',
@@ -92,6 +79,7 @@ export function makeMetrics(process = 'main') {
       'Statements and transactions that wait for a connection of their pool',
       ['pool'],
     ),
+    ...pollingGauges(gauge),
     ...deliveryMetrics(counter, gauge),
     ...stateGauges(gauge),
   };
@@ -137,6 +125,25 @@ function makers(registers: Registry[]) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     });
   return { counter, gauge, seconds };
+}
+
+/** About the polls of steady targets. */
+function pollingGauges(gauge: ReturnType<typeof makers>['gauge']) {
+  return {
+    pollPrice: gauge(
+      'poll_price_seconds',
+      'Seconds of undetected change that a poll of a steady target must be expected to save',
+    ),
+    pollInterval: gauge('poll_interval_seconds', 'Mean interval between polls of a steady target'),
+    maximumAge: gauge(
+      'poll_maximum_age_seconds',
+      'No steady target is left without a poll for longer, while the service answers',
+    ),
+    oldestPoll: gauge(
+      'poll_oldest_age_seconds',
+      'Time since the poll of the target that was polled longest ago',
+    ),
+  };
 }
 
 /** About the process that sends webhooks. */

@@ -127,13 +127,8 @@ async function recordConclusive(
         failures = case when u.observation_id = excluded.observation_id then u.failures else 0 end,
         problem = case when u.observation_id = excluded.observation_id then u.problem end
       returning target
-    ), learned as (
-      select * from (values
-        (true, ${isoText(same.nextPollAt)}::timestamptz, ${same.rate?.changes ?? null}::float8,
-          ${same.rate?.seconds ?? null}::float8),
-        (false, ${isoText(changed.nextPollAt)}::timestamptz,
-          ${changed.rate?.changes ?? null}::float8, ${changed.rate?.seconds ?? null}::float8)
-      ) as x(same, next_poll_at, changes, seconds)
+    ), learned (same, next_poll_at, changes, seconds) as (
+      values ${lessonRow(sql, true, same)}, ${lessonRow(sql, false, changed)}
     )
     update tallyhook.targets t set lease_until = null, next_poll_at = l.next_poll_at,
       pending = false, failures = 0, last_result = ${result}, last_record = ${json}::jsonb,
@@ -148,6 +143,12 @@ async function recordConclusive(
   return rows[0]?.due ?? false;
 }
 
+function lessonRow(sql: Sql, isSame: boolean, { nextPollAt, rate }: Lesson) {
+  const { changes = null, seconds = null } = rate ?? {};
+  return sql`(${isSame}::boolean, ${isoText(nextPollAt)}::timestamptz, ${changes}::float8,
+    ${seconds}::float8)`;
+}
+
 /** What is known of a target, if a passive observation of it is worth recording. */
 export async function findIfNeeded(
   db: Queryable,
@@ -156,10 +157,11 @@ export async function findIfNeeded(
 ): Promise<Known | undefined> {
   const rows = await db.sql<Known[]>`
     select changes, changes_over_s as seconds, last_started_at
-    from tallyhook.targets where name = ${target} and (last_started_at is null or last_started_at < ${isoText(startedAt)} and (
-      last_record is distinct from ${asJson(record)}::jsonb
-      or last_started_at < case when pending then ${isoText(startedAt - gapMs.pending)}::timestamptz
-        else ${isoText(startedAt - gapMs.steady)}::timestamptz end))`;
+    from tallyhook.targets
+    where name = ${target} and (last_started_at is null or last_started_at < ${isoText(startedAt)}
+      and (last_record is distinct from ${asJson(record)}::jsonb or last_started_at <
+        case when pending then ${isoText(startedAt - gapMs.pending)}::timestamptz
+          else ${isoText(startedAt - gapMs.steady)}::timestamptz end))`;
   return rows[0];
 }
 

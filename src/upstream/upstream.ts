@@ -71,8 +71,8 @@ export interface Upstream extends Reads {
   /** The deadline until which the service asked this class to send nothing; undefined if none. */
   blockedUntil(cls: TrafficClass): Instant | undefined;
   budget: BudgetView;
-  /** Divides the budget among that many living daemons. */
-  shareAmong(daemons: number): void;
+  /** Divides the budget among that many living daemons, of which so many poll steady targets. */
+  shareAmong(daemons: number, pollers: number): void;
   /** Reads the stored quota again, to take over what other daemons have stored. */
   syncQuota(): Promise<void>;
   /** Removes the deadlines that the service has set, for all daemons; for people only. */
@@ -126,7 +126,7 @@ export async function openUpstream(deps: UpstreamDeps): Promise<Upstream> {
     },
     blockedUntil: (cls) => quota.blockedUntil(cls),
     budget,
-    shareAmong: (daemons) => budget.shareAmong(daemons),
+    shareAmong: (daemons, pollers) => budget.shareAmong(daemons, pollers),
     async syncQuota() {
       await quota.sync();
       budget.refresh();

@@ -1,6 +1,6 @@
 /**
- * Promise 9. With the default settings, a change made behind Tallyhook's back is a webhook soon: the
- * change itself after the next poll, the drift after a second poll that agrees.
+ * Promise 9. With the default settings, a change made behind Tallyhook's back is a webhook soon:
+ * the change itself after the next poll, the drift after a second poll that agrees.
  */
 import { expect, it } from 'vitest';
 import { monotonicMs } from '../../src/kernel/clock.ts';

@@ -123,6 +123,21 @@ describe('The budget', () => {
     expect(opened.budget.nextAt()).toBe(opened.clock.now() + 1000);
   });
 
+  it('leaves steady polls of all daemons what urgent polls do not use, and their share', async () => {
+    const opened = await openBudget({ rate: 4 });
+    const { budget, clock } = opened;
+    budget.shareAmong(4, 2);
+    expect([budget.steadyPerS(), budget.steadyMinPerS()]).toEqual([2, 0.4]);
+    const poll = async (priority: 'pending' | 'steady') => {
+      clock.advance(1_000);
+      (await budget.acquire(priority))?.();
+    };
+    for (let i = 0; i < 30; i++) await poll('steady');
+    expect(budget.steadyPerS()).toBe(2);
+    for (let i = 0; i < 30; i++) await poll('pending');
+    expect(budget.steadyPerS()).toBe(0.4);
+  });
+
   it('subtracts app traffic from its rate, except for the share of polls', async () => {
     const { budget, clock } = await openBudget();
     for (let i = 0; i < 100; i += 1) {

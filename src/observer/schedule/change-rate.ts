@@ -1,7 +1,7 @@
 /**
  * How often a target changes, learned from polls that only show whether it has changed since the
- * last one. Pure. A Gamma filter: the rate is Gamma(changes, seconds), updated to the exact mean and
- * variance after each poll. What was learned long ago is forgotten in favour of the prior.
+ * last one. Pure. A Gamma filter: the rate is Gamma(changes, seconds), updated to the exact mean
+ * and variance after each poll. What was learned long ago is forgotten in favour of the prior.
  */
 
 /** On average `changes / seconds` per second. */

@@ -2,9 +2,9 @@
  * The price of a poll of a steady target, and the interval that follows. Pure.
  *
  * A target that changes λ times per second costs λ·t²/2 seconds of undetected change when it is
- * polled every t seconds. The mean delay of all changes is least when every target is polled as soon
- * as that exceeds one price for all of them. The price is the one at which the polls that are due
- * use up the budget.
+ * polled after t seconds. The mean delay of all changes is least when every target is polled as
+ * soon as that exceeds one price for all of them. The price is the one at which the polls that are
+ * due use up the budget.
  */
 import type { Random } from '../../kernel/random.ts';
 
@@ -59,16 +59,16 @@ export function priceOf(
   perS: number,
   bounds: IntervalBounds,
 ): number {
-  const wanted = perS * OVERSUBSCRIPTION;
+  const demandMax = perS * OVERSUBSCRIPTION;
   const roots = classes.map(({ root }) => root);
   if (roots.length === 0) return 0;
   // At these prices every target has its shortest, and its longest interval.
   let low = ((bounds.minMs / 1000) * Math.min(...roots)) ** 2 / 2;
   let high = ((Math.max(bounds.minMs, bounds.maxMs) / 1000) * Math.max(...roots)) ** 2 / 2;
-  if (pollsPerS(classes, low, bounds) <= wanted) return low;
+  if (pollsPerS(classes, low, bounds) <= demandMax) return low;
   for (let i = 0; i < STEPS; i++) {
     const middle = Math.sqrt(low * high);
-    if (pollsPerS(classes, middle, bounds) > wanted) low = middle;
+    if (pollsPerS(classes, middle, bounds) > demandMax) low = middle;
     else high = middle;
   }
   return high;

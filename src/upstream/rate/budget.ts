@@ -58,6 +58,7 @@ export class Budget implements BudgetView {
   readonly #urgent;
   #open = 0;
   #daemons = 1;
+  #pollers = 1;
   #closed = false;
   #cancelWake: () => void = () => {};
 
@@ -89,11 +90,11 @@ export class Budget implements BudgetView {
   /** The other daemons are taken to have as much urgent work and app traffic as this one. */
   steadyPerS(): number {
     const urgent = this.#urgent.perS(this.#deps.clock.now());
-    return Math.max(this.steadyMinPerS(), (this.ratePerS() - urgent) * this.#daemons);
+    return Math.max(this.steadyMinPerS(), (this.ratePerS() - urgent) * this.#pollers);
   }
 
   steadyMinPerS(): number {
-    return this.ratePerS() * this.#settings.steadyShare * this.#daemons;
+    return this.ratePerS() * this.#settings.steadyShare * this.#pollers;
   }
 
   waiting(): number {
@@ -145,9 +146,10 @@ export class Budget implements BudgetView {
     await stored;
   }
 
-  /** Divides the rate among that many daemons. */
-  shareAmong(daemons: number): void {
+  /** Divides the rate among that many daemons, of which so many poll steady targets. */
+  shareAmong(daemons: number, pollers = daemons): void {
     this.#daemons = Math.max(1, daemons);
+    this.#pollers = Math.max(1, pollers);
     this.#pump();
   }
 

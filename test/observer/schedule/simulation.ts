@@ -98,7 +98,7 @@ function believed(policy: Policy, { rate, learned }: Target): number {
   return policy === 'known' ? rate : changesPerS(learned);
 }
 
-/** Log-normal rates: a median of one change in half an hour, a hundredth changes 33 times as often. */
+/** Log-normal rates: a median of one change in half an hour, one in a hundred 33 times that. */
 function newTarget(random: Random, perS: number): Target {
   const rate = Math.exp(1.5 * normalOf(random)) / 1800;
   const changesAt = gapOf(random, rate);
