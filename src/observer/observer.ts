@@ -48,19 +48,17 @@ export {
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watches } from './watches/watches.ts';
 
-interface ObserverPass {
-  observations: number;
-  unprocessed: number;
-  nextAt: Instant;
-}
-
 export interface Observer extends Watches {
   /**
-   * Polls targets that are due; returns the number of polls, how many the reconciler has to
-   * process, and when the next poll is due. When the signal aborts, no poll begins, and a scan ends
-   * after its page.
+   * Polls targets that are due; returns the number of polls and when the next one is due. When the
+   * signal aborts, no poll begins, and a scan ends after its page. `onUnprocessed` is called after
+   * each poll that the reconciler has to process.
    */
-  runOnce(now: Instant, signal?: AbortSignal): Promise<ObserverPass>;
+  runOnce(
+    now: Instant,
+    signal?: AbortSignal,
+    onUnprocessed?: () => void,
+  ): Promise<{ observations: number; nextAt: Instant }>;
   /** Probes the maintenance status if due; returns when the next probe is due. */
   probeOnce(now: Instant): Promise<Instant>;
   /** Adds targets. */
@@ -116,17 +114,17 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   return {
     ...makeWatches(deps),
     pricing,
-    async runOnce(now, signal) {
-      const none = { observations: 0, unprocessed: 0 };
+    async runOnce(now, signal, onUnprocessed = () => {}) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.
       if (service && !mayPoll(service.state))
-        return { ...none, nextAt: await probeOnce(deps, now) };
+        return { observations: 0, nextAt: await probeOnce(deps, now) };
       const scheduleAt = await scheduleOpen(now);
-      if (signal?.aborted) return { ...none, nextAt: now };
+      if (signal?.aborted) return { observations: 0, nextAt: now };
       if (upstream.budget.free() <= 0)
-        return { ...none, nextAt: Math.max(upstream.budget.nextAt(), now) };
-      const polls = await pollDue(deps, claim, now, signal);
+        return { observations: 0, nextAt: Math.max(upstream.budget.nextAt(), now) };
+      const input = { now, claim, scheduleOpen, onUnprocessed, signal };
+      const polls = await pollDue(deps, input);
       // Probing at once stops all further polls.
       if (polls.causes.has('maintenance')) {
         await expediteProbe(db, now);
@@ -134,8 +132,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
       }
       const next = await store.nextDue(db);
       const pollAt = Math.max(next ?? now + settings.steadyMs, upstream.budget.nextAt());
-      const { count: observations, unprocessed } = polls;
-      return { observations, unprocessed, nextAt: Math.min(pollAt, scheduleAt) };
+      return { observations: polls.count, nextAt: Math.min(pollAt, scheduleAt) };
     },
     probeOnce: (now) => probeOnce(deps, now),
     add: (on, refs) =>

@@ -39,9 +39,11 @@ export interface PollDeps {
 }
 export type TargetObservation = Observation<WalletRecord> | Observation<TokenRecord>;
 
-/** Targets claimed at once, and how long a pass goes on claiming. */
+/** Targets claimed at once, and how long a pass goes on claiming while polls are open. */
 const CLAIM_MAX = 16;
-const REFILL_MS = 500;
+const PASS_MS = 5_000;
+/** How often such a pass looks for targets that have come due. */
+const IDLE_MS = 250;
 const FAILURE_CAP_MS = 300_000;
 type Claim = (now: Instant) => Promise<store.DueTarget[]>;
 
@@ -67,44 +69,53 @@ interface PollResult {
   unprocessed: boolean;
 }
 
+/** What one pass of polls is given. */
+interface PassInput {
+  now: Instant;
+  claim: Claim;
+  /** Makes targets of changed operations due; called before each claim. */
+  scheduleOpen: (now: Instant) => Promise<unknown>;
+  /** Called after each poll that the reconciler has to process. */
+  onUnprocessed: () => void;
+  signal: AbortSignal | undefined;
+}
+
 /**
- * Polls due targets as fast as the budget allows. Returns how many, how many of them the reconciler
- * has to process, and the causes of those without a result.
+ * Polls due targets as fast as the budget allows, until none is due and all polls have ended.
+ * Returns how many, and the causes of those without a result.
  * @throws the first error, when all polls have ended
  */
-export async function pollDue(
-  deps: PollDeps,
-  claim: Claim,
-  now: Instant,
-  signal: AbortSignal | undefined,
-) {
-  const { clock } = deps;
+export async function pollDue(deps: PollDeps, input: PassInput) {
+  const { clock, upstream } = deps;
+  const { now, claim, signal } = input;
   const causes = new Set<string | null>();
   const errors: unknown[] = [];
   const open = new Set<Promise<unknown>>();
-  const until = clock.now() + REFILL_MS;
-  let [count, unprocessed] = [0, 0];
+  const until = clock.now() + PASS_MS;
+  let count = 0;
   do {
     const at = Math.max(now, clock.now());
     const stopped = signal?.aborted || at > until || causes.has('maintenance') || errors.length > 0;
+    if (!stopped) await input.scheduleOpen(at);
     const due = stopped ? [] : await claim(at);
     count += due.length;
     for (const target of due) {
       const ended: Promise<unknown> = poll(deps, target, signal)
         .then((result) => {
           causes.add(result.cause);
-          if (result.unprocessed) unprocessed += 1;
+          if (result.unprocessed) input.onUnprocessed();
         })
         .catch((error: unknown) => errors.push(error))
         .finally(() => open.delete(ended));
       open.add(ended);
     }
     // The next token of the budget, or the end of a poll, makes room.
-    const nextMs = due.length > 0 ? deps.upstream.budget.nextAt() - clock.now() : REFILL_MS;
-    if (open.size > 0) await Promise.race([...open, pause(Math.max(1, nextMs))]);
+    const tokenMs = upstream.budget.nextAt() - clock.now();
+    const nextMs = due.length > 0 || tokenMs > 0 ? Math.max(1, tokenMs) : IDLE_MS;
+    if (open.size > 0) await Promise.race([...open, ...(stopped ? [] : [pause(nextMs)])]);
   } while (open.size > 0);
   if (errors.length > 0) throw errors[0];
-  return { count, unprocessed, causes };
+  return { count, causes };
 }
 
 /** A finished scan is repeated when it is requested, or after this time. */

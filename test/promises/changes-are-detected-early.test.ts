@@ -39,11 +39,13 @@ it('A wallet changed from outside is a webhook within seconds of the change', as
   }
 });
 
-it('Three watched wallets are polled in turn, as often as the budget allows', async () => {
+it('Three watched wallets are polled in turn, as often as the budget allows, also while the service is slow', async () => {
   const { ada, ben, sandbox, database } = rig.world;
   const { members } = sandbox.control.state();
   const third = members.find(({ addr }) => addr && addr !== ada && addr !== ben)?.addr ?? '';
   await rig.watch(ben, third);
+  // Polls overlap when the service is slow.
+  sandbox.control.addFault({ kind: 'delay', method: 'GET', delay_ms: 400, count: 1_000 });
   const times = () =>
     sandbox.control
       .requests(0, 100_000)

@@ -119,9 +119,8 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
       name: 'observer',
       intervalMs,
       pass: async (now, signal) => {
-        const { unprocessed, nextAt } = await observer.runOnce(now, signal);
-        if (unprocessed > 0) wake('reconciler');
-        return nextAt;
+        const pass = await observer.runOnce(now, signal, () => wake('reconciler'));
+        return pass.nextAt;
       },
     },
     {
