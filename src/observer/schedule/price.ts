@@ -28,7 +28,10 @@ const OVERSUBSCRIPTION = 1.03;
 /** ±5 %, so that targets added together are not polled together for ever. */
 const JITTER = 0.05;
 
-/** The interval at that price; within the bounds also after the jitter of `withJitter`. */
+/**
+ * The interval at that price; within the bounds also after the jitter of `withJitter`.
+ * @param root the square root of the target's changes per second
+ */
 export function steadyIntervalMs(
   root: number,
   price: number,

@@ -15,7 +15,7 @@ export interface Pricing {
   /** Polls of steady targets per second, of all daemons, and the mean interval of a target. */
   perS: number;
   intervalMs: number | null;
-  /** When the target polled longest ago was polled, seconds ago; null if none was. */
+  /** When the target polled longest ago was polled; null if none was. Some seconds old. */
   oldestPollAt: Instant | null;
 }
 
@@ -53,17 +53,24 @@ export function makePricing(deps: Deps): () => Promise<Pricing> {
 function cachedTargets({ db, clock }: Deps) {
   const none = { classes: [] as RateClass[], targets: 0, oldestPollAt: null as Instant | null };
   let read = { ...none, from: 0, until: Number.NEGATIVE_INFINITY };
-  return async () => {
-    const from = clock.now();
-    if (from < read.from || from >= read.until) {
-      const classes = await countRateClasses(db);
-      const tookMs = clock.now() - from;
-      const targets = classes.reduce((sum, one) => sum + one.targets, 0);
-      const polled = classes.flatMap((one) => one.oldestPollAt ?? []);
-      const oldestPollAt = polled.length > 0 ? Math.min(...polled) : null;
-      const until = from + Math.max(COUNT_MIN_MS, tookMs / COUNT_SHARE);
-      read = { classes, targets, oldestPollAt, from, until };
-    }
+  let reading: Promise<typeof read> | undefined;
+  const readAgain = async (from: Instant) => {
+    const classes = await countRateClasses(db);
+    const tookMs = clock.now() - from;
+    const targets = classes.reduce((sum, one) => sum + one.targets, 0);
+    const polled = classes.flatMap((one) => one.oldestPollAt ?? []);
+    const oldestPollAt = polled.length > 0 ? Math.min(...polled) : null;
+    const until = from + Math.max(COUNT_MIN_MS, tookMs / COUNT_SHARE);
+    read = { classes, targets, oldestPollAt, from, until };
     return read;
+  };
+  return async () => {
+    const now = clock.now();
+    if (now >= read.from && now < read.until) return read;
+    // Polls that end together share one reading.
+    reading ??= readAgain(now).finally(() => {
+      reading = undefined;
+    });
+    return reading;
   };
 }
