@@ -61,6 +61,10 @@ it('Three watched wallets are polled in turn, as often as the budget allows, als
   const perS = (polls?.length ?? 0) / seconds;
   printLine(`three wallets: ${perS.toFixed(2)} polls per second`);
   expect(perS).toBeGreaterThan(3.5);
+  const { json } = await rig.app.call('GET', '/api/status');
+  expect(json.observation_age_max_ms).toBe(60_000);
+  expect(json.polling.interval_ms).toBeGreaterThan(500);
+  expect(json.polling.interval_ms).toBeLessThan(1_000);
   const [spread] = await database.owner.sql<{ ms: number }[]>`
     select extract(epoch from max(last_started_at) - min(last_started_at))::float8 * 1000 as ms
     from tallyhook.targets where kind = 'wallet'`;
