@@ -32,6 +32,7 @@ export {
 } from './observations-store.ts';
 export type { ObserverSettings } from './polls.ts';
 export { requestScan, type ScanRecord } from './scans/scans.ts';
+export { findListedAt } from './scans/store.ts';
 export { type PollIntervals, pendingIntervalMs } from './schedule/intervals.ts';
 export type { Pricing } from './schedule/pricing.ts';
 export type { ServiceState } from './service/state.ts';

@@ -8,9 +8,11 @@ import type { Random } from '../kernel/random.ts';
 import { backoffMs } from '../kernel/retry.ts';
 import type { Observation, TokenRecord, Upstream, WalletRecord } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
+import { pollListing } from './scans/listing.ts';
 import { scanPages } from './scans/scans.ts';
+import { scheduleListing } from './scans/store.ts';
 import { changesPerS, learnRate } from './schedule/change-rate.ts';
-import type { PollIntervals } from './schedule/intervals.ts';
+import { maximumAgeMs, type PollIntervals } from './schedule/intervals.ts';
 import { steadyIntervalMs, withJitter } from './schedule/price.ts';
 import type { Pricing } from './schedule/pricing.ts';
 import * as store from './targets-store.ts';
@@ -142,6 +144,32 @@ async function runScan(
   return { cause: observation.cause, unprocessed };
 }
 
+/** Between the passes of a walk through a long list. */
+const NEXT_PAGES_MS = 100;
+
+/** Reads pages of the list of a watched contract. */
+async function runListing(
+  deps: PollDeps,
+  target: store.DueTarget,
+  stop: AbortSignal | undefined,
+): Promise<PollResult> {
+  const { db, clock, metrics, pricing, settings, random, upstream } = deps;
+  const { pollTimeoutMs } = settings;
+  const { price, bounds } = await pricing();
+  const perS = upstream.budget.steadyMinPerS();
+  const walkEveryMs = (pages: number) => maximumAgeMs(settings, pages, perS);
+  const { cause, unprocessed, more } = await pollListing(
+    { ...deps, pollTimeoutMs, walkEveryMs, stop },
+    target,
+  );
+  metrics.polls.inc({ kind: 'contract', result: cause === null ? 'seen' : 'inconclusive' });
+  const gap = steadyIntervalMs(Math.sqrt(changesPerS(target)), price, bounds);
+  const backoff = backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
+  const nextMs = cause !== null ? backoff : more ? NEXT_PAGES_MS : withJitter(gap, random);
+  await scheduleListing(db, target.name, clock.now() + nextMs, cause !== null);
+  return { cause, unprocessed: unprocessed > 0 };
+}
+
 /** Polls one target and records the observation. */
 async function poll(
   deps: PollDeps,
@@ -149,6 +177,7 @@ async function poll(
   stop: AbortSignal | undefined,
 ): Promise<PollResult> {
   if (target.kind === 'scan') return runScan(deps, target, stop);
+  if (target.kind === 'contract') return runListing(deps, target, stop);
   const { upstream, settings } = deps;
   const signal = AbortSignal.timeout(settings.pollTimeoutMs);
   const { contractId: contract, tokenId: token, addr } = target;

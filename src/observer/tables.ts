@@ -48,7 +48,7 @@ export const targets = tallyhook.table(
     changesOverS: doublePrecision('changes_over_s').notNull().default(PRIOR.seconds),
     /** From then on a poll is processed even if it shows nothing new; null: it is. */
     processAgainAt: instant('process_again_at'),
-    /** Of an unfinished scan: what it has read so far. */
+    /** What an unfinished scan has read so far; of a contract, what is known of its list. */
     scanProgress: json('scan_progress'),
     addedAt: instant('added_at').notNull(),
   },

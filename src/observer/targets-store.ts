@@ -155,7 +155,7 @@ export async function claimDue(
     select name, ${pending !== options.steadyFirst ? 0 : 1} as place, next_poll_at
     from tallyhook.targets
     where next_poll_at <= ${at} and ${pending ? sql`pending` : sql`not pending`}
-      and kind in ('wallet', 'token', 'scan') and (lease_until is null or lease_until < ${at})
+      and (lease_until is null or lease_until < ${at})
     order by next_poll_at limit ${limit} for update skip locked`;
   return sql<DueTarget[]>`
     with pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
@@ -170,12 +170,15 @@ export async function claimDue(
       o.changes_over_s as seconds, o.last_started_at`;
 }
 
+/** The next poll of a token that only the list of its contract shows. */
+export const NEVER = Date.UTC(9999, 0, 1);
+
 export interface OldestPoll {
   /** When the target polled longest ago was polled; null if none was. */
   oldestPollAt: Instant | null;
 }
 
-/** Leases that daemons may hold at once, for \`nextDue\`. */
+/** Leases that daemons may hold at once, for `nextDue`. */
 const LEASES_MAX = 64;
 
 /** When the next target that no daemon has claimed is due, if any. */
@@ -183,16 +186,17 @@ export async function nextDue(db: Queryable): Promise<Instant | null> {
   const rows = await db.sql<{ next: Instant | null }[]>`
     select min(greatest(next_poll_at, lease_until)) as next from (
       select next_poll_at, lease_until from tallyhook.targets
-      where kind in ('wallet', 'token', 'scan') order by next_poll_at limit ${LEASES_MAX}) x`;
+      order by next_poll_at limit ${LEASES_MAX}) x`;
   return rows[0]?.next ?? null;
 }
 
-/** Wallets and tokens by how often they change; a class spans 28 % of that. */
+/** Targets that are polled, by how often they change; a class spans 28 % of that. */
 export async function countRateClasses(db: Queryable): Promise<(RateClass & OldestPoll)[]> {
   return db.sql<(RateClass & OldestPoll)[]>`
     select count(*)::int as targets, avg(sqrt(changes / changes_over_s)) as root,
       min(last_started_at) as oldest_poll_at
-    from tallyhook.targets where kind in ('wallet', 'token')
+    from tallyhook.targets
+    where kind in ('wallet', 'token', 'contract') and next_poll_at < ${isoText(NEVER)}
     group by floor(ln(changes / changes_over_s) * 4)`;
 }
 
@@ -240,7 +244,7 @@ export async function countBacklog(
       j.since as unprocessed_since
     from (select count(*)::int as count, min(next_poll_at) as since from (
         select next_poll_at from tallyhook.targets
-        where next_poll_at <= ${isoText(now)} and kind in ('wallet', 'token', 'scan')
+        where next_poll_at <= ${isoText(now)} 
         order by next_poll_at limit ${max}) x) d,
       (select count(*)::int as count, min(process_at) as since from (
         select process_at from tallyhook.unprocessed_observations where problem is null

@@ -1,4 +1,4 @@
-/** SQL of scans. */
+/** SQL of scans and of listings. */
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { ScanProgress, UnknownMint } from './rule.ts';
@@ -97,4 +97,80 @@ export async function saveProgress(
 
 export async function dropScan(db: Queryable, name: string): Promise<void> {
   await db.sql`delete from tallyhook.targets where name = ${name} and kind = 'scan'`;
+}
+
+/** A walk through the pages of a list: the page it reads next, and the total it began with. */
+export interface Walk {
+  page: number;
+  total: string;
+  startedAt: Instant;
+}
+
+/** What is known of the list of a watched contract, stored as JSON. */
+export interface Listing {
+  /** The walk that has begun and not ended. */
+  walk: Walk | null;
+  /** The total and the start of the last whole walk. */
+  total: string | null;
+  walkedAt: Instant | null;
+  /** The end of the first whole walk. */
+  listedAt: Instant | null;
+}
+
+const UNLISTED: Listing = { walk: null, total: null, walkedAt: null, listedAt: null };
+
+export async function findListing(db: Queryable, name: string): Promise<Listing> {
+  const rows = await db.sql<{ listing: Listing | null }[]>`
+    select scan_progress as listing from tallyhook.targets where name = ${name}`;
+  return rows[0]?.listing ?? UNLISTED;
+}
+
+export async function saveListing(db: Queryable, name: string, listing: Listing): Promise<void> {
+  await db.sql`
+    update tallyhook.targets set scan_progress = ${asJson(listing)}::jsonb where name = ${name}`;
+}
+
+/** Schedules the next poll of a list; with a failure it is later each time. */
+export async function scheduleListing(
+  db: Queryable,
+  name: string,
+  nextPollAt: Instant,
+  hasFailed: boolean,
+): Promise<void> {
+  await db.sql`
+    update tallyhook.targets set next_poll_at = ${isoText(nextPollAt)}, lease_until = null,
+      pending = false, failures = case when ${hasFailed} then failures + 1 else 0 end
+    where name = ${name}`;
+}
+
+interface ChangedToken {
+  name: string;
+  isNew: boolean;
+  /** Of a target that was there before. */
+  nextPollAt: Instant | null;
+}
+
+/** Those of the listed tokens whose target is new, or last showed something else. */
+export async function listChanged(
+  db: Queryable,
+  tokens: readonly { name: string; record: unknown }[],
+): Promise<ChangedToken[]> {
+  return db.sql<ChangedToken[]>`
+    select x.name, t.name is null as is_new, t.next_poll_at
+    from jsonb_to_recordset(${asJson(tokens)}::jsonb) as x(name text, record jsonb)
+    left join tallyhook.targets t on t.name = x.name
+    where t.name is null or t.last_result is distinct from 'seen'
+      or t.last_record is distinct from x.record
+    order by x.name`;
+}
+
+/** When a contract had been listed as a whole for the first time; undefined if it never was. */
+export async function findListedAt(
+  db: Queryable,
+  contractId: bigint,
+): Promise<Instant | undefined> {
+  const rows = await db.sql<{ listing: Listing | null }[]>`
+    select scan_progress as listing from tallyhook.targets
+    where name = ${`contract:${contractId}`}`;
+  return rows[0]?.listing?.listedAt ?? undefined;
 }

@@ -8,6 +8,7 @@ import { decimalText } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import {
   expedite,
+  findListedAt,
   pendingIntervalMs,
   type UnprocessedObservation,
 } from '../../observer/observer.ts';
@@ -53,7 +54,10 @@ export async function evaluateToken(
     ? presentToken(contractId, tokenId, observation, seen)
     : absentToken(contractId, tokenId, observation, before);
   const events: EventDraft[] = [];
-  if (seen) events.push(...changeEvents(token, before, operations, observation));
+  if (seen) {
+    const isNew = before === undefined && (await isSinceListing(tx, contractId, observation));
+    events.push(...changeEvents(token, { before, isNew }, operations, observation));
+  }
   const gone = !seen && before?.absentSince != null;
   if (gone && before?.presence === 'present')
     events.push(burnedEvent(token, before, operations, observation));
@@ -150,9 +154,19 @@ function absentToken(
   };
 }
 
+/** Whether the whole list of its contract had been read before, without this token. */
+async function isSinceListing(
+  tx: Tx,
+  contractId: bigint,
+  { startedAt }: UnprocessedObservation,
+): Promise<boolean> {
+  const listedAt = await findListedAt(tx, contractId);
+  return listedAt !== undefined && listedAt < startedAt;
+}
+
 function changeEvents(
   token: Token,
-  before: Token | undefined,
+  { before, isNew }: { before: Token | undefined; isNew: boolean },
   operations: readonly Operation[],
   observation: UnprocessedObservation,
 ): EventDraft[] {
@@ -162,7 +176,7 @@ function changeEvents(
     (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
   );
   // An absent token that is present was minted meanwhile, or again.
-  const minted = mintedByUs || before?.presence === 'absent';
+  const minted = mintedByUs || isNew || before?.presence === 'absent';
   return changesOf(known, token, minted).map((type) =>
     tokenEvent(type, token, known, cause, observation.endedAt),
   );

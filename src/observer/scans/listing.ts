@@ -1,0 +1,121 @@
+/**
+ * Listings: a watched contract is polled by the first page of its token list. When that shows
+ * another number of tokens, or the last walk is older than the guaranteed age, every page is read.
+ * Each token that is new becomes a target, and each that is new or changed is an observation of it,
+ * so one request serves a hundred tokens. They are not polled by themselves until an operation or a
+ * watch asks for it.
+ */
+import type { Db } from '../../db/connect.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Ids } from '../../kernel/ids.ts';
+import type { Json } from '../../kernel/json.ts';
+import type { Observation, TokenPage, TokenRecord, Upstream } from '../../upstream/upstream.ts';
+import { plannedAt, recordObservation } from '../observations-store.ts';
+import { toTarget } from '../targets.ts';
+import { addTargets, type DueTarget, NEVER } from '../targets-store.ts';
+import * as store from './store.ts';
+
+interface ListingDeps {
+  db: Db;
+  clock: Clock;
+  ids: Ids;
+  upstream: Pick<Upstream, 'tokens'>;
+  /** For one page. */
+  pollTimeoutMs: number;
+  /** Between whole walks of a list with that many pages. */
+  walkEveryMs: (pages: number) => number;
+  /** Ends the pass after a page. */
+  stop?: AbortSignal | undefined;
+}
+
+interface ListingPass {
+  /** Why the last page is inconclusive. */
+  cause: string | null;
+  /** Observations that the reconciler has to process. */
+  unprocessed: number;
+  /** True when further pages are to be read soon. */
+  more: boolean;
+}
+
+const PAGES_PER_PASS = 8;
+const PER_PAGE = 100;
+
+/** Reads the first page of a contract's list, or the next pages of a walk. */
+export async function pollListing(deps: ListingDeps, target: DueTarget): Promise<ListingPass> {
+  const { db, clock } = deps;
+  const listing = await store.findListing(db, target.name);
+  let { walk } = listing;
+  let unprocessed = 0;
+  const ended = async (change: Partial<store.Listing>, cause: string | null = null) => {
+    await store.saveListing(db, target.name, { ...listing, ...change });
+    return { cause, unprocessed, more: change.walk !== null && cause === null };
+  };
+  for (let pages = 0; pages < PAGES_PER_PASS && !deps.stop?.aborted; pages++) {
+    const startedAt = clock.now();
+    const seen = await readPage(deps, target, walk?.page ?? 1);
+    if (seen.result !== 'seen') {
+      const cause = seen.result === 'inconclusive' ? seen.cause : 'refused';
+      const pass = await ended({ walk }, cause);
+      // Not a failure: the budget is used up for now.
+      return cause === 'budget' ? { ...pass, cause: null, more: true } : pass;
+    }
+    unprocessed += await recordTokens(deps, seen);
+    const { lastPage } = seen.record;
+    const total = seen.record.total.toString();
+    if (!walk) {
+      const isOld = clock.now() >= (listing.walkedAt ?? 0) + deps.walkEveryMs(lastPage);
+      if (lastPage > 1 && listing.total === total && !isOld) return ended({ walk: null });
+      walk = { page: 1, total, startedAt };
+    }
+    // Rows have moved between the pages: the next poll begins again.
+    if (walk.total !== total) return ended({ walk: null, total: null });
+    if (walk.page >= lastPage) {
+      const listedAt = listing.listedAt ?? seen.endedAt;
+      return ended({ walk: null, total, walkedAt: walk.startedAt, listedAt });
+    }
+    walk = { ...walk, page: walk.page + 1 };
+  }
+  return ended({ walk });
+}
+
+function readPage(
+  { upstream, pollTimeoutMs }: ListingDeps,
+  { contractId, pending }: DueTarget,
+  page: number,
+): Promise<Observation<TokenPage>> {
+  const signal = AbortSignal.timeout(pollTimeoutMs);
+  const query = { page, perPage: PER_PAGE };
+  return upstream.tokens(contractId ?? 0n, query, pending ? 'pending' : 'steady', signal);
+}
+
+/** Records the tokens of a page that are new or have changed; returns how many are to process. */
+async function recordTokens(
+  { db, clock, ids }: ListingDeps,
+  { record: page, startedAt, endedAt }: Extract<Observation<TokenPage>, { result: 'seen' }>,
+): Promise<number> {
+  const tokens = new Map(page.tokens.map((token) => [nameOf(token), token]));
+  const rows = [...tokens].map(([name, token]) => ({ name, record: { ...token } }));
+  const changed = await store.listChanged(db, rows);
+  if (changed.length === 0) return 0;
+  return db.begin(async (tx) => {
+    const added = changed.flatMap(({ name, isNew }) => (isNew ? (tokens.get(name) ?? []) : []));
+    if (added.length > 0) await addTargets(tx, added.map(targetOf), clock.now());
+    let unprocessed = 0;
+    for (const { name, nextPollAt } of changed) {
+      const row = {
+        ...{ id: ids.next('obs'), target: name, kind: 'token', startedAt, endedAt },
+        ...{ result: 'seen' as const, cause: null, record: { ...tokens.get(name) } as Json },
+      };
+      if (await recordObservation(tx, row, plannedAt(nextPollAt ?? NEVER))) unprocessed += 1;
+    }
+    return unprocessed;
+  });
+}
+
+function targetOf({ contractId, tokenId }: TokenRecord) {
+  return toTarget({ kind: 'token', contractId, tokenId });
+}
+
+function nameOf(token: TokenRecord): string {
+  return targetOf(token).name;
+}
