@@ -51,7 +51,12 @@ const tokenState = z.object({
   extra_data: z.string().nullable(),
   last_tx_hash: z.string().nullable(),
 });
-const cause = z.string().describe("The id of the operation that caused the change, or 'external'");
+const cause = z
+  .string()
+  .describe(
+    "The id of the operation that caused the change, 'external' if none of ours did, 'unknown' " +
+      'while a mint of ours whose outcome is open may have made the token',
+  );
 const tokenChange = token.extend({ cause, previous: tokenState.nullable(), current: tokenState });
 
 const wallet = z.object({ addr: z.string() });

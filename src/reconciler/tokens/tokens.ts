@@ -22,6 +22,7 @@ import {
 import type { EventDraft, EventType } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
+import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
 import {
   changesOf,
@@ -56,7 +57,9 @@ export async function evaluateToken(
   const events: EventDraft[] = [];
   if (seen) {
     const isNew = before === undefined && (await isSinceListing(tx, contractId, observation));
-    events.push(...changeEvents(token, { before, isNew }, operations, observation));
+    const isOurs = isNew && (await hasOpenMint(tx, contractId, token.uri ?? ''));
+    const other = isOurs ? 'unknown' : 'external';
+    events.push(...changeEvents(token, { before, isNew, other }, operations, observation));
   }
   const gone = !seen && before?.absentSince != null;
   if (gone && before?.presence === 'present')
@@ -166,12 +169,16 @@ async function isSinceListing(
 
 function changeEvents(
   token: Token,
-  { before, isNew }: { before: Token | undefined; isNew: boolean },
+  {
+    before,
+    isNew,
+    other,
+  }: { before: Token | undefined; isNew: boolean; other: 'external' | 'unknown' },
   operations: readonly Operation[],
   observation: UnprocessedObservation,
 ): EventDraft[] {
   const known = before?.presence === 'present' ? before : undefined;
-  const cause = causeOf(token.lastTxHash, operations);
+  const cause = causeOf(token.lastTxHash, operations) ?? other;
   const mintedByUs = operations.some(
     (o) => (o.kind === 'mint' || o.kind === 'mint_sequential') && o.outcome !== 'not_executed',
   );
@@ -192,8 +199,8 @@ function burnedEvent(
   return tokenEvent('token.burned', token, before, burn?.id ?? 'external', observation.endedAt);
 }
 
-function causeOf(hash: string | null, operations: readonly Operation[]): string {
-  return operations.find((o) => o.txHash !== null && o.txHash === hash)?.id ?? 'external';
+function causeOf(hash: string | null, operations: readonly Operation[]): string | undefined {
+  return operations.find((o) => o.txHash !== null && o.txHash === hash)?.id;
 }
 
 function tokenEvent(

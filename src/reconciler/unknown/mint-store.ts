@@ -118,6 +118,20 @@ export async function burnedUnseen(
   return rows.length > 0;
 }
 
+/** Whether a sequential mint with an open outcome may have made a token of this URI. */
+export async function hasOpenMint(
+  db: Queryable,
+  contractId: bigint,
+  uri: string,
+): Promise<boolean> {
+  const rows = await db.sql`
+    select 1 as one from tallyhook.operations
+    where contract_id = ${contractId.toString()}::numeric and token_id is null
+      and state in ('sending', 'unknown') and kind = 'mint_sequential'
+      and coalesce(token_uri, '') = ${uri} limit 1`;
+  return rows.length > 0;
+}
+
 /** Sequential mints that were sent, not refused, and whose token is not known; oldest first. */
 export async function listUnnumbered(
   db: Queryable,

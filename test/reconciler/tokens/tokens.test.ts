@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { openRig } from '../rig.ts';
+import { saveListing } from '../../../src/observer/scans/store.ts';
+import { targetName, toTarget } from '../../../src/observer/targets.ts';
+import { addTargets } from '../../../src/observer/targets-store.ts';
+import { freshAddr, openRig } from '../rig.ts';
 import { freshHash, tokenScenario } from './scenario.ts';
 
 const rig = await openRig();
@@ -172,5 +175,43 @@ describe('A burn', () => {
     await rig.acceptHash(id, freshHash());
     await token.observe({ lastTxHash: freshHash(), owner: token.other });
     expect(await rig.stateOf(id)).toBe('failed');
+  });
+});
+
+describe('A token that is new in the list of a watched contract', () => {
+  const CONTRACT = 77n;
+  const listed = async () => {
+    const { db } = rig.database;
+    const ref = { kind: 'contract', contractId: CONTRACT } as const;
+    await addTargets(db, [toTarget(ref)], rig.clock.now());
+    const walk = { walk: null, total: '0', walkedAt: rig.clock.now(), listedAt: rig.clock.now() };
+    await saveListing(db, targetName(ref), walk);
+    rig.clock.advance(1_000);
+  };
+  const seen = async (tokenId: bigint, uri: string) => {
+    const record = { ...{ contractId: CONTRACT, tokenId, owner: 'o', creator: 'c', uri } };
+    const rest = { metaData: '', extraData: '', status: 1, locked: false, lastTxHash: freshHash() };
+    const times = { createdAtText: '', ownedAtText: '' };
+    await rig.put({ kind: 'token', contractId: CONTRACT, tokenId }, 'seen', {
+      ...{ ...record, ...rest, ...times },
+    });
+    await rig.process();
+    return (await rig.events(`token:${CONTRACT}:${tokenId}`)).map(({ type, data }) => [
+      type,
+      data.cause,
+    ]);
+  };
+
+  it('It was minted elsewhere, or by an open mint of ours: then its cause is not known', async () => {
+    expect(await seen(1n, 'ipfs://before')).toEqual([]);
+    await listed();
+    expect(await seen(2n, 'ipfs://a')).toEqual([['token.minted', 'external']]);
+    const id = await rig.send('mint_sequential', {
+      ...{ contractId: CONTRACT, tokenUri: 'ipfs://b', toAddr: freshAddr() },
+    });
+    expect(await seen(3n, 'ipfs://b')).toEqual([['token.minted', 'unknown']]);
+    expect(await seen(4n, 'ipfs://c')).toEqual([['token.minted', 'external']]);
+    await rig.lose(id);
+    expect(await seen(5n, 'ipfs://b')).toEqual([['token.minted', 'unknown']]);
   });
 });
