@@ -33,7 +33,7 @@ export const QUICK = {
   upstream: { budget_per_s: 200, initial_rate_per_s: 200, write_timeout_ms: 2_000 },
   observer: {
     steady_interval_ms: 400,
-    min_gap_ms: 200,
+    min_gap_ms: 400,
     pending_interval_min_ms: 60,
     pending_interval_max_ms: 400,
     probe_interval_ms: 300,
