@@ -82,7 +82,9 @@ function linesOf({ addr, from, to, opening, closing, movements, observed, drifts
     ...movements.flatMap(({ kind, reason_type, entries, up, down }) =>
       [up, down]
         .filter((amount) => amount !== '0')
-        .map((amount) => line(`${kind} ${reason_type ?? ''} (${entries})`, amount)),
+        .map((amount) =>
+          line([kind, reason_type, `(${entries})`].filter(Boolean).join(' '), amount),
+        ),
     ),
     line('closing balance', closing),
     observed
