@@ -102,6 +102,9 @@ export function makeQuotaStore(db: Db): QuotaStore {
 
 type ObserverDeps = Omit<PollDeps, 'pricing'> & { outbox: Outbox };
 
+/** How soon a pass that could claim nothing of what is due is repeated. */
+const RETRY_MS = 100;
+
 export function makeObserver(observerDeps: ObserverDeps): Observer {
   const { db, clock, upstream, settings } = observerDeps;
   const pricing = makePricing({ ...observerDeps, budget: upstream.budget });
@@ -132,7 +135,10 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
         await probeOnce(deps, now);
       }
       const next = await store.nextDue(db);
-      const pollAt = Math.max(next ?? now + settings.steadyMs, upstream.budget.nextAt());
+      // What is due and was not claimed waits for the reconciler, or another daemon has it.
+      const waits = polls.count === 0 && next !== null && next <= now;
+      const dueAt = waits ? now + RETRY_MS : (next ?? now + settings.steadyMs);
+      const pollAt = Math.max(dueAt, upstream.budget.nextAt());
       return { observations: polls.count, nextAt: Math.min(pollAt, scheduleAt) };
     },
     probeOnce: (now) => probeOnce(deps, now),

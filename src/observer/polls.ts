@@ -44,7 +44,11 @@ export type TargetObservation = Observation<WalletRecord> | Observation<TokenRec
 /** Targets claimed at once, and how long a pass goes on claiming while polls are open. */
 const CLAIM_MAX = 16;
 const PASS_MS = 5_000;
-/** How often such a pass looks for targets that have come due. */
+/**
+ * How soon such a pass looks again for targets that have come due, when it has claimed some and
+ * when it has not. A claim for each poll that ends took half a core at a hundred polls a second.
+ */
+const CLAIM_MS = 20;
 const IDLE_MS = 250;
 const FAILURE_CAP_MS = 300_000;
 type Claim = (now: Instant) => Promise<store.DueTarget[]>;
@@ -111,10 +115,10 @@ export async function pollDue(deps: PollDeps, input: PassInput) {
         .finally(() => open.delete(ended));
       open.add(ended);
     }
-    // The next token of the budget, or the end of a poll, makes room.
     const tokenMs = upstream.budget.nextAt() - clock.now();
-    const nextMs = due.length > 0 || tokenMs > 0 ? Math.max(1, tokenMs) : IDLE_MS;
-    if (open.size > 0) await Promise.race([...open, ...(stopped ? [] : [pause(nextMs)])]);
+    const nextMs = due.length > 0 || tokenMs > 0 ? Math.max(CLAIM_MS, tokenMs) : IDLE_MS;
+    const ended = Promise.all(open);
+    if (open.size > 0) await (stopped ? ended : Promise.race([ended, pause(nextMs)]));
   } while (open.size > 0);
   if (errors.length > 0) throw errors[0];
   return { count, causes };

@@ -6,7 +6,7 @@ import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { addr } from '../ledger/fixture.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
-import { observerOf } from './rig.ts';
+import { observerOf, processAll } from './rig.ts';
 
 const CONTRACT = 1n;
 const PER_PAGE = 5;
@@ -46,6 +46,7 @@ async function pass(seconds: number) {
   for (let n = 0; n < seconds; n++) {
     clock.advance(1_000);
     await observer.runOnce(clock.now());
+    await processAll(database);
   }
 }
 const namesOfTokens = async () => {

@@ -6,6 +6,7 @@ import { makeMetrics } from '../../src/kernel/metrics.ts';
 import { makeObserver, type Observer, type ObserverSettings } from '../../src/observer/observer.ts';
 import { makeOutbox } from '../../src/outbox/outbox.ts';
 import type { Upstream } from '../../src/upstream/upstream.ts';
+import type { TestDatabase } from '../harness/database.ts';
 import { seededRandom } from '../harness/seeded-random.ts';
 
 const SETTINGS = {
@@ -26,4 +27,9 @@ export function observerOf(
   const metrics = makeMetrics();
   const settings = { ...SETTINGS, ...changed };
   return makeObserver({ db, clock, random, ids, upstream, outbox, metrics, settings });
+}
+
+/** Stands for the reconciler: everything is processed. */
+export async function processAll(database: TestDatabase): Promise<void> {
+  await database.owner.sql`delete from tallyhook.unprocessed_observations`;
 }

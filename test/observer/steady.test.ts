@@ -7,7 +7,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.ts';
 import { createDatabase, type TestDatabase } from '../harness/database.ts';
 import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
-import { observerOf } from './rig.ts';
+import { observerOf, processAll } from './rig.ts';
 
 const STEADY_MS = 60_000;
 
@@ -48,9 +48,6 @@ async function openObserver() {
   };
 }
 
-/** Stands for the reconciler: everything is processed. */
-const process = () => database.owner.sql`delete from tallyhook.unprocessed_observations`;
-
 async function rows() {
   const [counted] = await database.db.sql<{ observations: number; unprocessed: number }[]>`
     select (select count(*)::int from tallyhook.observations) as observations,
@@ -72,7 +69,7 @@ it('A target that was never polled has the prior change rate', async () => {
 
 it('A poll that shows nothing new adds no row, and is processed after half the steady interval', async () => {
   const { passAfter } = await openObserver();
-  await process();
+  await processAll(database);
   for (let n = 0; n < 10; n++)
     expect(await passAfter(2_000)).toEqual({ observations: 1, unprocessed: 0 });
   expect(await rows()).toEqual({ observations: 1, unprocessed: 0 });
@@ -82,18 +79,28 @@ it('A poll that shows nothing new adds no row, and is processed after half the s
 
 it('A poll of a pending target is processed even if it shows nothing new', async () => {
   const { passAfter } = await openObserver();
-  await process();
+  await processAll(database);
   await expedite(database.db, targetName(wallet), clock.now());
   expect(await passAfter(100)).toEqual({ observations: 1, unprocessed: 1 });
 });
 
 it('A change raises the change rate, and shortens the interval', async () => {
   const { passAfter } = await openObserver();
+  await processAll(database);
   sandbox.control.setWallet(wallet.addr, { delta: 7n });
   expect(await passAfter(2_000)).toEqual({ observations: 1, unprocessed: 1 });
   expect(await learned()).toBeGreaterThan(2 * changesPerS(PRIOR));
   await passAfter(2_000);
   expect(await rows()).toMatchObject({ observations: 2 });
+});
+
+it('While the reconciler is behind, no steady target is polled, and a pending one is', async () => {
+  const { passAfter } = await openObserver();
+  expect(await passAfter(10_000)).toEqual({ observations: 0, unprocessed: 0 });
+  await expedite(database.db, targetName(wallet), clock.now());
+  expect(await passAfter(100)).toEqual({ observations: 1, unprocessed: 1 });
+  await processAll(database);
+  expect(await passAfter(10_000)).toEqual({ observations: 1, unprocessed: 0 });
 });
 
 it('A change while an operation on the target is open does not raise the change rate', async () => {
@@ -118,6 +125,7 @@ it('The interval follows from the budget and the number of targets', async () =>
 
 it('A target that a daemon has claimed is due again at the end of its lease', async () => {
   await openObserver();
+  await processAll(database);
   clock.advance(5_000);
   const options = { leaseMs: 10_000, steadyFirst: false };
   expect(await claimDue(database.db, clock.now(), 10, options)).toHaveLength(1);
