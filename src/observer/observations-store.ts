@@ -39,7 +39,7 @@ export interface PollPlan {
   processAfterMs: number;
 }
 
-/** The next poll is at that time, and this one is processed, whatever it shows. */
+/** The plan of a poll that is always processed; the next poll is at `nextPollAt`. */
 export function plannedAt(nextPollAt: Instant): PollPlan {
   const lesson = { nextPollAt, rate: null };
   return { changed: lesson, same: lesson, processAfterMs: 0 };

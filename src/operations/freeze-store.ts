@@ -59,7 +59,7 @@ export async function insertFreeze(
   return must(rows[0], 'freeze row');
 }
 
-/** Ends the freeze ordered by a person; undefined if there is none. */
+/** Releases the freeze that a person ordered. Returns it; undefined if there is none. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,
@@ -73,7 +73,7 @@ export async function releaseFreeze(
   return rows[0];
 }
 
-/** Ends all freezes caused by a restore or a failover; undefined if there is none. */
+/** Releases the freezes that a restore or failover caused. Returns one; undefined if none. */
 export async function releaseRestored(
   tx: Tx,
   order: FreezeOrder & { sendQueued: boolean },

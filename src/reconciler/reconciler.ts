@@ -124,10 +124,10 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     // Wallets of the ledger's own accounts are observed without a watch.
     if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(effectSettings), now);
     ownWalletsObserved = true;
+    const [available, restoredAt] = await Promise.all([availableSince(db), findLastRestore(db)]);
     const evaluation = {
       ...{ ids, operations, effectSettings, settings },
-      availableSince: await availableSince(db),
-      restoredAt: await findLastRestore(db),
+      ...{ availableSince: available, restoredAt },
     };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
     for (const [processed, observation] of observations.entries()) {

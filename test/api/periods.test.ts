@@ -138,7 +138,7 @@ describe('A period is refused', () => {
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });
 
-  it('without the scope decide, and when there is none of that id', async () => {
+  it('to a key without the scope decide, and when no period has the id', async () => {
     const key = await api.keyFor('manage');
     const body = { to: '2026-01-01' };
     const refused = await api.call('POST', '/api/periods/close', { key, body });

@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { requestText } from './load.ts';
@@ -32,12 +32,38 @@ export const GIVES = Array.from({ length: WALLETS }, (_, i) => {
   return `${head}${body}`;
 });
 
-export interface Stoppable {
+interface Stoppable {
   stop(): Promise<void>;
 }
 export interface Running extends Stoppable {
   url: string;
   port: number;
+}
+
+/** What a bench starts; all of it is stopped, the newest first, when its work ends. */
+export interface Processes {
+  folder: string;
+  start(args: string[], env?: Record<string, string>): Promise<Running>;
+  stopLater(one: Stoppable): void;
+}
+
+/** Does work with processes and a folder of its own. */
+export async function withProcesses<T>(work: (processes: Processes) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
+  // Postgres does not run as root, and has to reach its data.
+  await chmod(folder, 0o755);
+  const running: Stoppable[] = [];
+  const start = async (args: string[], env?: Record<string, string>) => {
+    const one = await run(args, env);
+    running.push(one);
+    return one;
+  };
+  try {
+    return await work({ folder, start, stopLater: (one) => running.push(one) });
+  } finally {
+    for (const one of running.reverse()) await one.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Starts a process that may use every core, and waits for the line with its address. */

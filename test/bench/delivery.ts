@@ -3,9 +3,6 @@
  * gives with nothing to deliver, through one daemon. Load, daemon, Postgres, service and receiver
  * share all cores, as they would on a small machine.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { monotonicMs } from '../../src/kernel/clock.ts';
 import { type App, makeApp } from '../harness/app.ts';
 import { until } from '../harness/until.ts';
@@ -16,8 +13,8 @@ import {
   GIVES,
   KEY,
   type Running,
-  run,
   WALLETS,
+  withProcesses,
 } from './daemon.ts';
 import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
 import { pressed } from './load.ts';
@@ -35,15 +32,7 @@ export const delivery: Bench = {
   what: `gives beside ${ENDPOINTS * GIVES_PER_S} deliveries/s; reference: the same without any`,
   target: 'at most 2 × the latency (p50)',
   async run({ rounds, seconds }) {
-    const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
-    await chmod(folder, 0o755);
-    const running: Running[] = [];
-    const start = async (args: string[], env?: Record<string, string>) => {
-      const one = await run(args, env);
-      running.push(one);
-      return one;
-    };
-    try {
+    return withProcesses(async ({ folder, start }) => {
       const service = await start(['test/bench/paid-service.ts', ...CLIENT, String(WALLETS)]);
       const receiver = await start(['test/bench/receiver.ts']);
       const env = await daemonEnv(folder, service.url);
@@ -53,10 +42,7 @@ export const delivery: Bench = {
         receiver,
       );
       return await compared({ daemon, receiver, subscribed, rounds, seconds: seconds * LENGTHEN });
-    } finally {
-      for (const one of running.reverse()) await one.stop();
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   },
 };
 

@@ -4,9 +4,6 @@
  * daemon, Postgres, proxy and service share all cores, as they would on a small machine. One proxy
  * is the frame's own helper, which the target refers to; the other is tuned to the last header.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pause } from '../../src/kernel/clock.ts';
 import { execute } from '../harness/temporary-server.ts';
 import {
@@ -14,10 +11,10 @@ import {
   DAEMON_FLAGS,
   daemonEnv,
   GIVES,
+  type Processes,
   type Running,
-  run,
-  type Stoppable,
   WALLETS,
+  withProcesses,
 } from './daemon.ts';
 import { type Bench, figuresOf, type Result, type Sample, sideBySide } from './frame.ts';
 import { pressed } from './load.ts';
@@ -31,16 +28,7 @@ export const gateway: Bench = {
   what: 'gives through the daemon; reference: bare Hono and undici proxies that record nothing',
   target: 'at least 0.35 × the writes per second, at most 4 ms more for one write (p50)',
   async run({ rounds, seconds, databaseUrl }) {
-    const folder = await mkdtemp(join(tmpdir(), 'tallyhook-bench-'));
-    // Postgres does not run as root, and has to reach its data.
-    await chmod(folder, 0o755);
-    const running: Stoppable[] = [];
-    const start = async (args: string[], env?: Record<string, string>) => {
-      const one = await run(args, env);
-      running.push(one);
-      return one;
-    };
-    try {
+    return withProcesses(async ({ folder, start, stopLater }) => {
       const service = await start(['test/bench/paid-service.ts', ...CLIENT, String(WALLETS)]);
       const startOn = async (database: Record<string, string> = {}) =>
         start([...DAEMON_FLAGS, 'src/main.ts'], {
@@ -55,7 +43,7 @@ export const gateway: Bench = {
       };
       const what = `gives, ${CALLERS} callers`;
       if (databaseUrl) {
-        const other = await startOn(await otherDatabase(databaseUrl, running));
+        const other = await startOn(await otherDatabase(databaseUrl, stopLater));
         const compared = (callers: number) =>
           sideBySide({ rounds }, press(other, callers), press(daemon, callers));
         return [
@@ -73,10 +61,7 @@ export const gateway: Bench = {
         { what: `${what}, lean proxy`, unit: '/s', ...(await many(lean)), note: 'for comparison' },
         await oneAtATime(rounds, press(daemon, 1), press(lean, 1)),
       ];
-    } finally {
-      for (const one of running.reverse()) await one.stop();
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   },
 };
 
@@ -104,10 +89,10 @@ async function oneAtATime(
 }
 
 /** A database of its own on that server, for as long as the processes run. */
-async function otherDatabase(serverUrl: string, running: Stoppable[]) {
+async function otherDatabase(serverUrl: string, stopLater: Processes['stopLater']) {
   const name = `tallyhook_bench_${process.pid}`;
   await execute(serverUrl, `create database ${name}`);
-  running.push({ stop: () => execute(serverUrl, `drop database ${name} with (force)`) });
+  stopLater({ stop: () => execute(serverUrl, `drop database ${name} with (force)`) });
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return { DATABASE_URL: url.href, MASTER_KEY: Buffer.alloc(32, 7).toString('base64') };

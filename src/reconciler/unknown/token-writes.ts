@@ -243,9 +243,9 @@ async function findingOf(
 }
 
 /**
- * Start of the last known poll of a wallet before an operation was sent. The poll of the pre-image
- * is none if it already showed the balance that the operation is to explain, and a poll from before
- * a restore is none either: writes that are unknown since may have changed the wallet.
+ * Start of the last known poll of a wallet before an operation was sent. Left out are a poll of the
+ * pre-image that already showed the balance which the operation is to explain, and polls from
+ * before a restore, since unknown writes may have changed the wallet after them.
  */
 function polledBefore(
   operation: Operation,

@@ -17,6 +17,12 @@ export interface SignOff {
   reason: string;
 }
 
+/** What of a report decides on the close of its period. */
+export type PeriodReport = Pick<
+  ReconciliationContent,
+  'provisional' | 'period' | 'breaks' | 'open_items'
+>;
+
 /** Why a period does not close. */
 export type Obstacle = {
   kind: Finding['kind'] | 'period_runs' | 'breaks_not_listed' | 'no_such_item';
@@ -52,7 +58,7 @@ export function periodToClose(
 
 /** What prevents the close; empty when nothing does. */
 export function obstaclesOf(
-  { provisional, period, breaks, open_items }: ReconciliationContent,
+  { provisional, period, breaks, open_items }: PeriodReport,
   signOffs: readonly SignOff[],
 ): Obstacle[] {
   const named = new Set(signOffs.map(({ subject }) => subject));
@@ -79,7 +85,7 @@ export function obstaclesOf(
 
 /** The findings that are signed off, each with its reason. */
 export function signedOff(
-  { breaks, open_items }: ReconciliationContent,
+  { breaks, open_items }: Pick<PeriodReport, 'breaks' | 'open_items'>,
   signOffs: readonly SignOff[],
 ): { finding: Finding; reason: string }[] {
   const reasons = new Map(signOffs.map(({ subject, reason }) => [subject, reason]));

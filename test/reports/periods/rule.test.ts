@@ -1,12 +1,12 @@
 /** The rules of closing periods, as tables. */
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/kernel/errors.ts';
-import type { ReconciliationContent } from '../../../src/reports/content.ts';
 import type { Finding } from '../../../src/reports/findings.ts';
 import {
   assertReopenable,
   assertSignable,
   obstaclesOf,
+  type PeriodReport,
   type PeriodState,
   periodToClose,
   signedOff,
@@ -49,14 +49,14 @@ function contentOf(input: {
   breaks?: Finding[];
   items?: Finding[];
   hidden?: number;
-}): ReconciliationContent {
+}): PeriodReport {
   const { provisional = false, breaks = [], items = [], hidden = 0 } = input;
   return {
     provisional,
     period: { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' },
     breaks: { total: breaks.length + hidden, by_kind: [], listed: breaks },
     open_items: { total: items.length, by_kind: [], listed: items },
-  } as unknown as ReconciliationContent;
+  };
 }
 
 const drift = finding('drift_open', 'drf_1');
