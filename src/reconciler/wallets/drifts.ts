@@ -3,6 +3,7 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { assess, UNASSESSED } from '../drifts/assess.ts';
@@ -20,11 +21,16 @@ import { driftStep, type Suspicion } from './drift-rule.ts';
 import { type Comparison, isExact, type Range } from './rule.ts';
 import type { Wallet } from './store.ts';
 
+/** Changes that may follow on an evaluated observation before the next evaluation. */
+const NEWEST_MAX = 20;
+
 interface Input {
   comparison: Comparison;
   /** The open drifts of the wallet. */
   drifts: readonly Drift[];
   observation: { id: string; startedAt: Instant; endedAt: Instant };
+  /** The observation that was evaluated before. */
+  previousId: string | null;
   now: Instant;
 }
 
@@ -36,11 +42,13 @@ export async function stepDrifts(
   input: Input,
 ): Promise<EventDraft[]> {
   const { comparison, drifts, observation } = input;
-  const next = driftStep(comparison, suspicionOf(wallet), drifts, observation);
+  const suspicion = suspicionOf(wallet);
+  const next = driftStep(comparison, suspicion, drifts, observation);
   const { min = null, max = null, at = null } = next.suspicion ?? {};
   Object.assign(wallet, { suspectedMin: min, suspectedMax: max, suspectedAt: at });
   if (next.suspicion) {
     Object.assign(wallet, { verdict: 'drifting', cause: 'suspected' });
+    if (!suspicion) wallet.consistentAt = await lastConsistentAt(tx, wallet, input);
     return [];
   }
   // With these drifts, or without them, the observation is explained.
@@ -55,6 +63,21 @@ export async function stepDrifts(
     events.push(...(await revise(tx, deps, wallet, { ...input, drift, range })));
   wallet.consistentAt = observation.startedAt;
   return events;
+}
+
+/**
+ * Start of the last poll that showed the balance evaluated before. Of a series of equal polls only
+ * some are evaluated, so the window of a drift would begin too early.
+ */
+async function lastConsistentAt(
+  tx: Tx,
+  { key, consistentAt }: Wallet,
+  { observation, previousId }: Input,
+): Promise<Instant | null> {
+  if (consistentAt === null || previousId === observation.id) return consistentAt;
+  const newest = await listObservations(tx, `wallet:${key}`, NEWEST_MAX);
+  const previous = newest.find(({ id }) => id === previousId);
+  return Math.max(consistentAt, previous?.startedAt ?? consistentAt);
 }
 
 function suspicionOf({ suspectedMin, suspectedMax, suspectedAt }: Wallet): Suspicion | undefined {

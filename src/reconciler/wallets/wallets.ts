@@ -68,7 +68,8 @@ export async function evaluateWallet(
   const events = observedEvents(before, wallet, comparison, { operations, at: endedAt });
   if (opened) {
     if (comparison.result === 'explained') markExplained(wallet, comparison, startedAt);
-    const input = { comparison, drifts, observation, now };
+    const previousId = before?.observationId ?? null;
+    const input = { comparison, drifts, observation, previousId, now };
     events.push(...(await stepDrifts(tx, deps, wallet, input)));
   }
   await saveWallet(tx, wallet);

@@ -104,6 +104,18 @@ describe('A drift', () => {
     expect(actions.map(({ action }) => action)).toEqual(['opened']);
   });
 
+  it('Its window begins at the last poll that showed the old balance, also if that was not evaluated', async () => {
+    const addr = await rig.opened(100n);
+    await rig.observe(addr, 100n);
+    rig.clock.advance(20_000);
+    const last = await rig.putObservation(addr, 100n);
+    await rig.observe(addr, 90n);
+    await rig.observe(addr, 93n);
+    await rig.observe(addr, 93n);
+    const [drift] = await rig.drifts(addr);
+    expect(drift).toMatchObject({ amount: -7n, windowFrom: last.startedAt });
+  });
+
   it('A change that the second observation does not show is no drift', async () => {
     const addr = await rig.opened(100n);
     await rig.observe(addr, 107n);
