@@ -14,7 +14,7 @@ import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Random } from '../kernel/random.ts';
 import { type Encryption, makeEncryption } from '../webhooks/webhooks.ts';
-import type { Config } from './config/config.ts';
+import { type Config, requireMasterKey } from './config/config.ts';
 import type { Database } from './database.ts';
 
 /** Canaries, separated by spaces; the one of MASTER_KEY last. */
@@ -111,6 +111,7 @@ export async function loadMasterKey(
   random: Random,
   isUsed: boolean,
 ): Promise<Uint8Array> {
+  requireMasterKey(config);
   if (config.masterKey) return Buffer.from(config.masterKey, 'base64');
   const path = keyPath(config);
   if (!isUsed) {

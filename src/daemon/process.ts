@@ -21,8 +21,9 @@ export async function runDaemon(): Promise<number> {
   }
   let daemon: RunningDaemon;
   try {
-    const { loadConfig } = await import('./config/config.ts');
+    const { loadConfig, requireMasterKey } = await import('./config/config.ts');
     const config = loadConfig();
+    requireMasterKey(config);
     // Loaded after the configuration, so that a bad setting is reported at once.
     const { startDaemon } = await import('./lifecycle.ts');
     daemon = await startDaemon(config);

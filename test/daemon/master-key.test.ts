@@ -58,6 +58,14 @@ describe('The master key', () => {
     expect(doctor.text).toMatch(/FAIL {2}master key: MASTER_KEY is not the key/);
   });
 
+  it('An external database requires it of a start and of the doctor, and not of a command that reads', async () => {
+    const refusal = /MASTER_KEY must be .*DATABASE_URL requires it/;
+    const started = await run({}, 'start');
+    expect([started.code, started.text]).toEqual([1, expect.stringMatching(refusal)]);
+    expect((await run({}, 'doctor')).text).toMatch(refusal);
+    expect(await run({}, 'verify')).toMatchObject({ code: 0 });
+  });
+
   it('Every encrypted column of the database is one that the rotation encrypts again', async () => {
     const columns = await world.database.owner.sql<{ name: string }[]>`
       select c.relname || '.' || a.attname as name

@@ -106,18 +106,11 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   ].reduce(merge);
   const settings = parseSettings(merged, env);
   const service = serviceOf(env);
-  const masterKey = masterKeyOf(env, 'MASTER_KEY');
   const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
   if (!service && env.NODE_ENV === 'production') {
     throw bad(
       'UPSTREAM_BASE_URL',
       'the address of the service; with NODE_ENV=production no sandbox is started',
-    );
-  }
-  if (databaseUrl && !masterKey) {
-    throw bad(
-      'MASTER_KEY',
-      '32 bytes in base64 (openssl rand -base64 32); DATABASE_URL requires it',
     );
   }
   return deepFreeze({
@@ -127,9 +120,19 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     databaseOwnerUrl: databaseUrlOf(env, 'DATABASE_OWNER_URL'),
     service,
     adminKey: adminKeyOf(env),
-    masterKey,
+    masterKey: masterKeyOf(env, 'MASTER_KEY'),
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
   });
+}
+
+/**
+ * A daemon and its doctor need the master key; a command that only reads does not.
+ * @throws Failure `bad_setting`
+ */
+export function requireMasterKey({ databaseUrl, masterKey }: Config): void {
+  if (!databaseUrl || masterKey) return;
+  const expected = '32 bytes in base64 (openssl rand -base64 32); DATABASE_URL requires it';
+  throw bad('MASTER_KEY', expected);
 }
 
 function bad(name: string, expected: string): Failure {
