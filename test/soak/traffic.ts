@@ -97,7 +97,7 @@ async function send(deps: TrafficDeps, writes: Write[], atMs: number): Promise<v
   while (monotonicMs() - started < GIVE_UP_MS) {
     write.tries += 1;
     const app = pick(random, apps());
-    const answer = app && (await ask(app, write, { from, to, amount }).catch(() => undefined));
+    const answer = app && (await request(app, write, { from, to, amount }).catch(() => undefined));
     write.status = answer?.status ?? 0;
     if (answer && isFinal(answer)) {
       write.tookMs = monotonicMs() - started;
@@ -107,7 +107,7 @@ async function send(deps: TrafficDeps, writes: Write[], atMs: number): Promise<v
   }
 }
 
-function ask(
+function request(
   app: App,
   { kind, name, tokenId }: Write,
   { from, to, amount }: { from: string; to: string; amount: number },

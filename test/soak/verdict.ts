@@ -1,4 +1,4 @@
-/** What a run must show: each write against what the service did, events, ledger, latency, memory. */
+/** What a run must show: each write against what the service did, its event, its latency. */
 
 import type { Db } from '../../src/db/connect.ts';
 import { quantileOf } from '../bench/frame.ts';

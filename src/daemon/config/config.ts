@@ -83,6 +83,7 @@ const SERVICE_VARIABLES = [
   'UPSTREAM_CLIENT_ID',
   'UPSTREAM_CLIENT_SECRET',
 ] as const;
+const KEY_FORM = '32 bytes in base64 (openssl rand -base64 32)';
 const KNOWN_VARIABLES = [
   ...Object.keys(OVERRIDES),
   ...SERVICE_VARIABLES,
@@ -125,14 +126,9 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
   });
 }
 
-/**
- * A daemon and its doctor need the master key; a command that only reads does not.
- * @throws Failure `bad_setting`
- */
+/** For what decrypts secrets. @throws Failure `bad_setting` for an external database without key */
 export function requireMasterKey({ databaseUrl, masterKey }: Config): void {
-  if (!databaseUrl || masterKey) return;
-  const expected = '32 bytes in base64 (openssl rand -base64 32); DATABASE_URL requires it';
-  throw bad('MASTER_KEY', expected);
+  if (databaseUrl && !masterKey) throw bad('MASTER_KEY', `${KEY_FORM}; DATABASE_URL requires it`);
 }
 
 function bad(name: string, expected: string): Failure {
@@ -250,7 +246,7 @@ function masterKeyOf(env: Environment, name: string): string | undefined {
   const value = text(env, name);
   // Buffer.from would skip invalid characters. 32 bytes are 43 digits.
   if (value !== undefined && !/^[A-Za-z0-9+/_-]{43}=?$/.test(value)) {
-    throw bad(name, '32 bytes in base64 (openssl rand -base64 32)');
+    throw bad(name, KEY_FORM);
   }
   return value;
 }

@@ -11,20 +11,20 @@
  */
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import { connect } from '../src/db/connect.ts';
-import { monotonicMs, pause, systemClock } from '../src/kernel/clock.ts';
-import { printLine } from '../src/kernel/log.ts';
-import { startSandbox } from '../src/sandbox/sandbox.ts';
-import { makeApp } from './harness/app.ts';
-import { runCommand } from './harness/command.ts';
-import { CLIENT, type DaemonProcess, environmentOf, spawnDaemon } from './harness/daemon.ts';
-import { startReceiver } from './harness/receiver.ts';
-import { seededRandom } from './harness/seeded-random.ts';
-import { execute } from './harness/temporary-server.ts';
-import { until } from './harness/until.ts';
-import { openServers } from './soak/servers.ts';
-import { startTraffic } from './soak/traffic.ts';
-import { isOpen, latencyOf, outcomesOf, undelivered } from './soak/verdict.ts';
+import { connect } from '../../src/db/connect.ts';
+import { monotonicMs, pause, systemClock } from '../../src/kernel/clock.ts';
+import { printLine } from '../../src/kernel/log.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { makeApp } from '../harness/app.ts';
+import { runCommand } from '../harness/command.ts';
+import { CLIENT, type DaemonProcess, environmentOf, spawnDaemon } from '../harness/daemon.ts';
+import { startReceiver } from '../harness/receiver.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
+import { execute } from '../harness/temporary-server.ts';
+import { until } from '../harness/until.ts';
+import { openServers } from './servers.ts';
+import { startTraffic } from './traffic.ts';
+import { isOpen, latencyOf, outcomesOf, undelivered } from './verdict.ts';
 
 const values = new Command('soak')
   .description('Runs a whole installation through kills, dumps and a failover, and compares.')
@@ -124,15 +124,17 @@ async function soak(): Promise<boolean> {
   const disturbed = latencyOf(writes.filter(({ atMs }) => atMs >= forMs * QUIET));
   const ratio = disturbed[1] / quiet[1];
   const repeated = writes.filter(({ tries }) => tries > 1).length;
+  const answers = countsOf(writes.map(({ status }) => String(status)));
   const ms = (figures: readonly number[]) => figures.map((n) => n.toFixed(0)).join(' / ');
   printLine(`
 writes                     ${writes.length}, ${repeated} of them repeated
 final states               ${textOf(outcomes.states)}
-answers                    ${textOf(countsOf(writes.map(({ status }) => String(status))))}
+answers                    ${textOf(answers)}
 reads                      ${reads.sent}, ${reads.failed} not answered 200
-latency p50 / p95 / max    quiet ${ms(quiet)} ms, then ${ms(disturbed)} ms, p95 ${ratio.toFixed(2)} x
+latency, p50 / p95 / max   quiet ${ms(quiet)} ms, then ${ms(disturbed)} ms
+  p95, to that of quiet    ${ratio.toFixed(2)} x
 left to people             ${outcomes.undecided}
-applied, not recorded      ${outcomes.unrecorded.length} ${outcomes.unrecorded.slice(0, 5).join(' ')}
+applied, not recorded      ${outcomes.unrecorded.length}
 events not delivered       ${missing.length} of ${received().size}
 ledger                     ${verified.code === 0 ? 'verified' : verified.text}
 memory per daemon, MB      ${memory.join('  ')}
