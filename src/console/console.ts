@@ -1,61 +1,71 @@
 /**
- * The console: pages for status, operations and reports. The pages hold no data and need no key;
- * their script calls the API with a key that the user enters and that stays in the tab. A content
- * security policy allows only that script, by its hash.
+ * The console: one page whose modules the browser loads from here and which calls the API with a
+ * key that the reader enters and that stays in the tab. Nothing is loaded from another origin, and
+ * the content security policy allows nothing else.
  */
 import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
-import { isId } from '../kernel/ids.ts';
-import { OPERATION_PAGE, OPERATIONS_PAGE } from './operation-pages.ts';
-import { REPORT_PAGE, START_PAGE } from './pages.ts';
-import { OPERATION_SCRIPT } from './web/operation.ts';
-import { OPERATIONS_SCRIPT } from './web/operations.ts';
-import { REPORT_SCRIPT } from './web/report.ts';
-import { START_SCRIPT } from './web/start.ts';
-import { STYLE } from './web/style.ts';
+import { type Asset, loadAssets } from './assets.ts';
+import { IMPORT_MAP, shellOf } from './shell.ts';
 
-/** Serves `/`, `/operations`, `/operations/{id}` and `/reports/{id}`; mounted beside the API. */
-export function makeConsole(): Hono {
+/** The first segments of the page's own paths; `web/app.ts` shows what belongs to each. */
+const PAGES = [
+  ...['operations', 'drifts', 'wallets', 'tokens', 'ledger', 'periods', 'reports'],
+  ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine'],
+];
+
+/**
+ * Serves `/`, the paths of the pages and `/console/…`; mounted beside the API.
+ * @param styles inline style sheets that documents shown in a frame have, such as reports
+ */
+export function makeConsole(styles: readonly string[] = []): Hono {
   const app = new Hono();
-  const start = pageOf(START_PAGE, START_SCRIPT, `'${hashOf(STYLE)}'`);
-  // The frame of a report inherits this policy and has its own inline style.
-  const report = pageOf(REPORT_PAGE, REPORT_SCRIPT, "'unsafe-inline'");
-  const operations = pageOf(OPERATIONS_PAGE, OPERATIONS_SCRIPT, `'${hashOf(STYLE)}'`);
-  const operation = pageOf(OPERATION_PAGE, OPERATION_SCRIPT, `'${hashOf(STYLE)}'`);
-  app.get('/', (c) => c.body(start.body, 200, start.headers));
-  app.get('/operations', (c) => c.body(operations.body, 200, operations.headers));
-  app.get('/operations/:id', (c) =>
-    isId('op', c.req.param('id')) ? c.body(operation.body, 200, operation.headers) : c.notFound(),
-  );
-  app.get('/reports/:id', (c) =>
-    isId('rep', c.req.param('id')) ? c.body(report.body, 200, report.headers) : c.notFound(),
-  );
+  const assets = loadAssets();
+  const shell = shellOf([...assets.keys()].filter((path) => path.startsWith('kit/')));
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': policyOf(styles),
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-cache',
+  };
+  app.get('/', (c) => c.body(shell, 200, headers));
+  for (const page of PAGES) {
+    app.get(`/${page}`, (c) => c.body(shell, 200, headers));
+    app.get(`/${page}/:id{.+}`, (c) => c.body(shell, 200, headers));
+  }
+  app.get('/console/:path{.+}', (c) => {
+    const asset = assets.get(c.req.param('path'));
+    if (!asset) return c.notFound();
+    return answer(asset, c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
+  });
   return app;
 }
 
-function pageOf(markup: string, script: string, styles: string) {
-  const policy = [
+/** Assets change with the program only: the browser asks whether one is still the same. */
+function answer(asset: Asset, known: string | undefined, encodings: string): Response {
+  const { type, etag, bytes, gzipped } = asset;
+  const headers = { etag, 'cache-control': 'no-cache', vary: 'accept-encoding' };
+  if (known === etag) return new Response(null, { status: 304, headers });
+  const sent = { ...headers, 'content-type': type, 'x-content-type-options': 'nosniff' };
+  return encodings.includes('gzip')
+    ? new Response(gzipped, { headers: { ...sent, 'content-encoding': 'gzip' } })
+    : new Response(bytes, { headers: sent });
+}
+
+function policyOf(styles: readonly string[]): string {
+  return [
     "default-src 'none'",
-    `script-src '${hashOf(script)}'`,
-    `style-src ${styles}`,
+    `script-src 'self' ${hashOf(IMPORT_MAP)}`,
+    ["style-src 'self'", ...styles.map(hashOf)].join(' '),
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-  ];
-  return {
-    body: markup.replace('{{style}}', () => STYLE).replace('{{script}}', () => script),
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': policy.join('; '),
-      'referrer-policy': 'no-referrer',
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-cache',
-    },
-  };
+  ].join('; ');
 }
 
 function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }

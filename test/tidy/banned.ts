@@ -23,7 +23,9 @@ interface Ban {
   use: string;
 }
 
-const CLOCK = ['src/kernel/clock.ts'];
+/** What runs in a browser has its clock, timers and requests in one place. */
+const BROWSER = 'src/console/web/kit/';
+const CLOCK = ['src/kernel/clock.ts', BROWSER];
 const RANDOM = ['src/kernel/random.ts'];
 const CONFIG = ['src/daemon/config/'];
 
@@ -233,7 +235,10 @@ function bannedNodes({ path, all }: Source): [offset: number, what: string, use:
   );
   const definite = [...all('VariableDeclarator'), ...all('PropertyDefinition')];
   const rows: [nodes: Span[], what: string, use: string][] = [
-    [all('CallExpression').filter(callsFetch), 'fetch', 'undici, or an argument with its own name'],
+    [
+      path.startsWith(BROWSER) ? [] : all('CallExpression').filter(callsFetch),
+      ...(['fetch', 'undici, or an argument with its own name'] as const),
+    ],
     [all('BinaryExpression').filter(comparesMessage), 'the message of an error', 'its code'],
     [all('TSAnyKeyword'), 'any', 'unknown, and parse it'],
     [all('TSNonNullExpression'), '!', 'must of kernel/errors.ts'],

@@ -5,6 +5,7 @@ import { sourcesOf, srcOf, type Tree } from './source.ts';
 const ENTRIES = [
   /^src\/main\.ts$/,
   /^src\/cli\/tallyhook\.ts$/,
+  /^src\/console\/web\/app\.ts$/,
   /^drizzle\.config\.ts$/,
   /^src\/[^/]+\/tables\.ts$/,
 ];

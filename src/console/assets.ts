@@ -1,0 +1,67 @@
+/**
+ * The files that the browser loads: our TypeScript with its types stripped, the style sheet, and
+ * the modules of npm packages as they are. Read once, at the start.
+ */
+import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { LIBRARIES, libraryPath } from './shell.ts';
+
+export interface Asset {
+  type: string;
+  etag: string;
+  bytes: Uint8Array<ArrayBuffer>;
+  gzipped: Uint8Array<ArrayBuffer>;
+}
+
+const WEB = join(import.meta.dirname, 'web');
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** The assets by their path under `/console/`. */
+export function loadAssets(): Map<string, Asset> {
+  const packages = createRequire(import.meta.url);
+  const folderOf = (file: string) => {
+    const name = file.split('/')[0] ?? '';
+    // Packages do not export every file of theirs.
+    const main = packages.resolve(name);
+    return main.slice(0, main.lastIndexOf(join('node_modules', name)));
+  };
+  const read = (file: string) =>
+    readFileSync(join(folderOf(file), 'node_modules', file), 'utf8').replace(SOURCE_MAP, '');
+  const own = globSync('**/*.ts', { cwd: WEB }).map((path): [string, Asset] => [
+    path,
+    assetOf(SCRIPT, withoutTypes(readFileSync(join(WEB, path), 'utf8'))),
+  ]);
+  const libraries = Object.entries(LIBRARIES).map(([name, file]): [string, Asset] => [
+    libraryPath(name),
+    assetOf(SCRIPT, read(file)),
+  ]);
+  const style = [read('uplot/dist/uPlot.min.css'), readFileSync(join(WEB, 'style.css'), 'utf8')];
+  return new Map([
+    ...own,
+    ...libraries,
+    ['style.css', assetOf('text/css; charset=utf-8', style.join('\n'))],
+  ]);
+}
+
+/** Node says once that this function is new, which concerns nobody who starts a daemon. */
+function withoutTypes(source: string): string {
+  const emitWarning = process.emitWarning;
+  process.emitWarning = () => {};
+  try {
+    return stripTypeScriptTypes(source);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** Their maps are not served. */
+const SOURCE_MAP = /\n\/\/# sourceMappingURL=\S+\s*$/;
+
+function assetOf(type: string, text: string): Asset {
+  const bytes = Uint8Array.from(Buffer.from(text));
+  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
+  return { type, etag, bytes, gzipped: Uint8Array.from(gzipSync(bytes, { level: 9 })) };
+}

@@ -1,0 +1,126 @@
+/** The frame of the console: the key, the navigation, and the view that belongs to the address. */
+import { call, forgetKey, storedKey, storeKey, useData, whenKeyRefused } from './kit/api.ts';
+import { Form } from './kit/dialog.ts';
+import { Failed, Loading, State } from './kit/elements.ts';
+import { type ComponentType, html, render, useEffect, useState } from './kit/html.ts';
+import { followLinks, usePlace } from './kit/router.ts';
+import { type Loader, NAVIGATION, VIEWS, type ViewProps } from './pages.ts';
+
+const segmentsOf = (path: string) => path.split('/').filter(Boolean).map(decodeURIComponent);
+const isPage = (path: string) => path === '/' || (segmentsOf(path)[0] ?? '') in VIEWS;
+
+function App() {
+  const [problem, setProblem] = useState<string | undefined>(storedKey() ? undefined : '');
+  useEffect(() => {
+    whenKeyRefused(setProblem);
+    followLinks(isPage);
+  }, []);
+  if (problem !== undefined)
+    return html`<${KeyForm} why=${problem} done=${() => setProblem(undefined)} />`;
+  return html`<a class="skip" href="#main">Skip to the content</a>
+    <${Head} />
+    <main id="main" tabindex="-1"><${Routed} /></main>`;
+}
+
+function KeyForm({ why, done }: { why: string; done: () => void }) {
+  const order = async ({ key = '' }) => {
+    storeKey(key);
+    try {
+      await call('GET', '/api/status');
+    } catch (error) {
+      sessionStorage.clear();
+      throw error;
+    }
+  };
+  const fields = [{ name: 'key', label: 'A key with the scope read', hint: 'It begins with thk_' }];
+  return html`<main class="gate">
+    <h1>Tallyhook</h1>
+    <p class="lead">
+      Records every write to the token service, reconciles operations, ledger and observations, and
+      sends signed webhooks.
+    </p>
+    <section class="card">
+      ${why && html`<p class="notice bad" role="alert">${why}</p>`}
+      <${Form} fields=${fields} label="Sign in" order=${order} done=${done} />
+      <p class="muted">
+        The key stays in this tab and is removed when the tab closes. Each person uses a key of
+        their own: some decisions need two.
+      </p>
+    </section>
+  </main>`;
+}
+
+/** What the head shows of the status. */
+interface Status {
+  service: { state: string };
+  freeze: { reason: string } | null;
+}
+
+function Head() {
+  const { path } = usePlace();
+  const [open, setOpen] = useState(false);
+  const { data, problem } = useData<Status>('/api/status', 10_000);
+  useEffect(() => setOpen(false), [path]);
+  const first = segmentsOf(path)[0] ?? '';
+  const isHere = (href: string) => segmentsOf(href)[0] === (first || undefined);
+  return html`<header class="head">
+    <a class="brand" href="/">Tallyhook</a>
+    <button
+      type="button"
+      class="quiet menu"
+      aria-expanded=${open}
+      aria-controls="navigation"
+      onClick=${() => setOpen(!open)}
+    >
+      Menu
+    </button>
+    <div class="head-state">
+      ${data && html`<span class="muted">service</span> <${State} of=${data.service.state} />`}
+      ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
+      ${problem && html`<span class="pill bad">daemon does not respond</span>`}
+      <button type="button" class="quiet" onClick=${() => forgetKey()}>Sign out</button>
+    </div>
+    <nav id="navigation" class=${open ? 'open' : ''} aria-label="Pages">
+      ${NAVIGATION.map(
+        ([group, links]) => html`<div class="group">
+          <span class="group-name">${group}</span>
+          ${links.map(
+            ([href, text]) =>
+              html`<a href=${href} aria-current=${isHere(href) ? 'page' : undefined}>${text}</a>`,
+          )}
+        </div>`,
+      )}
+    </nav>
+  </header>`;
+}
+
+/** Loads the module of a view when it is first shown. */
+function Routed() {
+  const { path } = usePlace();
+  const [first = '', ...ids] = segmentsOf(path);
+  const [list, one] = VIEWS[first] ?? [];
+  const loader = ids.length > 0 ? (one ?? list) : list;
+  const [view, setView] = useState<{ of: Loader; shown: ComponentType<ViewProps> } | undefined>();
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    if (!loader) return;
+    setFailed(false);
+    loader().then(
+      (loaded) => setView({ of: loader, shown: loaded.default }),
+      () => setFailed(true),
+    );
+  }, [loader]);
+  useEffect(() => {
+    document.title = `${first ? `${first} · ` : ''}Tallyhook`;
+  }, [first]);
+  if (!loader) return html`<p class="empty">There is no such page. <a href="/">Overview</a></p>`;
+  if (failed) {
+    const problem = { status: 0, message: 'The page could not be loaded. Load it again.' };
+    return html`<${Failed} problem=${problem} retry=${() => location.reload()} />`;
+  }
+  if (view?.of !== loader) return html`<${Loading} />`;
+  return html`<${view.shown} key=${path} ids=${ids} />`;
+}
+
+const place = document.getElementById('app');
+if (place) render(html`<${App} />` as Parameters<typeof render>[0], place);

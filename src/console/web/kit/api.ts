@@ -1,0 +1,128 @@
+/** Calls the API with the key of this tab, and hooks that load and reload what views show. */
+import { useEffect, useRef, useState } from './html.ts';
+
+const KEY = 'tallyhook_key';
+
+/** What the API answered instead of data, or that it did not answer. */
+export class Problem extends Error {
+  readonly status: number;
+  readonly code: string;
+  constructor(status: number, code: string, text: string) {
+    super(text);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export const storedKey = (): string | null => sessionStorage.getItem(KEY);
+export const storeKey = (key: string): void => sessionStorage.setItem(KEY, key);
+
+/** Called when the key is missing or not valid any more; set by the frame. */
+let onKeyRefused: (why: string) => void = () => {};
+export function whenKeyRefused(act: (why: string) => void): void {
+  onKeyRefused = act;
+}
+export function forgetKey(why = ''): void {
+  sessionStorage.removeItem(KEY);
+  onKeyRefused(why);
+}
+
+/** The raw response. @throws Problem */
+export async function send(method: string, path: string, body?: unknown): Promise<Response> {
+  const headers: Record<string, string> = { authorization: `Bearer ${storedKey()}` };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const text = body === undefined ? null : JSON.stringify(body);
+  const answer = await fetch(path, { method, headers, body: text }).catch(() => {
+    throw new Problem(0, 'no_answer', 'The daemon does not respond. It is tried again.');
+  });
+  if (answer.ok) return answer;
+  const problem = await answer.json().catch(() => ({}));
+  const why = problem.detail ?? problem.title ?? `HTTP status ${answer.status}`;
+  if (answer.status === 401) forgetKey(why);
+  throw new Problem(answer.status, problem.code ?? '', why);
+}
+
+/** @throws Problem */
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const answer = await send(method, path, body);
+  return answer.status === 204 ? (undefined as T) : answer.json();
+}
+
+/** A path with the parameters that have a value. */
+export function withQuery(path: string, query: Record<string, string | null | undefined>): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
+  return given.length > 0 ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+export interface Loaded<T> {
+  data: T | undefined;
+  problem: Problem | undefined;
+  reload: () => void;
+}
+
+/** Loads a path, again when it changes, and every so many milliseconds while the tab is shown. */
+export function useData<T>(path: string, everyMs?: number): Loaded<T> {
+  const [state, setState] = useState<{ path: string; data?: T; problem?: Problem }>({ path });
+  const newest = useRef(0);
+  const load = async () => {
+    newest.current += 1;
+    const n = newest.current;
+    try {
+      const data = await call<T>('GET', path);
+      if (n === newest.current) setState({ path, data });
+    } catch (error) {
+      const problem = problemOf(error);
+      if (n === newest.current)
+        setState((old) => ({ path, problem, ...(old.path === path && old.data ? old : {}) }));
+    }
+  };
+  useEffect(() => {
+    load();
+    if (everyMs === undefined) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) load();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [path, everyMs]);
+  const { data, problem } = state.path === path ? state : {};
+  return { data, problem, reload: load };
+}
+
+export interface Page<T> {
+  data: T[];
+  next_cursor: string | null;
+}
+export interface List<T> {
+  rows: T[] | undefined;
+  problem: Problem | undefined;
+  /** Loads the next page; undefined on the last one. */
+  more: (() => void) | undefined;
+  reload: () => void;
+}
+
+/** A list of the API, page after page. */
+export function useList<T>(path: string): List<T> {
+  type State = { path: string; rows?: T[]; cursor: string | null; problem?: Problem };
+  const [state, setState] = useState<State>({ path, cursor: null });
+  const load = async (cursor: string | null, before: T[]) => {
+    const join = path.includes('?') ? '&' : '?';
+    const from = cursor === null ? path : `${path}${join}cursor=${encodeURIComponent(cursor)}`;
+    try {
+      const page = await call<Page<T>>('GET', from);
+      setState({ path, rows: [...before, ...page.data], cursor: page.next_cursor });
+    } catch (error) {
+      setState((old) => ({ ...old, path, problem: problemOf(error) }));
+    }
+  };
+  const reload = () => {
+    load(null, []);
+  };
+  useEffect(reload, [path]);
+  const { rows, cursor, problem } = state.path === path ? state : { cursor: null };
+  const more = cursor && rows ? () => load(cursor, rows) : undefined;
+  return { rows, problem, more, reload };
+}
+
+export function problemOf(error: unknown): Problem {
+  return error instanceof Problem ? error : new Problem(0, 'fault', String(error));
+}

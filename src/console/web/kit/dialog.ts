@@ -1,0 +1,138 @@
+/** Orders to the API: a button that opens a form, says what will happen, and shows a refusal. */
+import { type Problem, problemOf } from './api.ts';
+import { html, useEffect, useRef, useState } from './html.ts';
+
+export interface Field {
+  name: string;
+  label: string;
+  /** `area` for several lines, `choice` for one of `options`, `check` for yes or no. */
+  type?: 'text' | 'area' | 'choice' | 'check' | 'number' | 'datetime-local';
+  options?: readonly (readonly [value: string, text: string])[];
+  value?: string;
+  hint?: string;
+  optional?: boolean;
+}
+
+/** The values of the fields, trimmed; an empty optional one is left out. */
+export type Values = Record<string, string>;
+
+interface OrderProps {
+  /** Text of the button, and of the button that confirms. */
+  label: string;
+  /** What happens, in a sentence or two. */
+  text: unknown;
+  fields?: readonly Field[];
+  /** danger: it moves money or cannot be taken back. */
+  kind?: 'plain' | 'danger' | 'quiet';
+  disabled?: boolean;
+  /** Carries the order out. @throws Problem, which is shown */
+  order: (values: Values) => Promise<unknown>;
+  /** Called after it was carried out. */
+  done?: () => void;
+}
+
+/** A button whose order is given in a dialog. */
+export function Order({ label, text, fields = [], kind = 'plain', ...props }: OrderProps) {
+  const [open, setOpen] = useState(false);
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+  }, [open]);
+  return html`<button
+      type="button"
+      class=${kind}
+      disabled=${props.disabled}
+      onClick=${() => setOpen(true)}
+    >
+      ${label}
+    </button>
+    ${
+      open &&
+      html`<dialog ref=${dialog} onClose=${() => setOpen(false)} aria-label=${label}>
+        <h2>${label}</h2>
+        <div class="muted">${text}</div>
+        <${Form}
+          fields=${fields}
+          label=${label}
+          kind=${kind === 'danger' ? 'danger' : 'plain'}
+          order=${props.order}
+          done=${() => {
+            setOpen(false);
+            props.done?.();
+          }}
+          cancel=${() => setOpen(false)}
+        />
+      </dialog>`
+    }`;
+}
+
+/** The fields and the buttons of an order; also used outside of a dialog. */
+export function Form({
+  fields,
+  label,
+  kind = 'plain',
+  order,
+  done,
+  cancel,
+}: {
+  fields: readonly Field[];
+  label: string;
+  kind?: 'plain' | 'danger';
+  order: (values: Values) => Promise<unknown>;
+  done?: () => void;
+  cancel?: () => void;
+}) {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const [running, setRunning] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.target as HTMLFormElement);
+    const values: Values = {};
+    for (const [name, value] of given) {
+      const text = String(value).trim();
+      if (text) values[name] = text;
+    }
+    setRunning(true);
+    try {
+      await order(values);
+      setProblem(undefined);
+      done?.();
+    } catch (error) {
+      setProblem(problemOf(error));
+    } finally {
+      setRunning(false);
+    }
+  };
+  return html`<form class="form" onSubmit=${submit}>
+    ${fields.map((field) => html`<${Input} key=${field.name} field=${field} />`)}
+    ${problem && html`<p class="notice bad" role="alert">${problem.message}</p>`}
+    <div class="actions">
+      ${cancel && html`<button type="button" class="quiet" onClick=${cancel}>Cancel</button>`}
+      <button type="submit" class=${kind} disabled=${running}>${label}</button>
+    </div>
+  </form>`;
+}
+
+function Input({ field }: { field: Field }) {
+  const { name, label, type = 'text', value = '', hint, optional = false } = field;
+  const required = !optional;
+  const common = { name, required, autocomplete: 'off' };
+  const input =
+    type === 'area'
+      ? html`<textarea rows="3" ...${common}>${value}</textarea>`
+      : type === 'choice'
+        ? html`<select ...${common}>
+            ${(field.options ?? []).map(
+              ([of, text]) => html`<option value=${of} selected=${of === value}>${text}</option>`,
+            )}
+          </select>`
+        : html`<input type=${type} ...${common} value=${value} spellcheck=${false} />`;
+  if (type === 'check')
+    return html`<label class="check">
+      <input type="checkbox" name=${name} value="yes" checked=${value === 'yes'} /> ${label}
+    </label>`;
+  return html`<label class="field">
+    <span>${label}${optional && html` <span class="muted">(optional)</span>`}</span>
+    ${input} ${hint && html`<span class="muted">${hint}</span>`}
+  </label>`;
+}

@@ -1,0 +1,247 @@
+/** The parts of which every view is made. */
+import type { List, Problem } from './api.ts';
+import { amountText, instantText, relativeText, shortText, signedText, wordsOf } from './format.ts';
+import { type Children, html, useState } from './html.ts';
+
+/** good: as it should be; warn: look at it; bad: act; none: without a judgement. */
+export type Tone = 'good' | 'warn' | 'bad' | 'none';
+
+export function View({
+  title,
+  lead,
+  actions,
+  children,
+}: Children & { title: unknown; lead?: unknown; actions?: unknown }) {
+  return html`<div class="view">
+    <div class="view-head">
+      <h1>${title}</h1>
+      ${actions && html`<div class="actions">${actions}</div>`}
+    </div>
+    ${lead && html`<p class="lead">${lead}</p>`}
+    ${children}
+  </div>`;
+}
+
+export function Card({
+  title,
+  tone = 'none',
+  aside,
+  children,
+}: Children & { title?: unknown; tone?: Tone; aside?: unknown }) {
+  return html`<section class=${`card ${tone}`}>
+    ${title && html`<div class="card-head"><h2>${title}</h2>${aside}</div>`} ${children}
+  </section>`;
+}
+
+export function Pill({ tone = 'none', children }: Children & { tone?: Tone }) {
+  return html`<span class=${`pill ${tone}`}>${children}</span>`;
+}
+
+/** Names and values; those without a value are left out. */
+export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[] }) {
+  const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  return html`<dl class="facts">
+    ${given.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}
+  </dl>`;
+}
+
+/** A time in the reader's zone, relative while it is near; the other form on hover and focus. */
+export function Time({ at, exact = false }: { at: string | null | undefined; exact?: boolean }) {
+  if (!at) return html`<span class="muted">–</span>`;
+  const near = Math.abs(Date.now() - new Date(at).getTime()) < 86_400_000;
+  const [shown, other] =
+    near && !exact ? [relativeText(at), instantText(at)] : [instantText(at), relativeText(at)];
+  return html`<time class="nowrap" datetime=${at} title=${`${other} · ${at}`}>${shown}</time>`;
+}
+
+export function Amount({ of, signed = false }: { of: string | null; signed?: boolean }) {
+  if (of === null) return html`<span class="muted" title="not known">–</span>`;
+  return html`<span class="number">${signed ? signedText(of) : amountText(of)}</span>`;
+}
+
+const COPY = html`<svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true">
+  <path
+    d="M5 5V2h9v9h-3M2 5h9v9H2z"
+    fill="none"
+    stroke="currentColor"
+    stroke-width="1.5"
+    stroke-linejoin="round"
+  />
+</svg>`;
+
+/** An address, hash or id: short, whole when it has the focus, and copied by its button. */
+export function Code({
+  text,
+  href,
+  whole = false,
+}: {
+  text: string;
+  href?: string;
+  whole?: boolean;
+}) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  const shown = whole ? text : shortText(text);
+  const inner = html`<code>${shown}</code>`;
+  return html`<span class="code">
+    ${
+      href
+        ? html`<a href=${href} title=${text} aria-label=${text}>${inner}</a>`
+        : html`<span title=${text}>${inner}</span>`
+    }
+    <button class="copy" type="button" onClick=${copy} aria-label=${`Copy ${text}`}>
+      ${copied ? '✓' : COPY}
+    </button>
+  </span>`;
+}
+
+const TONES: Record<string, Tone> = {
+  settled: 'good',
+  executed: 'good',
+  accepted: 'good',
+  active: 'good',
+  enabled: 'good',
+  delivered: 'good',
+  balanced: 'good',
+  signed: 'good',
+  explained: 'good',
+  unknown: 'warn',
+  undecided: 'warn',
+  queued: 'warn',
+  held: 'warn',
+  proposed: 'warn',
+  announced: 'warn',
+  maintenance: 'warn',
+  open: 'bad',
+  failed: 'bad',
+  rejected: 'bad',
+  unreachable: 'bad',
+  disabled: 'bad',
+  dead: 'bad',
+  unbalanced: 'bad',
+};
+
+/** A state by its name, coloured by what it means. */
+export function State({ of }: { of: string }) {
+  return html`<${Pill} tone=${TONES[of] ?? 'none'}>${wordsOf(of)}<//>`;
+}
+
+export interface Column<T> {
+  head: string;
+  of: (row: T) => unknown;
+  /** Numbers are aligned to the right. */
+  number?: boolean;
+}
+
+/** Rows in columns; on a narrow screen each row is a block of named values. */
+export function Table<T>({
+  columns,
+  rows,
+  empty,
+  keyOf,
+}: {
+  columns: readonly Column<T>[];
+  rows: readonly T[] | undefined;
+  empty: unknown;
+  keyOf?: (row: T) => string;
+}) {
+  if (!rows) return html`<${Loading} />`;
+  if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
+  const classOf = ({ number }: Column<T>) => (number ? 'number' : '');
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table">
+    <table>
+      <thead>
+        <tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)}>${c.head}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) => html`<tr key=${keyOf?.(row)}>
+            ${columns.map(
+              (c) => html`<td class=${classOf(c)} data-head=${c.head}>${c.of(row) ?? '–'}</td>`,
+            )}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** A table over a list of the API, with its problem and the button for more. */
+export function ListTable<T>({
+  list,
+  ...rest
+}: {
+  list: List<T>;
+  columns: readonly Column<T>[];
+  empty: unknown;
+  keyOf?: (row: T) => string;
+}) {
+  return html`<${Failed} problem=${list.problem} retry=${list.reload} />
+    ${(list.rows || !list.problem) && html`<${Table} rows=${list.rows} ...${rest} />`}
+    ${list.more && html`<button type="button" class="quiet" onClick=${list.more}>More</button>`}`;
+}
+
+export function Loading() {
+  return html`<p class="empty" role="status">Loading…</p>`;
+}
+
+/** What went wrong, in the words of the API, and a way to try again. */
+export function Failed({ problem, retry }: { problem: Problem | undefined; retry?: () => void }) {
+  if (!problem) return null;
+  const text = problem.status === 403 ? `${problem.message}. Use another key.` : problem.message;
+  return html`<div class="notice bad" role="alert">
+    <span>${text}</span>
+    ${retry && html`<button type="button" class="quiet" onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+/** A choice of a filter; the first option stands for no filter. */
+export function Choice({
+  name,
+  value,
+  options,
+  onChange,
+}: {
+  name: string;
+  value: string;
+  options: readonly (readonly [value: string, text: string])[];
+  onChange: (value: string) => void;
+}) {
+  const change = (event: Event) => onChange((event.target as HTMLSelectElement).value);
+  return html`<label class="field">
+    <span>${name}</span>
+    <select value=${value} onChange=${change}>
+      ${options.map(
+        ([of, text]) => html`<option value=${of} selected=${of === value}>${text}</option>`,
+      )}
+    </select>
+  </label>`;
+}
+
+/** Views of one subject side by side, kept in the address. */
+export function Tabs({
+  tabs,
+  chosen,
+  onChange,
+}: {
+  tabs: readonly (readonly [value: string, text: unknown])[];
+  chosen: string;
+  onChange: (value: string) => void;
+}) {
+  return html`<div class="tabs" role="tablist">
+    ${tabs.map(
+      ([value, text]) => html`<button
+        type="button"
+        role="tab"
+        aria-selected=${value === chosen}
+        onClick=${() => onChange(value)}
+      >
+        ${text}
+      </button>`,
+    )}
+  </div>`;
+}

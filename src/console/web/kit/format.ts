@@ -1,0 +1,55 @@
+/** Texts for people: times in the reader's zone, amounts with separators, short addresses. Pure. */
+
+/** Digits in groups of three; amounts are exact whole numbers of any size. */
+export function amountText(amount: string): string {
+  const [, sign = '', digits = ''] = /^([+-]?)(\d+)$/.exec(amount) ?? [];
+  if (!digits) return amount;
+  return `${sign === '-' ? '−' : sign}${digits.replace(/\B(?=(\d{3})+$)/g, ' ')}`;
+}
+
+/** A difference, with its sign. */
+export function signedText(amount: string): string {
+  return amount.startsWith('-') || amount === '0' ? amountText(amount) : `+${amountText(amount)}`;
+}
+
+export function countText(count: number): string {
+  return count.toLocaleString('en');
+}
+
+export function shortText(text: string, head = 8, tail = 6): string {
+  return text.length <= head + tail + 1 ? text : `${text.slice(0, head)}…${text.slice(-tail)}`;
+}
+
+/** Such as `2026-11-22 14:03:07`, in the reader's zone. */
+export function instantText(at: string | number): string {
+  const date = new Date(at);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** A duration in its two largest units. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) {
+    const minutes = Math.floor((seconds % 3_600) / 60);
+    return `${Math.floor(seconds / 3_600)} h${minutes > 0 ? ` ${minutes} min` : ''}`;
+  }
+  const hours = Math.floor((seconds % 86_400) / 3_600);
+  return `${Math.floor(seconds / 86_400)} d${hours > 0 ? ` ${hours} h` : ''}`;
+}
+
+/** Such as `3 min ago` or `in 5 s`. */
+export function relativeText(at: string | number, now = Date.now()): string {
+  const ms = now - new Date(at).getTime();
+  if (Math.abs(ms) < 1_000) return 'now';
+  return ms > 0 ? `${durationText(ms)} ago` : `in ${durationText(-ms)}`;
+}
+
+/** `not_executed` as `not executed`. */
+export function wordsOf(name: string): string {
+  return name.replaceAll('_', ' ');
+}

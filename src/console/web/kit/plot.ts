@@ -1,0 +1,86 @@
+/** Small plots over time, in the colours of the scheme. */
+import uPlot from 'uplot';
+import { html, useEffect, useRef } from './html.ts';
+
+export interface Series {
+  label: string;
+  /** The name of a colour of the style sheet, such as `good`. */
+  colour: string;
+  values: (number | null)[];
+}
+
+const HEIGHT = 120;
+
+/** @param times epoch seconds, ascending */
+export function Plot({
+  label,
+  times,
+  series,
+  unit = '',
+  steps = false,
+}: {
+  label: string;
+  times: readonly number[];
+  series: readonly Series[];
+  unit?: string;
+  /** For balances: a value holds until the next. */
+  steps?: boolean;
+}) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const at = place.current;
+    if (!at || times.length === 0) return;
+    const style = getComputedStyle(at);
+    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+    const paths = steps && uPlot.paths.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
+    const axis = {
+      stroke: colour('soft'),
+      grid: { stroke: colour('line'), width: 1 },
+      ticks: { show: false },
+      font: '11px system-ui, sans-serif',
+    };
+    const options: uPlot.Options = {
+      width: at.clientWidth || 300,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { drag: { x: false, y: false } },
+      scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      axes: [axis, { ...axis, size: 44, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
+      series: [
+        {},
+        ...series.map((one) => ({
+          label: one.label,
+          stroke: colour(one.colour),
+          width: 1.5,
+          points: { show: false },
+          ...(paths ? { paths } : {}),
+        })),
+      ],
+    };
+    if (steps) options.scales = {};
+    const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData;
+    const plot = new uPlot(options, data, at);
+    const resized = new ResizeObserver(() => {
+      plot.setSize({ width: at.clientWidth, height: HEIGHT });
+    });
+    resized.observe(at);
+    return () => {
+      resized.disconnect();
+      plot.destroy();
+    };
+  }, [times, series]);
+  const newest = series.map(({ label: name, values }) => `${name} ${values.at(-1) ?? '–'}${unit}`);
+  return html`<figure class="plot">
+    <figcaption>
+      <span>${label}</span>
+      <span class="legend">
+        ${series.map((one) => html`<span class=${`key ${one.colour}`}>${one.label}</span>`)}
+      </span>
+    </figcaption>
+    ${
+      times.length === 0
+        ? html`<p class="empty">Nothing in this time.</p>`
+        : html`<div ref=${place} role="img" aria-label=${`${label}: ${newest.join(', ')}`}></div>`
+    }
+  </figure>`;
+}

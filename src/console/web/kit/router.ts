@@ -1,0 +1,55 @@
+/** The address bar as the state of the page: links, filters and the way back work as everywhere. */
+import { useEffect, useState } from './html.ts';
+
+export interface Place {
+  path: string;
+  query: URLSearchParams;
+}
+
+const CHANGED = 'tallyhook:place';
+const present = (): Place => ({
+  path: location.pathname,
+  query: new URLSearchParams(location.search),
+});
+
+/** The present place; the view is drawn again when it changes. */
+export function usePlace(): Place {
+  const [place, setPlace] = useState(present);
+  useEffect(() => {
+    const update = () => setPlace(present());
+    addEventListener('popstate', update);
+    addEventListener(CHANGED, update);
+    return () => {
+      removeEventListener('popstate', update);
+      removeEventListener(CHANGED, update);
+    };
+  }, []);
+  return place;
+}
+
+export function go(href: string, how: 'push' | 'replace' = 'push'): void {
+  history[how === 'push' ? 'pushState' : 'replaceState'](null, '', href);
+  dispatchEvent(new Event(CHANGED));
+}
+
+/** Changes filters in the address; an empty value removes one. */
+export function setQuery(changes: Record<string, string>): void {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes))
+    if (value) query.set(name, value);
+    else query.delete(name);
+  go(`${location.pathname}${query.size > 0 ? `?${query}` : ''}`, 'replace');
+}
+
+/** Follows links to pages of the console without loading the document again. */
+export function followLinks(isPage: (path: string) => boolean): void {
+  document.addEventListener('click', (event) => {
+    const link = (event.target as Element).closest?.('a');
+    const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+    if (!link || !isPlain || event.defaultPrevented || link.target) return;
+    if (link.origin !== location.origin || !isPage(link.pathname)) return;
+    event.preventDefault();
+    go(link.pathname + link.search);
+    scrollTo(0, 0);
+  });
+}

@@ -1,0 +1,29 @@
+/** The pages: which view belongs to which address, and how the navigation groups them. */
+import type { ComponentType } from './kit/html.ts';
+
+/** What a view is given: the parts of the path after its name. */
+export interface ViewProps {
+  ids: string[];
+}
+export type Loader = () => Promise<{ default: ComponentType<ViewProps> }>;
+
+/** The view of a list, and that of one of its subjects, by the first segment of the path. */
+export const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
+  '': [() => import('./views/overview.ts')],
+  operations: [
+    () => import('./views/operations/operations.ts'),
+    () => import('./views/operations/operation.ts'),
+  ],
+};
+
+type Link = readonly [href: string, text: string];
+
+export const NAVIGATION: readonly (readonly [group: string, links: readonly Link[]])[] = [
+  [
+    'Now',
+    [
+      ['/', 'Overview'],
+      ['/operations', 'Operations'],
+    ],
+  ],
+];

@@ -1,0 +1,210 @@
+/** One operation as a story: what was asked, what happened, what it means, and what can be done. */
+
+import { call, useData } from '../../kit/api.ts';
+import { Order } from '../../kit/dialog.ts';
+import {
+  Amount,
+  Card,
+  Code,
+  Facts,
+  Failed,
+  Loading,
+  State,
+  Time,
+  View,
+} from '../../kit/elements.ts';
+import { instantText, wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import type { OperationRow } from './operations.ts';
+
+interface Decision {
+  n: number;
+  outcome: string;
+  reason: string;
+  proposed_by: string;
+  proposed_at: string;
+  approved_by: string | null;
+  approved_at: string | null;
+}
+
+interface Operation extends OperationRow {
+  source: string;
+  owner: string | null;
+  idempotency_key: string | null;
+  fee_amount: string | null;
+  reason_type: string | null;
+  tx_app_no: string | null;
+  effective_at: string | null;
+  effective_basis: string | null;
+  sent_at: string | null;
+  answered_at: string | null;
+  settled_at: string | null;
+  expires_at: string | null;
+  decisions: Decision[];
+  transitions: { at: string; from_state: string | null; to_state: string; cause: string }[];
+  sends: { n: number; started_at: string; deadline_at: string; after: string | null }[];
+  evidence: unknown;
+  pre_image: unknown;
+}
+
+export default function OperationView({ ids }: ViewProps) {
+  const path = `/api/operations/${encodeURIComponent(ids[0] ?? '')}`;
+  const { data, problem, reload } = useData<Operation>(path, 10_000);
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  const title = html`${wordsOf(data.kind)} <${State} of=${data.state} />`;
+  return html`<${View} title=${title} lead=${html`<${Code} text=${data.id} whole />`}>
+    <${Failed} problem=${problem} retry=${reload} />
+    <${Actions} operation=${data} path=${path} done=${reload} />
+    <div class="columns">
+      <${Card} title="What was asked"><${Facts} pairs=${factsOf(data)} /><//>
+      <${Card} title="What happened"><${History} operation=${data} /><//>
+    </div>
+    <${Card} title="Evidence">
+      ${evidenceText(data).map((text) => html`<p>${text}</p>`)}
+      <details>
+        <summary>All of it, as stored</summary>
+        <pre>${storedText(data)}</pre>
+      </details>
+    <//>
+  <//>`;
+}
+
+const storedText = ({ evidence, pre_image: before }: Operation) =>
+  JSON.stringify({ evidence, before_the_send: before }, null, 2);
+
+const wallet = (addr: string | null) =>
+  addr && html`<${Code} text=${addr} href=${`/wallets/${addr}`} whole />`;
+
+function factsOf(o: Operation): [string, unknown][] {
+  const token = o.token_id === null ? null : `${o.contract_id}/${o.token_id}`;
+  return [
+    ['From', wallet(o.from_addr)],
+    ['Operator', o.operation_no],
+    ['To', wallet(o.to_addr)],
+    ['Contract', token === null ? o.contract_id : null],
+    ['Token', token && html`<a href=${`/tokens/${token}`}>${token}</a>`],
+    ['Amount', o.amount && html`<${Amount} of=${o.amount} />`],
+    ['Fee', o.fee_amount && html`<${Amount} of=${o.fee_amount} />`],
+    ['Reason', o.reason_type],
+    ['Reference', o.reference],
+    ['Idempotency key', o.idempotency_key],
+    ['By', o.owner],
+    ['Source', o.source],
+    ['Number', o.tx_log_no && `${o.tx_app_no} / ${o.tx_log_no}`],
+    ['Hash', o.tx_hash && html`<${Code} text=${o.tx_hash} whole />`],
+    ['Outcome', wordsOf(o.outcome)],
+    ['Took effect', o.effective_at && html`<${Time} at=${o.effective_at} exact />`],
+    ['Known from', o.effective_basis],
+    ['Expires', o.expires_at && html`<${Time} at=${o.expires_at} exact />`],
+  ];
+}
+
+/** Transitions, sends and decisions in the order of time. */
+function History({ operation }: { operation: Operation }) {
+  const { transitions, sends, decisions } = operation;
+  const lines = [
+    ...transitions.map(({ at, to_state: state, cause }) => ({
+      at,
+      what: html`<${State} of=${state} /> <span>${cause}</span>`,
+    })),
+    ...sends.map(({ n, started_at: at, deadline_at: until, after }) => ({
+      at,
+      what: `send ${n}, deadline ${instantText(until)}${after ? `, after ${wordsOf(after)}` : ''}`,
+    })),
+    ...decisions.flatMap((d) => [
+      {
+        at: d.proposed_at,
+        what: `${d.proposed_by} proposed ${wordsOf(d.outcome)}: ${d.reason}`,
+      },
+      ...(d.approved_at ? [{ at: d.approved_at, what: `${d.approved_by} approved it` }] : []),
+    ]),
+  ].toSorted((a, b) => a.at.localeCompare(b.at));
+  return html`<ol class="timeline">
+    ${lines.map(({ at, what }) => html`<li><${Time} at=${at} exact /><span>${what}</span></li>`)}
+  </ol>`;
+}
+
+function evidenceText({ state, evidence }: Operation): string[] {
+  const found = (evidence ?? {}) as Record<string, unknown>;
+  const lines: string[] = [];
+  if (typeof found.indicates === 'string')
+    lines.push(`What was observed indicates: ${wordsOf(found.indicates)}.`);
+  if (typeof found.explanations === 'string') lines.push(`${found.explanations}.`);
+  if (lines.length === 0)
+    lines.push(
+      state === 'unknown'
+        ? 'None yet: polls of its wallets or token go on.'
+        : 'The answer of the service, or none was needed.',
+    );
+  return lines;
+}
+
+const RESOLVED = ['executed', 'not_executed', 'settled'];
+
+/** Two owners decide; a queued operation may be cancelled. */
+function Actions({
+  operation,
+  path,
+  done,
+}: {
+  operation: Operation;
+  path: string;
+  done: () => void;
+}) {
+  const { state, effective_basis: basis, decisions } = operation;
+  if (state === 'queued')
+    return html`<${Card} tone="warn" title="It waits to be sent">
+      <p>The operation is sent before it expires, unless it is cancelled.</p>
+      <${Order}
+        label="Cancel the operation"
+        kind="danger"
+        text="It is not sent any more. Its idempotency key stays used."
+        order=${() => call('DELETE', path)}
+        done=${done}
+      />
+    <//>`;
+  const isResolved = RESOLVED.includes(state) && basis !== 'answer';
+  if (state !== 'undecided' && !isResolved) return null;
+  const newest = decisions.at(-1);
+  const waiting = newest && !newest.approved_at ? newest : undefined;
+  const propose = (outcome: string) => html`<${Order}
+    label=${`Propose: ${wordsOf(outcome)}`}
+    kind="quiet"
+    text="Nothing changes until another owner approves. Say where the outcome can be verified."
+    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    order=${(values: object) => call('POST', `${path}/decide`, { outcome, ...values })}
+    done=${done}
+  />`;
+  return html`<${Card}
+    tone=${state === 'undecided' ? 'bad' : 'none'}
+    title=${state === 'undecided' ? 'Decide the outcome' : 'Correct the outcome'}
+  >
+    <p>
+      ${
+        state === 'undecided'
+          ? 'The evidence does not decide this operation. Look it up at the service, then propose.'
+          : 'The outcome was inferred, reported or decided. If it is wrong, propose the other one.'
+      }
+    </p>
+    ${
+      waiting &&
+      html`<p class="notice warn">
+        ${waiting.proposed_by} proposed “${wordsOf(waiting.outcome)}”: ${waiting.reason}
+        <${Order}
+          label=${`Approve: ${wordsOf(waiting.outcome)}`}
+          kind="danger"
+          text="The ledger is posted accordingly, and subscribers are told. The owner who proposed it
+            cannot approve it."
+          order=${() => call('POST', `${path}/approve`, { n: waiting.n, outcome: waiting.outcome })}
+          done=${done}
+        />
+      </p>`
+    }
+    <div class="actions">
+      ${state !== 'executed' && state !== 'settled' && propose('executed')}
+      ${state !== 'not_executed' && propose('not_executed')}
+    </div>
+  <//>`;
+}

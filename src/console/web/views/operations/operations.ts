@@ -1,0 +1,129 @@
+/** The list of operations; search and filters are part of the address. */
+
+import { useList, withQuery } from '../../kit/api.ts';
+import { Amount, Card, Choice, Code, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { go, setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+export interface OperationRow {
+  id: string;
+  kind: string;
+  state: string;
+  outcome: string;
+  from_addr: string | null;
+  to_addr: string | null;
+  operation_no: string | null;
+  contract_id: string | null;
+  token_id: string | null;
+  amount: string | null;
+  tx_log_no: string | null;
+  tx_hash: string | null;
+  reference: string | null;
+  recorded_at: string;
+}
+
+const STATES = [
+  ...['undecided', 'unknown', 'queued', 'sending', 'accepted', 'executed', 'settled'],
+  ...['not_executed', 'rejected', 'failed', 'cancelled'],
+];
+const KINDS = [
+  ...['give', 'receive_from', 'transfer', 'mint', 'mint_sequential', 'burn'],
+  ...['set_extra_data', 'transfer_from', 'other'],
+];
+const ADVICE: Record<string, string> = {
+  undecided:
+    'Evidence does not decide these operations. Open one to propose its outcome; another approves.',
+  unknown:
+    'The answer of the service was lost. Polls resolve these operations, or leave them to people.',
+  queued: 'These operations wait for the service. Open one to cancel it.',
+};
+
+/** What the API is to search for a text. */
+function filterOf(text: string): Record<string, string> {
+  if (text === '') return {};
+  if (/^0x[0-9a-zA-Z]{40}$/.test(text)) return { addr: text };
+  if (/^0x[0-9a-zA-Z]{64}$/.test(text)) return { tx_hash: text };
+  return /^\d+$/.test(text) ? { tx_log_no: text } : { reference: text };
+}
+
+export default function Operations(_: ViewProps) {
+  const { query } = usePlace();
+  const [state, kind, text] = ['state', 'kind', 'query'].map((name) => query.get(name) ?? '');
+  const list = useList<OperationRow>(
+    withQuery('/api/operations', { limit: '50', state, kind, ...filterOf(text ?? '') }),
+  );
+  const find = (event: Event) => {
+    event.preventDefault();
+    const given = String(new FormData(event.target as HTMLFormElement).get('query') ?? '').trim();
+    if (given.startsWith('op_')) go(`/operations/${encodeURIComponent(given)}`);
+    else setQuery({ query: given });
+  };
+  const options = (names: string[], all: string) =>
+    [['', all], ...names.map((name) => [name, wordsOf(name)])] as [string, string][];
+  return html`<${View} title="Operations" lead=${ADVICE[state ?? '']}>
+    <${Card}>
+      <form class="filters" onSubmit=${find} role="search">
+        <${Choice}
+          name="State"
+          value=${state}
+          options=${options(STATES, 'any state')}
+          onChange=${(value: string) => setQuery({ state: value })}
+        />
+        <${Choice}
+          name="Kind"
+          value=${kind}
+          options=${options(KINDS, 'any kind')}
+          onChange=${(value: string) => setQuery({ kind: value })}
+        />
+        <label class="field grow">
+          <span>Reference, number, hash, address or op_…</span>
+          <input name="query" type="search" value=${text} spellcheck=${false} />
+        </label>
+        <button type="submit">Find</button>
+      </form>
+    <//>
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${COLUMNS}
+        keyOf=${({ id }: OperationRow) => id}
+        empty="No operation matches. Writes through the gateway and reported ones appear here."
+      />
+    <//>
+  <//>`;
+}
+
+const wallet = (addr: string) => html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`;
+
+function partyOf({ from_addr: from, operation_no: operator }: OperationRow) {
+  if (from) return wallet(from);
+  return operator ? `operator ${operator}` : undefined;
+}
+
+function numberOf({ tx_log_no: number, tx_hash: hash }: OperationRow) {
+  return number ?? (hash ? html`<${Code} text=${hash} />` : undefined);
+}
+
+function whatOf(row: OperationRow) {
+  const { contract_id: contract, token_id: token, amount } = row;
+  if (contract === null) return html`<${Amount} of=${amount} />`;
+  const name = `${contract}/${token ?? 'next'}`;
+  return token === null ? name : html`<a href=${`/tokens/${name}`}>token ${name}</a>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Recorded',
+    of: ({ id, recorded_at: at }: OperationRow) =>
+      html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
+  },
+  { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
+  { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
+  { head: 'From', of: partyOf },
+  { head: 'To', of: ({ to_addr: to }: OperationRow) => to && wallet(to) },
+  { head: 'Amount or token', number: true, of: whatOf },
+  { head: 'Number or hash', of: numberOf },
+  { head: 'Reference', of: ({ reference }: OperationRow) => reference },
+];

@@ -1,0 +1,223 @@
+/** What needs a person now, then how the installation does. */
+
+import { useData } from '../kit/api.ts';
+import { Card, Facts, Failed, Loading, State, Table, Time, type Tone } from '../kit/elements.ts';
+import { countText, durationText, wordsOf } from '../kit/format.ts';
+import { html } from '../kit/html.ts';
+import type { ViewProps } from '../pages.ts';
+import { Freeze } from './freeze.ts';
+
+interface Status {
+  now: string;
+  clock_correction_ms: number;
+  daemons: Record<string, number>;
+  service: {
+    state: string;
+    since: string | null;
+    announced: { start: string | null; end: string | null; message: string | null } | null;
+  };
+  freeze: { frozen_at: string; frozen_by: string; reason: string } | null;
+  budget: {
+    rate_per_s: number;
+    learned_per_s: number;
+    waiting: number;
+    blocked_until: Record<string, string | null>;
+  };
+  stages: { stage: string; waiting: number; lag_ms: number }[];
+  open: {
+    operations: Record<string, number>;
+    oldest_unknown_at: string | null;
+    oldest_undecided_at: string | null;
+    drifts: number;
+    drifts_unassigned: number;
+    drifts_proposed: number;
+  };
+  quarantined: Record<string, number>;
+  drift_resolution_median_s: number | null;
+  stale_wallets: number;
+  targets: number;
+  observation_age_max_ms: number;
+  polling: { steady_per_s: number; interval_ms: number | null; oldest_poll_at: string | null };
+}
+
+interface Report {
+  id: string;
+  period_from: string;
+  period_to: string;
+  verdict: string;
+  breaks: number;
+  created_at: string;
+}
+
+/** One line of what a person has to do. */
+interface Task {
+  tone: Tone;
+  count: number;
+  what: string;
+  since?: string | null;
+  href: string;
+}
+
+function tasksOf({ open, quarantined, stale_wallets: stale }: Status): Task[] {
+  const { undecided = 0, unknown = 0 } = open.operations;
+  const held = Object.values(quarantined).reduce((sum, n) => sum + n, 0);
+  const tasks: Task[] = [
+    {
+      ...{ tone: 'bad', count: undecided, what: 'operations wait for a decision by people' },
+      ...{ since: open.oldest_undecided_at, href: '/operations?state=undecided' },
+    },
+    { tone: 'bad', count: open.drifts, what: 'drifts are open', href: '/drifts' },
+    {
+      ...{ tone: 'warn', count: open.drifts_proposed, what: 'proposals wait for another owner' },
+      href: '/drifts?state=proposed',
+    },
+    {
+      ...{ tone: 'warn', count: unknown, what: 'operations have an unknown outcome' },
+      ...{ since: open.oldest_unknown_at, href: '/operations?state=unknown' },
+    },
+    { tone: 'bad', count: held, what: 'rows are quarantined', href: '/quarantine' },
+    { tone: 'warn', count: stale, what: 'wallets have not been observed lately', href: '/wallets' },
+  ];
+  return tasks.filter(({ count }) => count > 0);
+}
+
+export default function Overview(_: ViewProps) {
+  const { data: status, problem, reload } = useData<Status>('/api/status', 5_000);
+  const reports = useData<{ data: Report[] }>('/api/reports?limit=5');
+  if (!status)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  return html`<div class="view">
+    <div class="view-head">
+      <h1>Overview</h1>
+      <div class="actions"><${Freeze} freeze=${status.freeze} done=${reload} /></div>
+    </div>
+    <${Failed} problem=${problem} retry=${reload} />
+    ${
+      status.freeze &&
+      html`<p class="notice bad" role="alert">
+        Writes are frozen by ${status.freeze.frozen_by}: ${status.freeze.reason}
+      </p>`
+    }
+    <${ForPeople} tasks=${tasksOf(status)} />
+    <${Counts} status=${status} />
+    <div class="columns">
+      <${ServiceCard} status=${status} />
+      <${StagesCard} stages=${status.stages} />
+      <${OperationsCard} operations=${status.open.operations} />
+      <${Card} title="Latest reports" aside=${html`<a href="/reports">all</a>`}>
+        <${Table}
+          rows=${reports.data?.data}
+          empty="None yet: a report is made at the end of each day, or by the button of its page."
+          columns=${REPORT_COLUMNS}
+        />
+      <//>
+    </div>
+  </div>`;
+}
+
+const REPORT_COLUMNS = [
+  {
+    head: 'Period',
+    of: ({ id, period_from: from, period_to: to }: Report) =>
+      html`<a href=${`/reports/${id}`}>${from.slice(0, 10)} to ${to.slice(0, 10)}</a>`,
+  },
+  {
+    head: 'Verdict',
+    of: ({ verdict, breaks }: Report) =>
+      html`<${State} of=${verdict} /> ${breaks > 0 && `${breaks} breaks`}`,
+  },
+  { head: 'Made', of: ({ created_at: at }: Report) => html`<${Time} at=${at} />` },
+];
+
+function ForPeople({ tasks }: { tasks: Task[] }) {
+  if (tasks.length === 0) return html`<${Card} tone="good" title="Nothing waits for a person" />`;
+  const tone = tasks.some((task) => task.tone === 'bad') ? 'bad' : 'warn';
+  return html`<${Card} tone=${tone} title="Waits for a person">
+    <ul class="timeline">
+      ${tasks.map(
+        ({ tone: its, count, what, since, href }) => html`<li>
+          <span class=${`pill ${its}`}>${countText(count)}</span>
+          <span>
+            <a href=${href}>${what}</a>
+            ${since && html` <span class="muted">the oldest since <${Time} at=${since} /></span>`}
+          </span>
+        </li>`,
+      )}
+    </ul>
+  <//>`;
+}
+
+function Counts({ status }: { status: Status }) {
+  const { open, stages, targets, drift_resolution_median_s: median } = status;
+  const sum = (counts: number[]) => counts.reduce((total, n) => total + n, 0);
+  const tile = (count: unknown, text: string, href: string) =>
+    html`<a class="tile" href=${href}><b>${count}</b><span>${text}</span></a>`;
+  const waiting = sum(stages.map((stage) => stage.waiting));
+  const ended = median === null ? '–' : durationText(median * 1_000);
+  return html`<div class="tiles">
+    ${tile(countText(sum(Object.values(open.operations))), 'open operations', '/operations')}
+    ${tile(countText(open.drifts), 'open drifts', '/drifts')}
+    ${tile(countText(waiting), 'rows wait in all stages', '#stages')}
+    ${tile(countText(targets), 'wallets and tokens polled', '/watches')}
+    ${tile(ended, 'until a drift ends (median)', '/drifts')}
+  </div>`;
+}
+
+function ServiceCard({ status }: { status: Status }) {
+  const { service, budget, polling, daemons } = status;
+  const { start, end, message } = service.announced ?? {};
+  const blocked = Object.entries(budget.blocked_until).filter(([, until]) => until !== null);
+  const living = Object.entries(daemons).map(([role, count]) => `${role} ${count}`);
+  return html`<${Card} title="Service and polls">
+    <${Facts}
+      pairs=${[
+        ['Service', html`<${State} of=${service.state} /> since <${Time} at=${service.since} />`],
+        ['Announced', [start, end, message].filter(Boolean).join(' – ')],
+        [
+          'Throttled',
+          blocked.length > 0 &&
+            blocked.map(
+              ([traffic, until]) =>
+                html`<div>${wordsOf(traffic)} until <${Time} at=${until} exact /></div>`,
+            ),
+        ],
+        ['Polls allowed', `${budget.rate_per_s.toFixed(2)} per second, ${budget.waiting} wait`],
+        ['Polls per target', polling.interval_ms && `every ${durationText(polling.interval_ms)}`],
+        ['At the latest', `every ${durationText(status.observation_age_max_ms)}`],
+        ['Oldest poll', html`<${Time} at=${polling.oldest_poll_at} />`],
+        ['Daemons', living.join(', ')],
+        [
+          'Clock',
+          status.clock_correction_ms !== 0 && `corrected by ${status.clock_correction_ms} ms`,
+        ],
+      ].filter(([, value]) => value !== false)}
+    />
+  <//>`;
+}
+
+function StagesCard({ stages }: { stages: Status['stages'] }) {
+  type Stage = Status['stages'][number];
+  const columns = [
+    { head: 'Stage', of: ({ stage }: Stage) => wordsOf(stage) },
+    { head: 'Waiting', number: true, of: ({ waiting }: Stage) => countText(waiting) },
+    { head: 'Oldest', number: true, of: ({ lag_ms: ms }: Stage) => durationText(ms) },
+  ];
+  return html`<div id="stages"><${Card} title="Backlog">
+    <${Table} rows=${stages} columns=${columns} empty="No stage runs." />
+  <//></div>`;
+}
+
+function OperationsCard({ operations }: { operations: Record<string, number> }) {
+  type Row = [string, number];
+  const columns = [
+    {
+      head: 'State',
+      of: ([state]: Row) =>
+        html`<a href=${`/operations?state=${state}`}><${State} of=${state} /></a>`,
+    },
+    { head: 'Operations', number: true, of: ([, count]: Row) => countText(count) },
+  ];
+  return html`<${Card} title="Open operations" aside=${html`<a href="/operations">all</a>`}>
+    <${Table} rows=${Object.entries(operations)} columns=${columns} empty="No operation is open." />
+  <//>`;
+}
