@@ -8,6 +8,7 @@ import type { Role } from '../kernel/roles.ts';
 import type { Api, ApiDeps } from './deps.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
+import { addActivity } from './routes/admin/activity.ts';
 import { addAudit } from './routes/admin/audit.ts';
 import { addDeadlines } from './routes/admin/deadlines.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
@@ -77,6 +78,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   const { operations, decisions, reportedOperations, observer, upstream, webhooks, reports } = deps;
   const { nextEvent, stopping, feedWaitMaxMs, bodyBytesMax, staleAfterMs } = deps;
   addStatus(router, { db, clock, operations, observer, upstream, staleAfterMs });
+  addActivity(router, { db, clock });
   addDeadlines(router, { upstream, log, wake });
   addFreeze(router, { operations, wake });
   addOperations(router, { db });

@@ -56,6 +56,7 @@ export {
   releaseRestored,
   type UsedSinceBackup,
 } from './freeze-store.ts';
+export { listWriteActivity } from './intake/activity-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';

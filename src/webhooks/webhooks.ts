@@ -23,7 +23,12 @@ import { exhaustedEvent, subjectOf } from './endpoints/events.ts';
 import { removeDeleted } from './endpoints/store.ts';
 import type { WebhookSettings } from './settings.ts';
 
-export { type Attempt, countPending, type Delivery } from './delivery/history-store.ts';
+export {
+  type Attempt,
+  countPending,
+  type Delivery,
+  listAttemptActivity,
+} from './delivery/history-store.ts';
 export { type Encryption, makeEncryption } from './encryption.ts';
 export { countEndpointStates } from './endpoints/count-store.ts';
 export { ORDERINGS } from './endpoints/endpoint.ts';

@@ -152,6 +152,32 @@ export async function countPending(
   return rows[0] ?? { waiting: 0, since: null };
 }
 
+/** Attempts in one step of time. */
+export interface AttemptActivity {
+  /** Start of the step. */
+  at: Instant;
+  delivered: number;
+  failed: number;
+  /** How long receivers took to answer, in milliseconds: the 95th of a hundred. */
+  durationP95Ms: number | null;
+}
+
+/** Attempts since then, in steps of so many milliseconds; a step without any is left out. */
+export async function listAttemptActivity(
+  { sql }: Queryable,
+  since: Instant,
+  stepMs: number,
+): Promise<AttemptActivity[]> {
+  const from = sql`${isoText(since)}::timestamptz`;
+  return sql<AttemptActivity[]>`
+    select date_bin(make_interval(secs => ${stepMs / 1000}), at, ${from}) as at,
+      count(*) filter (where result = 'delivered')::int as delivered,
+      count(*) filter (where result <> 'delivered')::int as failed,
+      percentile_disc(0.95) within group (order by duration_ms)::float8 as duration_p95_ms
+    from tallyhook.attempts where at >= ${from}
+    group by 1 order by 1`;
+}
+
 export interface ExpiredDelivery {
   id: string;
   endpointId: string;

@@ -90,7 +90,7 @@ export function Code({
   return html`<span class="code">
     ${
       href
-        ? html`<a href=${href} title=${text} aria-label=${text}>${inner}</a>`
+        ? html`<a href=${href} title=${text}>${inner}</a>`
         : html`<span title=${text}>${inner}</span>`
     }
     <button class="copy" type="button" onClick=${copy} aria-label=${`Copy ${text}`}>
@@ -152,7 +152,7 @@ export function Table<T>({
   if (!rows) return html`<${Loading} />`;
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   const classOf = ({ number }: Column<T>) => (number ? 'number' : '');
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Table">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Table">
     <table>
       <thead>
         <tr>${columns.map((c) => html`<th scope="col" class=${classOf(c)}>${c.head}</th>`)}</tr>

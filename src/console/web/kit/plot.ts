@@ -30,34 +30,7 @@ export function Plot({
   useEffect(() => {
     const at = place.current;
     if (!at || times.length === 0) return;
-    const style = getComputedStyle(at);
-    const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-    const paths = steps && uPlot.paths.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
-    const axis = {
-      stroke: colour('soft'),
-      grid: { stroke: colour('line'), width: 1 },
-      ticks: { show: false },
-      font: '11px system-ui, sans-serif',
-    };
-    const options: uPlot.Options = {
-      width: at.clientWidth || 300,
-      height: HEIGHT,
-      legend: { show: false },
-      cursor: { drag: { x: false, y: false } },
-      scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 44, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
-      series: [
-        {},
-        ...series.map((one) => ({
-          label: one.label,
-          stroke: colour(one.colour),
-          width: 1.5,
-          points: { show: false },
-          ...(paths ? { paths } : {}),
-        })),
-      ],
-    };
-    if (steps) options.scales = {};
+    const options = optionsOf(at, series, { unit, steps });
     const data = [times, ...series.map(({ values }) => values)] as uPlot.AlignedData;
     const plot = new uPlot(options, data, at);
     const resized = new ResizeObserver(() => {
@@ -83,4 +56,40 @@ export function Plot({
         : html`<div ref=${place} role="img" aria-label=${`${label}: ${newest.join(', ')}`}></div>`
     }
   </figure>`;
+}
+
+function optionsOf(
+  at: HTMLElement,
+  series: readonly Series[],
+  { unit, steps }: { unit: string; steps: boolean },
+): uPlot.Options {
+  const style = getComputedStyle(at);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const paths = steps && uPlot.paths.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
+  const axis = {
+    stroke: colour('soft'),
+    grid: { stroke: colour('line'), width: 1 },
+    ticks: { show: false },
+    font: '11px system-ui, sans-serif',
+  };
+  const options: uPlot.Options = {
+    width: at.clientWidth || 300,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    axes: [axis, { ...axis, size: 44, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
+    series: [
+      {},
+      ...series.map((one) => ({
+        label: one.label,
+        stroke: colour(one.colour),
+        width: 1.5,
+        points: { show: false },
+        ...(paths ? { paths } : {}),
+      })),
+    ],
+  };
+  if (steps) options.scales = {};
+  return options;
 }

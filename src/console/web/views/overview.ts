@@ -5,6 +5,7 @@ import { Card, Facts, Failed, Loading, State, Table, Time, type Tone } from '../
 import { countText, durationText, wordsOf } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 import type { ViewProps } from '../pages.ts';
+import { ActivityCard } from './activity.ts';
 import { Freeze } from './freeze.ts';
 
 interface Status {
@@ -100,6 +101,7 @@ export default function Overview(_: ViewProps) {
     }
     <${ForPeople} tasks=${tasksOf(status)} />
     <${Counts} status=${status} />
+    <${ActivityCard} />
     <div class="columns">
       <${ServiceCard} status=${status} />
       <${StagesCard} stages=${status.stages} />

@@ -169,6 +169,8 @@ function Actions({
   if (state !== 'undecided' && !isResolved) return null;
   const newest = decisions.at(-1);
   const waiting = newest && !newest.approved_at ? newest : undefined;
+  const approve = () =>
+    call('POST', `${path}/approve`, { n: waiting?.n, outcome: waiting?.outcome });
   const propose = (outcome: string) => html`<${Order}
     label=${`Propose: ${wordsOf(outcome)}`}
     kind="quiet"
@@ -184,7 +186,7 @@ function Actions({
     <p>
       ${
         state === 'undecided'
-          ? 'The evidence does not decide this operation. Look it up at the service, then propose.'
+          ? 'The evidence decides nothing. Look it up at the service, then propose the outcome.'
           : 'The outcome was inferred, reported or decided. If it is wrong, propose the other one.'
       }
     </p>
@@ -195,9 +197,9 @@ function Actions({
         <${Order}
           label=${`Approve: ${wordsOf(waiting.outcome)}`}
           kind="danger"
-          text="The ledger is posted accordingly, and subscribers are told. The owner who proposed it
-            cannot approve it."
-          order=${() => call('POST', `${path}/approve`, { n: waiting.n, outcome: waiting.outcome })}
+          text="The ledger is posted accordingly, and subscribers are told. Another owner than the
+            one who proposed it approves."
+          order=${approve}
           done=${done}
         />
       </p>`

@@ -1,0 +1,86 @@
+/** What the console serves: a shell that allows its own files only, and those files. */
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { makeConsole } from '../../src/console/console.ts';
+
+const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const get = (path: string, headers: Record<string, string> = {}) =>
+  makeConsole(['p { color: red }']).request(path, { headers });
+
+/** The text of the shell, and of everything that it and its modules load. */
+async function everything(): Promise<Map<string, string>> {
+  const found = new Map([['/', await (await get('/')).text()]]);
+  const imports = /"imports":(\{[^}]*\})/.exec(found.get('/') ?? '')?.[1] ?? '{}';
+  const libraries: Record<string, string> = JSON.parse(imports);
+  const paths = ['/console/style.css', '/console/app.ts', ...Object.values(libraries)];
+  for (const path of paths) {
+    const answer = await get(path);
+    expect(answer.status, path).toBe(200);
+    const text = await answer.text();
+    found.set(path, text);
+    for (const [, name = ''] of text.matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g)) {
+      const target = new URL(name, `http://x${path}`).pathname;
+      if (!paths.includes(target)) paths.push(target);
+    }
+  }
+  return found;
+}
+
+describe('The page of the console', () => {
+  it.each(['/', '/operations', '/operations/op_1'])('%s is the same shell', async (path) => {
+    const answer = await get(path);
+    expect([answer.status, await answer.text()]).toEqual([200, await (await get('/')).text()]);
+  });
+
+  it('Its policy allows its own files, the import map by its hash, and given styles by theirs', async () => {
+    const answer = await get('/');
+    const policy = (answer.headers.get('content-security-policy') ?? '').split('; ');
+    const map = /<script type="importmap">([\s\S]*?)<\/script>/.exec(await answer.text())?.[1];
+    expect(policy).toEqual([
+      "default-src 'none'",
+      `script-src 'self' ${hashOf(map ?? '')}`,
+      `style-src 'self' ${hashOf('p { color: red }')}`,
+      "connect-src 'self'",
+      'img-src data:',
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ]);
+  });
+
+  it('Nothing is loaded from elsewhere, no markup has handlers, and no code writes markup', async () => {
+    for (const [path, text] of await everything()) {
+      if (path === '/' || path.includes('/views/'))
+        expect(text, path).not.toMatch(/https?:\/\/(?!example)/);
+      expect(text, path).not.toMatch(/sourceMappingURL/);
+      if (path.includes('/library/')) continue;
+      expect(text, path).not.toMatch(
+        /innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/,
+      );
+      expect(text, path).not.toMatch(/<[^>]*\son\w+="/);
+    }
+  });
+
+  it('All of it is less than 150 KB, compressed', async () => {
+    let bytes = 0;
+    for (const path of (await everything()).keys()) {
+      const answer = await get(path, { 'accept-encoding': 'gzip' });
+      bytes += (await answer.arrayBuffer()).byteLength;
+    }
+    expect(bytes).toBeGreaterThan(20_000);
+    expect(bytes).toBeLessThan(150_000);
+  });
+
+  it('A file that the browser has is not sent again', async () => {
+    const first = await get('/console/app.ts');
+    expect(first.headers.get('content-type')).toMatch(/^text\/javascript/);
+    const etag = first.headers.get('etag') ?? '';
+    expect((await get('/console/app.ts', { 'if-none-match': etag })).status).toBe(304);
+    expect((await get('/console/app.ts', { 'if-none-match': '"other"' })).status).toBe(200);
+  });
+
+  it('A file that is not part of it is not found', async () => {
+    const others = ['/console/tsconfig.json', '/console/../console.ts', '/console/x', '/nothing'];
+    for (const path of others) expect((await get(path)).status, path).toBe(404);
+  });
+});

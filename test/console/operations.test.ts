@@ -1,0 +1,90 @@
+/** Overview and operations in a browser: from an alarm to a decision by two owners. */
+import { describe, expect, it } from 'vitest';
+import { makeApp } from '../harness/app.ts';
+import { useBrowser } from '../harness/browser.ts';
+import { ADMIN_KEY } from '../harness/daemon.ts';
+import { useRig } from '../harness/rig.ts';
+import { until } from '../harness/until.ts';
+import { SCREENS, signIn } from './browsing.ts';
+
+describe('The console', () => {
+  const browser = useBrowser();
+  if (!browser) return;
+  const rig = useRig();
+
+  /** A key of another person. */
+  const keyOf = async (owner: string): Promise<string> => {
+    const scopes = ['read', 'decide'];
+    const made = await rig.app.call('POST', '/api/keys', { name: owner, owner, scopes });
+    expect(made.status, made.text).toBe(201);
+    return made.json.key;
+  };
+
+  it('A key that is not valid is refused where it is entered, and nothing is shown', async () => {
+    const page = await browser().newPage();
+    await page.goto(rig.daemon.url);
+    await page.fill('input[name=key]', 'thk_wrong-wrong-wrong-wrong-wrong-wrong-wrong');
+    await page.click('button[type=submit]');
+    await page.getByRole('alert').first().waitFor();
+    expect(await page.locator('.view').count()).toBe(0);
+  });
+
+  it('An operation that waits for people leads from the overview to its decision by two owners', async () => {
+    const { sandbox, ada } = rig.world;
+    // Nobody can tell which of two equal gives was applied.
+    sandbox.control.addFault({ kind: 'lost_answer', contains: '777001' });
+    const lost = await rig.app.give(ada, 777_001, { 'tallyhook-reference': 'order-1' });
+    expect(lost.status).toBe(504);
+    sandbox.control.setWallet(ada, { delta: 5n });
+    const id = String(lost.headers['tallyhook-operation']);
+    const state = async () => (await rig.app.call('GET', `/api/operations/${id}`)).json.state;
+    const ended = await until(async () =>
+      ['undecided', 'executed', 'settled'].includes(await state()) ? state() : undefined,
+    );
+    expect(ended).toBeDefined();
+    const ann = await signIn(browser(), rig.daemon.url, await keyOf('ann'));
+    await ann.open('/operations?query=order-1');
+    await ann.page.locator('tbody a').first().click();
+    await ann.page.getByRole('heading', { name: /give/ }).waitFor();
+    if (ended === 'undecided') {
+      await ann.page.getByRole('button', { name: 'Propose: executed', exact: true }).click();
+    } else {
+      await ann.page.getByRole('button', { name: 'Propose: not executed' }).click();
+    }
+    await ann.page.fill('dialog textarea', 'looked up at the service');
+    await ann.page.locator('dialog button[type=submit]').click();
+    await ann.page
+      .getByText(/ann proposed/)
+      .first()
+      .waitFor();
+    const ben = await signIn(browser(), rig.daemon.url, await keyOf('ben'));
+    await ben.open(`/operations/${id}`);
+    await ben.page.getByRole('button', { name: /^Approve/ }).click();
+    await ben.page.locator('dialog button[type=submit]').click();
+    await ben.page.getByText(/ben approved it/).waitFor();
+    const { json } = await makeApp(() => rig.daemon.url).call('GET', `/api/operations/${id}`);
+    expect(json.decisions.at(-1)).toMatchObject({ proposed_by: 'ann', approved_by: 'ben' });
+  });
+
+  it('Writes are frozen and allowed again, with a reason', async () => {
+    const { page, open } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open('/');
+    await page.getByRole('button', { name: 'Freeze writes' }).click();
+    await page.fill('dialog textarea', 'a test');
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByText('Writes are frozen by').waitFor();
+    await page.getByRole('button', { name: 'Allow writes again' }).click();
+    await page.fill('dialog textarea', 'the test is over');
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByRole('button', { name: 'Freeze writes' }).waitFor();
+  });
+
+  it.each(SCREENS)('Its pages have no fault at $width px, $scheme', async (screen) => {
+    const { open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY, screen);
+    const { json } = await rig.app.call('GET', '/api/operations?limit=1');
+    for (const path of ['/', '/operations', `/operations/${json.data[0]?.id}`]) {
+      await open(path);
+      await check(path);
+    }
+  });
+});
