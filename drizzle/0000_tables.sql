@@ -82,6 +82,22 @@ CREATE TABLE "tallyhook"."chain" (
 	"head" "bytea" NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."day_balances" (
+	"account_id" bigint NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"balance" numeric NOT NULL,
+	"entries" bigint NOT NULL,
+	CONSTRAINT "day_balances_account_id_at_pk" PRIMARY KEY("account_id","at")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."day_ends" (
+	"at" timestamptz(3) PRIMARY KEY NOT NULL,
+	"last_batch" bigint NOT NULL,
+	"last_transaction" bigint NOT NULL,
+	"entries" bigint NOT NULL,
+	"made_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."due_postings" (
 	"operation_id" text PRIMARY KEY NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
@@ -597,6 +613,9 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"deleted_at" timestamptz(3)
 );
 --> statement-breakpoint
+ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_at_day_ends_at_fk" FOREIGN KEY ("at") REFERENCES "tallyhook"."day_ends"("at") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."day_ends" ADD CONSTRAINT "day_ends_last_batch_batches_id_fk" FOREIGN KEY ("last_batch") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -621,6 +640,7 @@ CREATE INDEX "posting_requests_openings" ON "tallyhook"."posting_requests" USING
 CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
+CREATE INDEX "transactions_late" ON "tallyhook"."transactions" USING btree ("id") WHERE recorded_at - effective_at > interval '1 hour';--> statement-breakpoint
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint

@@ -6,7 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
+import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
@@ -156,6 +156,15 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       name: 'incidents',
       intervalMs: 1_000,
       pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
+    },
+    {
+      name: 'day_ends',
+      intervalMs: 60_000,
+      timeoutMs: 3_600_000,
+      pass: async (now) => {
+        const made = await keepDayEnd(db, now, config.reports.reconciliation.time_zone);
+        return made ? now : undefined;
+      },
     },
     {
       name: 'reports',

@@ -34,6 +34,8 @@ export const ENDS: Record<string, Line> = {
   chain: { grows: 'a batch of postings', end: 'kept' },
   clock: { grows: 'one row', end: 'bounded' },
   daemons: { grows: 'a start', end: 'deleted', by: 'housekeeping, a month after its end' },
+  day_balances: { grows: 'an account that changed in a day', end: 'kept' },
+  day_ends: { grows: 'a day with postings', end: 'kept' },
   decisions: { grows: 'a proposal', end: 'kept' },
   deliveries: { grows: 'an event for an endpoint', end: 'month', churns: true },
   drift_actions: { grows: 'a step of a drift', end: 'kept' },
