@@ -149,6 +149,7 @@ describe('A report', () => {
     for (const [query, accept, type] of [
       ['?format=csv', '', 'text/csv'],
       ['?format=xlsx', '', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+      ['?format=csv-zip', '', 'application/zip'],
       ['?format=html', 'text/csv', 'text/html'],
       ['', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8', 'text/html'],
       ['', 'text/csv', 'text/csv'],

@@ -156,8 +156,10 @@ const RECORDED_AT = `:end: - :operations: * :gap: + b * :per_batch: * :gap: + in
 
 const POSTINGS = [
   `insert into tallyhook.batches (id, recorded_at, transactions, entries)
-  select b, ${RECORDED_AT}, :per_batch:, 2 * :per_batch:
+  select b, ${RECORDED_AT}, n, 2 * n
   from generate_series((:from: - 1) / :per_batch: + 1, (:to: - 1) / :per_batch: + 1) b
+  cross join lateral (
+    select least(:per_batch:, :operations: - (b - 1) * :per_batch:) as n) x
   on conflict do nothing`,
   `insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, reason_type,
     tx_app_no, tx_log_no, effective_at, effective_basis, recorded_at, entry_count)
