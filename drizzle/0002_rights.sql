@@ -11,7 +11,7 @@ grant insert, update on
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
-  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings
+  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.report_files
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on

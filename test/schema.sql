@@ -410,6 +410,15 @@ create table tallyhook.quota (
   rises_from timestamp(3) with time zone,
   cleared_at timestamp(3) with time zone
 );
+create table tallyhook.report_files (
+  report_id text not null,
+  format text not null,
+  due_at timestamp(3) with time zone not null,
+  attempts integer not null,
+  path text,
+  written_at timestamp(3) with time zone,
+  problem text
+);
 create table tallyhook.reports (
   id text not null,
   kind text not null,
@@ -658,6 +667,8 @@ alter table tallyhook.posting_requests add constraint posting_requests_amount_wh
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
+alter table tallyhook.report_files add constraint report_files_report_id_format_pk PRIMARY KEY (report_id, format);
+alter table tallyhook.report_files add constraint report_files_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
@@ -736,6 +747,7 @@ CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE INDEX report_files_due ON tallyhook.report_files USING btree (due_at) WHERE (written_at IS NULL);
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
 CREATE INDEX targets_absent ON tallyhook.targets USING btree (observation_started_at) WHERE (last_result = 'absent'::text);
@@ -2270,6 +2282,7 @@ grant insert, select on tallyhook.periods to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
+grant insert, select, update on tallyhook.report_files to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;

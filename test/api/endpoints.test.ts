@@ -161,6 +161,7 @@ describe('A report', () => {
       expect(headers.get('content-type')).toContain(type);
     }
     expect((await api.call('GET', `${path}?format=hledger`)).status).toBe(400);
+    expect((await api.call('GET', `${path}/files`)).body).toEqual({ data: [] });
   });
 
   it.each([

@@ -31,7 +31,7 @@ interface Deps {
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
   webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
-  reports: Pick<Reports, 'runDue'>;
+  reports: Pick<Reports, 'runDue' | 'writeFiles'>;
   heartbeat: Heartbeat;
   identity: IdentityCheck;
   metrics: Metrics;
@@ -172,9 +172,22 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       timeoutMs: 3_600_000,
       pass: async (now, signal) => {
         const { made, more } = await reports.runDue(now, signal);
-        if (made > 0) wake('sequencer', 'webhooks');
+        if (made > 0) wake('sequencer', 'webhooks', 'report_files');
         return more ? now : undefined;
       },
     },
+    ...(config.reports.delivery.folder === null ? [] : [filesWorker({ log, reports })]),
   ];
+}
+
+function filesWorker({ log, reports }: Pick<Deps, 'log' | 'reports'>): Worker {
+  return {
+    name: 'report_files',
+    intervalMs: 5_000,
+    pass: async (now, signal) => {
+      const { failed } = await reports.writeFiles(now, signal);
+      for (const file of failed) log.error(file, 'a report file was not written; it is retried');
+      return undefined;
+    },
+  };
 }

@@ -66,6 +66,7 @@ export const ENDS: Record<string, Line> = {
   posting_requests: { grows: 'an opening or a booking', end: 'kept' },
   quarantine_releases: { grows: 'a release by a person', end: 'kept' },
   quota: { grows: 'a class of traffic', end: 'bounded' },
+  report_files: { grows: 'a format of a report for the folder', end: 'kept' },
   reports: { grows: 'a period, and what people ask for', end: 'kept' },
   sends: { grows: 'a send', end: 'kept' },
   service_state: { grows: 'one row', end: 'bounded' },

@@ -36,6 +36,17 @@ const summary = z
     created_at: instant,
   })
   .openapi('Report');
+const file = z
+  .object({
+    format: z.enum(REPORT_FORMATS),
+    path: z.string().nullable().openapi({ description: 'Null until it is written' }),
+    written_at: instant.nullable(),
+    problem: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Why the last attempt failed; it is tried again' }),
+  })
+  .openapi('ReportFile');
 const report = summary.extend({ content: anyJson }).openapi('ReportWithContent');
 
 const reportInput = z.strictObject({
@@ -113,6 +124,32 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
         'x-content-type-options': 'nosniff',
         'cache-control': 'no-store',
       });
+    },
+  });
+  addFiles(router, reports);
+}
+
+function addFiles(
+  router: Router,
+  reports: Pick<ApiDeps['reports'], 'getReport' | 'filesOf'>,
+): void {
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/reports/{id}/files',
+    summary: 'The files of a report in the folder of the setting, written or due',
+    request: z.object({ params: z.object({ id: idInput('rep') }) }),
+    response: 'The files; none when the setting had no folder',
+    schema: z.object({ data: z.array(file) }),
+    async handle({ params: { id } }) {
+      await reports.getReport(id);
+      const files = await reports.filesOf(id);
+      return {
+        data: files.map(({ writtenAt, ...rest }) => ({
+          ...rest,
+          written_at: instantText(writtenAt),
+        })),
+      };
     },
   });
 }
