@@ -105,12 +105,16 @@ const OFF_MAX = 101;
  */
 export async function listDayEndsOff({ sql }: Tx): Promise<{ row: string; text: string }[]> {
   const ends = await sql<{ at: Instant }[]>`
-    select d.at from tallyhook.day_ends d
+    select d.at from (
+      select at, last_batch, last_transaction, entries, lag(last_batch, 1, 0::bigint) over w
+        as batch_before, lag(entries, 1, 0::bigint) over w as entries_before
+      from tallyhook.day_ends window w as (order by at)) d
     left join tallyhook.batches b on b.id = d.last_batch
     left join tallyhook.chain c on c.batch_id = d.last_batch
     where c.last_transaction is distinct from d.last_transaction
       or b.recorded_at < d.at + interval '1 hour'
-      or d.entries <> (select sum(x.entries) from tallyhook.batches x where x.id <= d.last_batch)
+      or d.entries - d.entries_before <> (select coalesce(sum(x.entries), 0)
+        from tallyhook.batches x where x.id > d.batch_before and x.id <= d.last_batch)
     order by d.at limit ${OFF_MAX}`;
   const balances = await sql<{ name: string; at: Instant; kept: bigint | null; sum: bigint }[]>`
     with placed as (

@@ -7,6 +7,7 @@ import { reconcile } from '../../src/reports/reconcile.ts';
 import { DEFAULT_LIMITS } from '../../src/reports/reports.ts';
 import { generateHistory, HISTORY_END } from '../bench/history/generate.ts';
 import { createDatabase } from '../harness/database.ts';
+import { seededRandom } from '../harness/seeded-random.ts';
 import { addr, balancedWorld, DAY, HOUR, START, type World } from './world.ts';
 
 const END = START + DAY;
@@ -94,6 +95,37 @@ describe('A day end', () => {
     await keepAll();
     expect(await contents()).toEqual(kept);
     expect(await verdict()).toMatchObject({ ok: true });
+  });
+
+  it('changes no figure in any order of postings and day ends', async () => {
+    const random = seededRandom(11);
+    const hours = (from: number, to: number) =>
+      (from + Math.floor(random.unit() * (to - from))) * HOUR;
+    let now = START + 12 * HOUR;
+    for (let n = 0; n < 40; n += 1) {
+      now += hours(1, 8) + 1;
+      world.clock.set(now);
+      // A third took effect at midnight, and some took effect long ago.
+      const effective = now - hours(0, n % 4 === 0 ? 90 : 3);
+      await giveAt(n % 3 === 0 ? effective - (effective % DAY) : effective, n + 1);
+      if (n % 2 === 0) await keep();
+    }
+    await keepAll();
+    const days = (await ends()).length;
+    expect(days).toBeGreaterThan(6);
+    expect(await verdict()).toMatchObject({ ok: true });
+    const periods = Array.from({ length: 12 }, (_, n) => {
+      const from = START + hours(-48, 150);
+      return [from - (n % 2 ? from % DAY : 0), from + hours(12, 72)] as const;
+    });
+    const contents = async () => {
+      const made = [];
+      for (const [from, to] of periods) made.push(await reportOf(from, to));
+      return made;
+    };
+    const kept = await contents();
+    await tamper('delete from tallyhook.day_balances; delete from tallyhook.day_ends');
+    expect(kept).toEqual(await contents());
   });
 
   it('A changed kept balance is found by verify, and by a report that continues it', async () => {
