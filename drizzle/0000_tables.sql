@@ -82,6 +82,22 @@ CREATE TABLE "tallyhook"."chain" (
 	"head" "bytea" NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."day_balances" (
+	"account_id" bigint NOT NULL,
+	"at" timestamptz(3) NOT NULL,
+	"balance" numeric NOT NULL,
+	"entries" bigint NOT NULL,
+	CONSTRAINT "day_balances_account_id_at_pk" PRIMARY KEY("account_id","at")
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."day_ends" (
+	"at" timestamptz(3) PRIMARY KEY NOT NULL,
+	"last_batch" bigint NOT NULL,
+	"last_transaction" bigint NOT NULL,
+	"entries" bigint NOT NULL,
+	"made_at" timestamptz(3) NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."due_postings" (
 	"operation_id" text PRIMARY KEY NOT NULL,
 	"due_at" timestamptz(3) NOT NULL,
@@ -519,6 +535,17 @@ CREATE TABLE "tallyhook"."periods" (
 	"closed_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."report_files" (
+	"report_id" text NOT NULL,
+	"format" text NOT NULL,
+	"due_at" timestamptz(3) NOT NULL,
+	"attempts" integer NOT NULL,
+	"path" text,
+	"written_at" timestamptz(3),
+	"problem" text,
+	CONSTRAINT "report_files_report_id_format_pk" PRIMARY KEY("report_id","format")
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."reports" (
 	"id" text PRIMARY KEY NOT NULL,
 	"kind" text NOT NULL,
@@ -597,6 +624,9 @@ CREATE TABLE "tallyhook"."endpoints" (
 	"deleted_at" timestamptz(3)
 );
 --> statement-breakpoint
+ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."day_balances" ADD CONSTRAINT "day_balances_at_day_ends_at_fk" FOREIGN KEY ("at") REFERENCES "tallyhook"."day_ends"("at") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."day_ends" ADD CONSTRAINT "day_ends_last_batch_batches_id_fk" FOREIGN KEY ("last_batch") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_transaction_id_transactions_id_fk" FOREIGN KEY ("transaction_id") REFERENCES "tallyhook"."transactions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."entries" ADD CONSTRAINT "entries_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "tallyhook"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."nft_movements" ADD CONSTRAINT "nft_movements_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "tallyhook"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -605,6 +635,7 @@ ALTER TABLE "tallyhook"."approvals" ADD CONSTRAINT "approvals_of_decisions" FORE
 ALTER TABLE "tallyhook"."decisions" ADD CONSTRAINT "decisions_operation_id_operations_id_fk" FOREIGN KEY ("operation_id") REFERENCES "tallyhook"."operations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."drift_actions" ADD CONSTRAINT "drift_actions_drift_id_drifts_id_fk" FOREIGN KEY ("drift_id") REFERENCES "tallyhook"."drifts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."period_actions" ADD CONSTRAINT "period_actions_period_id_periods_id_fk" FOREIGN KEY ("period_id") REFERENCES "tallyhook"."periods"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "tallyhook"."report_files" ADD CONSTRAINT "report_files_report_id_reports_id_fk" FOREIGN KEY ("report_id") REFERENCES "tallyhook"."reports"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_report_id_reports_id_fk" FOREIGN KEY ("report_id") REFERENCES "tallyhook"."reports"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."periods" ADD CONSTRAINT "periods_closed_by_decision" FOREIGN KEY ("id","decision","closed_by") REFERENCES "tallyhook"."decisions"("subject","n","proposed_by") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "tallyhook"."endpoint_health" ADD CONSTRAINT "endpoint_health_endpoint_id_endpoints_id_fk" FOREIGN KEY ("endpoint_id") REFERENCES "tallyhook"."endpoints"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -621,6 +652,7 @@ CREATE INDEX "posting_requests_openings" ON "tallyhook"."posting_requests" USING
 CREATE INDEX "posting_requests_quarantined" ON "tallyhook"."posting_requests" USING btree ("requested_at") WHERE posted_at is null and problem is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transactions_by_operation" ON "tallyhook"."transactions" USING btree ("operation_id","posting");--> statement-breakpoint
 CREATE INDEX "transactions_by_effective" ON "tallyhook"."transactions" USING btree ("effective_at");--> statement-breakpoint
+CREATE INDEX "transactions_late" ON "tallyhook"."transactions" USING btree ("id") WHERE recorded_at - effective_at > interval '1 hour';--> statement-breakpoint
 CREATE INDEX "observations_by_target" ON "tallyhook"."observations" USING btree ("target","started_at");--> statement-breakpoint
 CREATE INDEX "targets_due" ON "tallyhook"."targets" USING btree ("next_poll_at");--> statement-breakpoint
 CREATE INDEX "targets_pending" ON "tallyhook"."targets" USING btree ("next_poll_at") WHERE pending;--> statement-breakpoint
@@ -659,6 +691,7 @@ CREATE INDEX "tokens_by_uri" ON "tallyhook"."tokens" USING btree ("contract_id",
 CREATE INDEX "wallets_by_observation" ON "tallyhook"."wallets" USING btree ("observed_at");--> statement-breakpoint
 CREATE INDEX "period_actions_by_period" ON "tallyhook"."period_actions" USING btree ("period_id","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "period_actions_ended_once" ON "tallyhook"."period_actions" USING btree ("period_id","action") WHERE action in ('closed', 'signed', 'reopened');--> statement-breakpoint
+CREATE INDEX "report_files_due" ON "tallyhook"."report_files" USING btree ("due_at") WHERE written_at is null;--> statement-breakpoint
 CREATE INDEX "periods_by_end" ON "tallyhook"."periods" USING btree ("period_to");--> statement-breakpoint
 CREATE UNIQUE INDEX "reports_once_per_period" ON "tallyhook"."reports" USING btree ("kind","period_from","period_to") WHERE requested_by = 'schedule';--> statement-breakpoint
 CREATE INDEX "reports_by_time" ON "tallyhook"."reports" USING btree ("created_at");--> statement-breakpoint

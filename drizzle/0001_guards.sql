@@ -77,7 +77,8 @@ do $$
 declare t text;
 begin
   foreach t in array array['batches', 'transactions', 'entries', 'nft_movements', 'chain', 'transitions', 'sends',
-    'drift_actions', 'quarantine_releases', 'decisions', 'approvals', 'periods', 'period_actions']
+    'drift_actions', 'quarantine_releases', 'decisions', 'approvals', 'periods', 'period_actions',
+    'day_ends', 'day_balances']
   loop
     execute format('create trigger %I before update or delete or truncate on tallyhook.%I
       for each statement execute function tallyhook.refuse_change()', t || '_append_only', t);

@@ -11,7 +11,7 @@ grant insert, update on
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
-  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings
+  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.report_files
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
@@ -19,7 +19,7 @@ grant insert on
   tallyhook.transitions, tallyhook.sends, tallyhook.batches, tallyhook.transactions, tallyhook.entries,
   tallyhook.nft_movements, tallyhook.drift_actions, tallyhook.quarantine_releases, tallyhook.attempts, tallyhook.reports,
   tallyhook.operations, tallyhook.operation_effects, tallyhook.freezes, tallyhook.decisions, tallyhook.approvals,
-  tallyhook.periods, tallyhook.period_actions,
+  tallyhook.periods, tallyhook.period_actions, tallyhook.day_ends, tallyhook.day_balances,
   tallyhook.audit, tallyhook.used_since_backup
   to tallyhook_writer;
 --> statement-breakpoint

@@ -74,6 +74,19 @@ create table tallyhook.daemons (
   alive_until timestamp(3) with time zone not null,
   roles text[] not null
 );
+create table tallyhook.day_balances (
+  account_id bigint not null,
+  at timestamp(3) with time zone not null,
+  balance numeric not null,
+  entries bigint not null
+);
+create table tallyhook.day_ends (
+  at timestamp(3) with time zone not null,
+  last_batch bigint not null,
+  last_transaction bigint not null,
+  entries bigint not null,
+  made_at timestamp(3) with time zone not null
+);
 create table tallyhook.decisions (
   subject text not null,
   n smallint not null,
@@ -397,6 +410,15 @@ create table tallyhook.quota (
   rises_from timestamp(3) with time zone,
   cleared_at timestamp(3) with time zone
 );
+create table tallyhook.report_files (
+  report_id text not null,
+  format text not null,
+  due_at timestamp(3) with time zone not null,
+  attempts integer not null,
+  path text,
+  written_at timestamp(3) with time zone,
+  problem text
+);
 create table tallyhook.reports (
   id text not null,
   kind text not null,
@@ -566,6 +588,12 @@ alter table tallyhook.clock add constraint clock_one_row CHECK ((id = 1));
 alter table tallyhook.clock add constraint clock_pkey PRIMARY KEY (id);
 alter table tallyhook.daemons add constraint daemons_epoch_unique UNIQUE (epoch);
 alter table tallyhook.daemons add constraint daemons_pkey PRIMARY KEY (id);
+alter table tallyhook.day_balances add constraint day_balances_account_id_accounts_id_fk FOREIGN KEY (account_id) REFERENCES tallyhook.accounts(id);
+alter table tallyhook.day_balances add constraint day_balances_account_id_at_pk PRIMARY KEY (account_id, at);
+alter table tallyhook.day_balances add constraint day_balances_at_day_ends_at_fk FOREIGN KEY (at) REFERENCES tallyhook.day_ends(at);
+alter table tallyhook.day_balances add constraint day_balances_balance_whole CHECK ((scale(balance) = 0));
+alter table tallyhook.day_ends add constraint day_ends_last_batch_batches_id_fk FOREIGN KEY (last_batch) REFERENCES tallyhook.batches(id);
+alter table tallyhook.day_ends add constraint day_ends_pkey PRIMARY KEY (at);
 alter table tallyhook.decisions add constraint decisions_by_proposer UNIQUE (subject, n, proposed_by);
 alter table tallyhook.decisions add constraint decisions_known CHECK (
 CASE
@@ -639,6 +667,8 @@ alter table tallyhook.posting_requests add constraint posting_requests_amount_wh
 alter table tallyhook.posting_requests add constraint posting_requests_pkey PRIMARY KEY (id);
 alter table tallyhook.quarantine_releases add constraint quarantine_releases_pkey PRIMARY KEY (id);
 alter table tallyhook.quota add constraint quota_pkey PRIMARY KEY (name);
+alter table tallyhook.report_files add constraint report_files_report_id_format_pk PRIMARY KEY (report_id, format);
+alter table tallyhook.report_files add constraint report_files_report_id_reports_id_fk FOREIGN KEY (report_id) REFERENCES tallyhook.reports(id);
 alter table tallyhook.reports add constraint reports_pkey PRIMARY KEY (id);
 alter table tallyhook.sends add constraint sends_operation_id_n_pk PRIMARY KEY (operation_id, n);
 alter table tallyhook.service_state add constraint service_state_pkey PRIMARY KEY (name);
@@ -717,6 +747,7 @@ CREATE INDEX posting_requests_openings ON tallyhook.posting_requests USING btree
 CREATE INDEX posting_requests_quarantined ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NOT NULL));
 CREATE INDEX posting_requests_unposted ON tallyhook.posting_requests USING btree (requested_at) WHERE ((posted_at IS NULL) AND (problem IS NULL));
 CREATE INDEX posting_requests_unposted_on ON tallyhook.posting_requests USING btree (lower(account)) WHERE ((posted_at IS NULL) AND (problem IS NULL));
+CREATE INDEX report_files_due ON tallyhook.report_files USING btree (due_at) WHERE (written_at IS NULL);
 CREATE INDEX reports_by_time ON tallyhook.reports USING btree (created_at);
 CREATE UNIQUE INDEX reports_once_per_period ON tallyhook.reports USING btree (kind, period_from, period_to) WHERE (requested_by = 'schedule'::text);
 CREATE INDEX targets_absent ON tallyhook.targets USING btree (observation_started_at) WHERE (last_result = 'absent'::text);
@@ -725,6 +756,7 @@ CREATE INDEX targets_pending ON tallyhook.targets USING btree (next_poll_at) WHE
 CREATE INDEX tokens_by_uri ON tallyhook.tokens USING btree (contract_id, hashtextextended(uri, (0)::bigint)) WHERE (uri IS NOT NULL);
 CREATE INDEX transactions_by_effective ON tallyhook.transactions USING btree (effective_at);
 CREATE UNIQUE INDEX transactions_by_operation ON tallyhook.transactions USING btree (operation_id, posting);
+CREATE INDEX transactions_late ON tallyhook.transactions USING btree (id) WHERE ((recorded_at - effective_at) > '01:00:00'::interval);
 CREATE UNIQUE INDEX transactions_reversed_once ON tallyhook.transactions USING btree (reverses) WHERE (reverses IS NOT NULL);
 CREATE INDEX transitions_by_operation ON tallyhook.transitions USING btree (operation_id);
 CREATE INDEX unprocessed_observations_due ON tallyhook.unprocessed_observations USING btree (process_at) WHERE (problem IS NULL);
@@ -1881,6 +1913,8 @@ CREATE TRIGGER batches_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyh
 CREATE CONSTRAINT TRIGGER batches_chained AFTER INSERT ON tallyhook.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tallyhook.chain_batch(); -- always
 CREATE TRIGGER batches_continue AFTER INSERT ON tallyhook.batches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.check_batches(); -- always
 CREATE TRIGGER chain_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.chain FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER day_balances_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.day_balances FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
+CREATE TRIGGER day_ends_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.day_ends FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER decisions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.decisions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drift_actions_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON tallyhook.drift_actions FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
 CREATE TRIGGER drifts_identity BEFORE UPDATE OF id, wallet_key, addr, suspected_at, opened_at, window_from, window_to, evidence ON tallyhook.drifts FOR EACH STATEMENT EXECUTE FUNCTION tallyhook.refuse_change(); -- always
@@ -2191,6 +2225,8 @@ grant delete, insert, select, update on tallyhook.candidates to tallyhook_writer
 grant select on tallyhook.chain to tallyhook_writer;
 grant select, update on tallyhook.clock to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.daemons to tallyhook_writer;
+grant insert, select on tallyhook.day_balances to tallyhook_writer;
+grant insert, select on tallyhook.day_ends to tallyhook_writer;
 grant insert, select on tallyhook.decisions to tallyhook_writer;
 grant insert, select, update on tallyhook.deliveries to tallyhook_writer;
 grant insert, select on tallyhook.drift_actions to tallyhook_writer;
@@ -2246,6 +2282,7 @@ grant insert, select on tallyhook.periods to tallyhook_writer;
 grant insert, select, update on tallyhook.posting_requests to tallyhook_writer;
 grant insert, select on tallyhook.quarantine_releases to tallyhook_writer;
 grant insert, select, update on tallyhook.quota to tallyhook_writer;
+grant insert, select, update on tallyhook.report_files to tallyhook_writer;
 grant insert, select on tallyhook.reports to tallyhook_writer;
 grant insert, select on tallyhook.sends to tallyhook_writer;
 grant insert, select, update on tallyhook.service_state to tallyhook_writer;

@@ -30,7 +30,7 @@ export interface ApiDeps {
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   periods: Periods;
-  reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport'>;
+  reports: Pick<Reports, 'makeReconciliation' | 'listReports' | 'getReport' | 'filesOf'>;
   /** What this daemon runs. */
   roles: readonly Role[];
   /** Its process that sends webhooks, if it has one. */

@@ -4,6 +4,7 @@ import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
 import { printLine } from '../kernel/log.ts';
+import { FORMATS, type ReportFormat } from '../reports/reports.ts';
 
 /** The options of every command that calls a daemon. */
 export interface Remote {
@@ -99,11 +100,12 @@ export async function clearDeadlines(
 }
 
 export async function createReport(
-  options: Remote & { from: string; to: string; format: string; out?: string },
+  options: Remote & { from: string; to: string; format: ReportFormat; out?: string },
 ): Promise<number> {
   const { from, to, format, out } = options;
-  if (format === 'xlsx' && !out)
-    throw new Failure('bad_setting', 'a workbook needs a file: --out report.xlsx');
+  const { isText, extension } = FORMATS[format];
+  if (!isText && !out)
+    throw new Failure('bad_setting', `${format} needs a file: --out report.${extension}`);
   const created = await callDaemon(options, {
     method: 'POST',
     path: '/api/reports',

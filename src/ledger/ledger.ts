@@ -45,6 +45,7 @@ export {
   verifyLedger,
 } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
+export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends.ts';
 export { type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';

@@ -80,6 +80,8 @@ export const transactions = tallyhook.table(
   (t) => [
     uniqueIndex('transactions_by_operation').on(t.operationId, t.posting),
     index('transactions_by_effective').on(t.effectiveAt),
+    // Those that day balances of their time may lack; see day-ends.ts.
+    index('transactions_late').on(t.id).where(sql`recorded_at - effective_at > interval '1 hour'`),
   ],
 );
 
@@ -103,6 +105,38 @@ export const entries = tallyhook.table(
     primaryKey({ columns: [t.transactionId, t.line] }),
     uniqueIndex('entries_by_version').on(t.accountId, t.version),
   ],
+);
+
+/**
+ * Append-only: the ends of days whose balances are kept. Kept are the transactions up to
+ * `last_transaction` that took effect before `at`; see day-ends.ts.
+ */
+export const dayEnds = tallyhook.table('day_ends', {
+  at: instant().primaryKey(),
+  lastBatch: bigint('last_batch', { mode: 'bigint' })
+    .notNull()
+    .references(() => batches.id),
+  lastTransaction: bigint('last_transaction', { mode: 'bigint' }).notNull(),
+  /** Entries of all batches up to the last one. */
+  entries: bigint({ mode: 'bigint' }).notNull(),
+  madeAt: instant('made_at').notNull(),
+});
+
+/** Append-only: balances at the end of a day, of the accounts that differ from the one before. */
+export const dayBalances = tallyhook.table(
+  'day_balances',
+  {
+    accountId: bigint('account_id', { mode: 'bigint' })
+      .notNull()
+      .references(() => accounts.id),
+    at: instant()
+      .notNull()
+      .references(() => dayEnds.at),
+    balance: whole().notNull(),
+    /** How many entries it sums. */
+    entries: bigint({ mode: 'bigint' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.at] })],
 );
 
 /**

@@ -190,6 +190,9 @@ export const EVENTS = {
       hash: z.string(),
       chain_head: z.string().nullable(),
       link: z.string(),
+      files: z
+        .array(z.string())
+        .describe('Where its files are delivered to; each appears when it is whole'),
     }),
   ),
   'period.closed': row(

@@ -9,6 +9,8 @@ import type { Ids } from '../kernel/ids.ts';
 import { canonicalJson, sha256Hex } from '../kernel/json.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { ReconciliationContent } from './content.ts';
+import { type FileSettings, pathOf } from './files/files.ts';
+import { insertFiles } from './files/store.ts';
 import type { Limits } from './params.ts';
 import { findClosedReport } from './periods/store.ts';
 import { reconcile } from './reconcile.ts';
@@ -24,7 +26,7 @@ export interface MakingDeps {
   clock: Clock;
   ids: Ids;
   outbox: Outbox;
-  settings: Limits;
+  settings: Limits & { files?: FileSettings | undefined };
 }
 
 /** Reads in one read-only snapshot; undefined when `mayRead` is false. */
@@ -50,7 +52,7 @@ export function readContent(
  * @param requestedBy an owner, or `schedule`
  */
 export async function keepReport(
-  { clock, ids, outbox }: Pick<MakingDeps, 'clock' | 'ids' | 'outbox'>,
+  { clock, ids, outbox, settings }: Omit<MakingDeps, 'db'>,
   tx: Tx,
   content: ReconciliationContent,
   { from, to }: Period,
@@ -72,7 +74,10 @@ export async function keepReport(
     createdAt: clock.now(),
   };
   if (await store.insertReport(tx, report)) {
-    await outbox.emit(tx, [completedEvent(report)]);
+    const { folder, formats } = settings.files ?? { formats: [] };
+    if (folder) await insertFiles(tx, report.id, formats, report.createdAt);
+    const files = folder ? formats.map((format) => pathOf(folder, report, format)) : [];
+    await outbox.emit(tx, [completedEvent(report, files)]);
     return report;
   }
   const period = { kind: RECONCILIATION, from, to };
@@ -90,7 +95,7 @@ export function assertOwner(owner: string): void {
     throw new Failure('invalid_request', `the owner name ${store.SCHEDULE} is reserved`);
 }
 
-function completedEvent(report: store.Report) {
+function completedEvent(report: store.Report, files: string[]) {
   const { id, kind, periodFrom, periodTo, verdict, breaks, provisional } = report;
   const { content, hash, createdAt } = report;
   return {
@@ -109,6 +114,7 @@ function completedEvent(report: store.Report) {
       hash,
       chain_head: content.cut_off.chain_head,
       link: `/api/reports/${id}`,
+      files,
     },
   };
 }

@@ -1,6 +1,7 @@
 /** The parameters of a reconciliation: a period, the instants that it is judged at, limits. */
 import type { Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import type { DayEnd } from '../ledger/ledger.ts';
 
 /** Ages at which open items become breaks, in milliseconds. */
 export interface Limits {
@@ -27,10 +28,25 @@ export interface ReportParams {
   /** What is overdue is judged here: the end of the period, or the later cut-off. */
   judgedAt: string;
   /** The newest closed period that ends at or before the begin of this one. */
-  closed: { to: string; lastBatch: bigint; knownAt: string } | undefined;
+  closed: ClosedUntil | undefined;
   /** Entries of before the period are late when they were recorded at or after this instant. */
   lateSince: string;
+  days: KeptDays;
   limits: Limits;
+}
+
+export interface ClosedUntil {
+  to: string;
+  knownAt: string;
+  /** The instant after its cut-off: what it did not know was recorded from here on. */
+  recordedSince: string;
+}
+
+/** The newest day ends whose balances are kept: until the ends of the period, and of all. */
+export interface KeptDays {
+  from: DayEnd | undefined;
+  to: DayEnd | undefined;
+  newest: DayEnd | undefined;
 }
 
 export function reportParams(
@@ -40,21 +56,27 @@ export function reportParams(
     to: Instant;
     asOf: Instant;
     judgedAt: Instant;
-    closed?: { periodTo: Instant; lastBatch: bigint; knownAt: Instant } | undefined;
+    closed?: { periodTo: Instant; knownAt: Instant } | undefined;
+    days: KeptDays;
     limits: Limits;
   },
 ): ReportParams {
-  const { from, to, asOf, judgedAt, closed, limits } = input;
+  const { from, to, asOf, judgedAt, closed, days, limits } = input;
   const instants = { from: isoText(from), to: isoText(to), asOf: isoText(asOf) };
   return {
-    ...{ tx, ...instants, judgedAt: isoText(judgedAt), limits },
-    // Recorded times are whole milliseconds, and each batch has its own.
-    lateSince: closed?.periodTo === from ? isoText(closed.knownAt + 1) : instants.from,
+    ...{ tx, ...instants, judgedAt: isoText(judgedAt), days, limits },
+    lateSince: closed?.periodTo === from ? recordedAfter(closed.knownAt) : instants.from,
     closed: closed && {
-      ...{ to: isoText(closed.periodTo), lastBatch: closed.lastBatch },
+      to: isoText(closed.periodTo),
       knownAt: isoText(closed.knownAt),
+      recordedSince: recordedAfter(closed.knownAt),
     },
   };
+}
+
+/** Recorded times are whole milliseconds, and each batch has its own. */
+function recordedAfter(knownAt: Instant): string {
+  return isoText(knownAt + 1);
 }
 
 /** The instant `ms` before the end of the period. */

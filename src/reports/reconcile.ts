@@ -6,6 +6,7 @@
 import type { Tx } from '../db/connect.ts';
 import { decimalText, sumOf } from '../kernel/amounts.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
+import { findDayEnd } from '../ledger/ledger.ts';
 import type { ReconciliationContent, RollForward } from './content.ts';
 import { type Findings, makeFindings } from './findings.ts';
 import { type Limits, type ReportParams, reportParams } from './params.ts';
@@ -24,15 +25,20 @@ export async function reconcile(
   input: { from: Instant; to: Instant; now: Instant; limits: Limits },
 ): Promise<ReconciliationContent> {
   const { from, to, now, limits } = input;
-  const cutOff = await ledger.readCutOff({ tx });
+  const days = {
+    from: await findDayEnd(tx, isoText(from)),
+    to: await findDayEnd(tx, isoText(to)),
+    newest: await findDayEnd(tx),
+  };
+  const cutOff = await ledger.readCutOff(tx, days.newest);
   const asOf = Math.min(to, now);
   const judgedAt = Math.max(asOf, cutOff.knownAt ?? 0);
   const closed = await findClosedUntil(tx, from);
-  const params = reportParams(tx, { from, to, asOf, judgedAt, closed, limits });
+  const params = reportParams(tx, { from, to, asOf, judgedAt, closed, days, limits });
   const findings = makeFindings(asOf, limits.listMax);
-  const ledgerParts = await reconcileLedger(params, findings, cutOff);
+  const { afterPeriod, ...ledgerParts } = await reconcileLedger(params, findings, cutOff);
   await reconcileOperations(params, findings);
-  const { statement, inTransit } = await reconcileWallets(params, findings);
+  const { statement, inTransit } = await reconcileWallets(params, findings, afterPeriod);
   const tokenParts = await reconcileTokens(params, findings);
   findings.addRows(await drifts.listDriftsOpen(params));
   findings.addRows(await wallets.listQuarantinedObservations(params));
@@ -96,6 +102,7 @@ async function reconcileLedger(params: ReportParams, findings: Findings, cutOff:
   const own = rows.filter(({ part }) => part === 'own');
   const movements = await ledger.listMovements(params);
   return {
+    afterPeriod: sumOf(kinds.map((row) => row.afterPeriod)),
     movements: {
       total: movements[0]?.total ?? 0,
       listed: movements.map(({ kind, reasonType: reason_type, operations, amount, fees }) => ({

@@ -7,6 +7,8 @@ import type { Instant } from '../kernel/clock.ts';
 import { Failure, must } from '../kernel/errors.ts';
 import { jsonText } from '../kernel/json.ts';
 import type { EffectSettings } from '../ledger/ledger.ts';
+import { type FileSettings, type WrittenFiles, writeDueFiles } from './files/files.ts';
+import { listFiles, type ReportFile } from './files/store.ts';
 import {
   assertOwner,
   assertPeriod,
@@ -22,14 +24,13 @@ import * as store from './store.ts';
 
 export type { ReconciliationContent } from './content.ts';
 export { type Explanation, explainWallet } from './explain.ts';
+export type { ReportFile } from './files/store.ts';
 export { RECONCILIATION } from './make.ts';
 export { makePeriods, type Periods } from './periods/periods.ts';
 export { PERIOD_STATES } from './periods/rule.ts';
 export { type ClosedPeriod, listPeriods, type Moment } from './periods/store.ts';
-export { csvCell, renderCsv } from './render/csv.ts';
-export { renderHtml } from './render/html.ts';
-export { renderJson } from './render/json.ts';
-export { renderXlsx } from './render/xlsx.ts';
+export { csvCell } from './render/csv.ts';
+export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
 export { listChainHeads, listSummaries } from './store.ts';
@@ -39,6 +40,8 @@ export interface ReportSettings extends Limits {
   schedule?: Schedule | undefined;
   /** Days without a time begin in it; UTC by default. */
   timeZone?: string | undefined;
+  /** Absent: no files are written. */
+  files?: FileSettings | undefined;
 }
 
 /** Defaults in milliseconds and rows. */
@@ -68,6 +71,10 @@ export interface Reports {
   }): Promise<store.ReportSummary[]>;
   /** @throws Failure `not_found` */
   getReport(id: string): Promise<store.Report>;
+  /** The files of a report in the folder of the setting, written or due. */
+  filesOf(id: string): Promise<ReportFile[]>;
+  /** Writes the files that are due. */
+  writeFiles(now: Instant, signal?: AbortSignal): Promise<WrittenFiles>;
 }
 
 /** Scheduled reports per pass. */
@@ -114,6 +121,11 @@ export function makeReports(deps: MakingDeps & { settings: ReportSettings }): Re
       return { made, more: due.length === DUE_MAX };
     },
     listReports: (page) => store.listSummaries(db, page),
+    filesOf: (id) => listFiles(db, id),
+    async writeFiles(now, signal) {
+      const { folder } = settings.files ?? {};
+      return folder ? writeDueFiles(db, folder, now, signal) : { written: [], failed: [] };
+    },
     async getReport(id) {
       const report = await store.findReport(db, id);
       if (!report) throw new Failure('not_found', `no report ${id}`);

@@ -9,6 +9,7 @@ import {
   foreignKey,
   index,
   integer,
+  primaryKey,
   smallint,
   sql,
   text,
@@ -42,6 +43,27 @@ export const reports = tallyhook.table(
       .on(t.kind, t.periodFrom, t.periodTo)
       .where(sql`requested_by = 'schedule'`),
     index('reports_by_time').on(t.createdAt),
+  ],
+);
+
+/** Files of reports that a folder gets; written once, and tried again until then. */
+export const reportFiles = tallyhook.table(
+  'report_files',
+  {
+    reportId: text('report_id')
+      .notNull()
+      .references(() => reports.id),
+    format: text().notNull(),
+    dueAt: instant('due_at').notNull(),
+    attempts: integer().notNull(),
+    path: text(),
+    writtenAt: instant('written_at'),
+    /** Why the last attempt failed. */
+    problem: text(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.reportId, t.format] }),
+    index('report_files_due').on(t.dueAt).where(sql`written_at is null`),
   ],
 );
 

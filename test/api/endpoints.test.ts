@@ -149,6 +149,7 @@ describe('A report', () => {
     for (const [query, accept, type] of [
       ['?format=csv', '', 'text/csv'],
       ['?format=xlsx', '', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+      ['?format=csv-zip', '', 'application/zip'],
       ['?format=html', 'text/csv', 'text/html'],
       ['', 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8', 'text/html'],
       ['', 'text/csv', 'text/csv'],
@@ -160,6 +161,7 @@ describe('A report', () => {
       expect(headers.get('content-type')).toContain(type);
     }
     expect((await api.call('GET', `${path}?format=hledger`)).status).toBe(400);
+    expect((await api.call('GET', `${path}/files`)).body).toEqual({ data: [] });
   });
 
   it.each([

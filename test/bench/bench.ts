@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { delivery } from './delivery.ts';
 import { type Bench, type Figures, type Frame, isHeld, type Result, type Target } from './frame.ts';
 import { gateway } from './gateway.ts';
+import { report } from './history/report.ts';
 import { leaveFirstCore, PINS } from './process.ts';
 import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
@@ -20,6 +21,7 @@ const BENCHES: readonly Bench[] = [
   reports,
   storage,
   storedHistory,
+  report,
 ];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];
@@ -31,7 +33,7 @@ const options = new Command('bench')
   .option('--only <name>', `one of ${names.join(', ')}; ${long.join(', ')} only so`)
   .option('--seconds <n>', 'seconds per round and contender', numberOf, 1)
   .option('--rounds <n>', 'rounds that count', numberOf, 3)
-  .option('--stored <list>', 'operations stored before, of history', sizesOf, [1e6, 5e6])
+  .option('--stored <list>', 'operations stored before, of history and report', sizesOf, [1e6, 5e6])
   .option('--database-url <url>', 'gateway: compare this Postgres with the embedded one instead')
   .option('--json', 'print JSON')
   .addHelpText('after', '\nExample:\n  npm run bench -- --only sandbox-reads --seconds 3')

@@ -1,7 +1,9 @@
 /** A report is as of the end of its period, not of the minute it was made. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../src/kernel/clock.ts';
-import { renderCsv, renderHtml, renderJson } from '../../src/reports/reports.ts';
+import { renderCsv } from '../../src/reports/render/csv.ts';
+import { renderHtml } from '../../src/reports/render/html.ts';
+import { renderJson } from '../../src/reports/render/json.ts';
 import { addr, balancedWorld, DAY, HOUR, HUGE, START, type World } from './world.ts';
 
 let world: World;

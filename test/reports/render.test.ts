@@ -2,14 +2,12 @@
 import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { canonicalJson, parseJson, sha256Hex } from '../../src/kernel/json.ts';
-import {
-  csvCell,
-  type Report,
-  renderCsv,
-  renderHtml,
-  renderJson,
-  renderXlsx,
-} from '../../src/reports/reports.ts';
+import { renderCsv } from '../../src/reports/render/csv.ts';
+import { renderCsvZip } from '../../src/reports/render/csv-zip.ts';
+import { renderHtml } from '../../src/reports/render/html.ts';
+import { renderJson } from '../../src/reports/render/json.ts';
+import { renderXlsx } from '../../src/reports/render/xlsx.ts';
+import { csvCell, type Report } from '../../src/reports/reports.ts';
 import { addr, balancedWorld, HUGE, type World } from './world.ts';
 
 let world: World;
@@ -117,6 +115,31 @@ describe('CSV', () => {
     expect(text).toContain(",'@ann,");
     const cells = readCsv(text).flat();
     expect(cells.filter((cell) => /^[=+@\t\r]|^-(?!\d+$)/.test(cell))).toEqual([]);
+  });
+});
+
+describe('CSV in a ZIP archive', () => {
+  it('There is a CSV per section, in order, with every cell of the single CSV', () => {
+    const files = Object.entries(unzipSync(renderCsvZip(report)));
+    const [head = [], ...rows] = readCsv(renderCsv(report));
+    const sections = [...new Set(rows.map(([section]) => section))];
+    const nameOf = (section = '', index = 0) =>
+      `${String(index + 1).padStart(2, '0')}-${section.replaceAll(' ', '-')}.csv`;
+    expect(files.map(([name]) => name)).toEqual(sections.map(nameOf));
+    for (const [index, [, bytes]] of files.entries()) {
+      const [columns = [], ...lines] = readCsv(Buffer.from(bytes).toString());
+      const whole = rows.filter(([section]) => section === sections[index]);
+      expect(lines).toEqual(
+        whole.map((row) => columns.map((column) => row[head.indexOf(column)] ?? '')),
+      );
+      const left = head.filter((column) => column !== 'section' && !columns.includes(column));
+      for (const column of left)
+        expect(whole.map((row) => row[head.indexOf(column)])).toEqual(whole.map(() => ''));
+    }
+  });
+
+  it('The same report gives the same bytes', () => {
+    expect(renderCsvZip(report)).toEqual(renderCsvZip({ ...report }));
   });
 });
 

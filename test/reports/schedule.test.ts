@@ -86,6 +86,7 @@ it('A report and its event are committed together', async () => {
       breaks: 0,
       hash,
       link: `/api/reports/${id}`,
+      files: [],
       subject_seq: 1,
     },
   });

@@ -22,8 +22,8 @@ const MAY_READ: Record<string, string> = {
     'accounts due_postings observations operation_effects operations posting_requests ' +
     'transitions unprocessed_observations',
   reports:
-    'batches chain decisions drifts due_postings entries installation nft_movements ' +
-    'operation_effects operations ' +
+    'batches chain day_balances decisions drifts due_postings entries installation ' +
+    'nft_movements operation_effects operations ' +
     'posting_requests targets tokens transactions unprocessed_observations wallets accounts',
   webhooks: 'events numbered_events',
 };

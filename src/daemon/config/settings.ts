@@ -1,6 +1,7 @@
 /** The schema of config/default.yaml: every setting with its bounds. Pure. */
 import { z } from 'zod';
 import { ROLES } from '../../kernel/roles.ts';
+import { REPORT_FORMATS } from '../../reports/reports.ts';
 
 const ms = z
   .number()
@@ -113,6 +114,10 @@ export const settingsSchema = z.strictObject({
       cron: z.string().min(9),
     }),
     stale_after_ms: ms,
+    delivery: z.strictObject({
+      folder: z.string().min(1).nullable(),
+      formats: z.array(z.enum(REPORT_FORMATS)).min(1),
+    }),
   }),
   sandbox: z.strictObject({
     seed: z.number().int().min(0).max(4_294_967_295),

@@ -1,4 +1,5 @@
 /** Maps the configuration to the settings of each stage. Pure. */
+import { resolve } from 'node:path';
 import { addressKey } from '../../kernel/addresses.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
 import {
@@ -109,12 +110,14 @@ const MINUTE_MS = 60_000;
 
 export function reportSettings({ reports, reconciler }: Config): ReportSettings {
   const { period, time_zone: timeZone } = reports.reconciliation;
+  const { folder, formats } = reports.delivery;
   return {
     ...DEFAULT_LIMITS,
     readLagMs: reconciler.read_lag_ms,
     quiescenceMs: reconciler.quiescence_ms,
     staleMs: reports.stale_after_ms,
     timeZone,
+    files: { folder: folder === null ? undefined : resolve(folder), formats },
     schedule: period === 'day' ? { every: 'day', timeZone } : { everyMs: period * MINUTE_MS },
   };
 }

@@ -6,7 +6,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
+import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
@@ -31,7 +31,7 @@ interface Deps {
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
   webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
-  reports: Pick<Reports, 'runDue'>;
+  reports: Pick<Reports, 'runDue' | 'writeFiles'>;
   heartbeat: Heartbeat;
   identity: IdentityCheck;
   metrics: Metrics;
@@ -158,14 +158,36 @@ function publishingWorkers({ config, db, log, feed, webhooks, reports, wake }: D
       pass: async (now) => ((await logIncidents(db, log)) ? now : undefined),
     },
     {
+      name: 'day_ends',
+      intervalMs: 60_000,
+      timeoutMs: 3_600_000,
+      pass: async (now) => {
+        const made = await keepDayEnd(db, now, config.reports.reconciliation.time_zone);
+        return made ? now : undefined;
+      },
+    },
+    {
       name: 'reports',
       intervalMs: 60_000,
       timeoutMs: 3_600_000,
       pass: async (now, signal) => {
         const { made, more } = await reports.runDue(now, signal);
-        if (made > 0) wake('sequencer', 'webhooks');
+        if (made > 0) wake('sequencer', 'webhooks', 'report_files');
         return more ? now : undefined;
       },
     },
+    ...(config.reports.delivery.folder === null ? [] : [filesWorker({ log, reports })]),
   ];
+}
+
+function filesWorker({ log, reports }: Pick<Deps, 'log' | 'reports'>): Worker {
+  return {
+    name: 'report_files',
+    intervalMs: 5_000,
+    pass: async (now, signal) => {
+      const { failed } = await reports.writeFiles(now, signal);
+      for (const file of failed) log.error(file, 'a report file was not written; it is retried');
+      return undefined;
+    },
+  };
 }

@@ -19,6 +19,8 @@ const APPEND_ONLY = [
   'approvals',
   'periods',
   'period_actions',
+  'day_ends',
+  'day_balances',
 ];
 const KEPT = [
   'operations',

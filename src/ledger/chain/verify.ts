@@ -4,6 +4,7 @@
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
+import { listDayEndsOff } from '../day-ends-store.ts';
 import { journalEntry, journalHead } from './hledger.ts';
 import { listAccountsOff, readLinks, setReadOnly } from './lines-store.ts';
 import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';
@@ -30,6 +31,7 @@ export function verifyLedger(
       if (link.chain) onProgress(link.chain.batchId, link.chain.lastTransaction);
     }
     for (const { row, text } of await listAccountsOff(tx)) walk.report('account_off', row, text);
+    for (const { row, text } of await listDayEndsOff(tx)) walk.report('day_end_off', row, text);
     return walk.end();
   });
 }

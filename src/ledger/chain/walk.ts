@@ -50,7 +50,8 @@ export type FindingKind =
   | 'chain_edited'
   | 'rewritten'
   | 'older_copy'
-  | 'account_off';
+  | 'account_off'
+  | 'day_end_off';
 
 /** What is wrong; `row` is the first row that it concerns, such as `transaction 12`. */
 export interface Finding {

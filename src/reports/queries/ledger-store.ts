@@ -1,7 +1,10 @@
 /** SQL of the ledger: cut-off, completeness of batches, sums per account, movements. */
+import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
+import type { DayEnd } from '../../ledger/ledger.ts';
 import type { FindingRow } from '../findings.ts';
 import type { ReportParams } from '../params.ts';
+import { entriesAfter, entriesOf, keptBalance, lateTransactions } from './entries-store.ts';
 
 export interface CutOff {
   knownAt: Instant | null;
@@ -14,16 +17,23 @@ export interface CutOff {
   chainHead: string | null;
 }
 
-export async function readCutOff({ tx }: Pick<ReportParams, 'tx'>): Promise<CutOff> {
+/** Counts only what came after the newest day end; the rest is counted there. */
+export async function readCutOff(tx: Tx, newest: DayEnd | undefined): Promise<CutOff> {
+  const batch = String(newest?.lastBatch ?? 0n);
+  const transaction = String(newest?.lastTransaction ?? 0n);
   const rows = await tx.sql<CutOff[]>`
-    select b.known_at, b.batch, t.transactions, b.entries,
-      b.batch = b.batches and t.last = t.transactions as gapless,
+    select b.known_at, b.batch, ${transaction}::bigint + t.transactions as transactions,
+      ${String(newest?.entries ?? 0n)}::bigint + b.entries as entries,
+      b.batch = ${batch}::bigint + b.batches
+        and t.last = ${transaction}::bigint + t.transactions as gapless,
       (select encode(c.head, 'hex') || ':' || c.batch_id from tallyhook.chain c
         where c.batch_id = b.batch) as chain_head
-    from (select max(recorded_at) as known_at, coalesce(max(id), 0) as batch, count(*) as batches,
-        coalesce(sum(entries), 0)::bigint as entries from tallyhook.batches) b
-    cross join (select count(*) as transactions, coalesce(max(id), 0) as last
-      from tallyhook.transactions) t`;
+    from (select coalesce(max(recorded_at), (select max(recorded_at) from tallyhook.batches))
+          as known_at, coalesce(max(id), ${batch}::bigint) as batch, count(*) as batches,
+        coalesce(sum(entries), 0)::bigint as entries
+      from tallyhook.batches where id > ${batch}::bigint) b
+    cross join (select count(*) as transactions, coalesce(max(id), ${transaction}::bigint) as last
+      from tallyhook.transactions where id > ${transaction}::bigint) t`;
   const [row] = rows;
   return (
     row ?? {
@@ -37,8 +47,9 @@ export async function readCutOff({ tx }: Pick<ReportParams, 'tx'>): Promise<CutO
   );
 }
 
-/** Batches whose counts differ from their rows. */
+/** Batches since the newest day end whose counts differ from their rows. */
 export async function listIncompleteBatches(params: ReportParams): Promise<FindingRow[]> {
+  const { newest } = params.days;
   return params.tx.sql<FindingRow[]>`
     select 'batch_incomplete' as kind, 'batch:' || b.id as subject, null::numeric as amount,
       b.recorded_at as since, null as assignee,
@@ -47,8 +58,10 @@ export async function listIncompleteBatches(params: ReportParams): Promise<Findi
       (count(*) over ())::int as total
     from tallyhook.batches b
     left join (select batch_id, count(*) as found, sum(entry_count) as entries
-      from tallyhook.transactions group by batch_id) t on t.batch_id = b.id
-    where b.transactions <> coalesce(t.found, 0) or b.entries <> coalesce(t.entries, 0)
+      from tallyhook.transactions where id > ${String(newest?.lastTransaction ?? 0n)}::bigint
+      group by batch_id) t on t.batch_id = b.id
+    where b.id > ${String(newest?.lastBatch ?? 0n)}::bigint
+      and (b.transactions <> coalesce(t.found, 0) or b.entries <> coalesce(t.entries, 0))
     order by b.id limit ${params.limits.listMax}`;
 }
 
@@ -70,6 +83,8 @@ export interface SumsRow {
   credit: bigint;
   /** Sum of all entries, later ones too. */
   whole: bigint;
+  /** Of the balances of wallets that are compared with observations, what the closing lacks. */
+  afterPeriod: bigint;
   since: Instant | null;
   evidence: string;
   total: number;
@@ -77,77 +92,108 @@ export interface SumsRow {
 
 /**
  * The roll-forward of the period per kind of account and per own account, and every account whose
- * balance differs from its entries, in one pass. A reversal counts as a negative movement on the
- * side of the entry that it negates, so gross movements exclude reversed ones. Openings count with
- * their corrections as one movement.
+ * balance differs from its entries. A reversal counts as a negative movement on the side of the
+ * entry that it negates, so gross movements exclude reversed ones. Openings count with their
+ * corrections as one movement.
+ *
+ * Opening, closing and the present balance each continue the newest day balance before them, so a
+ * wrong day balance shows as a roll-forward or an account that is off.
  */
 export async function listSums(params: ReportParams): Promise<SumsRow[]> {
-  const { from, to, lateSince, limits } = params;
-  return params.tx.sql<SumsRow[]>`
-    with standing as (
-      select account_id, count(*) as entries, max(version) as last, sum(amount) as total,
-        coalesce(sum(amount) filter (where effective_at < ${from}), 0) as opening,
-        coalesce(sum(amount) filter (where effective_at < ${from}
-          and recorded_at >= ${lateSince}), 0) as prior_period,
-        coalesce(sum(amount) filter (where effective_at < ${to}), 0) as closing
-      from tallyhook.entries group by account_id
-    ), flow as (
-      select e.account_id,
-        sum(case when t.reverses is null then greatest(e.amount, 0) else least(e.amount, 0) end)
-          filter (where t.kind <> 'opening' and (e.amount > 0) = (t.reverses is null)) as incoming,
-        sum(-e.amount) filter (where t.kind <> 'opening'
-          and (e.amount > 0) <> (t.reverses is null)) as outgoing,
-        sum(e.amount) filter (where t.kind = 'opening') as opened,
-        sum(case when t.reverses is null then o.fee_amount else -o.fee_amount end)
-          filter (where (e.amount > 0) <> (t.reverses is null) and o.fee_amount > 0) as fees
-      from tallyhook.transactions t
-      join tallyhook.entries e on e.transaction_id = t.id
-      left join tallyhook.operations o on o.id = t.operation_id
-      where t.effective_at >= ${from} and t.effective_at < ${to}
-      group by e.account_id
-    ), own_wallets as (
-      select lower('wallet:' || w.addr) as name from tallyhook.installation i
-      cross join lateral (
-        select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
-        union select i.value::jsonb ->> 'fees' union select i.value::jsonb ->> 'collection') w
-      where i.name = 'ledger_settings' and w.addr is not null
-    ), account as (
+  const { tx, from, to, lateSince, days, limits } = params;
+  return tx.sql<SumsRow[]>`
+    with before as (
+      select account_id, sum(amount) as amount
+      from (${entriesAfter(tx, days.from, from)}) x group by account_id
+    ), until as (
+      select account_id, sum(amount) as amount
+      from (${entriesAfter(tx, days.to, to)}) x group by account_id
+    ), whole as (
+      select account_id, sum(amount) as amount, count(*) as entries
+      from (${entriesAfter(tx, days.newest)}) x group by account_id
+    ), prior as (
+      select e.account_id, sum(e.amount) as amount
+      from (${lateTransactions(tx, from, lateSince)}) t ${entriesOf(tx)} group by e.account_id
+    ), flow as (${flowOf(params)}), own_wallets as (${ownWallets(tx)}), account as (
       select a.id, a.name, a.kind, a.opened_at, h.name is not null as observed,
         h.name is not null or a.kind in ('operator', 'fees', 'collection') as own, a.balance,
-        a.version, coalesce(s.entries, 0) as entries, (
-          select e.balance_after from tallyhook.entries e
-          where e.account_id = a.id and e.version = a.version) as balance_after,
-        coalesce(s.last, 0) as last,
-        coalesce(s.total, 0) as total, coalesce(s.opening, 0) as opening,
-        coalesce(s.prior_period, 0) as prior_period, coalesce(s.closing, 0) as closing,
+        a.version, l.version as last, l.balance_after, w.account_id is not null as changed,
+        v.key is not null as compared,
+        coalesce(k_whole.entries, 0) + coalesce(w.entries, 0) as entries,
+        coalesce(k_whole.balance, 0) + coalesce(w.amount, 0) as total,
+        coalesce(k_from.balance, 0) + coalesce(b.amount, 0) as opening,
+        coalesce(p.amount, 0) as prior_period,
+        coalesce(k_to.balance, 0) + coalesce(u.amount, 0) as closing,
         coalesce(f.incoming, 0) + greatest(coalesce(f.opened, 0), 0) as incoming,
         coalesce(f.fees, 0) as fees,
         coalesce(f.outgoing, 0) - coalesce(f.fees, 0) - least(coalesce(f.opened, 0), 0) as outgoing
       from tallyhook.accounts a
-      left join standing s on s.account_id = a.id
+      left join before b on b.account_id = a.id
+      left join until u on u.account_id = a.id
+      left join whole w on w.account_id = a.id
+      left join prior p on p.account_id = a.id
       left join flow f on f.account_id = a.id
       left join own_wallets h on h.name = lower(a.name)
+      left join tallyhook.wallets v on a.kind = 'wallet' and v.key = substr(lower(a.name), 8)
+        and v.opened_at is not null and v.observed_balance is not null
+      ${keptBalance(tx, days.from, 'k_from')}
+      ${keptBalance(tx, days.to, 'k_to')}
+      ${keptBalance(tx, days.newest, 'k_whole')}
+      left join lateral (select e.version, e.balance_after from tallyhook.entries e
+        where e.account_id = a.id and w.account_id is not null order by e.version desc limit 1) l
+        on true
     )
     select 'kind' as part, kind as name, count(*)::int as accounts, false as observed,
       sum(opening) as opening, sum(prior_period) as prior_period, sum(incoming) as incoming,
       sum(outgoing) as outgoing, sum(fees) as fees, sum(closing) as closing,
       sum(greatest(closing, 0)) as debit, sum(greatest(-closing, 0)) as credit, sum(total) as whole,
+      coalesce(sum(balance - closing) filter (where compared), 0) as after_period,
       null::timestamptz as since, null as evidence, 0 as total
     from account group by kind
     union all
     (select 'own', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
-      0, 0, 0, null, null, (count(*) over ())::int
+      0, 0, 0, 0, null, null, (count(*) over ())::int
     from account where own order by name limit ${limits.listMax})
     union all
     (select 'off', name, 1, observed, opening, prior_period, incoming, outgoing, fees, closing,
-      balance - total, 0, 0, opened_at,
+      balance - total, 0, 0, 0, opened_at,
       format('balance %s, sum %s, last entry %s, version %s of %s entries', balance, total,
-        coalesce(balance_after, 0), version, entries), (count(*) over ())::int
+        case when changed then balance_after else total end, version, entries),
+      (count(*) over ())::int
     from account
-    where balance <> total or version <> entries or last <> entries
-      or balance <> coalesce(balance_after, 0)
+    where balance <> total or version <> entries
+      or changed and (last <> version or balance <> balance_after)
     order by name limit ${limits.listMax})
     order by part, name`;
+}
+
+/** Gross movements of the period per account. */
+function flowOf({ tx, from, to }: ReportParams) {
+  return tx.sql`
+    select e.account_id,
+      sum(case when t.reverses is null then greatest(e.amount, 0) else least(e.amount, 0) end)
+        filter (where t.kind <> 'opening' and (e.amount > 0) = (t.reverses is null)) as incoming,
+      sum(-e.amount) filter (where t.kind <> 'opening'
+        and (e.amount > 0) <> (t.reverses is null)) as outgoing,
+      sum(e.amount) filter (where t.kind = 'opening') as opened,
+      sum(case when t.reverses is null then o.fee_amount else -o.fee_amount end)
+        filter (where (e.amount > 0) <> (t.reverses is null) and o.fee_amount > 0) as fees
+    from tallyhook.transactions t
+    ${entriesOf(tx)}
+    left join lateral (select w.fee_amount from tallyhook.operations w
+      where w.id = t.operation_id offset 0) o on true
+    where t.effective_at >= ${from} and t.effective_at < ${to}
+    group by e.account_id`;
+}
+
+/** The wallets that the settings of the ledger name. */
+function ownWallets({ sql }: Tx) {
+  return sql`
+    select lower('wallet:' || w.addr) as name from tallyhook.installation i
+    cross join lateral (
+      select value as addr from jsonb_each_text(coalesce(i.value::jsonb -> 'operators', '{}'))
+      union select i.value::jsonb ->> 'fees' union select i.value::jsonb ->> 'collection') w
+    where i.name = 'ledger_settings' and w.addr is not null`;
 }
 
 /** Posted operations of the period by kind and reason. */

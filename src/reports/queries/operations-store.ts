@@ -1,6 +1,9 @@
 /** SQL of operations: open, overdue and quarantined ones, and those that differ from the ledger. */
+import type { Tx } from '../../db/connect.ts';
+import { isoText } from '../../kernel/clock.ts';
 import type { FindingRow } from '../findings.ts';
 import { overdueBefore, type ReportParams } from '../params.ts';
+import { comparedTransactions, entriesOf } from './entries-store.ts';
 import { firstOfEachKind } from './findings-store.ts';
 
 /** Operations without an outcome: breaks once they are overdue, open items before. */
@@ -75,19 +78,20 @@ export async function listUnmapped(params: ReportParams): Promise<FindingRow[]> 
 }
 
 /**
- * Transactions that differ from their entries or their operation. The entries of a transaction are
- * compared as one number, the sum of amount × hash of account, which is equal for different entries
- * with a probability of 2^-64.
+ * Transactions of `comparedTransactions` that differ from their entries or their operation. The
+ * entries of a transaction are compared as one number, the sum of amount × hash of account, which
+ * is equal for different entries with a probability of 2^-64.
  */
 export async function listPostingsThatDiffer(params: ReportParams): Promise<FindingRow[]> {
   return params.tx.sql<FindingRow[]>`
     with named as materialized (
       select id, hashtextextended(lower(name), 0)::numeric as sign from tallyhook.accounts
+    ), chosen as materialized (${comparedTransactions(params)}
     ), posted as (
-      select e.transaction_id, count(*) as entries, sum(e.amount) as total,
+      select t.id as transaction_id, count(*) as entries, sum(e.amount) as total,
         sum(e.amount) filter (where e.amount > 0) as moved, sum(e.amount * n.sign) as sign
-      from tallyhook.entries e join named n on n.id = e.account_id
-      group by e.transaction_id
+      from chosen t ${entriesOf(params.tx)} join named n on n.id = e.account_id
+      group by t.id
     ), compared as (
       select t.id, t.operation_id, t.posting, t.effective_at, p.moved, p.entries, p.total,
         case when p.transaction_id is null or p.total <> 0 or p.entries <> t.entry_count
@@ -99,7 +103,7 @@ export async function listPostingsThatDiffer(params: ReportParams): Promise<Find
           when o.posted and t.posting = o.last and o.in_ledger
             and (p.sign is distinct from o.sign or not o.fits) then 'posted_differently'
         end as kind, o.paid
-      from tallyhook.transactions t
+      from chosen t
       left join posted p on p.transaction_id = t.id
       left join lateral (
         select o.id, o.in_ledger, l.last, l.last % 2 = 1 as posted,
@@ -146,35 +150,45 @@ export async function listReversalsThatDiffer(params: ReportParams): Promise<Fin
 }
 
 /**
- * Operations that the ledger has to hold and does not, and for which no posting is due. Without
- * surplus postings, equal totals prove that there are none; otherwise each operation is compared.
+ * Operations that the ledger has to hold and does not, and for which no posting is due. Without a
+ * day end equal totals prove that there are none, unless postings are surplus. With one, operations
+ * that were recorded in the period or since the newest day end are compared, one by one.
  */
 export async function listMissingPostings(
   params: ReportParams,
   surplus: boolean,
 ): Promise<FindingRow[]> {
-  const sums = await params.tx.sql<{ equal: boolean }[]>`
+  const { tx, from, to, days } = params;
+  if (!days.newest && !surplus && (await isTotalEqual(tx))) return [];
+  const compared = days.newest
+    ? tx.sql`and (o.recorded_at >= ${isoText(days.newest.at)}
+        or o.recorded_at >= ${from} and o.recorded_at < ${to})`
+    : tx.sql``;
+  return tx.sql<FindingRow[]>`
+    select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,
+      null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state,
+        'postings', p.last) as evidence, (count(*) over ())::int as total
+    from tallyhook.operations o
+    cross join lateral (
+      select coalesce(greatest(
+        (select max(t.posting) from tallyhook.transactions t where t.operation_id = o.id),
+        (select max(m.posting) from tallyhook.nft_movements m where m.operation_id = o.id)), 0)
+        as last offset 0) p
+    where o.in_ledger ${compared} and p.last % 2 = 0
+      and not exists (select from tallyhook.due_postings d where d.operation_id = o.id)
+    order by o.recorded_at, o.id limit ${params.limits.listMax}`;
+}
+
+/** Whether there are as many postings as operations that need one. */
+async function isTotalEqual({ sql }: Tx): Promise<boolean> {
+  const sums = await sql<{ equal: boolean }[]>`
     select (select count(*) from tallyhook.operations where in_ledger)
       = (select coalesce(sum(2 * (posting % 2) - 1), 0) from tallyhook.transactions
         where operation_id is not null)
       + (select coalesce(sum(2 * (posting % 2) - 1), 0) from tallyhook.nft_movements
         where operation_id is not null)
       + (select count(*) filter (where o.in_ledger) - count(*) filter (where not o.in_ledger)
-        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id) 
+        from tallyhook.due_postings d join tallyhook.operations o on o.id = d.operation_id)
         as equal`;
-  if (sums[0]?.equal && !surplus) return [];
-  return params.tx.sql<FindingRow[]>`
-    select 'posting_missing' as kind, o.id as subject, o.amount, o.effective_at as since,
-      null as assignee, jsonb_build_object('kind', o.kind, 'state', o.state,
-        'postings', coalesce(p.last, 0)) as evidence, (count(*) over ())::int as total
-    from tallyhook.operations o
-    left join (
-      select operation_id, max(posting) as last from (
-        select operation_id, posting from tallyhook.transactions where operation_id is not null
-        union all
-        select operation_id, posting from tallyhook.nft_movements where operation_id is not null) b
-      group by operation_id) p on p.operation_id = o.id
-    where o.in_ledger and coalesce(p.last, 0) % 2 = 0
-      and not exists (select from tallyhook.due_postings d where d.operation_id = o.id)
-    order by o.recorded_at, o.id limit ${params.limits.listMax}`;
+  return sums[0]?.equal ?? false;
 }

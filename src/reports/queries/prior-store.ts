@@ -1,6 +1,7 @@
 /** SQL of prior-period lines: what a closed period did not know yet when it was closed. */
 import type { Instant } from '../../kernel/clock.ts';
 import type { ReportParams } from '../params.ts';
+import { entriesOf, lateTransactions } from './entries-store.ts';
 
 export interface PriorLine {
   transactionId: bigint;
@@ -21,11 +22,8 @@ export async function listPriorLines(params: ReportParams): Promise<PriorLine[]>
   return tx.sql<PriorLine[]>`
     select t.id as transaction_id, a.name as account, e.amount, t.kind, t.reason_type,
       t.operation_id, t.effective_at, t.recorded_at, (count(*) over ())::int as total
-    from tallyhook.transactions t
-    join tallyhook.entries e on e.transaction_id = t.id
+    from (${lateTransactions(tx, closed.to, closed.recordedSince)}) t
+    ${entriesOf(tx)}
     join tallyhook.accounts a on a.id = e.account_id
-    where t.id > coalesce((select c.last_transaction from tallyhook.chain c
-        where c.batch_id = ${closed.lastBatch.toString()}::bigint), 0)
-      and t.effective_at < ${closed.to}
     order by t.id, e.line limit ${limits.listMax}`;
 }

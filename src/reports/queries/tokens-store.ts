@@ -32,15 +32,15 @@ interface WriteCounts {
   pending: number;
 }
 
-/** NFT operations with a hash, by state. */
-export async function countTokenWrites({ tx }: ReportParams): Promise<WriteCounts> {
+/** NFT operations of the period with a hash, by state. */
+export async function countTokenWrites({ tx, from, to }: ReportParams): Promise<WriteCounts> {
   const rows = await tx.sql<WriteCounts[]>`
     select (count(*) filter (where state = 'settled'))::int as settled,
       (count(*) filter (where state = 'failed'))::int as failed,
       (count(*) filter (where state not in ('settled', 'failed')))::int as pending
     from tallyhook.operations
     where kind in ('mint', 'mint_sequential', 'burn', 'transfer_from', 'set_extra_data')
-      and tx_hash is not null`;
+      and tx_hash is not null and recorded_at >= ${from} and recorded_at < ${to}`;
   return rows[0] ?? { settled: 0, failed: 0, pending: 0 };
 }
 

@@ -8,8 +8,6 @@ import { firstOfEachKind } from './findings-store.ts';
 interface WalletTotals {
   wallets: number;
   ledger: bigint;
-  /** Of the ledger, what took effect after the period. */
-  afterPeriod: bigint;
   late: bigint;
   due: bigint;
   driftUp: bigint;
@@ -38,21 +36,38 @@ export interface WalletRow extends WalletTotals {
 const PAGE = 500;
 
 /**
- * Compares each opened wallet at its newest observation; `tallyhook.expected_balance` says how.
- * Rows come in pages. There is at least one row, with the totals; its `addr` is null if no wallet
- * differs.
+ * Compares each opened wallet at its newest observation; `tallyhook.expected_balance` says how. A
+ * wallet on which nothing is open is expected to hold its balance. Rows come in pages. There is at
+ * least one row, with the totals; its `addr` is null if no wallet differs.
  */
-export function pagesOfWallets({ tx, to, limits }: ReportParams): AsyncIterable<WalletRow[]> {
+export function pagesOfWallets({ tx, limits }: ReportParams): AsyncIterable<WalletRow[]> {
   return tx.sql<WalletRow[]>`
-    with compared as materialized (
+    with open_on as materialized (
+      select lower(account) as account from tallyhook.operation_effects where unsettled
+      union
+      select lower(f.account) from tallyhook.due_postings q
+      join tallyhook.operation_effects f on f.operation_id = q.operation_id
+      where q.quarantined_at is not null
+      union
+      select lower(account) from tallyhook.posting_requests
+      where posted_at is null and problem is null
+    ), compared as materialized (
       select w.key, w.addr, w.verdict, w.cause, w.observed_at, w.observation_id,
-        w.observed_balance as observed, e.ledger, e.late, e.unposted as due, e.possible, e.up,
-        e.down, e.candidates, coalesce(d.up, 0) as drift_up, coalesce(d.down, 0) as drift_down,
-        coalesce(d.inexact, false) as inexact_drift
+        w.observed_balance as observed, coalesce(e.ledger, a.balance, 0) as ledger,
+        coalesce(e.late, 0) as late, coalesce(e.unposted, 0) as due,
+        coalesce(e.possible, 0) as possible, coalesce(e.up, 0) as up, coalesce(e.down, 0) as down,
+        coalesce(e.candidates, '[]') as candidates, coalesce(d.up, 0) as drift_up,
+        coalesce(d.down, 0) as drift_down, coalesce(d.inexact, false) as inexact_drift
       from tallyhook.wallets w
-      cross join lateral tallyhook.expected_balance('wallet:' || w.key,
-        w.observed_at - make_interval(secs => ${limits.readLagMs / 1000}), w.observation_ended_at,
-        null) e
+      left join tallyhook.accounts a on lower(a.name) = 'wallet:' || w.key
+        and a.asset = 'service_token'
+      left join open_on o on o.account = 'wallet:' || w.key
+      left join lateral (
+        select x.ledger, x.late, x.unposted, x.possible, x.up, x.down, x.candidates
+        from tallyhook.expected_balance(o.account,
+          w.observed_at - make_interval(secs => ${limits.readLagMs / 1000}),
+          w.observation_ended_at, null) x
+        where o.account is not null) e on true
       left join (
         select wallet_key, sum(greatest(amount, 0)) as up, sum(least(amount, 0)) as down,
           bool_or(amount is null) as inexact
@@ -64,19 +79,12 @@ export function pagesOfWallets({ tx, to, limits }: ReportParams): AsyncIterable<
         coalesce(sum(drift_up), 0) as drift_up, coalesce(sum(drift_down), 0) as drift_down,
         coalesce(sum(observed), 0) as observed
       from compared
-    ), later as (
-      select coalesce(sum(e.amount), 0) as after_period
-      from tallyhook.transactions x
-      join tallyhook.entries e on e.transaction_id = x.id
-      join tallyhook.accounts a on a.id = e.account_id
-      join compared c on 'wallet:' || c.key = lower(a.name)
-      where x.effective_at >= ${to}
     )
-    select t.wallets, t.ledger, l.after_period, t.late, t.due, t.drift_up, t.drift_down,
+    select t.wallets, t.ledger, t.late, t.due, t.drift_up, t.drift_down,
       t.observed, j.addr, j.verdict, j.cause, j.observed_at, j.observation_id, j.possible,
       j.candidates, j.up, j.down, j.inexact_drift,
       j.observed - (j.ledger - j.late + j.due + j.drift_up + j.drift_down) as residual
-    from totals t cross join later l
+    from totals t
     left join compared j on j.possible > 0
       or j.observed <> j.ledger - j.late + j.due + j.drift_up + j.drift_down
     order by j.addr`.cursor(PAGE) as AsyncIterable<WalletRow[]>;

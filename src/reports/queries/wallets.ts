@@ -20,9 +20,11 @@ interface Sums {
   down: bigint;
 }
 
+/** @param afterPeriod of the ledger of these wallets, what took effect after the period */
 export async function reconcileWallets(
   params: ReportParams,
   findings: Findings,
+  afterPeriod: bigint,
 ): Promise<{ statement: WalletStatement; inTransit: { total: number; listed: InTransit[] } }> {
   const sums: Sums = { inTransit: 0n, up: 0n, down: 0n };
   const transit = { total: 0, listed: [] as InTransit[] };
@@ -37,7 +39,7 @@ export async function reconcileWallets(
       if (transit.listed.length < params.limits.listMax) transit.listed.push(found);
     }
   }
-  return { statement: statementOf(totals, sums), inTransit: transit };
+  return { statement: statementOf(totals, sums, afterPeriod), inTransit: transit };
 }
 
 /** The open operations that the observation includes, if any. */
@@ -100,8 +102,12 @@ function idsWithSum(effects: ReadonlyMap<string, bigint>, sum: bigint): string[]
 }
 
 /** @throws Error if the lines do not sum to the observed balance */
-function statementOf(totals: WalletRow | undefined, sums: Sums): WalletStatement {
-  const { wallets = 0, ledger = 0n, afterPeriod = 0n } = totals ?? {};
+function statementOf(
+  totals: WalletRow | undefined,
+  sums: Sums,
+  afterPeriod: bigint,
+): WalletStatement {
+  const { wallets = 0, ledger = 0n } = totals ?? {};
   const { late = 0n, due = 0n, observed = 0n } = totals ?? {};
   const { driftUp: drift_up = 0n, driftDown: drift_down = 0n } = totals ?? {};
   const lines = {

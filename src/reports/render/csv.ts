@@ -10,7 +10,7 @@ import type { RollForward } from '../content.ts';
 import type { Finding } from '../findings.ts';
 import type { Report } from '../store.ts';
 
-export const COLUMNS = [
+const COLUMNS = [
   'section',
   'item',
   'detail',
@@ -28,16 +28,33 @@ export const COLUMNS = [
   'evidence',
   'next',
 ] as const;
+type Column = (typeof COLUMNS)[number];
 /** One figure, finding or account; `section` is always there. */
-export type Line = Partial<Record<(typeof COLUMNS)[number], string | number | null>>;
+export type Line = Partial<Record<Column, string | number | null>>;
 
 export function renderCsv(report: Report): string {
-  const lines = [COLUMNS.join(','), ...linesOf(report).map(lineText)];
-  return lines.map((line) => `${line}\r\n`).join('');
+  return csvText(COLUMNS, linesOf(report));
+}
+
+export function csvText(columns: readonly Column[], lines: readonly Line[]): string {
+  const rows = lines.map((line) => columns.map((column) => csvCell(line[column] ?? null)));
+  return [columns, ...rows].map((cells) => `${cells.join(',')}\r\n`).join('');
+}
+
+/** The lines by section, with the columns that each uses beside its name. */
+export function sectionsOf(report: Report) {
+  const sections = Map.groupBy(linesOf(report), ({ section }) => String(section));
+  return [...sections].map(([section, lines]) => ({
+    section,
+    columns: COLUMNS.filter(
+      (column) => column !== 'section' && lines.some((line) => line[column] != null),
+    ),
+    lines,
+  }));
 }
 
 /** The lines of a report, in the order of its sections. */
-export function linesOf(report: Report): Line[] {
+function linesOf(report: Report): Line[] {
   const { content } = report;
   const { movements, own_accounts: own, breaks, open_items: open } = content;
   return [
@@ -171,10 +188,6 @@ function findingLine(section: string, finding: Finding): Line {
 function rollForwardLine(section: string, row: RollForward): Line {
   const { name: item, accounts: count, ...figures } = row;
   return { section, item, count, ...figures };
-}
-
-function lineText(line: Line): string {
-  return COLUMNS.map((column) => csvCell(line[column] ?? null)).join(',');
 }
 
 /**

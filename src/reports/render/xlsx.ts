@@ -4,26 +4,21 @@
  */
 import writeWorkbook, { type SheetData } from 'write-excel-file/node';
 import type { Report } from '../store.ts';
-import { COLUMNS, type Line, linesOf } from './csv.ts';
+import { type Line, sectionsOf } from './csv.ts';
 
 const DIGITS_MAX = 15;
 const BOLD = { fontWeight: 'bold' } as const;
 
 export function renderXlsx(report: Report): Promise<Buffer> {
-  const sections = Map.groupBy(linesOf(report), ({ section }) => String(section));
-  const sheets = [...sections].map(([section, lines]) => sheetOf(section, lines));
-  return writeWorkbook(sheets).toBuffer();
+  return writeWorkbook(sectionsOf(report).map(sheetOf)).toBuffer();
 }
 
-function sheetOf(section: string, lines: readonly Line[]) {
-  const columns = COLUMNS.filter(
-    (column) => column !== 'section' && lines.some((line) => line[column] != null),
-  );
+function sheetOf({ section, columns, lines }: ReturnType<typeof sectionsOf>[number]) {
   const data: SheetData = [
     columns.map((value) => ({ value, type: String, ...BOLD })),
     ...lines.map((line) => columns.map((column) => cellOf(line[column]))),
   ];
-  const widthOf = (column: (typeof COLUMNS)[number]) => ({
+  const widthOf = (column: keyof Line) => ({
     width: Math.min(
       60,
       Math.max(12, ...lines.map((line) => String(line[column] ?? '').length + 2)),

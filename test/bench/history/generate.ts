@@ -12,12 +12,17 @@ export const OPERATOR_ADDR = `0xope${'0'.repeat(37)}`;
 /** When the history ends. */
 export const HISTORY_END = Date.UTC(2026, 0, 1);
 
-const DAYS = 90;
-/** Operations per user. */
-const PER_USER = 100;
+export interface Shape {
+  days: number;
+  /** Operations per user. */
+  perUser: number;
+}
+
+const SHAPE: Shape = { days: 90, perUser: 100 };
 const USERS_MIN = 1_000;
-/** Operations per batch of the ledger, and per observation. */
-const PER_BATCH = 200;
+/** Operations per batch of the ledger, whose batches are half an hour apart at most. */
+const PER_BATCH_MAX = 200;
+const BATCHES_PER_DAY = 48;
 const PER_OBSERVATION = 5;
 const CHUNK = 250_000;
 
@@ -30,7 +35,7 @@ export function userAddr(n: number): string {
 export async function generateHistory(
   url: string,
   operations: number,
-  { analyze = true } = {},
+  { analyze = true, ...given }: Partial<Shape> & { analyze?: boolean } = {},
 ): Promise<void> {
   const sql = postgres(url, {
     ...{ max: 1, onnotice: () => {} },
@@ -40,10 +45,11 @@ export async function generateHistory(
     },
   });
   try {
-    const first = isoText(HISTORY_END - DAYS * 86_400_000);
+    const shape = { ...SHAPE, ...given };
+    const first = isoText(HISTORY_END - shape.days * 86_400_000);
     await sql`select tallyhook.make_partition(${first}::timestamptz::date, 5)
       from generate_series(1, 25)`;
-    if (operations > 0) await fill(sql, operations);
+    if (operations > 0) await fill(sql, operations, shape);
     if (analyze) await sql.unsafe('vacuum (analyze)');
     await sql.unsafe('checkpoint');
   } finally {
@@ -51,20 +57,25 @@ export async function generateHistory(
   }
 }
 
-async function fill(sql: postgres.Sql, operations: number): Promise<void> {
+async function fill(sql: postgres.Sql, operations: number, shape: Shape): Promise<void> {
   const restore = await dropIndexes(sql);
   const enable = await disableTriggers(sql);
   for (let from = 1; from <= operations; from += CHUNK) {
     const to = Math.min(operations, from + CHUNK - 1);
     for (const statement of [...RECORDS, ...POSTINGS])
-      await run(sql, statement, operations, from, to);
+      await run(sql, statement, operations, shape, from, to);
   }
   for (const statement of [...BALANCES, ...TARGETS])
-    await run(sql, statement, operations, 1, operations);
+    await run(sql, statement, operations, shape, 1, operations);
   await sql`select count(tallyhook.extend_chain(b))
-    from generate_series(1, ${Math.ceil(operations / PER_BATCH)}) b`;
+    from generate_series(1, ${Math.ceil(operations / perBatchOf(operations, shape.days))}) b`;
   await enable();
   await restore();
+}
+
+function perBatchOf(operations: number, days: number): number {
+  const even = Math.floor(operations / (days * BATCHES_PER_DAY));
+  return Math.max(1, Math.min(PER_BATCH_MAX, even));
 }
 
 /** Replaces the holes of a statement; all of them are numbers of ours. */
@@ -72,15 +83,17 @@ async function run(
   sql: postgres.Sql,
   statement: string,
   operations: number,
+  { days, perUser }: Shape,
   from: number,
   to: number,
 ): Promise<void> {
-  const users = Math.max(USERS_MIN, Math.ceil(operations / PER_USER));
+  const perBatch = perBatchOf(operations, days);
+  const users = Math.max(USERS_MIN, Math.ceil(operations / perUser));
   const holes: Record<string, string> = {
     ...{ from: `${from}`, to: `${to}`, users: `${users}`, operations: `${operations}` },
-    ...{ per_batch: `${PER_BATCH}`, per_observation: `${PER_OBSERVATION}` },
+    ...{ per_batch: `${perBatch}`, per_observation: `${PER_OBSERVATION}` },
     end: `'${isoText(HISTORY_END)}'::timestamptz`,
-    gap: `interval '${DAYS} days' / ${operations}`,
+    gap: `interval '${days} days' / ${operations}`,
     operator_no: `${OPERATOR_NO}`,
     operator: `'wallet:${OPERATOR_ADDR}'`,
   };
@@ -143,8 +156,10 @@ const RECORDED_AT = `:end: - :operations: * :gap: + b * :per_batch: * :gap: + in
 
 const POSTINGS = [
   `insert into tallyhook.batches (id, recorded_at, transactions, entries)
-  select b, ${RECORDED_AT}, :per_batch:, 2 * :per_batch:
+  select b, ${RECORDED_AT}, n, 2 * n
   from generate_series((:from: - 1) / :per_batch: + 1, (:to: - 1) / :per_batch: + 1) b
+  cross join lateral (
+    select least(:per_batch:, :operations: - (b - 1) * :per_batch:) as n) x
   on conflict do nothing`,
   `insert into tallyhook.transactions (id, batch_id, kind, operation_id, posting, reason_type,
     tx_app_no, tx_log_no, effective_at, effective_basis, recorded_at, entry_count)

@@ -1,13 +1,9 @@
 /** Closed periods answer the same, and what arrives late is a prior-period line. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../../src/kernel/clock.ts';
-import {
-  makePeriods,
-  makeReports,
-  type Periods,
-  renderHtml,
-  renderJson,
-} from '../../../src/reports/reports.ts';
+import { renderHtml } from '../../../src/reports/render/html.ts';
+import { renderJson } from '../../../src/reports/render/json.ts';
+import { makePeriods, makeReports, type Periods } from '../../../src/reports/reports.ts';
 import { addr, balancedWorld, DAY, HOUR, START, type World } from '../world.ts';
 
 let world: World;

@@ -162,6 +162,7 @@ const DATA: { [T in EventType]: EventData<T> } = {
     hash: '5f'.repeat(32),
     chain_head: `${'a7'.repeat(32)}:1042`,
     link: `/api/reports/rep_${UUID}`,
+    files: [`/srv/finance/reconciliation_20260130T0000Z_20260131T0000Z_rep_${UUID}.html`],
   },
   'period.closed': { ...period, closed_by: 'ann', signed_off: 0 },
   'period.reopened': { ...period, previous: 'signed', reopened_by: 'bob', reason: 'receipt 17' },

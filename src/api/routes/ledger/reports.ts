@@ -1,12 +1,10 @@
 /** `/api/reports`: reconciliation reports, made on request; as JSON, CSV, XLSX or HTML. */
 import { z } from '@hono/zod-openapi';
 import {
-  type Report,
+  FORMATS,
+  REPORT_FORMATS,
+  type ReportFormat,
   type ReportSummary,
-  renderCsv,
-  renderHtml,
-  renderJson,
-  renderXlsx,
 } from '../../../reports/reports.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
@@ -20,15 +18,6 @@ import {
 import { idPosition, paging } from '../../http/pages.ts';
 import { problemsOf } from '../../http/problems.ts';
 import { type Router, reply } from '../../http/router.ts';
-
-const FORMATS = ['json', 'csv', 'xlsx', 'html'] as const;
-type Format = (typeof FORMATS)[number];
-const MEDIA_TYPES: Record<Format, string> = {
-  json: 'application/json',
-  csv: 'text/csv',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  html: 'text/html',
-};
 
 const summary = z
   .object({
@@ -47,6 +36,17 @@ const summary = z
     created_at: instant,
   })
   .openapi('Report');
+const file = z
+  .object({
+    format: z.enum(REPORT_FORMATS),
+    path: z.string().nullable().openapi({ description: 'Null until it is written' }),
+    written_at: instant.nullable(),
+    problem: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Why the last attempt failed; it is tried again' }),
+  })
+  .openapi('ReportFile');
 const report = summary.extend({ content: anyJson }).openapi('ReportWithContent');
 
 const reportInput = z.strictObject({
@@ -54,6 +54,8 @@ const reportInput = z.strictObject({
   from: instantInput,
   to: instantInput.openapi({ description: 'Exclusive' }),
 });
+
+const binary = z.string().openapi({ format: 'binary' });
 
 const base = { tag: 'reports', scope: 'read' as const };
 
@@ -92,7 +94,7 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     summary: 'Read a report in the format of `format`, else of Accept, else as JSON',
     request: z.object({
       params: z.object({ id: idInput('rep') }),
-      query: z.strictObject({ format: z.enum(FORMATS).optional() }),
+      query: z.strictObject({ format: z.enum(REPORT_FORMATS).optional() }),
     }),
     responses: {
       200: {
@@ -100,7 +102,8 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
         content: {
           'application/json': { schema: report },
           'text/csv': { schema: z.string() },
-          [MEDIA_TYPES.xlsx]: { schema: z.string().openapi({ format: 'binary' }) },
+          [FORMATS['csv-zip'].mediaType]: { schema: binary },
+          [FORMATS.xlsx.mediaType]: { schema: binary },
           'text/html': { schema: z.string() },
         },
       },
@@ -109,12 +112,13 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
     async handle({ params, query }, c) {
       const found = await reports.getReport(params.id);
       const format = query.format ?? acceptedFormat(c.req.header('accept'));
-      if (format === 'json') return reply(c, renderJson(found));
-      const charset = format === 'xlsx' ? '' : '; charset=utf-8';
+      const { mediaType, extension, isText, render } = FORMATS[format];
+      const rendered = await render(found);
+      if (format === 'json') return reply(c, String(rendered));
       const disposition = format === 'html' ? 'inline' : 'attachment';
-      return c.body(await RENDERERS[format](found), 200, {
-        'content-type': `${MEDIA_TYPES[format]}${charset}`,
-        'content-disposition': `${disposition}; filename="${found.id}.${format}"`,
+      return c.body(rendered, 200, {
+        'content-type': `${mediaType}${isText ? '; charset=utf-8' : ''}`,
+        'content-disposition': `${disposition}; filename="${found.id}.${extension}"`,
         // Opened on its own, the page runs no script and loads nothing.
         'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
         'x-content-type-options': 'nosniff',
@@ -122,19 +126,41 @@ export function addReports(router: Router, { reports }: Pick<ApiDeps, 'reports'>
       });
     },
   });
+  addFiles(router, reports);
 }
 
-const RENDERERS = {
-  csv: renderCsv,
-  xlsx: async (report: Report) => new Uint8Array(await renderXlsx(report)),
-  html: renderHtml,
-};
+function addFiles(
+  router: Router,
+  reports: Pick<ApiDeps['reports'], 'getReport' | 'filesOf'>,
+): void {
+  router.add({
+    ...base,
+    method: 'get',
+    path: '/api/reports/{id}/files',
+    summary: 'The files of a report in the folder of the setting, written or due',
+    request: z.object({ params: z.object({ id: idInput('rep') }) }),
+    response: 'The files; none when the setting had no folder',
+    schema: z.object({ data: z.array(file) }),
+    async handle({ params: { id } }) {
+      await reports.getReport(id);
+      const files = await reports.filesOf(id);
+      return {
+        data: files.map(({ writtenAt, ...rest }) => ({
+          ...rest,
+          written_at: instantText(writtenAt),
+        })),
+      };
+    },
+  });
+}
 
 /** The first format that Accept names. */
-function acceptedFormat(accept = ''): Format {
+function acceptedFormat(accept = ''): ReportFormat {
   const named = accept.split(',').map((range) => range.split(';')[0]?.trim().toLowerCase());
-  const first = named.find((type) => FORMATS.some((format) => MEDIA_TYPES[format] === type));
-  return FORMATS.find((format) => MEDIA_TYPES[format] === first) ?? 'json';
+  const formats = named.flatMap(
+    (type) => REPORT_FORMATS.find((format) => FORMATS[format].mediaType === type) ?? [],
+  );
+  return formats[0] ?? 'json';
 }
 
 function summaryOutput(row: ReportSummary) {
