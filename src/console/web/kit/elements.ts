@@ -87,7 +87,7 @@ export function Code({
   };
   const shown = whole ? text : shortText(text);
   const inner = html`<code>${shown}</code>`;
-  return html`<span class="code">
+  return html`<span class=${whole ? 'code whole' : 'code'}>
     ${
       href
         ? html`<a href=${href} title=${text}>${inner}</a>`
