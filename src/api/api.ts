@@ -90,7 +90,7 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   });
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });
-  addWatches(router, { db, observer });
+  addWatches(router, { db, observer, log, wake, stopping, bodyBytesMax });
   addWallets(router, { db });
   addTokens(router, { db });
   addLedger(router, { db });

@@ -66,6 +66,11 @@ export interface Observer extends Watches {
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
   /** The present price of a poll, and the intervals that follow for steady targets. */
   pricing(): Promise<Pricing>;
+  /**
+   * The guaranteed maximum age of steady targets if so many are added. Counts the targets anew,
+   * unlike `pricing`: takes half a second for a million.
+   */
+  maximumAgeMs(added: number): Promise<number>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
 }
@@ -116,8 +121,9 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   const claim = claimsOf(deps);
 
   return {
-    ...makeWatches(deps),
+    ...makeWatches({ ...deps, budget: upstream.budget }),
     pricing,
+    maximumAgeMs: pricing.maximumAgeMs,
     async runOnce(now, signal, onUnprocessed = () => {}) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.

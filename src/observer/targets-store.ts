@@ -1,5 +1,5 @@
 /** SQL of targets: the schedule of polls. */
-import { asJson, type Queryable } from '../db/connect.ts';
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Known } from './observations-store.ts';
@@ -15,6 +15,11 @@ export interface DueTarget extends Known {
   /** An operation or a suspicion waits for this poll. */
   pending: boolean;
 }
+
+export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
+  /** Without it the first poll is due now. */
+  firstPollAfterMs?: number;
+};
 
 /** Open operations to schedule: those that changed since, or a page of all, by their change. */
 type OpenOperations = { since: Instant } | { after: Instant; limit: number };
@@ -84,17 +89,40 @@ export async function scheduleOpen(
  */
 export async function addTargets(
   db: Queryable,
-  targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'>[],
+  targets: readonly NewTarget[],
   now: Instant,
 ): Promise<void> {
   await db.sql`
     insert into tallyhook.targets (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
-    select distinct on (name) name, kind, addr, "contractId", "tokenId", ${isoText(now)},
+    select distinct on (name) name, kind, addr, "contractId", "tokenId",
+      ${isoText(now)}::timestamptz + coalesce("firstPollAfterMs", 0) * interval '1 ms',
       ${isoText(now)}
-    from jsonb_to_recordset(${asJson(targets)}::jsonb)
-      as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
+    from jsonb_to_recordset(${asJson(targets)}::jsonb) as x(name text, kind text, addr text,
+      "contractId" numeric, "tokenId" numeric, "firstPollAfterMs" bigint)
     order by name
     on conflict (name) do update set name = excluded.name where false`;
+}
+
+/** Stops polling those of the targets that no operation touches. */
+export async function deleteUntouched({ sql }: Tx, names: readonly string[]): Promise<void> {
+  await sql`
+    with untouched as materialized (
+      select t.name from tallyhook.targets t
+      where t.name = any(${names as string[]}::text[])
+        and case t.kind
+          when 'wallet' then
+            (select true from tallyhook.operations o
+              where lower(o.from_addr) = lower(t.addr) limit 1) is null
+            and (select true from tallyhook.operations o
+              where lower(o.to_addr) = lower(t.addr) limit 1) is null
+          when 'token' then
+            (select true from tallyhook.operations o
+              where o.contract_id = t.contract_id and o.token_id = t.token_id limit 1) is null
+          -- Operations never add a contract as a target.
+          else true end
+      order by t.name for update
+    )
+    delete from tallyhook.targets t using untouched u where t.name = u.name`;
 }
 
 /**
