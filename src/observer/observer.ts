@@ -18,6 +18,7 @@ import { type TargetRef, targetName, toTarget } from './targets.ts';
 import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
 
+export { countBacklog, countLate, countTargets, type ObserverBacklog } from './counts-store.ts';
 export {
   deferObservation,
   listObservations,
@@ -38,14 +39,7 @@ export type { Pricing } from './schedule/pricing.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
-export {
-  countBacklog,
-  countTargets,
-  deleteFinished,
-  expedite,
-  listLastRecords,
-  type ObserverBacklog,
-} from './targets-store.ts';
+export { deleteFinished, expedite, listLastRecords } from './targets-store.ts';
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watches } from './watches/watches.ts';
 

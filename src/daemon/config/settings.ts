@@ -93,6 +93,10 @@ export const settingsSchema = z.strictObject({
     bracket_max_ms: ms,
     one_sided: z.enum(['resolve', 'people']),
   }),
+  alerts: z.strictObject({
+    stuck_factor: z.number().min(1).max(1_000),
+    stuck_min_ms: ms,
+  }),
   ledger: z.strictObject({
     fee_mode: z.enum(['on_top', 'deducted']),
     operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),

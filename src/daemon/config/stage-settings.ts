@@ -6,7 +6,7 @@ import {
   type OperationsSettings,
   ownWalletsOf,
 } from '../../operations/operations.ts';
-import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
+import type { AlertSettings, ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
 import { type WebhookSettings, webhookDefaults } from '../../webhooks/webhooks.ts';
 import type { CronJob } from '../workers/cron.ts';
@@ -71,6 +71,10 @@ export function reconcilerSettings(config: Config): ReconcilerSettings {
     bracketMaxMs: reconciler.bracket_max_ms,
     oneSided: reconciler.one_sided,
   };
+}
+
+export function alertSettings({ alerts }: Config): AlertSettings {
+  return { stuckFactor: alerts.stuck_factor, stuckMinMs: alerts.stuck_min_ms };
 }
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];

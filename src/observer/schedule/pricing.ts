@@ -3,7 +3,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
-import { countRateClasses } from '../targets-store.ts';
+import { countRateClasses } from '../counts-store.ts';
 import { maximumAgeMs, type PollIntervals } from './intervals.ts';
 import { type IntervalBounds, pollsPerS, priceOf, type RateClass } from './price.ts';
 

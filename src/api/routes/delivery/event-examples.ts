@@ -109,7 +109,7 @@ const DATA: { [T in EventType]: EventData<T> } = {
   'operation.undecided': { ...operation, ...open, state: 'undecided', evidence: EVIDENCE },
   'operation.settled': { ...operation, state: 'settled' },
   'operation.failed': { ...operation, state: 'failed', outcome: 'not_executed' },
-  'operation.stuck': operation,
+  'operation.stuck': { ...operation, executed_at: AT, stuck_after_ms: 60_000 },
   'token.minted': tokenChange(null),
   'token.transferred': tokenChange({}, { owner: OTHER }),
   'token.burned': tokenChange({}, { owner: null, status: null }),
@@ -151,6 +151,8 @@ const DATA: { [T in EventType]: EventData<T> } = {
     ...{ ...service, previous: 'unreachable', current: 'active' },
     ...{ start: null, end: null, message: null },
   },
+  'observer.late': { observation_age_max_ms: 60_000, targets: 17, oldest_poll_at: AT },
+  'observer.recovered': { observation_age_max_ms: 60_000, late_since: AT },
   'report.completed': {
     report_id: `rep_${UUID}`,
     kind: 'reconciliation',
