@@ -212,6 +212,7 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'Postings and observations that wait for a person: npx tallyhook quarantine',
       ['kind'],
     ),
+    alerts: gauge('alerts', 'Alerts of the rules of alerts.rules that are raised', ['rule']),
     lateTargets: gauge(
       'late_targets',
       'Targets that were not polled within twice the guaranteed maximum age',

@@ -88,6 +88,18 @@ const service = z.object({
 const observer = z.object({
   observation_age_max_ms: z.number().int().describe('The guaranteed maximum age'),
 });
+const alert = z.object({
+  alert_id: z.string(),
+  rule: z.string().describe('The name of the rule'),
+  kind: z.enum(['wallet_below', 'wallet_above', 'unknown_older', 'drift_above']),
+  addr: z.string().nullable(),
+  operation_id: z.string().nullable(),
+  drift_id: z.string().nullable(),
+  amount: digits.nullable().describe('The balance of the wallet, or the amount of the drift'),
+  limit: digits.nullable().describe('The amount of the rule'),
+  limit_ms: z.number().int().nullable().describe('The age of the rule'),
+  raised_at: instantText,
+});
 const period = z.object({
   period_id: z.string(),
   period_from: instantText,
@@ -191,6 +203,8 @@ export const EVENTS = {
     'All targets are polled in time again.',
     observer.extend({ late_since: instantText }),
   ),
+  'alert.raised': row('A rule of the configuration (alerts.rules) began to hold.', alert),
+  'alert.cleared': row('It holds no more.', alert),
   'report.completed': row(
     'A report was completed.',
     z.object({

@@ -44,7 +44,7 @@ it('The alerts and the dashboard name only metrics and labels of a scrape', asyn
     expect(selectors.length > 0 || expr.startsWith('up{'), expr).toBe(true);
     expect(selectors.filter((one) => !isServed(one)).map(([found]) => found)).toEqual([]);
   }
-  expect([RULES.length, SHOWN.length]).toEqual([21, 23]);
+  expect([RULES.length, SHOWN.length]).toEqual([22, 23]);
 });
 
 it.each([
@@ -54,6 +54,7 @@ it.each([
   'quarantined',
   'stale_wallets',
   'late_targets',
+  'alerts',
   'stuck_operations',
   'service_state',
   'webhook_endpoints',

@@ -22,7 +22,7 @@ import type { Worker } from './schedule.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
-  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports'>;
+  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports' | 'alerts'>;
   db: Db;
   log: Log;
   operations: Pick<Operations, 'runOnce'>;

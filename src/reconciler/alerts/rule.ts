@@ -19,19 +19,24 @@ export interface Alert extends Condition {
 
 /**
  * Compares what is raised with what holds now.
+ * @param lapsed what holds no more, as it is now
  * @param wasChecked false of a rule that could not be checked: its alerts stay as they are
  */
 export function changesOf(
   raised: readonly Alert[],
   holding: readonly Condition[],
   wasChecked: (rule: string) => boolean,
+  lapsed: readonly Condition[] = [],
 ): { begun: Condition[]; ended: Alert[]; updated: Alert[] } {
   const keyOf = ({ rule, subject }: Condition) => `${rule} ${subject}`;
   const before = new Map(raised.map((alert) => [keyOf(alert), alert]));
+  const last = new Map(lapsed.map((condition) => [keyOf(condition), condition.detail]));
   const now = new Map(holding.map((condition) => [keyOf(condition), condition]));
   return {
     begun: [...now.values()].filter((condition) => !before.has(keyOf(condition))),
-    ended: raised.filter((alert) => wasChecked(alert.rule) && !now.has(keyOf(alert))),
+    ended: raised
+      .filter((alert) => wasChecked(alert.rule) && !now.has(keyOf(alert)))
+      .map((alert) => ({ ...alert, detail: last.get(keyOf(alert)) ?? alert.detail })),
     updated: raised.flatMap((alert) => {
       const detail = now.get(keyOf(alert))?.detail;
       const same = !detail || JSON.stringify(detail) === JSON.stringify(alert.detail);

@@ -101,3 +101,53 @@ export async function listStuck(
         or o.id = any(${before as string[]}::text[]))
     order by coalesce(o.answered_at, o.sent_at, o.recorded_at) limit ${limit}`;
 }
+
+/** The last processed balances of those wallets that were observed, by key. */
+export async function observedBalances(
+  { sql }: Queryable,
+  keys: readonly string[],
+): Promise<Map<string, bigint>> {
+  if (keys.length === 0) return new Map();
+  const rows = await sql<{ key: string; balance: bigint }[]>`
+    select key, observed_balance as balance from tallyhook.wallets
+    where key = any(${keys as string[]}::text[]) and observed_balance is not null`;
+  return new Map(rows.map(({ key, balance }) => [key, balance]));
+}
+
+/** Unknown operations recorded before then, oldest first. */
+export async function listUnknownBefore(
+  { sql }: Queryable,
+  before: string,
+  limit: number,
+): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
+    select id from tallyhook.operations
+    where state = 'unknown' and recorded_at < ${before}::timestamptz
+    order by recorded_at limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/** Open drifts of more than that, in either direction; what is certain of one that is not exact. */
+export async function listDriftsAbove(
+  { sql }: Queryable,
+  amount: bigint,
+  limit: number,
+): Promise<{ id: string; addr: string; amount: bigint }[]> {
+  return sql<{ id: string; addr: string; amount: bigint }[]>`
+    select id, addr, amount from (
+      select id, addr, opened_at, coalesce(amount, case when amount_min > 0 then amount_min
+        when amount_max < 0 then amount_max else 0 end) as amount
+      from tallyhook.drifts where closed_at is null) d
+    where abs(amount) > ${amount.toString()}::numeric
+    order by opened_at limit ${limit}`;
+}
+
+/** Raised alerts, oldest first, after an id. */
+export async function listAlerts(
+  { sql }: Queryable,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Alert[]> {
+  return sql<Alert[]>`
+    select id, rule, subject, raised_at, detail from tallyhook.alerts
+    where id > ${after ?? ''} order by id limit ${limit}`;
+}

@@ -5,7 +5,7 @@ import { makeLog } from '../../../src/kernel/log.ts';
 import { type AlertSettings, makeAlerts } from '../../../src/reconciler/reconciler.ts';
 import { openRig } from '../rig.ts';
 
-export const SETTINGS: AlertSettings = { stuckFactor: 3, stuckMinMs: 60_000 };
+export const SETTINGS: AlertSettings = { stuckFactor: 3, stuckMinMs: 60_000, rules: [] };
 
 export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
   const rig = await openRig();

@@ -92,6 +92,11 @@ const period = {
   chain_head: `${'a7'.repeat(32)}:1042`,
   link: `/api/reports/rep_${UUID}`,
 };
+const alert: EventData<'alert.raised'> = {
+  ...{ alert_id: `alr_${UUID}`, rule: 'operator-low', kind: 'wallet_below', addr: ADDR },
+  ...{ operation_id: null, drift_id: null, amount: '900', limit: '1000', limit_ms: null },
+  raised_at: AT,
+};
 const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example' };
 
 const DATA: { [T in EventType]: EventData<T> } = {
@@ -153,6 +158,8 @@ const DATA: { [T in EventType]: EventData<T> } = {
   },
   'observer.late': { observation_age_max_ms: 60_000, targets: 17, oldest_poll_at: AT },
   'observer.recovered': { observation_age_max_ms: 60_000, late_since: AT },
+  'alert.raised': alert,
+  'alert.cleared': { ...alert, amount: '5000' },
   'report.completed': {
     report_id: `rep_${UUID}`,
     kind: 'reconciliation',
