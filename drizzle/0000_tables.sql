@@ -422,6 +422,14 @@ CREATE TABLE "tallyhook"."unnumbered_events" (
 	"ids" uuid[] NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."alerts" (
+	"id" text PRIMARY KEY NOT NULL,
+	"rule" text NOT NULL,
+	"subject" text NOT NULL,
+	"raised_at" timestamptz(3) NOT NULL,
+	"detail" jsonb NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."candidates" (
 	"operation_id" text PRIMARY KEY NOT NULL,
 	"outcome" text NOT NULL,
@@ -682,6 +690,7 @@ CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("r
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "alerts_once" ON "tallyhook"."alerts" USING btree ("rule","subject");--> statement-breakpoint
 CREATE INDEX "drift_actions_by_drift" ON "tallyhook"."drift_actions" USING btree ("drift_id","id");--> statement-breakpoint
 CREATE INDEX "drifts_open" ON "tallyhook"."drifts" USING btree ("wallet_key") WHERE closed_at is null;--> statement-breakpoint
 CREATE INDEX "drifts_open_amount" ON "tallyhook"."drifts" USING btree ("amount") WHERE closed_at is null;--> statement-breakpoint

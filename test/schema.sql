@@ -9,6 +9,13 @@ create table tallyhook.accounts (
   version bigint not null,
   opened_at timestamp(3) with time zone not null
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05, autovacuum_analyze_scale_factor=0.05);
+create table tallyhook.alerts (
+  id text not null,
+  rule text not null,
+  subject text not null,
+  raised_at timestamp(3) with time zone not null,
+  detail jsonb not null
+);
 create table tallyhook.approvals (
   subject text not null,
   n smallint not null,
@@ -575,6 +582,7 @@ create table tallyhook.watches (
 alter table tallyhook.accounts add constraint accounts_balance_whole CHECK ((scale(balance) = 0));
 alter table tallyhook.accounts add constraint accounts_one_asset CHECK ((asset = 'service_token'::text));
 alter table tallyhook.accounts add constraint accounts_pkey PRIMARY KEY (id);
+alter table tallyhook.alerts add constraint alerts_pkey PRIMARY KEY (id);
 alter table tallyhook.approvals add constraint approvals_by_another_owner CHECK ((owner <> proposed_by));
 alter table tallyhook.approvals add constraint approvals_of_decisions FOREIGN KEY (subject, n, proposed_by) REFERENCES tallyhook.decisions(subject, n, proposed_by);
 alter table tallyhook.approvals add constraint approvals_subject_n_owner_pk PRIMARY KEY (subject, n, owner);
@@ -705,6 +713,7 @@ alter table tallyhook.watches add constraint watches_token_id_whole CHECK ((scal
 -- indexes
 
 CREATE UNIQUE INDEX accounts_by_name ON tallyhook.accounts USING btree (lower(name), asset);
+CREATE UNIQUE INDEX alerts_once ON tallyhook.alerts USING btree (rule, subject);
 CREATE INDEX deliveries_by_endpoint ON ONLY tallyhook.deliveries USING btree (endpoint_id, id);
 CREATE INDEX deliveries_by_subject ON ONLY tallyhook.deliveries USING btree (endpoint_id, subject, subject_seq) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_due ON ONLY tallyhook.deliveries USING btree (endpoint_id, due_at) WHERE (state = 'pending'::text);
@@ -2216,6 +2225,7 @@ grant usage on schema finance_v1 to tallyhook_writer;
 grant usage on schema tallyhook to tallyhook_writer;
 grant insert, select, update on tallyhook.accounts to tallyhook_writer;
 grant select on tallyhook.age_buckets to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.alerts to tallyhook_writer;
 grant insert, select on tallyhook.approvals to tallyhook_writer;
 grant insert, select on tallyhook.attempts to tallyhook_writer;
 grant insert, select on tallyhook.audit to tallyhook_writer;

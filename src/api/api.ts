@@ -9,6 +9,7 @@ import type { Api, ApiDeps } from './deps.ts';
 import { answerProblems } from './http/problems.ts';
 import { KEY_SCHEME, makeRouter, type Router } from './http/router.ts';
 import { addActivity } from './routes/admin/activity.ts';
+import { addAlerts } from './routes/admin/alerts.ts';
 import { addAudit } from './routes/admin/audit.ts';
 import { addDeadlines } from './routes/admin/deadlines.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
@@ -92,7 +93,8 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   });
   addDecisions(router, { decisions, operations, wake });
   addQuarantine(router, { db, clock, wake });
-  addWatches(router, { db, observer });
+  addAlerts(router, { db });
+  addWatches(router, { db, observer, log, wake, stopping, bodyBytesMax });
   addWallets(router, { db });
   addTokens(router, { db });
   addLedger(router, { db });

@@ -26,7 +26,10 @@ export interface ApiDeps {
   decisions: Decisions;
   drifts: Drifts;
   reportedOperations: ReportedOperations;
-  observer: Pick<Observer, 'watch' | 'unwatch' | 'pricing'>;
+  observer: Pick<
+    Observer,
+    'watch' | 'watchMany' | 'unwatch' | 'unwatchMany' | 'pricing' | 'maximumAgeMs'
+  >;
   upstream: Pick<Upstream, 'budget' | 'blockedUntil' | 'clearDeadlines'>;
   webhooks: Webhooks;
   periods: Periods;

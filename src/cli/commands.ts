@@ -7,6 +7,7 @@ import { addDatabase } from './db/commands.ts';
 import { addDecisions, addDrifts, addPeriods, addQuarantine } from './decisions/commands.ts';
 import { addExplain, addExport, addVerify } from './export/commands.ts';
 import { exit, withExamples, withRemote } from './options.ts';
+import { addWatches } from './watches/commands.ts';
 
 const LOCAL = 'postgres://postgres@127.0.0.1:5432/tallyhook';
 
@@ -22,6 +23,7 @@ export function makeProgram(): Command {
   addInstallation(program);
   addDatabase(program);
   addDaemonRequests(program);
+  addWatches(program);
   addQuarantine(program);
   addDrifts(program);
   addDecisions(program);
@@ -150,18 +152,6 @@ function addDaemonRequests(program: Command): void {
     'npx tallyhook report --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z \\\n' +
       '    --format xlsx --out november.xlsx',
   ).action(async (options) => exit((await import('./remote.ts')).createReport(options)));
-
-  withExamples(
-    withRemote(program.command('watch'), 'key with the scope manage')
-      .description('watch a wallet, contract or token, so that it is polled')
-      .argument('<kind>', 'wallet, contract or token')
-      .argument('<name...>', 'an address; a contract id; a contract id and a token id')
-      .option('--json', 'print JSON'),
-    'npx tallyhook watch wallet 0x…',
-    'npx tallyhook watch token 1 42',
-  ).action(async (kind, names, options) =>
-    exit((await import('./remote.ts')).addWatch(kind, names, options)),
-  );
 
   withExamples(
     withRemote(program.command('clear-deadlines'), 'key with the scope admin')

@@ -1,5 +1,7 @@
 /** Requests to a running daemon, and the commands that send only one or two of them. */
 import { writeFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { request } from 'undici';
 import { Failure } from '../kernel/errors.ts';
 import { jsonText, parseJson, tryParseJson } from '../kernel/json.ts';
@@ -24,27 +26,50 @@ export async function callDaemon(remote: Remote, call: Call): Promise<string> {
   return (await bytesFromDaemon(remote, call)).toString();
 }
 
-async function bytesFromDaemon({ url, key }: Remote, call: Call): Promise<Buffer> {
+async function bytesFromDaemon(remote: Remote, call: Call): Promise<Buffer> {
+  const { body, ...rest } = call;
+  const sent = body === undefined ? {} : { type: 'application/json', body: jsonText(body) };
+  return Buffer.from(await (await answerOf(remote, { ...rest, ...sent })).arrayBuffer());
+}
+
+/**
+ * Sends a file as it is read; returns the lines of the answer, parsed, as they arrive.
+ * @throws Failure `bad_setting` with the reason
+ */
+export async function* streamToDaemon<Line>(
+  remote: Remote,
+  sent: { path: string; type: string; body: Readable },
+): AsyncGenerator<Line> {
+  const input = await answerOf(remote, { method: 'POST', ...sent });
+  for await (const line of createInterface({ input })) yield JSON.parse(line);
+}
+
+/** A stream of a million lines may take so long. */
+const TIMEOUT_MS = 600_000;
+
+type Sent = Omit<Call, 'body'> & { type?: string; body?: string | Readable };
+
+async function answerOf({ url, key }: Remote, { type, body, ...call }: Sent) {
   if (!key) throw new Failure('bad_setting', 'an API key is required: --key or TALLYHOOK_KEY');
+  const timeoutMs = body instanceof Readable ? TIMEOUT_MS : 120_000;
   const response = await request(`${url.replace(/\/+$/, '')}${call.path}`, {
     method: call.method,
     headers: {
       authorization: `Bearer ${key}`,
       accept: call.accept ?? 'application/json',
-      ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(type === undefined ? {} : { 'content-type': type }),
     },
-    body: call.body === undefined ? null : jsonText(call.body),
-    headersTimeout: 120_000,
-    bodyTimeout: 120_000,
+    body: body ?? null,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
   }).catch(() => {
     throw new Failure(
       'bad_setting',
       `no daemon answers at ${url}; start it, or set --url or TALLYHOOK_URL`,
     );
   });
-  const bytes = Buffer.from(await response.body.arrayBuffer());
-  if (response.statusCode < 300) return bytes;
-  const problem = tryParseJson(bytes.toString()) as
+  if (response.statusCode < 300) return response.body;
+  const problem = tryParseJson(await response.body.text()) as
     | { code?: string; title?: string; detail?: string }
     | undefined;
   const explanation = [problem?.title, problem?.detail].filter(Boolean).join(': ');
@@ -57,6 +82,12 @@ async function bytesFromDaemon({ url, key }: Remote, call: Call): Promise<Buffer
 /** Every row of a list. @param path with its query, if any */
 export async function listAll<Row>(remote: Remote, path: string): Promise<Row[]> {
   const rows: Row[] = [];
+  for await (const page of pagesOf<Row>(remote, path)) rows.push(...page);
+  return rows;
+}
+
+/** The pages of a list. @param path with its query, if any */
+export async function* pagesOf<Row>(remote: Remote, path: string): AsyncGenerator<Row[]> {
   const query = `${path}${path.includes('?') ? '&' : '?'}limit=500`;
   for (let cursor: string | null = ''; cursor !== null; ) {
     const next = `${query}${cursor && `&cursor=${cursor}`}`;
@@ -64,10 +95,9 @@ export async function listAll<Row>(remote: Remote, path: string): Promise<Row[]>
       data: Row[];
       next_cursor: string | null;
     };
-    rows.push(...page.data);
+    yield page.data;
     cursor = page.next_cursor;
   }
-  return rows;
 }
 
 export async function setFreeze(
@@ -123,27 +153,4 @@ export async function createReport(
       throw new Failure('bad_setting', `${out} cannot be written; the report is ${id}`);
     });
   return 0;
-}
-
-export async function addWatch(
-  kind: string,
-  names: string[],
-  options: Remote & { json?: true },
-): Promise<number> {
-  const body = watchBody(kind, names);
-  const text = await callDaemon(options, { method: 'POST', path: '/api/watches', body });
-  const { id } = parseJson(text) as { id?: string };
-  printLine(options.json ? text : `Watching ${kind} ${names.join(' ')} as ${id}`);
-  return 0;
-}
-
-function watchBody(kind: string, [first, second]: string[]): object {
-  if (kind === 'wallet') return { kind, addr: first };
-  if (kind === 'contract') return { kind, contract_id: first };
-  if (kind === 'token' && second !== undefined)
-    return { kind, contract_id: first, token_id: second };
-  throw new Failure(
-    'bad_setting',
-    'usage: watch wallet <addr>, watch contract <id>, or watch token <contract id> <token id>',
-  );
 }

@@ -22,12 +22,13 @@ import {
   makeReportedOperations,
 } from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
-import { makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
+import { makeAlerts, makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
 import { makePeriods, makeReports } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
 import {
+  alertSettings,
   decisionSettings,
   firstPollSettings,
   gatewaySettings,
@@ -188,6 +189,10 @@ function makeStages(config: Config, base: Base, service: Service) {
     effectSettings,
     settings: reconcilerSettings(config),
   });
+  const alerts = makeAlerts({
+    ...{ db: workersDb, clock, ids, daemon, log, outbox, observer },
+    settings: alertSettings(config),
+  });
   const reporting = { db: peopleDb, clock, ids, outbox, settings: reportSettings(config) };
   return {
     webhooks,
@@ -198,6 +203,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     ledger,
     observer,
     reconciler,
+    alerts,
     reports: makeReports(reporting),
     periods: makePeriods(reporting),
   };

@@ -212,6 +212,15 @@ function stateGauges(gauge: ReturnType<typeof makers>['gauge']) {
       'Postings and observations that wait for a person: npx tallyhook quarantine',
       ['kind'],
     ),
+    alerts: gauge('alerts', 'Alerts of the rules of alerts.rules that are raised', ['rule']),
+    lateTargets: gauge(
+      'late_targets',
+      'Targets that were not polled within twice the guaranteed maximum age',
+    ),
+    stuckOperations: gauge(
+      'stuck_operations',
+      'Executed operations that have not settled within a multiple of the time of their kind',
+    ),
     staleWallets: gauge(
       'stale_wallets',
       'Wallets whose newest processed observation is older than reports.stale_after_ms',

@@ -18,6 +18,7 @@ import { type TargetRef, targetName, toTarget } from './targets.ts';
 import * as store from './targets-store.ts';
 import { makeWatches, type Watches } from './watches/watches.ts';
 
+export { countBacklog, countLate, countTargets, type ObserverBacklog } from './counts-store.ts';
 export {
   deferObservation,
   listObservations,
@@ -38,14 +39,7 @@ export type { Pricing } from './schedule/pricing.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
 export { type TargetRef, targetName } from './targets.ts';
-export {
-  countBacklog,
-  countTargets,
-  deleteFinished,
-  expedite,
-  listLastRecords,
-  type ObserverBacklog,
-} from './targets-store.ts';
+export { deleteFinished, expedite, listLastRecords } from './targets-store.ts';
 export { listWatches, type Watch } from './watches/store.ts';
 export type { Watches } from './watches/watches.ts';
 
@@ -66,6 +60,11 @@ export interface Observer extends Watches {
   add(db: Queryable, refs: readonly TargetRef[]): Promise<void>;
   /** The present price of a poll, and the intervals that follow for steady targets. */
   pricing(): Promise<Pricing>;
+  /**
+   * The guaranteed maximum age of steady targets if so many are added. Counts the targets anew,
+   * unlike `pricing`: takes half a second for a million.
+   */
+  maximumAgeMs(added: number): Promise<number>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
 }
@@ -116,8 +115,9 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   const claim = claimsOf(deps);
 
   return {
-    ...makeWatches(deps),
+    ...makeWatches({ ...deps, budget: upstream.budget }),
     pricing,
+    maximumAgeMs: pricing.maximumAgeMs,
     async runOnce(now, signal, onUnprocessed = () => {}) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.

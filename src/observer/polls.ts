@@ -160,6 +160,7 @@ async function runListing(
   const { db, clock, metrics, pricing, settings, random, upstream } = deps;
   const { pollTimeoutMs } = settings;
   const { price, bounds } = await pricing();
+  const startedAt = clock.now();
   const perS = upstream.budget.steadyMinPerS();
   const walkEveryMs = (pages: number) => maximumAgeMs(settings, pages, perS);
   const { cause, unprocessed, more } = await pollListing(
@@ -170,7 +171,8 @@ async function runListing(
   const gap = steadyIntervalMs(Math.sqrt(changesPerS(target)), price, bounds);
   const backoff = backoffMs(target.failures, settings.pendingMinMs, FAILURE_CAP_MS, random);
   const nextMs = cause !== null ? backoff : more ? NEXT_PAGES_MS : withJitter(gap, random);
-  await scheduleListing(db, target.name, clock.now() + nextMs, cause !== null);
+  const hasFailed = cause !== null;
+  await scheduleListing(db, target.name, clock.now() + nextMs, { startedAt, hasFailed });
   return { cause, unprocessed: unprocessed > 0 };
 }
 

@@ -1,9 +1,8 @@
 /** SQL of targets: the schedule of polls. */
-import { asJson, type Queryable } from '../db/connect.ts';
+import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
 import type { Known } from './observations-store.ts';
-import type { RateClass } from './schedule/price.ts';
 
 export interface DueTarget extends Known {
   name: string;
@@ -15,6 +14,11 @@ export interface DueTarget extends Known {
   /** An operation or a suspicion waits for this poll. */
   pending: boolean;
 }
+
+export type NewTarget = Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'> & {
+  /** Without it the first poll is due now. */
+  firstPollAfterMs?: number;
+};
 
 /** Open operations to schedule: those that changed since, or a page of all, by their change. */
 type OpenOperations = { since: Instant } | { after: Instant; limit: number };
@@ -84,17 +88,40 @@ export async function scheduleOpen(
  */
 export async function addTargets(
   db: Queryable,
-  targets: readonly Pick<DueTarget, 'name' | 'kind' | 'addr' | 'contractId' | 'tokenId'>[],
+  targets: readonly NewTarget[],
   now: Instant,
 ): Promise<void> {
   await db.sql`
     insert into tallyhook.targets (name, kind, addr, contract_id, token_id, next_poll_at, added_at)
-    select distinct on (name) name, kind, addr, "contractId", "tokenId", ${isoText(now)},
+    select distinct on (name) name, kind, addr, "contractId", "tokenId",
+      ${isoText(now)}::timestamptz + coalesce("firstPollAfterMs", 0) * interval '1 ms',
       ${isoText(now)}
-    from jsonb_to_recordset(${asJson(targets)}::jsonb)
-      as x(name text, kind text, addr text, "contractId" numeric, "tokenId" numeric)
+    from jsonb_to_recordset(${asJson(targets)}::jsonb) as x(name text, kind text, addr text,
+      "contractId" numeric, "tokenId" numeric, "firstPollAfterMs" bigint)
     order by name
     on conflict (name) do update set name = excluded.name where false`;
+}
+
+/** Stops polling those of the targets that no operation touches. */
+export async function deleteUntouched({ sql }: Tx, names: readonly string[]): Promise<void> {
+  await sql`
+    with untouched as materialized (
+      select t.name from tallyhook.targets t
+      where t.name = any(${names as string[]}::text[])
+        and case t.kind
+          when 'wallet' then
+            (select true from tallyhook.operations o
+              where lower(o.from_addr) = lower(t.addr) limit 1) is null
+            and (select true from tallyhook.operations o
+              where lower(o.to_addr) = lower(t.addr) limit 1) is null
+          when 'token' then
+            (select true from tallyhook.operations o
+              where o.contract_id = t.contract_id and o.token_id = t.token_id limit 1) is null
+          -- Operations never add a contract as a target.
+          else true end
+      order by t.name for update
+    )
+    delete from tallyhook.targets t using untouched u where t.name = u.name`;
 }
 
 /**
@@ -187,11 +214,6 @@ export async function claimDue(
 /** The next poll of a token that only the list of its contract shows. */
 export const NEVER = Date.UTC(9999, 0, 1);
 
-export interface OldestPoll {
-  /** When the target polled longest ago was polled; null if none was. */
-  oldestPollAt: Instant | null;
-}
-
 /** Leases that daemons may hold at once, for `nextDue`. */
 const LEASES_MAX = 64;
 
@@ -202,23 +224,6 @@ export async function nextDue(db: Queryable): Promise<Instant | null> {
       select next_poll_at, lease_until from tallyhook.targets
       order by next_poll_at limit ${LEASES_MAX}) x`;
   return rows[0]?.next ?? null;
-}
-
-/** Targets that are polled, by how often they change; a class spans 28 % of that. */
-export async function countRateClasses(db: Queryable): Promise<(RateClass & OldestPoll)[]> {
-  return db.sql<(RateClass & OldestPoll)[]>`
-    select count(*)::int as targets, avg(sqrt(changes / changes_over_s)) as root,
-      min(last_started_at) as oldest_poll_at
-    from tallyhook.targets
-    where kind in ('wallet', 'token', 'contract') and next_poll_at < ${isoText(NEVER)}
-    group by floor(ln(changes / changes_over_s) * 4)`;
-}
-
-/** The number of wallets and tokens. */
-export async function countTargets(db: Queryable): Promise<number> {
-  const rows = await db.sql<{ count: number }[]>`
-    select count(*)::int as count from tallyhook.targets where kind in ('wallet', 'token')`;
-  return rows[0]?.count ?? 0;
 }
 
 /** Makes a target pending and its next poll due not later than `at`. */
@@ -236,32 +241,4 @@ export async function listLastRecords(
   return db.sql<{ name: string; lastStartedAt: Instant | null; lastRecord: Json }[]>`
     select name, last_started_at, last_record from tallyhook.targets
     where name = any(${names as string[]}::text[]) and last_record is not null`;
-}
-
-/** Counts up to a maximum. */
-export interface ObserverBacklog {
-  /** Targets whose poll is due, and since when the first one is. */
-  due: number;
-  dueSince: Instant | null;
-  /** Observations to process that are not quarantined, and when the first was due. */
-  unprocessed: number;
-  unprocessedSince: Instant | null;
-}
-
-export async function countBacklog(
-  db: Queryable,
-  now: Instant,
-  max: number,
-): Promise<ObserverBacklog> {
-  const rows = await db.sql<ObserverBacklog[]>`
-    select d.count as due, d.since as due_since, j.count as unprocessed,
-      j.since as unprocessed_since
-    from (select count(*)::int as count, min(next_poll_at) as since from (
-        select next_poll_at from tallyhook.targets
-        where next_poll_at <= ${isoText(now)} 
-        order by next_poll_at limit ${max}) x) d,
-      (select count(*)::int as count, min(process_at) as since from (
-        select process_at from tallyhook.unprocessed_observations where problem is null
-        order by process_at limit ${max}) x) j`;
-  return rows[0] ?? { due: 0, dueSince: null, unprocessed: 0, unprocessedSince: null };
 }

@@ -85,6 +85,21 @@ const service = z.object({
   end: z.string().nullable(),
   message: z.string().nullable(),
 });
+const observer = z.object({
+  observation_age_max_ms: z.number().int().describe('The guaranteed maximum age'),
+});
+const alert = z.object({
+  alert_id: z.string(),
+  rule: z.string().describe('The name of the rule'),
+  kind: z.enum(['wallet_below', 'wallet_above', 'unknown_older', 'drift_above']),
+  addr: z.string().nullable(),
+  operation_id: z.string().nullable(),
+  drift_id: z.string().nullable(),
+  amount: digits.nullable().describe('The balance of the wallet, or the amount of the drift'),
+  limit: digits.nullable().describe('The amount of the rule'),
+  limit_ms: z.number().int().nullable().describe('The age of the rule'),
+  raised_at: instantText,
+});
 const period = z.object({
   period_id: z.string(),
   period_from: instantText,
@@ -126,7 +141,10 @@ export const EVENTS = {
   'operation.failed': row('The chain rejected a write that the service had accepted.', operation),
   'operation.stuck': row(
     'A write takes longer to settle than the learned settle times.',
-    operation,
+    operation.extend({
+      executed_at: instantText.describe('When it was accepted, or found to be executed'),
+      stuck_after_ms: z.number().int(),
+    }),
   ),
   'token.minted': row('A token was first observed after a mint.', tokenChange),
   'token.transferred': row('The owner of a token changed.', tokenChange),
@@ -177,6 +195,16 @@ export const EVENTS = {
   'service.maintenance_ended': row('The service ended maintenance.', service),
   'service.unreachable': row('The service does not respond.', service),
   'service.recovered': row('The service responds again.', service),
+  'observer.late': row(
+    'Targets were not polled within twice the guaranteed maximum age.',
+    observer.extend({ targets: z.number().int(), oldest_poll_at: instantText.nullable() }),
+  ),
+  'observer.recovered': row(
+    'All targets are polled in time again.',
+    observer.extend({ late_since: instantText }),
+  ),
+  'alert.raised': row('A rule of the configuration (alerts.rules) began to hold.', alert),
+  'alert.cleared': row('It holds no more.', alert),
   'report.completed': row(
     'A report was completed.',
     z.object({

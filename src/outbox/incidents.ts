@@ -20,6 +20,11 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
   'service.maintenance_ended': 'info',
   'service.unreachable': 'warn',
   'service.recovered': 'info',
+  'operation.stuck': 'warn',
+  'observer.late': 'warn',
+  'observer.recovered': 'info',
+  'alert.raised': 'warn',
+  'alert.cleared': 'info',
   'endpoint.disabled': 'warn',
   'report.completed': 'info',
 };
@@ -27,7 +32,8 @@ const INCIDENTS: Partial<Record<EventType, 'info' | 'warn'>> = {
 const LOGGED = new Set([
   ...['operation_id', 'kind', 'state', 'addr', 'amount', 'tx_log_no', 'tx_hash', 'drift_id'],
   ...['previous', 'current', 'start', 'end', 'endpoint_id', 'reason', 'report_id', 'verdict'],
-  'chain_head',
+  ...['chain_head', 'executed_at', 'targets', 'oldest_poll_at', 'late_since'],
+  ...['alert_id', 'rule', 'limit', 'limit_ms'],
 ]);
 const READER = 'incidents';
 const LIMIT = 500;

@@ -27,6 +27,11 @@ import { evaluateScan } from './unknown/mints.ts';
 import { makeUnknownWork } from './unknown/work.ts';
 import { evaluateWallet } from './wallets/wallets.ts';
 
+export { type AlertSettings, type Alerts, makeAlerts } from './alerts/alerts.ts';
+export type { Alert } from './alerts/rule.ts';
+export type { AlertRule } from './alerts/rule-checks.ts';
+export { type AlertCount, countAlerts, listAlerts } from './alerts/store.ts';
+export { LATE, STUCK } from './alerts/watchdog.ts';
 export type { ReconcilerSettings } from './deps.ts';
 export { CAUSES, type Cause } from './drifts/cause.ts';
 export {

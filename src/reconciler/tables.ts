@@ -4,7 +4,7 @@
  */
 
 import { instant, json, tallyhook, whole } from '../db/columns.ts';
-import { bigint, index, integer, primaryKey, sql, text } from '../db/drizzle.ts';
+import { bigint, index, integer, primaryKey, sql, text, uniqueIndex } from '../db/drizzle.ts';
 
 export const wallets = tallyhook.table(
   'wallets',
@@ -127,6 +127,21 @@ export const candidates = tallyhook.table('candidates', {
   seenAt: instant('seen_at').notNull(),
   observationStartedAt: instant('observation_started_at').notNull(),
 });
+
+/** What holds now of the watchdog and of the rules for alerts; deleted when it ends. */
+export const alerts = tallyhook.table(
+  'alerts',
+  {
+    id: text().primaryKey(),
+    rule: text().notNull(),
+    /** What it is about, such as the id of an operation. */
+    subject: text().notNull(),
+    raisedAt: instant('raised_at').notNull(),
+    /** The members of its events. */
+    detail: json().notNull(),
+  },
+  (t) => [uniqueIndex('alerts_once').on(t.rule, t.subject)],
+);
 
 /** Append-only: who released what from quarantine. */
 export const quarantineReleases = tallyhook.table('quarantine_releases', {

@@ -12,6 +12,7 @@ import { reports } from './reports.ts';
 import { sandboxReads } from './sandbox-reads.ts';
 import { storage } from './storage.ts';
 import { storedHistory } from './stored-history.ts';
+import { targets } from './targets.ts';
 
 /** One line for each file that measures something. */
 const BENCHES: readonly Bench[] = [
@@ -22,6 +23,7 @@ const BENCHES: readonly Bench[] = [
   storage,
   storedHistory,
   report,
+  targets,
 ];
 
 const HEAD = ['what', 'measured', 'reference', 'ratio', 'target', 'p50/p99 ms', 'held'];

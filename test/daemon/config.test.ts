@@ -221,6 +221,27 @@ describe('An invalid configuration is refused with one line', () => {
       /^database\.statement_timeout_ms is invalid/,
     ],
     ['ledger: { fees_addr: "0x1" }', /^ledger\.fees_addr is invalid: /],
+    ['alerts: { rules: [{ kind: wallet_below }] }', /^alerts\.rules\.0\.name is invalid: /],
+    [
+      'alerts: { rules: [{ name: a, kind: wallet_above, wallet: "0x1", amount: 5 }] }',
+      /^alerts\.rules\.0\.wallet is invalid: must be an address of 42 characters, or operator/,
+    ],
+    [
+      'alerts: { rules: [{ name: a, kind: wallet_below, wallet: "operator:7", amount: 5 }] }',
+      /^alerts\.rules\.0\.wallet is invalid: must be an operator with an address in ledger/,
+    ],
+    [
+      'alerts: { rules: [{ name: a, kind: drift_above, amount: "x" }] }',
+      /^alerts\.rules\.0\.amount is invalid: /,
+    ],
+    [
+      'alerts: { rules: [{ name: A.b, kind: unknown_older, age_ms: 5 }] }',
+      /^alerts\.rules\.0\.name is invalid: must be like operator-low$/,
+    ],
+    [
+      'alerts: { rules: [&a { name: a, kind: unknown_older, age_ms: 5 }, *a] }',
+      /^alerts\.rules is invalid: two rules have one name$/,
+    ],
     ['ledger: { fee_mode: split }', /^ledger\.fee_mode is invalid: /],
     ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is invalid: /],
     ['reports: { reconciliation: { time_zone: Mars/Base } }', /invalid: not a time zone$/],

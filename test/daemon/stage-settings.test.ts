@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/daemon/config/config.ts';
 import {
+  alertSettings,
   cronJobs,
   gatewaySettings,
   ledgerSettings,
@@ -16,6 +17,20 @@ const ADDR = '0x'.padEnd(42, 'a');
 const config = (overrides: object = {}) => loadConfig({}, overrides);
 
 describe('The settings of a stage', () => {
+  it('Rules for alerts name operators, whose wallets are settings', () => {
+    const rules = [
+      { name: 'low', kind: 'wallet_below', wallet: 'operator:1', amount: '90071992547409930001' },
+      { name: 'old', kind: 'unknown_older', age_ms: 7 },
+      { name: 'large', kind: 'drift_above', amount: 8 },
+    ];
+    const settings = config({ ledger: { operators: { 1: ADDR } }, alerts: { rules } });
+    expect(alertSettings(settings).rules).toEqual([
+      { name: 'low', kind: 'wallet_below', addr: ADDR, amount: 90071992547409930001n },
+      { name: 'old', kind: 'unknown_older', ageMs: 7 },
+      { name: 'large', kind: 'drift_above', amount: 8n },
+    ]);
+  });
+
   it('come from the configuration', () => {
     const settings = config({
       http: { body_bytes_max: 2_000 },

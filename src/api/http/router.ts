@@ -72,8 +72,17 @@ interface RawRoute<R extends z.ZodObject> extends RouteBase<R> {
   /** A body that the handler reads itself, by content type. */
   content?: Record<string, { schema: z.ZodType }>;
   responses: RouteConfig['responses'];
-  handle(input: z.output<R>, c: Context, caller: Caller | undefined): Response | Promise<Response>;
+  /** @param audit does work between the two commits of its audit entry */
+  handle(
+    input: z.output<R>,
+    c: Context,
+    caller: Caller | undefined,
+    audit: AuditWork,
+  ): Response | Promise<Response>;
 }
+
+/** @param body the fields of the audit entry */
+export type AuditWork = <T>(body: object, work: () => Promise<T>) => Promise<T>;
 
 export type Router = ReturnType<typeof makeRouter>;
 
@@ -128,7 +137,9 @@ export function makeRouter(routerDeps: RouterDeps) {
     const request = { ...requestConfig(route.request), ...body };
     const config = { ...documented(route), method, request, responses };
     serve(deps, config, scope, route.request, async (input, c, caller) =>
-      route.handle(input, c, caller),
+      route.handle(input, c, caller, (fields, work) =>
+        caller ? audited(deps, route, { body: fields }, caller, work) : work(),
+      ),
     );
   }
   return { add, list, raw };
@@ -138,7 +149,7 @@ export function makeRouter(routerDeps: RouterDeps) {
 const AUDITED = [
   ...['id', 'kind', 'name', 'owner', 'scopes', 'limits', 'expires_at', 'reason', 'outcome', 'n'],
   ...['event_types', 'enabled', 'from', 'to', 'contract_id', 'token_id', 'addr', 'url'],
-  ...['ids', 'assignee', 'proposal', 'operation_id', 'sign_offs'],
+  ...['ids', 'assignee', 'proposal', 'operation_id', 'sign_offs', 'format'],
 ];
 
 /** Does the work between the two commits of its audit entry. */

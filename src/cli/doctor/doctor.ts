@@ -12,6 +12,7 @@ import { printLine } from '../../kernel/log.ts';
 import { systemRandom } from '../../kernel/random.ts';
 import { ROLES, type Role } from '../../kernel/roles.ts';
 import { findFreeze } from '../../operations/operations.ts';
+import { countAlerts } from '../../reconciler/reconciler.ts';
 import { withDatabase } from '../installation.ts';
 import { withUpstream } from './service.ts';
 
@@ -38,6 +39,7 @@ export async function runDoctor(options: { json?: true }): Promise<number> {
       await run('master key', () => checkMasterKey(database, config));
       await run('writes', () => checkWrites(database));
       await run('roles', () => checkRoles(database));
+      await run('alerts', () => checkAlerts(database, config));
       await run('service', () => checkUpstream(database, config));
       return config.databaseUrl
         ? 'external Postgres, migrated'
@@ -92,6 +94,12 @@ async function checkRoles({ db, clock }: Database): Promise<string> {
     `no living daemon performs ${missing.join(', ')}; start one with TALLYHOOK_ROLES=` +
       `${missing.join(',')}, or see the log of the one that has it`,
   );
+}
+
+/** The rules of the configuration and what is raised; only an invalid rule is an error. */
+async function checkAlerts({ db }: Database, { alerts }: Config): Promise<string> {
+  const raised = (await countAlerts(db)).map(({ rule, count }) => `${rule} (${count})`);
+  return `${alerts.rules.length} rules; raised: ${raised.join(', ') || 'none'}`;
 }
 
 async function checkClock({ clock }: Database): Promise<string> {

@@ -7,7 +7,7 @@ import {
   type OperationsSettings,
   ownWalletsOf,
 } from '../../operations/operations.ts';
-import type { ReconcilerSettings } from '../../reconciler/reconciler.ts';
+import type { AlertRule, AlertSettings, ReconcilerSettings } from '../../reconciler/reconciler.ts';
 import { DEFAULT_LIMITS, type ReportSettings } from '../../reports/reports.ts';
 import { type WebhookSettings, webhookDefaults } from '../../webhooks/webhooks.ts';
 import type { CronJob } from '../workers/cron.ts';
@@ -72,6 +72,19 @@ export function reconcilerSettings(config: Config): ReconcilerSettings {
     bracketMaxMs: reconciler.bracket_max_ms,
     oneSided: reconciler.one_sided,
   };
+}
+
+export function alertSettings({ alerts, ledger }: Config): AlertSettings {
+  const addrOf = (wallet: string) => ledger.operators[wallet.replace(/^operator:/, '')] ?? wallet;
+  const rules = alerts.rules.map((rule): AlertRule => {
+    const { name, kind } = rule;
+    if (kind === 'unknown_older') return { name, kind, ageMs: rule.age_ms };
+    const amount = BigInt(rule.amount);
+    return kind === 'drift_above'
+      ? { name, kind, amount }
+      : { name, kind, addr: addrOf(rule.wallet), amount };
+  });
+  return { stuckFactor: alerts.stuck_factor, stuckMinMs: alerts.stuck_min_ms, rules };
 }
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];

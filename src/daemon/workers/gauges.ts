@@ -4,6 +4,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import { findService } from '../../observer/observer.ts';
+import { type AlertCount, countAlerts, LATE, STUCK } from '../../reconciler/reconciler.ts';
 import { listSummaries, RECONCILIATION } from '../../reports/reports.ts';
 import { countEndpointStates } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
@@ -13,7 +14,7 @@ const SERVICE_STATES = ['active', 'announced', 'maintenance', 'unreachable'];
 const ENDPOINT_STATES = ['enabled', 'disabled'];
 
 export function gaugesWorker(deps: {
-  config: Pick<Config, 'daemon' | 'reports'>;
+  config: Pick<Config, 'daemon' | 'reports' | 'alerts'>;
   db: Db;
   metrics: Metrics;
 }): Worker {
@@ -23,6 +24,7 @@ export function gaugesWorker(deps: {
     intervalMs: config.daemon.metrics_interval_ms,
     pass: async (now) => {
       setGauges(metrics, await readCounts(db, now, config.reports.stale_after_ms), now);
+      setAlerts(metrics, await countAlerts(db), config.alerts.rules);
       const service = await findService(db);
       for (const state of SERVICE_STATES)
         metrics.serviceState.set({ state }, service?.state === state ? 1 : 0);
@@ -37,6 +39,18 @@ export function gaugesWorker(deps: {
       return undefined;
     },
   };
+}
+
+function setAlerts(
+  metrics: Metrics,
+  alerts: readonly AlertCount[],
+  rules: readonly { name: string }[],
+): void {
+  for (const { name } of rules)
+    metrics.alerts.set({ rule: name }, alerts.find(({ rule }) => rule === name)?.count ?? 0);
+  const late = alerts.find(({ rule }) => rule === LATE);
+  metrics.lateTargets.set(Number(late?.detail.targets ?? 0));
+  metrics.stuckOperations.set(alerts.find(({ rule }) => rule === STUCK)?.count ?? 0);
 }
 
 function setGauges(metrics: Metrics, counts: Counts, now: Instant): void {

@@ -10,7 +10,7 @@ import { keepDayEnd, type Ledger } from '../../ledger/ledger.ts';
 import type { Observer } from '../../observer/observer.ts';
 import type { Operations } from '../../operations/operations.ts';
 import { logIncidents, SEQUENCE_MAX, sequence } from '../../outbox/outbox.ts';
-import type { Reconciler } from '../../reconciler/reconciler.ts';
+import type { Alerts, Reconciler } from '../../reconciler/reconciler.ts';
 import type { Reports } from '../../reports/reports.ts';
 import type { Webhooks } from '../../webhooks/webhooks.ts';
 import type { Config } from '../config/config.ts';
@@ -22,7 +22,7 @@ import type { Worker } from './schedule.ts';
 import type { Notifier } from './wake-up.ts';
 
 interface Deps {
-  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports'>;
+  config: Pick<Config, 'daemon' | 'database' | 'observer' | 'reports' | 'alerts'>;
   db: Db;
   log: Log;
   operations: Pick<Operations, 'runOnce'>;
@@ -30,6 +30,7 @@ interface Deps {
   ledger: Ledger;
   observer: Pick<Observer, 'runOnce' | 'probeOnce'>;
   reconciler: Reconciler;
+  alerts: Alerts;
   webhooks: Pick<Webhooks, 'catchUp' | 'endExpired' | 'removeDeleted'>;
   reports: Pick<Reports, 'runDue' | 'writeFiles'>;
   heartbeat: Heartbeat;
@@ -107,7 +108,8 @@ function operationsWorker({ operations, wake }: Deps): Worker {
   };
 }
 
-function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: Deps): Worker[] {
+function reconciliationWorkers(deps: Deps): Worker[] {
+  const { config, ledger, observer, reconciler, alerts, wake } = deps;
   const intervalMs = config.daemon.worker_interval_ms;
   return [
     {
@@ -135,6 +137,14 @@ function reconciliationWorkers({ config, ledger, observer, reconciler, wake }: D
         const { processed, more } = await reconciler.runOnce(now, signal);
         if (processed > 0) wake('ledger', 'observer', 'sequencer', 'webhooks');
         return more ? now : undefined;
+      },
+    },
+    {
+      name: 'alerts',
+      intervalMs: 1_000,
+      pass: async (now) => {
+        if ((await alerts.runOnce(now)) > 0) wake('sequencer', 'webhooks');
+        return undefined;
       },
     },
   ];

@@ -135,11 +135,14 @@ export async function scheduleListing(
   db: Queryable,
   name: string,
   nextPollAt: Instant,
-  hasFailed: boolean,
+  poll: { startedAt: Instant; hasFailed: boolean },
 ): Promise<void> {
+  const { startedAt, hasFailed } = poll;
   await db.sql`
     update tallyhook.targets set next_poll_at = ${isoText(nextPollAt)}, lease_until = null,
-      pending = false, failures = case when ${hasFailed} then failures + 1 else 0 end
+      pending = false, failures = case when ${hasFailed} then failures + 1 else 0 end,
+      last_started_at = case when ${hasFailed} then last_started_at
+        else ${isoText(startedAt)}::timestamptz end
     where name = ${name}`;
 }
 

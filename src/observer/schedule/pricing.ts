@@ -3,7 +3,7 @@ import type { Db } from '../../db/connect.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Metrics } from '../../kernel/metrics.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
-import { countRateClasses } from '../targets-store.ts';
+import { countRateClasses } from '../counts-store.ts';
 import { maximumAgeMs, type PollIntervals } from './intervals.ts';
 import { type IntervalBounds, pollsPerS, priceOf, type RateClass } from './price.ts';
 
@@ -32,10 +32,10 @@ const COUNT_SHARE = 0.01;
 const COUNT_MIN_MS = 5_000;
 
 /** The targets are counted again at intervals that grow with the time it takes. */
-export function makePricing(deps: Deps): () => Promise<Pricing> {
+export function makePricing(deps: Deps) {
   const { clock, budget, metrics, settings } = deps;
   const readTargets = cachedTargets(deps);
-  return async () => {
+  const pricing = async (): Promise<Pricing> => {
     const { classes, targets, oldestPollAt } = await readTargets();
     const maxMs = maximumAgeMs(settings, targets, budget.steadyMinPerS());
     const bounds = { minMs: settings.minGapMs, maxMs };
@@ -48,6 +48,13 @@ export function makePricing(deps: Deps): () => Promise<Pricing> {
     metrics.oldestPoll.set(Math.max(0, clock.now() - (oldestPollAt ?? clock.now())) / 1000);
     return { price, bounds, perS, intervalMs, oldestPollAt };
   };
+  return Object.assign(pricing, {
+    /** The guaranteed maximum age if so many targets are added to those that there are now. */
+    async maximumAgeMs(added: number): Promise<number> {
+      const { targets } = await readTargets(true);
+      return maximumAgeMs(settings, targets + added, budget.steadyMinPerS());
+    },
+  });
 }
 
 function cachedTargets({ db, clock }: Deps) {
@@ -64,9 +71,9 @@ function cachedTargets({ db, clock }: Deps) {
     read = { classes, targets, oldestPollAt, from, until };
     return read;
   };
-  return async () => {
+  return async (anew = false) => {
     const now = clock.now();
-    if (now >= read.from && now < read.until) return read;
+    if (!anew && now >= read.from && now < read.until) return read;
     // Polls that end together share one reading.
     reading ??= readAgain(now).finally(() => {
       reading = undefined;

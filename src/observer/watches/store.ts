@@ -2,11 +2,10 @@
  * SQL of watches and of the targets they add. Every transaction locks the watch before its target,
  * so that concurrent changes of the same watch cannot deadlock.
  */
-import type { Queryable, Tx } from '../../db/connect.ts';
-import { and, asc, eq, gt, notExists, or, type SQL, sql } from '../../db/drizzle.ts';
+import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
+import { asc, eq, gt, sql } from '../../db/drizzle.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { operations } from '../../operations/tables.ts';
-import { targets, watches } from '../tables.ts';
+import { watches } from '../tables.ts';
 
 export interface Watch {
   id: string;
@@ -63,22 +62,38 @@ export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined
   return rows[0];
 }
 
-/** Stops polling a target, unless an operation touches it. */
-export async function deleteUntouched(tx: Tx, watch: Watch): Promise<void> {
-  const touching = tx.orm.select({ id: operations.id }).from(operations).where(touches(watch));
-  await tx.orm.delete(targets).where(and(eq(targets.name, watch.target), notExists(touching)));
+/** Inserts watches of different targets; returns the targets that were not watched before. */
+export async function insertNewWatches(
+  { sql }: Tx,
+  rows: readonly Watch[],
+  owner: string,
+  now: string,
+): Promise<Set<string>> {
+  const added = await sql<{ target: string }[]>`
+    insert into tallyhook.watches
+      (id, kind, target, addr, contract_id, token_id, created_at, created_by)
+    select id, kind, target, addr, "contractId", "tokenId", ${now}, ${owner}
+    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, target text,
+      addr text, "contractId" numeric, "tokenId" numeric)
+    order by target
+    on conflict (target) do nothing returning target`;
+  return new Set(added.map(({ target }) => target));
 }
 
-function touches({ kind, addr, contractId, tokenId }: Watch): SQL | undefined {
-  if (kind === 'wallet' && addr !== null) {
-    const key = addr.toLowerCase();
-    return or(
-      eq(sql`lower(${operations.fromAddr})`, key),
-      eq(sql`lower(${operations.toAddr})`, key),
-    );
-  }
-  if (kind === 'token' && contractId !== null && tokenId !== null)
-    return and(eq(operations.contractId, contractId), eq(operations.tokenId, tokenId));
-  // Operations never add a contract as a target.
-  return sql`false`;
+/** Those of the targets that are watched. */
+export async function findWatched(db: Queryable, names: readonly string[]): Promise<Set<string>> {
+  const rows = await db.sql<{ target: string }[]>`
+    select target from tallyhook.watches where target = any(${names as string[]}::text[])`;
+  return new Set(rows.map(({ target }) => target));
+}
+
+/** Deletes the watches of targets; returns those that were watched. */
+export async function deleteWatches({ sql }: Tx, names: readonly string[]): Promise<Set<string>> {
+  const rows = await sql<{ target: string }[]>`
+    with locked as materialized (
+      select id from tallyhook.watches where target = any(${names as string[]}::text[])
+      order by target for update
+    )
+    delete from tallyhook.watches w using locked where w.id = locked.id returning target`;
+  return new Set(rows.map(({ target }) => target));
 }

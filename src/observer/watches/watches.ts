@@ -1,23 +1,49 @@
 /** Watches: targets that people chose. A watch and its target are added in one transaction. */
 import type { Db } from '../../db/connect.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import { type Clock, isoText } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
-import { type TargetRef, toTarget } from '../targets.ts';
-import { addTargets } from '../targets-store.ts';
+import type { BudgetView } from '../../upstream/upstream.ts';
+import { type TargetRef, targetName, toTarget } from '../targets.ts';
+import { addTargets, deleteUntouched } from '../targets-store.ts';
 import * as store from './store.ts';
 
 export interface Watches {
   /** Watches targets; returns one watch per target, in their order, whether new or existing. */
   watch(refs: readonly TargetRef[], owner: string): Promise<store.Watch[]>;
   /**
+   * Watches a part of many targets; returns of each whether its watch is new. A target that is
+   * named twice is new once.
+   */
+  watchMany(refs: readonly TargetRef[], owner: string, options: ManyOptions): Promise<boolean[]>;
+  /**
    * Ends a watch. Its target is still polled if an operation touches it.
    * @throws Failure `not_found`
    */
   unwatch(id: string): Promise<void>;
+  /** Ends the watches of targets; returns of each whether it was watched. */
+  unwatchMany(refs: readonly TargetRef[], options: { dryRun: boolean }): Promise<boolean[]>;
 }
 
-export function makeWatches(deps: { db: Db; clock: Clock; ids: Ids }): Watches {
+export interface ManyOptions {
+  /** Changes nothing, but answers the same. */
+  dryRun: boolean;
+  /**
+   * How many targets parts before this one have added. The first polls follow one another as the
+   * budget allows, so that a million new targets do not precede all others.
+   */
+  addedBefore: number;
+}
+
+interface Deps {
+  db: Db;
+  clock: Clock;
+  ids: Ids;
+  /** Polls of steady targets per second. */
+  budget: Pick<BudgetView, 'steadyPerS'>;
+}
+
+export function makeWatches(deps: Deps): Watches {
   const { db, clock, ids } = deps;
   return {
     watch(refs, owner) {
@@ -35,11 +61,60 @@ export function makeWatches(deps: { db: Db; clock: Clock; ids: Ids }): Watches {
         return watches.sort((a, b) => names.indexOf(a.target) - names.indexOf(b.target));
       });
     },
+    watchMany: (refs, owner, options) => watchMany(deps, refs, owner, options),
     unwatch: (id) =>
       db.begin(async (tx) => {
         const watch = await store.deleteWatch(tx, id);
         if (!watch) throw new Failure('not_found');
-        await store.deleteUntouched(tx, watch);
+        await deleteUntouched(tx, [watch.target]);
       }),
+    async unwatchMany(refs, { dryRun }) {
+      const names = refs.map(targetName);
+      const watched = dryRun
+        ? await store.findWatched(db, names)
+        : await db.begin(async (tx) => {
+            const deleted = await store.deleteWatches(tx, names);
+            await deleteUntouched(tx, [...deleted]);
+            return deleted;
+          });
+      return names.map((name) => watched.delete(name));
+    },
   };
+}
+
+async function watchMany(
+  { db, clock, ids, budget }: Deps,
+  refs: readonly TargetRef[],
+  owner: string,
+  { dryRun, addedBefore }: ManyOptions,
+): Promise<boolean[]> {
+  const now = clock.now();
+  const gapMs = 1000 / budget.steadyPerS();
+  const names = refs.map(targetName);
+  const places = new Map<string, number>();
+  for (const [n, name] of names.entries()) if (!places.has(name)) places.set(name, n);
+  // The first spelling of an address is kept.
+  const distinct = refs.filter((_, n) => places.get(names[n] ?? '') === n).map(toTarget);
+  if (dryRun) {
+    const watched = await store.findWatched(db, names);
+    return names.map((name) => {
+      const isNew = !watched.has(name);
+      watched.add(name);
+      return isNew;
+    });
+  }
+  const rows = distinct.map(({ name, ...target }) => {
+    const created = { createdAt: now, createdBy: owner };
+    return { id: ids.next('wat'), target: name, ...target, ...created };
+  });
+  const targets = distinct.map((target, n) => ({
+    ...target,
+    firstPollAfterMs: Math.round((addedBefore + n) * gapMs),
+  }));
+  const added = await db.begin(async (tx) => {
+    const inserted = await store.insertNewWatches(tx, rows, owner, isoText(now));
+    await addTargets(tx, targets, now);
+    return inserted;
+  });
+  return names.map((name) => added.delete(name));
 }

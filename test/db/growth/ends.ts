@@ -18,6 +18,7 @@ interface Line {
 
 export const ENDS: Record<string, Line> = {
   accounts: { grows: 'a wallet or operator', end: 'kept', churns: true },
+  alerts: { grows: 'a condition that an alert is about', end: 'deleted', by: 'the end of it' },
   approvals: { grows: 'an approval of a proposal', end: 'kept' },
   attempts: { grows: 'an attempt of a delivery', end: 'month' },
   audit: {

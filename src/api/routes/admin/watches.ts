@@ -1,20 +1,40 @@
-/** `/api/watches`: wallets, contracts and tokens that are polled on request. */
+/**
+ * `/api/watches`: wallets, contracts and tokens that are polled on request. Up to a million are
+ * added or removed by a stream of lines, which is answered by its progress and the refused lines.
+ */
 import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
 import { decimalText } from '../../../kernel/amounts.ts';
+import { Failure, problemOf } from '../../../kernel/errors.ts';
+import { jsonText } from '../../../kernel/json.ts';
+import type { Caller } from '../../../keys/keys.ts';
 import { listWatches, type TargetRef, type Watch } from '../../../observer/observer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import {
-  addressInput,
-  decimal,
-  decimalInput,
-  idInput,
-  instant,
-  instantText,
-} from '../../http/fields.ts';
+import { readJson } from '../../http/body.ts';
+import { decimal, idInput, instant, instantText } from '../../http/fields.ts';
+import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
-import type { Router } from '../../http/router.ts';
+import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
+import { type AuditWork, json, type Router, reply } from '../../http/router.ts';
+import {
+  csvReader,
+  LINE_MAX,
+  makeSeen,
+  ndjsonReader,
+  toTarget,
+  watchInput,
+} from './watch-lines.ts';
 
 const WATCHES_MAX = 1_000;
+
+/** Bounds of a stream: its lines, those of a batch, the refused ones that are listed. */
+const LINES_MAX = 1_000_000;
+const BATCH = 1_000;
+const LISTED_MAX = 10_000;
+const STREAMS_MAX = 2;
+/** Batches between two lines of progress. */
+const PROGRESS_BATCHES = 10;
+const CSV = 'text/csv';
 
 const watch = z
   .object({
@@ -34,23 +54,39 @@ const observationAge = {
   }),
 };
 
-const watchInput = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('wallet'), addr: addressInput }),
-  z.strictObject({ kind: z.literal('contract'), contract_id: decimalInput }),
-  z.strictObject({
-    kind: z.literal('token'),
-    contract_id: decimalInput,
-    token_id: decimalInput,
+const watchInputs = z.union([watchInput, z.array(watchInput).min(1).max(WATCHES_MAX)]);
+const dryRun = z.object({
+  query: z.strictObject({
+    dry_run: z.enum(['true', 'false']).optional().openapi({
+      description: 'true: answers a stream the same, but changes nothing',
+    }),
   }),
-]);
-
+});
+const streams = { [NDJSON]: { schema: z.string() }, [CSV]: { schema: z.string() } };
+const streamed = {
+  description: 'Lines of progress and refused lines, then a summary',
+  content: { [NDJSON]: { schema: z.string() } },
+};
 const base = { tag: 'watches', path: '/api/watches' };
+const FORM =
+  `A stream has at most ${LINES_MAX} lines: ${NDJSON} with one watch per line, or ${CSV} with a ` +
+  'header that names its columns, of kind, addr, contract_id, token_id; without kind the filled ' +
+  `cells tell it. Refused lines are answered with their number, at most ${LISTED_MAX}.`;
 
-export function addWatches(router: Router, deps: Pick<ApiDeps, 'db' | 'observer'>): void {
-  const { db, observer } = deps;
-  const readAge = async () => ({
-    observation_age_max_ms: Math.round((await observer.pricing()).bounds.maxMs),
-  });
+type Deps = Pick<ApiDeps, 'db' | 'observer' | 'log' | 'wake' | 'stopping' | 'bodyBytesMax'>;
+
+export function addWatches(router: Router, deps: Deps): void {
+  addList(router, deps);
+  const answerStream = makeStreams(deps);
+  addCreation(router, deps, answerStream);
+  addRemoval(router, deps, answerStream);
+}
+
+async function readAge(observer: Deps['observer']) {
+  return { observation_age_max_ms: Math.round((await observer.pricing()).bounds.maxMs) };
+}
+
+function addList(router: Router, { db, observer }: Deps): void {
   router.add({
     ...base,
     scope: 'read',
@@ -62,32 +98,52 @@ export function addWatches(router: Router, deps: Pick<ApiDeps, 'db' | 'observer'
     async handle({ query: { limit, cursor } }) {
       const after = readCursor(cursor, idPosition('wat'));
       const rows = await listWatches(db, { after, limit: limit + 1 });
-      return { ...page(rows, limit, watchOutput, ({ id }) => id), ...(await readAge()) };
+      return { ...page(rows, limit, watchOutput, ({ id }) => id), ...(await readAge(observer)) };
     },
   });
-  router.add({
+}
+
+function addCreation(router: Router, deps: Deps, answerStream: AnswerStream): void {
+  const { observer, bodyBytesMax } = deps;
+  const created = z.union([
+    watch.extend(observationAge),
+    z.object({ data: z.array(watch), ...observationAge }),
+  ]);
+  router.raw({
     ...base,
     scope: 'manage',
     method: 'post',
-    summary: 'Watch a wallet, contract or token, or an array of them',
-    description: 'A repeated request for the same target changes nothing.',
-    request: z.object({
-      body: z.union([watchInput, z.array(watchInput).min(1).max(WATCHES_MAX)]),
-    }),
-    status: 201,
-    response: 'The watch, or for an array all watches',
-    schema: z.union([
-      watch.extend(observationAge),
-      z.object({ data: z.array(watch), ...observationAge }),
-    ]),
-    async handle({ body }, { owner }) {
-      const inputs = Array.isArray(body) ? body : [body];
-      const data = (await observer.watch(inputs.map(toTarget), owner)).map(watchOutput);
-      const age = await readAge();
+    summary: 'Watch wallets, contracts or tokens: one, an array, or a stream',
+    description: `A repeated request for the same target changes nothing. ${FORM}`,
+    request: dryRun,
+    content: { 'application/json': { schema: watchInputs }, ...streams },
+    responses: {
+      200: streamed,
+      201: json('The watch, or for an array all watches', created),
+      ...problemsOf('post', true, { 429: 'Too many streams are open; see Retry-After' }),
+    },
+    async handle({ query }, c, caller, audit) {
+      if (!caller) throw new Failure('unauthorized');
+      if (isStream(c))
+        return answerStream(c, 'add', { caller, audit, dryRun: query.dry_run === 'true' });
+      const body = watchInputs.safeParse(await readJson(c.req, bodyBytesMax));
+      if (!body.success) throw invalidRequest(errorsOf(body.error));
+      if (query.dry_run === 'true')
+        throw new Failure('invalid_request', 'dry_run: is only for a stream');
+      const inputs = Array.isArray(body.data) ? body.data : [body.data];
+      const watches = await audit(body.data, () =>
+        observer.watch(inputs.map(toTarget), caller.owner),
+      );
+      const data = watches.map(watchOutput);
+      const age = await readAge(observer);
       const [only] = data;
-      return only && !Array.isArray(body) ? { ...only, ...age } : { data, ...age };
+      const one = only && !Array.isArray(body.data) ? only : { data };
+      return reply(c, jsonText({ ...one, ...age }), 201);
     },
   });
+}
+
+function addRemoval(router: Router, { observer }: Deps, answerStream: AnswerStream): void {
   router.add({
     ...base,
     scope: 'manage',
@@ -99,17 +155,121 @@ export function addWatches(router: Router, deps: Pick<ApiDeps, 'db' | 'observer'
     response: 'The watch is deleted',
     handle: ({ params }) => observer.unwatch(params.id),
   });
+  router.raw({
+    ...base,
+    scope: 'manage',
+    method: 'post',
+    path: '/api/watches/remove',
+    summary: 'Delete the watches of the targets of a stream',
+    description: `A target that is not watched is counted as such. ${FORM}`,
+    request: dryRun,
+    content: streams,
+    responses: {
+      200: streamed,
+      ...problemsOf('post', true, { 429: 'Too many streams are open; see Retry-After' }),
+    },
+    handle({ query }, c, caller, audit) {
+      if (!caller) throw new Failure('unauthorized');
+      if (!isStream(c)) throw new Failure('unsupported_media_type', `send ${NDJSON} or ${CSV}`);
+      return answerStream(c, 'remove', { caller, audit, dryRun: query.dry_run === 'true' });
+    },
+  });
 }
 
-function toTarget(input: z.output<typeof watchInput>): TargetRef {
-  switch (input.kind) {
-    case 'wallet':
-      return { kind: 'wallet', addr: input.addr };
-    case 'contract':
-      return { kind: 'contract', contractId: input.contract_id };
-    case 'token':
-      return { kind: 'token', contractId: input.contract_id, tokenId: input.token_id };
-  }
+function contentType(c: Context): string {
+  return c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+function isStream(c: Context): boolean {
+  return [NDJSON, 'application/ndjson', CSV].includes(contentType(c));
+}
+
+type Action = 'add' | 'remove';
+interface StreamInput {
+  caller: Caller;
+  audit: AuditWork;
+  dryRun: boolean;
+}
+type AnswerStream = (c: Context, action: Action, input: StreamInput) => Response;
+
+/** Answers streams, at most STREAMS_MAX at once. */
+function makeStreams(deps: Deps): AnswerStream {
+  let open = 0;
+  return (c, action, input) => {
+    if (open >= STREAMS_MAX)
+      throw new Failure('too_many_requests', `at most ${STREAMS_MAX} streams of watches`);
+    open++;
+    const work = makeWork(deps, action, input);
+    const format = contentType(c) === CSV ? 'csv' : 'ndjson';
+    const { body } = c.req.raw;
+    return answerLines(c, deps, {
+      ended: () => {
+        open--;
+      },
+      summary: work.summary,
+      async work({ write, stop }) {
+        if (!body) return;
+        const run = () => work.run(body, format, { write, stop });
+        await (input.dryRun ? run() : input.audit({ format }, run));
+        deps.wake('observer');
+      },
+    });
+  };
+}
+
+interface LineOutput {
+  write: (rows: readonly object[]) => void;
+  stop: AbortSignal;
+}
+
+/** One stream: what is done with its lines, and the count of their results. */
+function makeWork({ observer }: Deps, action: Action, { caller, dryRun }: StreamInput) {
+  const [done, unchanged] =
+    action === 'add' ? (['added', 'watched'] as const) : (['removed', 'not_watched'] as const);
+  const tally = { lines: 0, done: 0, unchanged: 0, refused: 0 };
+  const counts = () => ({
+    ...{ lines: tally.lines, [done]: tally.done, [unchanged]: tally.unchanged },
+    refused: tally.refused,
+  });
+  // Nothing tells later batches of a dry run what earlier ones would have changed.
+  const isFirst = dryRun ? makeSeen() : () => true;
+  const apply = async (refs: TargetRef[]): Promise<void> => {
+    if (refs.length === 0) return;
+    const results =
+      action === 'add'
+        ? await observer.watchMany(refs, caller.owner, { dryRun, addedBefore: tally.done })
+        : await observer.unwatchMany(refs, { dryRun });
+    for (const [n, ref] of refs.entries()) {
+      const changed = isFirst(ref) && results[n];
+      tally[changed ? 'done' : 'unchanged']++;
+    }
+  };
+  return {
+    async run(body: ReadableStream<Uint8Array>, format: string, { write, stop }: LineOutput) {
+      const read = format === 'csv' ? csvReader() : ndjsonReader();
+      // And the header of CSV.
+      const bounds = { lineBytesMax: LINE_MAX, linesMax: LINES_MAX + 1, size: BATCH };
+      let batches = 0;
+      for await (const lines of batchesOf(body, bounds, stop)) {
+        const refs: TargetRef[] = [];
+        for (const line of lines) {
+          const ref = read(line);
+          if (ref === undefined) continue;
+          tally.lines++;
+          if (!(ref instanceof Failure)) refs.push(ref);
+          else if (++tally.refused <= LISTED_MAX)
+            write([{ line: line.line, result: 'refused', problem: problemOf(ref) }]);
+        }
+        await apply(refs);
+        if (++batches % PROGRESS_BATCHES === 0) write([{ progress: counts() }]);
+      }
+    },
+    async summary() {
+      const added = dryRun && action === 'add' ? tally.done : 0;
+      const observation_age_max_ms = Math.round(await observer.maximumAgeMs(added));
+      return { ...counts(), dry_run: dryRun, observation_age_max_ms };
+    },
+  };
 }
 
 function watchOutput(row: Watch) {

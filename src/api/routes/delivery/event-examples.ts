@@ -92,6 +92,11 @@ const period = {
   chain_head: `${'a7'.repeat(32)}:1042`,
   link: `/api/reports/rep_${UUID}`,
 };
+const alert: EventData<'alert.raised'> = {
+  ...{ alert_id: `alr_${UUID}`, rule: 'operator-low', kind: 'wallet_below', addr: ADDR },
+  ...{ operation_id: null, drift_id: null, amount: '900', limit: '1000', limit_ms: null },
+  raised_at: AT,
+};
 const endpoint = { endpoint_id: `ep_${UUID}`, url: 'https://shop.example' };
 
 const DATA: { [T in EventType]: EventData<T> } = {
@@ -109,7 +114,7 @@ const DATA: { [T in EventType]: EventData<T> } = {
   'operation.undecided': { ...operation, ...open, state: 'undecided', evidence: EVIDENCE },
   'operation.settled': { ...operation, state: 'settled' },
   'operation.failed': { ...operation, state: 'failed', outcome: 'not_executed' },
-  'operation.stuck': operation,
+  'operation.stuck': { ...operation, executed_at: AT, stuck_after_ms: 60_000 },
   'token.minted': tokenChange(null),
   'token.transferred': tokenChange({}, { owner: OTHER }),
   'token.burned': tokenChange({}, { owner: null, status: null }),
@@ -151,6 +156,10 @@ const DATA: { [T in EventType]: EventData<T> } = {
     ...{ ...service, previous: 'unreachable', current: 'active' },
     ...{ start: null, end: null, message: null },
   },
+  'observer.late': { observation_age_max_ms: 60_000, targets: 17, oldest_poll_at: AT },
+  'observer.recovered': { observation_age_max_ms: 60_000, late_since: AT },
+  'alert.raised': alert,
+  'alert.cleared': { ...alert, amount: '5000' },
   'report.completed': {
     report_id: `rep_${UUID}`,
     kind: 'reconciliation',

@@ -10,8 +10,9 @@ import type { Caller } from '../../../keys/keys.ts';
 import { REPORTS_MAX, type Report, type Reported } from '../../../operations/operations.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readText } from '../../http/body.ts';
-import { linesOf, type TextLine } from '../../http/ndjson.ts';
-import { failureOf, problem, problemsOf } from '../../http/problems.ts';
+import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
+import type { TextLine } from '../../http/ndjson.ts';
+import { problem, problemsOf } from '../../http/problems.ts';
 import { json, type Router, reply } from '../../http/router.ts';
 import { operation, operationOutput } from './fields.ts';
 import { readReport, reportInput } from './report-lines.ts';
@@ -21,7 +22,6 @@ const ARRAY_MAX = 10_000;
 const LINE_MAX = 65_536;
 const LINES_MAX = 100_000;
 const STREAMS_MAX = 2;
-const NDJSON = 'application/x-ndjson';
 
 const counts = { recorded: z.int(), known: z.int(), refused: z.int() };
 const lineResult = z
@@ -152,76 +152,27 @@ function resultOutput(line: number, reported: Reported) {
   return { line, result, operation_id: id, state, problem: null };
 }
 
-/**
- * Answers lines with lines. The body is read even while the client does not read the response,
- * since many clients send everything first; the results held meanwhile are bounded by LINES_MAX.
- */
+/** Records lines in batches and answers each; the results held are bounded by LINES_MAX. */
 function answerStream(c: Context, deps: Deps, caller: Caller, ended: () => void): Response {
   const { body } = c.req.raw;
-  const disconnected = new AbortController();
-  const stop = AbortSignal.any([disconnected.signal, deps.stopping]);
-  const encoder = new TextEncoder();
-  const results = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const tally = { recorded: 0, known: 0, refused: 0 };
-      const write = (rows: readonly object[]) => {
-        if (!disconnected.signal.aborted && rows.length > 0)
-          controller.enqueue(encoder.encode(rows.map((row) => `${jsonText(row)}\n`).join('')));
-      };
-      const last: { problem?: object } = {};
-      try {
-        if (body) await recordLines(deps, body, { caller, stop, tally, write });
-      } catch (error) {
-        last.problem = problemOf(failureOf(error, deps.log));
-      } finally {
-        ended();
+  const bounds = { lineBytesMax: LINE_MAX, linesMax: LINES_MAX, size: REPORTS_MAX };
+  const tally = { recorded: 0, known: 0, refused: 0 };
+  return answerLines(c, deps, {
+    ended,
+    summary: () => ({ lines: tally.recorded + tally.known + tally.refused, ...tally }),
+    async work({ write, stop }) {
+      if (!body) return;
+      for await (const lines of batchesOf(body, bounds, stop)) {
+        const results = await record(deps, lines.map(parseLine), caller);
+        write(
+          results.map((reported, n) => {
+            tally[reported.result]++;
+            return resultOutput(lines[n]?.line ?? 0, reported);
+          }),
+        );
       }
-      const lines = tally.recorded + tally.known + tally.refused;
-      write([{ summary: { lines, ...tally }, ...last }]);
-      if (!disconnected.signal.aborted) controller.close();
     },
-    cancel: () => disconnected.abort(),
   });
-  return c.body(results, 200, { 'content-type': NDJSON, 'cache-control': 'no-store' });
-}
-
-/** Records lines in batches and writes the result of each. */
-async function recordLines(
-  deps: RecordDeps,
-  body: ReadableStream<Uint8Array>,
-  params: {
-    caller: Caller;
-    stop: AbortSignal;
-    tally: Record<Reported['result'], number>;
-    write: (rows: readonly object[]) => void;
-  },
-): Promise<void> {
-  const { caller, stop, tally, write } = params;
-  let batch: { line: number; document: Parsed }[] = [];
-  const flush = async () => {
-    if (stop.aborted) throw new Failure('shutting_down', 'send the remaining lines again');
-    const lines = batch;
-    batch = [];
-    const documents = lines.map(({ document }) => document);
-    const results = await record(deps, documents, caller);
-    write(
-      results.map((reported, n) => {
-        tally[reported.result]++;
-        return resultOutput(lines[n]?.line ?? 0, reported);
-      }),
-    );
-  };
-  let count = 0;
-  for await (const line of linesOf(body, LINE_MAX)) {
-    count++;
-    if (count > LINES_MAX) {
-      await flush();
-      throw new Failure('body_too_large', `at most ${LINES_MAX} lines; send the rest separately`);
-    }
-    batch.push({ line: line.line, document: parseLine(line) });
-    if (batch.length === REPORTS_MAX) await flush();
-  }
-  await flush();
 }
 
 function parseLine(line: TextLine): Parsed {

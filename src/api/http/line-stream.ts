@@ -1,0 +1,88 @@
+/** Answers a request body of many lines with lines of JSON, in batches, while it arrives. */
+import type { Context } from 'hono';
+import { Failure, problemOf } from '../../kernel/errors.ts';
+import { jsonText } from '../../kernel/json.ts';
+import type { Log } from '../../kernel/log.ts';
+import { linesOf, type TextLine } from './ndjson.ts';
+import { failureOf } from './problems.ts';
+
+export const NDJSON = 'application/x-ndjson';
+
+/**
+ * The lines of a body in batches of `size`.
+ * @throws Failure `body_too_large` after `linesMax` lines, `shutting_down` when the signal aborts
+ */
+export async function* batchesOf(
+  body: ReadableStream<Uint8Array>,
+  bounds: { lineBytesMax: number; linesMax: number; size: number },
+  stop: AbortSignal,
+): AsyncGenerator<TextLine[]> {
+  const { lineBytesMax, linesMax, size } = bounds;
+  let batch: TextLine[] = [];
+  let count = 0;
+  const checkStop = () => {
+    if (stop.aborted) throw new Failure('shutting_down', 'send the remaining lines again');
+  };
+  for await (const line of linesOf(body, lineBytesMax)) {
+    count++;
+    if (count > linesMax) {
+      checkStop();
+      yield batch;
+      throw new Failure('body_too_large', `at most ${linesMax} lines; send the rest separately`);
+    }
+    batch.push(line);
+    if (batch.length < size) continue;
+    checkStop();
+    yield batch;
+    batch = [];
+  }
+  checkStop();
+  if (batch.length > 0) yield batch;
+}
+
+interface LineWork {
+  /** Writes lines of the response. */
+  write: (rows: readonly object[]) => void;
+  /** Aborts when the client disconnects or the daemon stops. */
+  stop: AbortSignal;
+}
+
+/**
+ * A response of lines that `work` writes, with a last line `{summary, problem?}`. The body is read
+ * even while the client does not read the response, since many clients send everything first; so
+ * `work` must bound what it writes.
+ */
+export function answerLines(
+  c: Context,
+  deps: { log: Log; stopping: AbortSignal },
+  answer: {
+    work: (deps: LineWork) => Promise<void>;
+    /** Read after the work. */
+    summary: () => object | Promise<object>;
+    ended: () => void;
+  },
+): Response {
+  const disconnected = new AbortController();
+  const stop = AbortSignal.any([disconnected.signal, deps.stopping]);
+  const encoder = new TextEncoder();
+  const results = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const write = (rows: readonly object[]) => {
+        if (!disconnected.signal.aborted && rows.length > 0)
+          controller.enqueue(encoder.encode(rows.map((row) => `${jsonText(row)}\n`).join('')));
+      };
+      const last: { summary?: object; problem?: object } = {};
+      const fail = (error: unknown) => {
+        last.problem = problemOf(failureOf(error, deps.log));
+      };
+      await answer.work({ write, stop }).catch(fail).finally(answer.ended);
+      await Promise.resolve(answer.summary()).then((summary) => {
+        last.summary = summary;
+      }, fail);
+      write([last]);
+      if (!disconnected.signal.aborted) controller.close();
+    },
+    cancel: () => disconnected.abort(),
+  });
+  return c.body(results, 200, { 'content-type': NDJSON, 'cache-control': 'no-store' });
+}

@@ -1,0 +1,168 @@
+/** `tallyhook watch` and `watches`: targets that are polled on request, one or up to a million. */
+import { open } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { Failure } from '../../kernel/errors.ts';
+import { jsonText, parseJson } from '../../kernel/json.ts';
+import { printLine } from '../../kernel/log.ts';
+import { callDaemon, listAll, pagesOf, type Remote, streamToDaemon } from '../remote.ts';
+
+export async function addWatch(
+  kind: string,
+  names: string[],
+  options: Remote & { json?: true },
+): Promise<number> {
+  const body = watchBody(kind, names);
+  const text = await callDaemon(options, { method: 'POST', path: '/api/watches', body });
+  const { id } = parseJson(text) as { id?: string };
+  printLine(options.json ? text : `Watching ${kind} ${names.join(' ')} as ${id}`);
+  return 0;
+}
+
+function watchBody(kind: string, [first, second]: string[]): object {
+  if (kind === 'wallet') return { kind, addr: first };
+  if (kind === 'contract') return { kind, contract_id: first };
+  if (kind === 'token' && second !== undefined)
+    return { kind, contract_id: first, token_id: second };
+  throw new Failure(
+    'bad_setting',
+    'usage: watch wallet <addr>, watch contract <id>, or watch token <contract id> <token id>',
+  );
+}
+
+type StreamOptions = Remote & { format?: string; dryRun?: true; json?: true };
+
+interface Problem {
+  code: string;
+  detail?: string;
+  errors?: { path: string; message: string }[];
+}
+
+/** A line of the answer: a refused line, progress, or the summary at the end. */
+interface Answered {
+  line?: number;
+  progress?: Record<string, number>;
+  summary?: Record<string, number | boolean>;
+  problem?: Problem;
+}
+
+const TYPES = { csv: 'text/csv', ndjson: 'application/x-ndjson' };
+
+/** @param action after the path of watches: none to add them, `/remove` */
+export async function importWatches(
+  action: '' | '/remove',
+  file: string,
+  options: StreamOptions,
+): Promise<number> {
+  const format = options.format ?? formatOf(file);
+  const type = TYPES[format as keyof typeof TYPES];
+  const path = `/api/watches${action}${options.dryRun ? '?dry_run=true' : ''}`;
+  const body = await opened(file);
+  let last: Answered = {};
+  for await (const answer of streamToDaemon<Answered>(options, { path, type, body })) {
+    if (answer.progress) showProgress(answer.progress);
+    else if (answer.line !== undefined) showError(answer.line, answer.problem);
+    else last = answer;
+  }
+  clearProgress();
+  const { summary, problem } = last;
+  if (summary) printLine(options.json ? jsonText(summary) : summaryText(summary));
+  if (!summary || problem)
+    throw new Failure('bad_setting', `stopped early: ${textOf(problem)}; repeat the command`);
+  return summary.refused === 0 ? 0 : 1;
+}
+
+export async function removeWatches(
+  ids: string[],
+  options: StreamOptions & { file?: string },
+): Promise<number> {
+  if (ids.length > 0 === (options.file !== undefined))
+    throw new Failure('bad_setting', 'name either ids of watches or --file');
+  if (options.file !== undefined) return importWatches('/remove', options.file, options);
+  if (options.dryRun) throw new Failure('bad_setting', '--dry-run is only for --file');
+  for (const id of ids) {
+    const path = `/api/watches/${encodeURIComponent(id)}`;
+    await callDaemon(options, { method: 'DELETE', path });
+    if (!options.json) printLine(`Removed ${id}`);
+  }
+  if (options.json) printLine(jsonText({ removed: ids.length }));
+  return 0;
+}
+
+interface Watch {
+  id: string;
+  kind: string;
+  addr: string | null;
+  contract_id: string | null;
+  token_id: string | null;
+  created_at: string;
+  created_by: string;
+}
+
+export async function listWatches(options: Remote & { csv?: true; json?: true }): Promise<number> {
+  const path = '/api/watches';
+  if (options.json) {
+    printLine(jsonText({ data: await listAll<Watch>(options, path) }));
+    return 0;
+  }
+  if (options.csv) printLine('kind,addr,contract_id,token_id');
+  for await (const page of pagesOf<Watch>(options, path))
+    for (const { kind, addr, contract_id: contract, token_id: token, ...watch } of page) {
+      const name = addr ?? [contract, token].filter((id) => id !== null).join(' ');
+      const cells = [kind, addr, contract, token].map((cell) => cellOf(cell ?? '')).join(',');
+      const { created_at: at, created_by: by } = watch;
+      printLine(options.csv ? cells : `${at}  ${watch.id}  ${kind} ${name}  by ${by}`);
+    }
+  return 0;
+}
+
+function cellOf(text: string): string {
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function formatOf(file: string): string {
+  if (/\.csv$/i.test(file)) return 'csv';
+  if (/\.(ndjson|jsonl)$/i.test(file)) return 'ndjson';
+  throw new Failure('bad_setting', `${file}: name its --format, csv or ndjson`);
+}
+
+async function opened(file: string): Promise<Readable> {
+  if (file === '-') return process.stdin;
+  const handle = await open(file).catch(() => {
+    throw new Failure('bad_setting', `${file} cannot be read`);
+  });
+  return handle.createReadStream();
+}
+
+const ERASE = '\r\u001b[K';
+
+function showProgress(progress: Record<string, number>): void {
+  if (process.stderr.isTTY) process.stderr.write(`${ERASE}${countsText(progress)} …`);
+}
+
+function clearProgress(): void {
+  if (process.stderr.isTTY) process.stderr.write(ERASE);
+}
+
+function showError(line: number, problem: Problem | undefined): void {
+  clearProgress();
+  process.stderr.write(`line ${line}: ${textOf(problem)}\n`);
+}
+
+function textOf(problem: Problem | undefined): string {
+  return problem ? (problem.detail ?? problem.code) : 'the daemon closed the connection';
+}
+
+function countsText(counts: Record<string, number | boolean>): string {
+  const words = Object.entries(counts).flatMap(([name, count]) =>
+    typeof count === 'number' && name !== 'lines' && name !== 'observation_age_max_ms'
+      ? [`${count} ${name.replace('_', ' ')}`]
+      : [],
+  );
+  return `${counts.lines} lines: ${words.join(', ')}`;
+}
+
+function summaryText(summary: Record<string, number | boolean>): string {
+  const dry = summary.dry_run ? 'Nothing was changed. ' : '';
+  const ageS = Math.round(Number(summary.observation_age_max_ms) / 1000);
+  return `${dry}${countsText(summary)}; each target is polled at least every ${ageS} s`;
+}

@@ -1,0 +1,33 @@
+/** The events of alerts that begin and end. Pure. */
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { EventDraft } from '../../outbox/events.ts';
+import type { Alert } from './rule.ts';
+import { LATE, STUCK } from './watchdog.ts';
+
+export function begunEvent(alert: Alert): EventDraft {
+  const { id, rule, subject, detail, raisedAt } = alert;
+  if (rule === STUCK) return draft(STUCK, `operation:${subject}`, raisedAt, detail);
+  if (rule === LATE) return draft(LATE, 'observer:targets', raisedAt, detail);
+  return draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert));
+}
+
+/** None for a stuck operation: that it settles is an event. */
+export function endedEvents(alert: Alert, at: Instant): EventDraft[] {
+  const { id, rule, detail, raisedAt } = alert;
+  if (rule === STUCK) return [];
+  if (rule !== LATE) {
+    const cleared = draft('alert.cleared', `alert:${id}`, at, alertData(alert));
+    return [{ ...cleared, last: true }];
+  }
+  const { observation_age_max_ms } = detail;
+  const data = { observation_age_max_ms, late_since: isoText(raisedAt) };
+  return [draft('observer.recovered', 'observer:targets', at, data)];
+}
+
+function alertData({ id, rule, detail, raisedAt }: Alert): object {
+  return { alert_id: id, rule, ...detail, raised_at: isoText(raisedAt) };
+}
+
+function draft(type: string, subject: string, occurredAt: Instant, data: object): EventDraft {
+  return { type, subject, occurredAt, data } as EventDraft;
+}

@@ -1,0 +1,99 @@
+/** What the rules of the configuration find: balances of wallets, unknown operations, drifts. */
+
+import type { Queryable } from '../../db/connect.ts';
+import { addressKey } from '../../kernel/addresses.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
+import type { Alert, Condition } from './rule.ts';
+import * as store from './store.ts';
+
+interface WalletRule {
+  name: string;
+  kind: 'wallet_below' | 'wallet_above';
+  addr: string;
+  amount: bigint;
+}
+
+type ListRule =
+  | { name: string; kind: 'unknown_older'; ageMs: number }
+  | { name: string; kind: 'drift_above'; amount: bigint };
+
+export type AlertRule = WalletRule | ListRule;
+
+/** What one rule has found. */
+export interface Finding {
+  holding: Condition[];
+  /** What holds no more, as it is now. */
+  lapsed: Condition[];
+}
+
+/** At most so many operations or drifts per rule are raised, oldest first. */
+const FOUND_MAX = 1_000;
+
+interface CheckInput {
+  now: Instant;
+  /** Since when the service has been available; no time counts that is before it. */
+  from: Instant;
+  raised: readonly Alert[];
+}
+
+/** Checks the rules; one whose wallet was not observed yet is left out. */
+export async function checkRules(
+  db: Queryable,
+  rules: readonly AlertRule[],
+  input: CheckInput,
+): Promise<Map<string, Finding>> {
+  const keys = rules.flatMap((rule) => ('addr' in rule ? [addressKey(rule.addr)] : []));
+  const balances = await store.observedBalances(db, keys);
+  const found = new Map<string, Finding>();
+  for (const rule of rules) {
+    const finding = 'addr' in rule ? ofWallet(rule, balances) : await ofList(db, rule, input);
+    if (finding) found.set(rule.name, finding);
+  }
+  return found;
+}
+
+function ofWallet(
+  { name, kind, addr, amount }: WalletRule,
+  balances: Map<string, bigint>,
+): Finding | undefined {
+  const balance = balances.get(addressKey(addr));
+  if (balance === undefined) return undefined;
+  const holds = kind === 'wallet_below' ? balance < amount : balance > amount;
+  const detail = {
+    ...{ ...NOTHING, kind, addr, amount: balance.toString(), limit: amount.toString() },
+  };
+  const condition = { rule: name, subject: addressKey(addr), detail };
+  return holds ? { holding: [condition], lapsed: [] } : { holding: [], lapsed: [condition] };
+}
+
+/** The members of events that a rule does not have. */
+const NOTHING = {
+  ...{ addr: null, operation_id: null, drift_id: null },
+  ...{ amount: null, limit: null, limit_ms: null },
+};
+
+async function ofList(
+  db: Queryable,
+  rule: ListRule,
+  { now, from, raised }: CheckInput,
+): Promise<Finding> {
+  const { name, kind } = rule;
+  if (kind === 'unknown_older') {
+    const before = now - rule.ageMs;
+    const old = await store.listUnknownBefore(db, isoText(before), FOUND_MAX);
+    const kept = new Set(raised.flatMap((alert) => (alert.rule === name ? [alert.subject] : [])));
+    const holding = old
+      .filter((id) => from <= before || kept.has(id))
+      .map((id) => {
+        const detail = { ...NOTHING, kind, operation_id: id, limit_ms: rule.ageMs };
+        return { rule: name, subject: id, detail };
+      });
+    return { holding, lapsed: [] };
+  }
+  const drifts = await store.listDriftsAbove(db, rule.amount, FOUND_MAX);
+  const holding = drifts.map(({ id, addr, amount }) => {
+    const size = { amount: amount.toString(), limit: rule.amount.toString() };
+    return { rule: name, subject: id, detail: { ...NOTHING, kind, addr, drift_id: id, ...size } };
+  });
+  return { holding, lapsed: [] };
+}
