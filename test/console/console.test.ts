@@ -79,6 +79,15 @@ describe('The page of the console', () => {
     expect((await get('/console/app.ts', { 'if-none-match': '"other"' })).status).toBe(200);
   });
 
+  it('Every page that has a view is served, and no other', async () => {
+    const pages = (await everything()).get('/console/pages.ts') ?? '';
+    const views = /VIEWS\b[^{]*\{([\s\S]*?)\n\};/.exec(pages)?.[1] ?? '';
+    const names = [...views.matchAll(/^ {2}'?(\w*)'?: \[/gm)].map(([, name]) => name ?? '');
+    expect(names).toContain('operations');
+    for (const name of names) expect((await get(`/${name}`)).status, name).toBe(200);
+    expect((await get('/operation')).status).toBe(404);
+  });
+
   it('A file that is not part of it is not found', async () => {
     const others = ['/console/tsconfig.json', '/console/../console.ts', '/console/x', '/nothing'];
     for (const path of others) expect((await get(path)).status, path).toBe(404);

@@ -6,6 +6,7 @@ import { countText, durationText, wordsOf } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 import type { ViewProps } from '../pages.ts';
 import { ActivityCard } from './activity.ts';
+import { AlertsCard } from './alerts.ts';
 import { Freeze } from './freeze.ts';
 
 interface Status {
@@ -99,6 +100,7 @@ export default function Overview(_: ViewProps) {
         Writes are frozen by ${status.freeze.frozen_by}: ${status.freeze.reason}
       </p>`
     }
+    <${AlertsCard} />
     <${ForPeople} tasks=${tasksOf(status)} />
     <${Counts} status=${status} />
     <${ActivityCard} />
