@@ -1,6 +1,6 @@
 /**
  * The files that the browser loads: our TypeScript with its types stripped, the style sheet, and
- * the modules of npm packages as they are. Read once, at the start.
+ * the modules of npm packages as they are.
  */
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';

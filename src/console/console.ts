@@ -20,8 +20,12 @@ const PAGES = [
  */
 export function makeConsole(styles: readonly string[] = []): Hono {
   const app = new Hono();
-  const assets = loadAssets();
-  const shell = shellOf([...assets.keys()].filter((path) => path.startsWith('kit/')));
+  let loaded: Loaded | undefined;
+  // With the first request: a start need not wait for it.
+  const load = () => {
+    loaded ??= loadShell();
+    return loaded;
+  };
   const headers = {
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': policyOf(styles),
@@ -29,17 +33,28 @@ export function makeConsole(styles: readonly string[] = []): Hono {
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
   };
-  app.get('/', (c) => c.body(shell, 200, headers));
+  app.get('/', (c) => c.body(load().shell, 200, headers));
   for (const page of PAGES) {
-    app.get(`/${page}`, (c) => c.body(shell, 200, headers));
-    app.get(`/${page}/:id{.+}`, (c) => c.body(shell, 200, headers));
+    app.get(`/${page}`, (c) => c.body(load().shell, 200, headers));
+    app.get(`/${page}/:id{.+}`, (c) => c.body(load().shell, 200, headers));
   }
   app.get('/console/:path{.+}', (c) => {
-    const asset = assets.get(c.req.param('path'));
+    const asset = load().assets.get(c.req.param('path'));
     if (!asset) return c.notFound();
     return answer(asset, c.req.header('if-none-match'), c.req.header('accept-encoding') ?? '');
   });
   return app;
+}
+
+interface Loaded {
+  assets: Map<string, Asset>;
+  shell: string;
+}
+
+function loadShell(): Loaded {
+  const assets = loadAssets();
+  const shell = shellOf([...assets.keys()].filter((path) => path.startsWith('kit/')));
+  return { assets, shell };
 }
 
 /** Assets change with the program only: the browser asks whether one is still the same. */

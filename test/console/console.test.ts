@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { makeConsole } from '../../src/console/console.ts';
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-const get = (path: string, headers: Record<string, string> = {}) =>
-  makeConsole(['p { color: red }']).request(path, { headers });
+const app = makeConsole(['p { color: red }']);
+const get = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers });
 
 /** The text of the shell, and of everything that it and its modules load. */
 async function everything(): Promise<Map<string, string>> {
