@@ -1,5 +1,6 @@
 /** Small plots over time, in the colours of the scheme. */
 import uPlot from 'uplot';
+import { instantText } from './format.ts';
 import { html, useEffect, useRef } from './html.ts';
 
 export interface Series {
@@ -78,7 +79,10 @@ function optionsOf(
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-    axes: [axis, { ...axis, size: 44, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) }],
+    axes: [
+      { ...axis, size: 24, values: (_, ticks) => ticks.map(tickText) },
+      { ...axis, size: 52, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) },
+    ],
     series: [
       {},
       ...series.map((one) => ({
@@ -92,4 +96,10 @@ function optionsOf(
   };
   if (steps) options.scales = {};
   return options;
+}
+
+/** The time of a tick in the reader's zone; at midnight its day. */
+function tickText(seconds: number): string {
+  const text = instantText(seconds * 1_000);
+  return text.endsWith(' 00:00:00') ? text.slice(5, 10) : text.slice(11, 16);
 }

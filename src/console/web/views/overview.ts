@@ -221,7 +221,8 @@ function OperationsCard({ operations }: { operations: Record<string, number> }) 
     },
     { head: 'Operations', number: true, of: ([, count]: Row) => countText(count) },
   ];
+  const rows = Object.entries(operations).filter(([, count]) => count > 0);
   return html`<${Card} title="Open operations" aside=${html`<a href="/operations">all</a>`}>
-    <${Table} rows=${Object.entries(operations)} columns=${columns} empty="No operation is open." />
+    <${Table} rows=${rows} columns=${columns} empty="No operation is open." />
   <//>`;
 }
