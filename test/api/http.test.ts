@@ -87,7 +87,7 @@ it('A long poll ends when its client disconnects', async () => {
 it('The console is served beside the API', async () => {
   const page = await fetch(`${server.url}/`);
   expect(page.headers.get('content-type')).toContain('text/html');
-  const missing = await fetch(`${server.url}/reports/rep_1`);
+  const missing = await fetch(`${server.url}/nothing/here`);
   expect(missing.headers.get('content-type')).toContain('application/problem+json');
   const wrong = await fetch(`${server.url}/`, { method: 'POST' });
   expect({ status: wrong.status, allow: wrong.headers.get('allow') }).toEqual({

@@ -3,7 +3,11 @@ import { expect, it } from 'vitest';
 import { operationIdOf, useRig } from '../harness/rig.ts';
 
 /** A lost answer stays unknown. */
-const rig = useRig({ reconciler: { read_lag_ms: 50, quiescence_ms: 600_000 } });
+const rig = useRig({
+  reconciler: { read_lag_ms: 50, quiescence_ms: 600_000 },
+  // The metric of alerts has a series for each rule.
+  alerts: { rules: [{ name: 'unknown-old', kind: 'unknown_older', age_ms: 900_000 }] },
+});
 
 /** A scrape shows what was read less than a second before. */
 const WITHIN = { timeout: 4_500 };
