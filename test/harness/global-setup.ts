@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import type { TestProject } from 'vitest/node';
-import { openEmbedded } from '../../src/db/embedded/embedded.ts';
+import { type EmbeddedServer, openEmbedded } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
 declare module 'vitest' {
@@ -26,7 +26,7 @@ export default async function setup(project: TestProject) {
   const folder = external ? undefined : await mkdtemp(join(await fastFolder(), 'tallyhook-test-'));
   // As root the server runs as another user, who must get through.
   if (folder) await chmod(folder, 0o711);
-  const embedded = folder ? await openEmbedded({ directory: folder }) : undefined;
+  const embedded = folder ? await openServer(folder) : undefined;
   const serverUrl = external ?? (embedded?.url as string);
   const template = `template_${process.pid}`;
   const sql = postgres(serverUrl, { max: 1, onnotice: () => {} });
@@ -41,6 +41,16 @@ export default async function setup(project: TestProject) {
     await embedded?.stop();
     if (folder) await rm(folder, { recursive: true, force: true });
   };
+}
+
+/** Daemons of several files, killed ones among them, have more connections than an installation. */
+async function openServer(directory: string): Promise<EmbeddedServer> {
+  const first = await openEmbedded({ directory });
+  const owner = postgres(first.url, { max: 1, onnotice: () => {} });
+  await owner.unsafe('alter system set max_connections = 400');
+  await owner.end();
+  await first.stop();
+  return openEmbedded({ directory });
 }
 
 /** A folder in memory, where the many small commits of the tests need not wait for a disk. */
