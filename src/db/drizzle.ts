@@ -13,8 +13,20 @@ const orm: typeof import('drizzle-orm') = require('drizzle-orm');
 const core: typeof import('drizzle-orm/pg-core') = require('drizzle-orm/pg-core');
 const driver: typeof import('drizzle-orm/postgres-js') = require('drizzle-orm/postgres-js');
 
-export const { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull, notExists, or, sql } =
-  orm;
+export const {
+  and,
+  asc,
+  count,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  notExists,
+  or,
+  sql,
+} = orm;
 export const {
   bigint,
   boolean,

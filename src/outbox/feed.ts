@@ -21,6 +21,14 @@ export interface FeedPage {
 /** Bodies of a page, in bytes; the last one may exceed it. */
 const PAGE_BYTES_MAX = 4_194_304;
 
+/** The cursor after which the newest `last` events follow, as far as they are retained. */
+export async function cursorBefore(db: Db, last: number): Promise<string> {
+  const { oldest, newest } = await feedBounds(db);
+  const first = (oldest ?? newest + 1n) - 1n;
+  const wanted = newest - BigInt(last);
+  return (wanted > first ? wanted : first).toString();
+}
+
 /**
  * Reads the feed after a cursor: at most `limit` events, and about 4 MiB.
  * @throws Failure `invalid_cursor`, `cursor_expired`

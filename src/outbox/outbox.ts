@@ -11,7 +11,7 @@ import { jsonText } from '../kernel/json.ts';
 import type { EventDraft, OutboxEvent } from './events.ts';
 import * as store from './store.ts';
 
-export { type FeedPage, type FeedQuery, readFeed } from './feed.ts';
+export { cursorBefore, type FeedPage, type FeedQuery, readFeed } from './feed.ts';
 export { logIncidents } from './incidents.ts';
 export { countUnnumbered, endSubjects } from './store.ts';
 export { makeTail } from './tail.ts';

@@ -98,7 +98,7 @@ export interface Webhooks extends Endpoints {
     page: { before: string; limit: number },
   ): Promise<history.Delivery[]>;
   /** @throws Failure `not_found` */
-  getDelivery(id: string): Promise<history.Delivery>;
+  getDelivery(id: string): Promise<history.DeliveryDetail>;
   /** @throws Failure `not_found` */
   listAttempts(deliveryId: string): Promise<history.Attempt[]>;
   /** Makes a delivery in any state due now. @throws Failure `not_found`, `conflict` */

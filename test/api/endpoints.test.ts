@@ -97,7 +97,11 @@ describe('An endpoint', () => {
     const listed = await api.call('GET', `/api/deliveries?endpoint_id=${body.id}`);
     expect(listed.body.data).toMatchObject([{ event_id: tested.body.event_id, state: 'pending' }]);
     const delivery = `/api/deliveries/${listed.body.data[0]?.id}`;
-    expect((await api.call('GET', delivery)).body.event_type).toBe('endpoint.test');
+    const read = await api.call('GET', delivery);
+    expect(read.body.event_type).toBe('endpoint.test');
+    expect(JSON.parse(String(read.body.request_body))).toMatchObject({ type: 'endpoint.test' });
+    const { body: endpoints } = await api.call('GET', '/api/endpoints?limit=500');
+    expect(endpoints.data.at(-1)?.health).toMatchObject({ consecutive_failures: 0 });
     expect((await api.call('GET', `${delivery}/attempts`)).body.data).toEqual([]);
     expect((await api.call('POST', `${delivery}/retry`)).status).toBe(202);
     expect((await api.call('POST', `${path}/disable`)).body.state).toBe('disabled');

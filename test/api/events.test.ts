@@ -47,6 +47,16 @@ describe('The feed', () => {
     expect(all.body.next_cursor).toBe(none.body.next_cursor);
   });
 
+  it('With `last` and without a cursor the feed begins before the newest events', async () => {
+    const bodies = [await emit('10'), await emit('11')];
+    const last = await api.call('GET', '/api/events?last=2');
+    expect(last.text).toContain(`"data":[${bodies}]`);
+    const none = await api.call('GET', '/api/events?last=0');
+    expect(none.body).toEqual({ data: [], next_cursor: last.body.next_cursor });
+    const all = await api.call('GET', '/api/events?last=999&limit=500');
+    expect(all.body.data).toEqual((await api.call('GET', '/api/events?limit=500')).body.data);
+  });
+
   it('A long poll is answered when an event arrives', async () => {
     const { body } = await api.call('GET', '/api/events?limit=500');
     const pull = api.call('GET', `/api/events?wait=30&cursor=${body.next_cursor}`);

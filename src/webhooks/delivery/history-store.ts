@@ -20,6 +20,11 @@ export interface Delivery {
   finishedAt: Instant | null;
 }
 
+export interface DeliveryDetail extends Delivery {
+  /** What is sent; null once retention has removed the event. */
+  body: string | null;
+}
+
 export interface Attempt {
   n: number;
   at: Instant;
@@ -99,9 +104,12 @@ export async function findDelivery(
   db: Queryable,
   id: string,
   now: Instant,
-): Promise<Delivery | undefined> {
-  const rows = await db.sql<Delivery[]>`
-    select ${columns(db, now)} from tallyhook.deliveries where id = ${id} limit 1`;
+): Promise<DeliveryDetail | undefined> {
+  const rows = await db.sql<DeliveryDetail[]>`
+    select ${columns(db, now)},
+      (select e.body from tallyhook.events e
+       where e.recorded_at = deliveries.created_at and e.id = deliveries.event_id) as body
+    from tallyhook.deliveries where id = ${id} limit 1`;
   return rows[0];
 }
 

@@ -44,6 +44,8 @@ export const HELD_CHOICES = ['release', 'skip'] as const;
 /** What becomes of the deliveries that were held while an endpoint was disabled. */
 export type HeldChoice = (typeof HELD_CHOICES)[number];
 
+type EndpointWithHealth = Endpoint & { health: Health };
+
 const PUBLIC_KEYS_MAX = 1_000;
 
 export type Endpoints = ReturnType<typeof makeEndpoints>;
@@ -59,12 +61,23 @@ export function makeEndpoints(deps: EndpointsDeps) {
     createEndpoint: (input: EndpointInput, createdBy: string) => create(deps, input, createdBy),
 
     /** In order of creation, after the id `after`; from the first for the empty string. */
-    async listEndpoints({ after, limit }: { after: string; limit: number }): Promise<Endpoint[]> {
-      return (await store.listEndpoints(db.orm, after, limit)).map(toEndpoint);
+    async listEndpoints({
+      after,
+      limit,
+    }: {
+      after: string;
+      limit: number;
+    }): Promise<EndpointWithHealth[]> {
+      const rows = await store.listEndpoints(db.orm, after, limit);
+      const healths = await store.findHealths(
+        db.orm,
+        rows.map(({ id }) => id),
+      );
+      return rows.map((row) => ({ ...toEndpoint(row), health: healths.get(row.id) ?? HEALTHY }));
     },
 
     /** @throws Failure `not_found` */
-    async getEndpoint(id: string): Promise<Endpoint & { health: Health }> {
+    async getEndpoint(id: string): Promise<EndpointWithHealth> {
       const row = existing(await store.findEndpoint(db.orm, id));
       return { ...toEndpoint(row), health: (await store.findHealth(db.orm, id)) ?? HEALTHY };
     },

@@ -1,6 +1,16 @@
 /** SQL of endpoints and their health. Secrets go in and out encrypted. */
 import type { Orm, Tx } from '../../db/connect.ts';
-import { and, asc, count, eq, getTableColumns, gt, isNotNull, isNull } from '../../db/drizzle.ts';
+import {
+  and,
+  asc,
+  count,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+} from '../../db/drizzle.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { endpointHealth, endpoints } from '../tables.ts';
 import { HEALTHY, type Health } from './health.ts';
@@ -105,6 +115,17 @@ export async function disableEndpoint(
     .where(and(isLiveWith(id), eq(endpoints.state, 'enabled')))
     .returning({ id: endpoints.id });
   return rows.length > 0;
+}
+
+/** The health of each of these endpoints, by id. */
+export async function findHealths(
+  orm: Orm,
+  endpointIds: readonly string[],
+): Promise<Map<string, Health>> {
+  const isOne = inArray(endpointHealth.endpointId, [...endpointIds]);
+  const columns = { ...HEALTH_COLUMNS, endpointId: endpointHealth.endpointId };
+  const rows = await orm.select(columns).from(endpointHealth).where(isOne);
+  return new Map(rows.map(({ endpointId, ...health }) => [endpointId, health]));
 }
 
 export async function findHealth(orm: Orm, endpointId: string): Promise<Health | undefined> {

@@ -37,6 +37,14 @@ const delivery = z
   })
   .openapi('Delivery');
 
+const detail = delivery
+  .extend({
+    request_body: z.string().nullable().openapi({
+      description: 'The exact body of every attempt; null once retention has removed the event',
+    }),
+  })
+  .openapi('DeliveryDetail');
+
 const attempt = z
   .object({
     n: z.int(),
@@ -87,8 +95,11 @@ export function addDeliveries(router: Router, { webhooks }: Pick<ApiDeps, 'webho
     summary: 'Read a delivery',
     request,
     response: 'The delivery',
-    schema: delivery,
-    handle: async ({ params }) => deliveryOutput(await webhooks.getDelivery(params.id)),
+    schema: detail,
+    async handle({ params }) {
+      const found = await webhooks.getDelivery(params.id);
+      return { ...deliveryOutput(found), request_body: found.body };
+    },
   });
   router.add({
     ...base,

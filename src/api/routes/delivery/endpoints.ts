@@ -104,12 +104,12 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     ...base,
     path: '/api/endpoints',
     scope: 'read',
-    summary: 'List endpoints, oldest first',
+    summary: 'List endpoints and their health, oldest first',
     request: z.object({ query: z.strictObject(paging) }),
-    item: endpoint,
+    item: detail,
     parsePosition: idPosition('ep'),
     list: async (_, { after = '', limit }) => webhooks.listEndpoints({ after, limit }),
-    output: visibleOutput,
+    output: detailOutput,
     position: ({ id }) => id,
   });
   router.add({
@@ -121,8 +121,7 @@ export function addEndpoints(router: Router, { webhooks }: Pick<ApiDeps, 'webhoo
     response: 'The endpoint',
     schema: detail,
     async handle({ params }, caller) {
-      const found = await webhooks.getEndpoint(params.id);
-      return { ...visibleOutput(found, caller), health: healthOutput(found.health) };
+      return detailOutput(await webhooks.getEndpoint(params.id), caller);
     },
   });
   router.add({
@@ -239,6 +238,10 @@ export async function requireOwner(webhooks: ApiDeps['webhooks'], id: string, ca
 function visibleOutput(row: Endpoint, { owner, scopes }: Caller) {
   const isVisible = scopes.includes('admin') || row.createdBy === owner;
   return { ...endpointOutput(row), url: isVisible ? row.url : originOf(row.url) };
+}
+
+function detailOutput(row: Endpoint & { health: Health }, caller: Caller) {
+  return { ...visibleOutput(row, caller), health: healthOutput(row.health) };
 }
 
 function inputOf(body: z.output<typeof endpointPatch>): Partial<EndpointInput> {

@@ -4,7 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { EVENTS, type EventType, isEventPattern } from '../../../outbox/events.ts';
-import { makeTail } from '../../../outbox/outbox.ts';
+import { cursorBefore, makeTail } from '../../../outbox/outbox.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { anyJson } from '../../http/fields.ts';
 import { paging } from '../../http/pages.ts';
@@ -33,6 +33,17 @@ const feedQuery = z.strictObject({
   cursor: z.string().max(30).default('').openapi({
     description: 'The next_cursor of the previous response; without it the oldest stored event',
   }),
+  last: z
+    .string()
+    .regex(/^\d{1,3}$/, 'must be a whole number from 0 to 999')
+    .transform(Number)
+    .optional()
+    .openapi({
+      type: 'integer',
+      minimum: 0,
+      maximum: 999,
+      description: 'Without a cursor: begin before the newest so many events of all types',
+    }),
   types: z
     .string()
     .max(5_000)
@@ -84,12 +95,15 @@ export function addEvents(
       200: json('Events as webhooks carry them', feed),
       ...problemsOf('get', false, { 410: 'The cursor is older than the retention period' }),
     },
-    async handle({ query: { wait, ...query } }, c) {
+    async handle({ query: { wait, last, ...rest } }, c) {
       const waitMs = Math.min(wait * 1_000, deps.feedWaitMaxMs);
+      const cursor =
+        rest.cursor === '' && last !== undefined ? await cursorBefore(deps.db, last) : rest.cursor;
+      const query = { ...rest, cursor };
       const types = query.types.includes('*') ? [] : query.types;
-      const { rows, cursor } = await tail.read({ ...query, types }, waitMs, c.req.raw.signal);
+      const { rows, cursor: next } = await tail.read({ ...query, types }, waitMs, c.req.raw.signal);
       const bodies = rows.map(({ body }) => body).join(',');
-      return reply(c, `{"data":[${bodies}],"next_cursor":${JSON.stringify(cursor)}}`);
+      return reply(c, `{"data":[${bodies}],"next_cursor":${JSON.stringify(next)}}`);
     },
   });
   const types = (Object.keys(EVENTS) as EventType[]).map(eventTypeOutput);
