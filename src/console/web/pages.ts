@@ -14,6 +14,15 @@ export const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
     () => import('./views/operations/operations.ts'),
     () => import('./views/operations/operation.ts'),
   ],
+  endpoints: [
+    () => import('./views/webhooks/endpoints.ts'),
+    () => import('./views/webhooks/endpoint.ts'),
+  ],
+  deliveries: [
+    () => import('./views/webhooks/deliveries.ts'),
+    () => import('./views/webhooks/delivery.ts'),
+  ],
+  events: [() => import('./views/webhooks/events.ts')],
 };
 
 type Link = readonly [href: string, text: string];
@@ -24,6 +33,14 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
     [
       ['/', 'Overview'],
       ['/operations', 'Operations'],
+    ],
+  ],
+  [
+    'Webhooks',
+    [
+      ['/endpoints', 'Endpoints'],
+      ['/deliveries', 'Deliveries'],
+      ['/events', 'Events'],
     ],
   ],
 ];

@@ -28,11 +28,16 @@ export function forgetKey(why = ''): void {
 }
 
 /** The raw response. @throws Problem */
-export async function send(method: string, path: string, body?: unknown): Promise<Response> {
+export async function send(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal: AbortSignal | null = null,
+): Promise<Response> {
   const headers: Record<string, string> = { authorization: `Bearer ${storedKey()}` };
   if (body !== undefined) headers['content-type'] = 'application/json';
   const text = body === undefined ? null : JSON.stringify(body);
-  const answer = await fetch(path, { method, headers, body: text }).catch(() => {
+  const answer = await fetch(path, { method, headers, body: text, signal }).catch(() => {
     throw new Problem(0, 'no_answer', 'The daemon does not respond. It is tried again.');
   });
   if (answer.ok) return answer;
@@ -43,8 +48,13 @@ export async function send(method: string, path: string, body?: unknown): Promis
 }
 
 /** @throws Problem */
-export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await send(method, path, body);
+export async function call<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
+  const answer = await send(method, path, body, signal);
   return answer.status === 204 ? (undefined as T) : answer.json();
 }
 

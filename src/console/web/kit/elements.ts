@@ -113,6 +113,7 @@ const TONES: Record<string, Tone> = {
   undecided: 'warn',
   queued: 'warn',
   held: 'warn',
+  retry: 'warn',
   proposed: 'warn',
   announced: 'warn',
   maintenance: 'warn',
@@ -122,6 +123,8 @@ const TONES: Record<string, Tone> = {
   unreachable: 'bad',
   disabled: 'bad',
   dead: 'bad',
+  exhausted: 'bad',
+  gone: 'bad',
   unbalanced: 'bad',
 };
 

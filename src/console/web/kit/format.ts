@@ -9,7 +9,7 @@ export function amountText(amount: string): string {
 
 /** A difference, with its sign. */
 export function signedText(amount: string): string {
-  return amount.startsWith('-') || amount === '0' ? amountText(amount) : `+${amountText(amount)}`;
+  return /^$|^-|^0$/.test(amount) ? amountText(amount) : `+${amountText(amount)}`;
 }
 
 export function countText(count: number): string {

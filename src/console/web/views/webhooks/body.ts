@@ -1,0 +1,75 @@
+/** The body of an event: its data as names and values, and whole as JSON. */
+import { Amount, Code, Facts, Time } from '../../kit/elements.ts';
+import { amountText, shortText, signedText, wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+
+export interface EventBody {
+  id: string;
+  type: string;
+  timestamp: string;
+  data: Record<string, unknown>;
+}
+
+/** Names and values of nested data, such as `current balance`. */
+function flatten(data: object, before = ''): [name: string, field: string, value: unknown][] {
+  return Object.entries(data).flatMap(([field, value]) => {
+    const name = before + wordsOf(field);
+    const isTree = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isTree ? flatten(value, `${name} `) : [[name, field, value]];
+  });
+}
+
+const PAGES: Record<string, string> = {
+  ...{ operation_id: 'operations', endpoint_id: 'endpoints', delivery_id: 'deliveries' },
+  ...{ report_id: 'reports', drift_id: 'drifts', period_id: 'periods' },
+};
+
+function shownOf(field: string, value: unknown): unknown {
+  if (value === null || value === '') return null;
+  if (Array.isArray(value)) return value.map((item) => shownOf('', item) ?? '').flatMap(spaced);
+  const text = String(value);
+  if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) return html`<${Time} at=${text} exact />`;
+  if (/(amount|balance)/.test(field) && /^-?\d+$/.test(text)) return html`<${Amount} of=${text} />`;
+  const page = PAGES[field] ?? (/^op_/.test(text) ? 'operations' : undefined);
+  const href = /(^|_)addr$|^owner$/.test(field) ? `/wallets/${text}` : page && `/${page}/${text}`;
+  const isLong = /^\S{24,}$/.test(text);
+  return isLong || href ? html`<${Code} text=${text} href=${href} /> ` : text;
+}
+
+const spaced = (part: unknown) => [part, ' '];
+
+export function EventFacts({ event }: { event: EventBody }) {
+  const pairs = flatten(event.data).map(([name, field, value]) => [name, shownOf(field, value)]);
+  return html`<${Facts} pairs=${pairs} />
+    <details>
+      <summary>The whole body</summary>
+      <pre tabindex="0">${JSON.stringify(event, null, 2)}</pre>
+    </details>`;
+}
+
+/** One line that says what happened. */
+export function summaryOf({ type, data }: EventBody): string {
+  const text = (name: string) => (data[name] == null ? '' : String(data[name]));
+  const group = type.split('.')[0];
+  if (group === 'operation') {
+    const token = text('contract_id') && `token ${text('contract_id')}/${text('token_id')}`;
+    const to = text('to_addr') && `to ${shortText(text('to_addr'))}`;
+    return join(wordsOf(text('kind')), amountText(text('amount')), token, to);
+  }
+  if (group === 'token') return join(`token ${text('contract_id')}/${text('token_id')}`);
+  if (group === 'wallet')
+    return join(shortText(text('addr')), changeOf(data), signedText(text('amount')));
+  if (group === 'service')
+    return join(text('previous') && `${text('previous')} →`, text('current'));
+  if (group === 'report') return join(text('verdict'), text('period_from').slice(0, 10));
+  if (group === 'period') return text('period_from').slice(0, 10);
+  return join(text('url'), wordsOf(text('reason')));
+}
+
+const join = (...parts: string[]) => parts.filter(Boolean).join(' ');
+
+function changeOf({ previous, current }: Record<string, unknown>): string {
+  const balanceOf = (state: unknown) =>
+    amountText(String((state as { balance?: string } | null | undefined)?.balance ?? ''));
+  return join(balanceOf(previous) && `${balanceOf(previous)} →`, balanceOf(current));
+}

@@ -1,0 +1,111 @@
+/** Deliveries of events to endpoints; the filters are part of the address. */
+import { useData, useList, withQuery } from '../../kit/api.ts';
+import { Card, Choice, type Column, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { shortText, wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+import type { Endpoint } from './health.ts';
+
+export interface Delivery {
+  id: string;
+  endpoint_id: string;
+  event_id: string;
+  event_type: string;
+  subject: string;
+  state: string;
+  due_at: string | null;
+  attempts: number;
+  created_at: string;
+  finished_at: string | null;
+}
+
+const STATES = ['pending', 'held', 'sending', 'delivered', 'exhausted', 'cancelled'];
+const ADVICE: Record<string, string> = {
+  pending: 'These deliveries wait for their next attempt. Open one to send it now.',
+  held: 'The endpoints of these deliveries are disabled. Enable an endpoint to release them.',
+  exhausted: 'Every attempt of these deliveries failed. Mend the receiver, then retry them.',
+};
+
+export default function Deliveries(_: ViewProps) {
+  const { query } = usePlace();
+  const [endpoint, state, type, event] = ['endpoint_id', 'state', 'event_type', 'event_id'].map(
+    (name) => query.get(name) ?? '',
+  );
+  const filter = { endpoint_id: endpoint, state, event_type: type, event_id: event };
+  const list = useList<Delivery>(withQuery('/api/deliveries', { limit: '50', ...filter }));
+  const endpoints = useData<{ data: Endpoint[] }>('/api/endpoints?limit=500').data?.data ?? [];
+  const types = useData<{ data: { type: string }[] }>('/api/event-types').data?.data ?? [];
+  const urlOf = new Map(endpoints.map(({ id, url }) => [id, url]));
+  const pairs = endpoints.map(({ id, url }): [string, string] => [id, url]);
+  return html`<${View} title="Deliveries" lead=${ADVICE[state ?? '']}>
+    <${Card}>
+      <div class="filters">
+        <${Choice}
+          name="Endpoint"
+          value=${endpoint}
+          options=${[['', 'any endpoint'], ...pairs]}
+          onChange=${(value: string) => setQuery({ endpoint_id: value })}
+        />
+        <${Choice}
+          name="State"
+          value=${state}
+          options=${[['', 'any state'], ...STATES.map((name) => [name, wordsOf(name)])]}
+          onChange=${(value: string) => setQuery({ state: value })}
+        />
+        <${Choice}
+          name="Event type"
+          value=${type}
+          options=${[['', 'any type'], ...types.map((of) => [of.type, of.type])]}
+          onChange=${(value: string) => setQuery({ event_type: value })}
+        />
+        ${
+          event &&
+          html`<button type="button" class="quiet" onClick=${() => setQuery({ event_id: '' })}>
+            Only event ${shortText(event)} ✕
+          </button>`
+        }
+      </div>
+    <//>
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${[...DELIVERY_COLUMNS, endpointColumn(urlOf)]}
+        keyOf=${({ id }: Delivery) => id}
+        empty="No delivery matches. An event is delivered to each endpoint that wants its type."
+      />
+    <//>
+  <//>`;
+}
+
+function endpointColumn(urlOf: Map<string, string>): Column<Delivery> {
+  return {
+    head: 'Endpoint',
+    of: ({ endpoint_id: id }) =>
+      html`<a class="break" href=${`/endpoints/${id}`}>${urlOf.get(id) ?? shortText(id)}</a>`,
+  };
+}
+
+/** What a delivery is about: `wallet:0x…` as its address. */
+function subjectText(subject: string): string {
+  return shortText(subject.slice(subject.indexOf(':') + 1), 12, 6);
+}
+
+export const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
+  {
+    head: 'Event of',
+    of: ({ id, created_at: at }) => html`<a href=${`/deliveries/${id}`}><${Time} at=${at} /></a>`,
+  },
+  { head: 'Event type', of: ({ event_type: type }) => type },
+  {
+    head: 'Subject',
+    of: ({ subject }) => html`<span title=${subject}>${subjectText(subject)}</span>`,
+  },
+  { head: 'State', of: ({ state }) => html`<${State} of=${state} />` },
+  { head: 'Attempts', number: true, of: ({ attempts }) => attempts },
+  {
+    head: 'Ended or next',
+    of: ({ due_at: due, finished_at: end }) =>
+      due && Date.parse(due) < Date.now() ? 'due' : html`<${Time} at=${end ?? due} />`,
+  },
+];

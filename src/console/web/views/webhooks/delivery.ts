@@ -1,0 +1,138 @@
+/** One delivery: the request that is sent, every attempt with its response, and the retry. */
+import { call, type Page, useData } from '../../kit/api.ts';
+import { Order } from '../../kit/dialog.ts';
+import { Card, Code, Facts, Failed, Loading, State, Time, View } from '../../kit/elements.ts';
+import { durationText } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { type EventBody, EventFacts } from './body.ts';
+import type { Delivery } from './deliveries.ts';
+import type { Endpoint } from './health.ts';
+
+interface Detail extends Delivery {
+  subject_seq: string;
+  request_body: string | null;
+}
+
+interface Attempt {
+  n: number;
+  at: string;
+  duration_ms: number;
+  result: string;
+  status: number | null;
+  error: string | null;
+  response_body: string | null;
+  response_headers: Record<string, unknown> | null;
+}
+
+const EVERY_MS = 3_000;
+
+export default function DeliveryView({ ids }: ViewProps) {
+  const path = `/api/deliveries/${encodeURIComponent(ids[0] ?? '')}`;
+  const { data, problem, reload } = useData<Detail>(path, EVERY_MS);
+  const attempts = useData<Page<Attempt>>(`${path}/attempts`, EVERY_MS);
+  const again = () => {
+    reload();
+    attempts.reload();
+  };
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  const retry = html`<${Order}
+    label="Retry now"
+    kind=${data.state === 'delivered' ? 'quiet' : 'plain'}
+    text="The same event is sent once more, with the same id. Its schedule of attempts starts anew."
+    disabled=${data.state === 'held' || data.state === 'sending'}
+    order=${() => call('POST', `${path}/retry`)}
+    done=${again}
+  />`;
+  const title = html`${data.event_type} <${State} of=${data.state} />`;
+  const rows = attempts.data?.data ?? [];
+  return html`<${View} title=${title} lead=${adviceOf(data)} actions=${retry}>
+    <${Failed} problem=${problem ?? attempts.problem} retry=${again} />
+    <div class="columns">
+      <${Card} title="Delivery"><${DeliveryFacts} delivery=${data} /><//>
+      <${Request} delivery=${data} />
+    </div>
+    <${Card} title=${`Attempts (${data.attempts})`}>
+      ${rows.length === 0 && html`<p class="empty">None yet.</p>`}
+      ${rows.toReversed().map((row) => html`<${AttemptCard} key=${row.n} attempt=${row} />`)}
+    <//>
+  <//>`;
+}
+
+function adviceOf({ state, attempts }: Detail): string {
+  if (state === 'pending') return attempts > 0 ? 'The last attempt failed.' : 'It is due.';
+  if (state === 'held') return 'Its endpoint is disabled. Enable the endpoint to release it.';
+  if (state === 'exhausted') return 'Every attempt failed. Mend the receiver, then retry.';
+  if (state === 'cancelled') return 'It was cancelled and is not sent, unless it is retried.';
+  return '';
+}
+
+function DeliveryFacts({ delivery }: { delivery: Detail }) {
+  const { id, endpoint_id: endpoint, event_id: event, subject_seq: n } = delivery;
+  const { data } = useData<Endpoint>(`/api/endpoints/${endpoint}`);
+  const pairs = [
+    [
+      'Endpoint',
+      html`<a class="break" href=${`/endpoints/${endpoint}`}>${data?.url ?? endpoint}</a>`,
+    ],
+    ['Subject', html`<${Code} text=${delivery.subject.replace(/^\w+:/, '')} />`],
+    ['Number', `${n} of this subject`],
+    ['Event', html`<${Code} text=${event} href=${`/deliveries?event_id=${event}`} />`],
+    ['Delivery', html`<${Code} text=${id} />`],
+    ['Created', html`<${Time} at=${delivery.created_at} exact />`],
+    ['Next attempt', delivery.due_at && html`<${Time} at=${delivery.due_at} />`],
+    ['Ended', delivery.finished_at && html`<${Time} at=${delivery.finished_at} exact />`],
+  ];
+  return html`<${Facts} pairs=${pairs} />`;
+}
+
+/** What every attempt sends. The signature is new each time, because it covers the time. */
+function Request({ delivery }: { delivery: Detail }) {
+  const { request_body: text, event_id: event } = delivery;
+  const headers = [
+    ['webhook-id', html`<code>${event}</code>`],
+    ['webhook-timestamp', 'the time of the attempt'],
+    ['webhook-signature', 'made for each attempt'],
+    ['content-type', html`<code>application/json</code>`],
+  ];
+  return html`<${Card} title="Request">
+    <${Facts} pairs=${headers} />
+    <h3>Body</h3>
+    ${
+      text === null
+        ? html`<p class="empty">The event is older than its retention period.</p>`
+        : html`<${EventFacts} event=${JSON.parse(text) as EventBody} />`
+    }
+  <//>`;
+}
+
+const ERRORS: Record<string, string> = {
+  timeout: 'no answer in time',
+  refused: 'the connection was refused',
+  reset: 'the connection was cut',
+  dns: 'the name was not found',
+  tls: 'the TLS handshake failed',
+  blocked_address: 'the address is not allowed',
+};
+
+function AttemptCard({ attempt }: { attempt: Attempt }) {
+  const { n, at, duration_ms: took, result, status, error } = attempt;
+  const { response_headers: headers, response_body: body } = attempt;
+  const what = [status && `HTTP ${status}`, error && (ERRORS[error] ?? error)].filter(Boolean);
+  const pairs = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]);
+  return html`<details class="entry" open=${result !== 'delivered'}>
+    <summary>
+      <span>${n}. <${Time} at=${at} exact /></span>
+      <span>${what.join(', ')}</span>
+      <span class="muted">${durationText(took)}</span>
+      <${State} of=${result} />
+    </summary>
+    ${pairs.length > 0 && html`<${Facts} pairs=${pairs} />`}
+    ${
+      body
+        ? html`<pre tabindex="0">${body}</pre>`
+        : html`<p class="empty">${status ? 'The response had no body.' : 'There was no response.'}</p>`
+    }
+  </details>`;
+}

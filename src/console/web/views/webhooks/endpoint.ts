@@ -1,0 +1,193 @@
+/** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
+import { call, type Page, useData } from '../../kit/api.ts';
+import { Order, type Values } from '../../kit/dialog.ts';
+import { Card, Code, Facts, Failed, Loading, Table, Time, View } from '../../kit/elements.ts';
+import { html, useState } from '../../kit/html.ts';
+import { go } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+import { DELIVERY_COLUMNS, type Delivery } from './deliveries.ts';
+import { ENDPOINT_FIELDS, endpointInput } from './endpoints.ts';
+import { type Endpoint, HealthPill, healthOf, typesText } from './health.ts';
+import { HeldCard, RetryFailed } from './held.ts';
+import { type NewSecret, SecretCard, VerifyExample } from './secret.ts';
+
+const SHOWN = 15;
+const EVERY_MS = 3_000;
+
+export default function EndpointView({ ids }: ViewProps) {
+  const id = ids[0] ?? '';
+  const path = `/api/endpoints/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useData<Endpoint>(path, EVERY_MS);
+  const recent = useData<Page<Delivery>>(
+    `/api/deliveries?endpoint_id=${encodeURIComponent(id)}&limit=100`,
+    EVERY_MS,
+  );
+  const [made, setMade] = useState<NewSecret | undefined>(undefined);
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  const again = () => {
+    reload();
+    recent.reload();
+  };
+  const [tone] = healthOf(data);
+  const rows = recent.data?.data;
+  return html`<${View}
+    title="Endpoint"
+    lead=${html`<span class="break">${data.url}</span> <${HealthPill} endpoint=${data} />`}
+    actions=${html`<${Actions} endpoint=${data} path=${path} made=${setMade} done=${again} />`}
+  >
+    <${Failed} problem=${problem} retry=${reload} />
+    ${made && html`<${SecretCard} made=${made} done=${() => setMade(undefined)} />`}
+    ${data.state === 'disabled' && html`<${HeldCard} endpoint=${data} path=${path} done=${again} />`}
+    <div class="columns">
+      <${Card} title="Health" tone=${tone}>
+        <${Facts} pairs=${healthFacts(data)} />
+        <${Strip} rows=${rows ?? []} />
+        <${RetryFailed} endpoint=${data} done=${again} />
+      <//>
+      <${Card} title="What it gets"><${Facts} pairs=${settingFacts(data)} /><//>
+    </div>
+    <${Card}
+      title="Recent deliveries"
+      aside=${html`<a href=${`/deliveries?endpoint_id=${id}`}>all</a>`}
+    >
+      <${Failed} problem=${recent.problem} retry=${recent.reload} />
+      <${Table}
+        rows=${rows?.slice(0, SHOWN)}
+        columns=${DELIVERY_COLUMNS}
+        keyOf=${(delivery: Delivery) => delivery.id}
+        empty="Nothing yet. Send a test, or wait for an event of its types."
+      />
+    <//>
+    ${!made && html`<${Card}><${VerifyExample} /><//>`}
+  <//>`;
+}
+
+function healthFacts({ health, state, state_at: at }: Endpoint): [string, unknown][] {
+  const { consecutive_failures: failures, failing_since: since, paused_until: until } = health;
+  return [
+    [state === 'enabled' ? 'Enabled' : 'Disabled', html`<${Time} at=${at} />`],
+    ['Failures in a row', String(failures)],
+    ['Failing since', since && html`<${Time} at=${since} />`],
+    ['Next attempt', until && Date.parse(until) > Date.now() && html`<${Time} at=${until} />`],
+    ['Last success', html`<${Time} at=${health.last_success_at} />`],
+  ].map(([name, value]) => [String(name), value || null]);
+}
+
+function settingFacts(endpoint: Endpoint): [string, unknown][] {
+  const { rate_per_s: rate, header_names: headers, keys, public_key: publicKey } = endpoint;
+  const ending = keys.filter(({ until }) => until !== null);
+  return [
+    ['Id', html`<${Code} text=${endpoint.id} />`],
+    ['Description', endpoint.description],
+    ['Events', typesText(endpoint.event_types)],
+    ['Order', endpoint.ordering === 'subject' ? 'in order per subject' : 'any order'],
+    ['At most', rate === null ? 'no limit' : `${rate} per second`],
+    ['Signatures', endpoint.signing.join(' and ')],
+    ['Public key', publicKey && html`<${Code} text=${publicKey} />`],
+    ['Extra headers', headers.join(', ')],
+    ...ending.map(({ until }): [string, unknown] => [
+      'A former secret ends',
+      html`<${Time} at=${until} />`,
+    ]),
+    ['Owner', endpoint.created_by],
+    ['Created', html`<${Time} at=${endpoint.created_at} />`],
+  ];
+}
+
+const MARKS: Record<string, string> = { delivered: 'good', exhausted: 'bad' };
+
+/** The latest deliveries as marks, the newest on the right. */
+function Strip({ rows }: { rows: readonly Delivery[] }) {
+  if (rows.length === 0) return null;
+  const markOf = ({ state, attempts }: Delivery) =>
+    MARKS[state] ?? (attempts > 0 && state !== 'cancelled' ? 'warn' : 'none');
+  const count = (mark: string) => rows.filter((row) => markOf(row) === mark).length;
+  const text = `Of the latest ${rows.length}: ${count('good')} delivered, ${count('warn')} to be
+    tried again, ${count('bad')} given up`;
+  return html`<div class="strip" aria-hidden="true">
+      ${rows.toReversed().map(
+        (row) => html`<a
+          tabindex="-1"
+          class=${markOf(row)}
+          title=${`${row.event_type}, ${row.state}`}
+          href=${`/deliveries/${row.id}`}
+        ></a>`,
+      )}
+    </div>
+    <p class="muted">${text}</p>`;
+}
+
+function Actions({
+  endpoint,
+  path,
+  made,
+  done,
+}: {
+  endpoint: Endpoint;
+  path: string;
+  made: (secret: NewSecret) => void;
+  done: () => void;
+}) {
+  const { id, state } = endpoint;
+  return html`<${Order}
+      label="Send a test"
+      text="An endpoint.test event is sent to this endpoint only. Its delivery is opened."
+      disabled=${state === 'disabled'}
+      order=${() => sendTest(id, path)}
+    />
+    <${Order}
+      label="Change"
+      kind="quiet"
+      text="Deliveries that are being sent are not affected."
+      fields=${fieldsOf(endpoint)}
+      order=${(values: Values) => call('PATCH', path, endpointInput(values))}
+      done=${done}
+    />
+    <${Order}
+      label="Rotate the secret"
+      kind="quiet"
+      text="A new secret is made and shown once. The present one also signs until the overlap ends."
+      fields=${[
+        {
+          ...{ name: 'hours', label: 'Overlap in hours', type: 'number', value: '24' },
+          hint: '0 ends the present secret at once',
+        },
+      ]}
+      order=${async ({ hours = '24' }: Values) =>
+        made(await call('POST', `${path}/rotate`, { overlap_s: Math.round(Number(hours) * 3600) }))}
+      done=${done}
+    />
+    ${
+      state === 'enabled' &&
+      html`<${Order}
+        label="Disable"
+        kind="quiet"
+        text="Its deliveries are held until it is enabled again."
+        order=${() => call('POST', `${path}/disable`)}
+        done=${done}
+      />`
+    }
+    <${Order}
+      label="Delete"
+      kind="danger"
+      text="Its pending deliveries are cancelled and its secret is erased. This cannot be undone."
+      order=${() => call('DELETE', path)}
+      done=${() => go('/endpoints')}
+    />`;
+}
+
+function fieldsOf({ url, description, event_types: types, ordering, rate_per_s: rate }: Endpoint) {
+  const present: Record<string, string> = {
+    ...{ url, ordering, event_types: types.join(', ') },
+    ...{ description: description ?? '', rate_per_s: rate === null ? '' : String(rate) },
+  };
+  return ENDPOINT_FIELDS.map((field) => ({ ...field, value: present[field.name] ?? '' }));
+}
+
+async function sendTest(id: string, path: string): Promise<void> {
+  const { event_id: event } = await call<{ event_id: string }>('POST', `${path}/test`);
+  const query = `endpoint_id=${id}&event_id=${event}`;
+  const { data } = await call<Page<Delivery>>('GET', `/api/deliveries?${query}`);
+  go(data[0] ? `/deliveries/${data[0].id}` : `/deliveries?${query}`);
+}

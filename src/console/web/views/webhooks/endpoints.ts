@@ -1,0 +1,87 @@
+/** The receivers of webhooks with their health, and the form for a new one. */
+import { call, useList } from '../../kit/api.ts';
+import { type Field, Order, type Values } from '../../kit/dialog.ts';
+import { Card, ListTable, Time, View } from '../../kit/elements.ts';
+import { html, useState } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { type Endpoint, HealthPill, typesText } from './health.ts';
+import { type NewSecret, SecretCard } from './secret.ts';
+
+export const ENDPOINT_FIELDS: readonly Field[] = [
+  { name: 'url', label: 'URL of the receiver', hint: 'It answers 2xx within 15 seconds' },
+  { name: 'description', label: 'Description', optional: true },
+  {
+    ...{ name: 'event_types', label: 'Event types', value: '*', type: 'area' },
+    hint: 'Separated by commas or lines: * for all, operation.* for a group, or wallet.observed',
+  },
+  {
+    ...{ name: 'ordering', label: 'Order', type: 'choice' },
+    options: [
+      ['none', 'as fast as possible, in any order'],
+      ['subject', 'in order per wallet, token or operation'],
+    ],
+  },
+  {
+    ...{ name: 'rate_per_s', label: 'Most deliveries per second', type: 'number', optional: true },
+    hint: 'Without a limit the receiver may get bursts',
+  },
+];
+
+/** The body of a request to create or change an endpoint. */
+export function endpointInput({ url, description, event_types, ordering, rate_per_s }: Values) {
+  return {
+    ...{ url, ordering, description: description ?? null },
+    event_types: (event_types ?? '*').split(/[\s,]+/).filter(Boolean),
+    rate_per_s: rate_per_s === undefined ? null : Number(rate_per_s),
+  };
+}
+
+export default function Endpoints(_: ViewProps) {
+  const list = useList<Endpoint>('/api/endpoints?limit=50');
+  const [made, setMade] = useState<NewSecret | undefined>(undefined);
+  const create = async (values: Values) =>
+    setMade(await call('POST', '/api/endpoints', endpointInput(values)));
+  const actions = html`<${Order}
+    label="Create an endpoint"
+    text="It receives every event that happens after this. Its signing secret is shown once."
+    fields=${ENDPOINT_FIELDS}
+    order=${create}
+    done=${list.reload}
+  />`;
+  return html`<${View}
+    title="Endpoints"
+    lead="Receivers of signed webhooks. A receiver that fails is asked less often; nothing is lost."
+    actions=${actions}
+  >
+    ${made && html`<${SecretCard} made=${made} done=${() => setMade(undefined)} />`}
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${COLUMNS}
+        keyOf=${({ id }: Endpoint) => id}
+        empty="No endpoint yet. Create one, or read the events from the feed at /api/events."
+      />
+    <//>
+  <//>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Receiver',
+    of: ({ id, url, description }: Endpoint) =>
+      html`<span>
+        <a href=${`/endpoints/${id}`} class="break">${url}</a>
+        ${description && html`<br /><span class="muted">${description}</span>`}
+      </span>`,
+  },
+  {
+    head: 'Health',
+    of: (endpoint: Endpoint) => html`<${HealthPill} endpoint=${endpoint} />`,
+  },
+  { head: 'Events', of: ({ event_types: types }: Endpoint) => typesText(types) },
+  {
+    head: 'Last success',
+    of: ({ health }: Endpoint) => html`<${Time} at=${health.last_success_at} />`,
+  },
+  { head: 'Owner', of: ({ created_by: owner }: Endpoint) => owner },
+];
