@@ -15,6 +15,7 @@ import { addDeadlines } from './routes/admin/deadlines.ts';
 import { addFreeze } from './routes/admin/freeze.ts';
 import { addHealth } from './routes/admin/health.ts';
 import { addKeys } from './routes/admin/keys.ts';
+import { addSettings } from './routes/admin/settings.ts';
 import { addStatus } from './routes/admin/status.ts';
 import { addWatches } from './routes/admin/watches.ts';
 import { addDeliveries } from './routes/delivery/deliveries.ts';
@@ -34,6 +35,7 @@ import { addReportedOperations } from './routes/operations/reported.ts';
 
 export { type Counts, readCounts } from './counts.ts';
 export type { Api, ApiDeps } from './deps.ts';
+export type { EffectiveSetting } from './routes/admin/settings.ts';
 
 const DOCUMENT = {
   openapi: '3.1.0',
@@ -107,4 +109,5 @@ function addRoutes(router: Router, deps: ApiDeps): void {
   addPeriods(router, { db, periods, wake });
   addKeys(router, { keys });
   addAudit(router, { audit });
+  addSettings(router, deps);
 }

@@ -14,6 +14,7 @@ import type { Drifts } from '../reconciler/reconciler.ts';
 import type { Periods, Reports } from '../reports/reports.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
+import type { EffectiveSetting } from './routes/admin/settings.ts';
 
 export interface ApiDeps {
   db: Db;
@@ -50,6 +51,8 @@ export interface ApiDeps {
   staleAfterMs: number;
   /** The longest wait of a long poll, in milliseconds. */
   feedWaitMaxMs: number;
+  /** What `/api/settings` lists. */
+  settings: readonly EffectiveSetting[];
   /** The largest request body, in bytes. */
   bodyBytesMax: number;
   /** Measures the rate of requests without a key; by default the clock of the process. */

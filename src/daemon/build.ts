@@ -93,6 +93,7 @@ export async function build(config: Config, database: Database, service: Service
     staleAfterMs: config.reports.stale_after_ms,
     feedWaitMaxMs: config.http.feed_wait_max_ms,
     bodyBytesMax: config.http.body_bytes_max,
+    settings: config.effective,
   });
   if (config.daemon.roles.includes('api')) api.route('/', makeConsole());
   const { operations } = stages;

@@ -173,6 +173,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
     bodyBytesMax: 1_048_576,
+    settings: [],
   });
   const api = makeApi(deps);
   const secrets = new Map<string, { secret: string }>();

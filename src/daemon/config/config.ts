@@ -6,9 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import type { EffectiveSetting } from '../../api/api.ts';
 import { expectedInstead } from '../../db/access/session.ts';
 import { Failure } from '../../kernel/errors.ts';
 import { ROLES } from '../../kernel/roles.ts';
+import { effectiveSettings } from './effective.ts';
+import { nearest } from './nearest.ts';
 import { type Settings, settingsSchema } from './settings.ts';
 
 export interface Config extends Settings {
@@ -23,6 +26,8 @@ export interface Config extends Settings {
   masterKey: string | undefined;
   /** The former one, during a rotation. */
   masterKeyOld: string | undefined;
+  /** What people are shown of all this. */
+  effective: readonly EffectiveSetting[];
 }
 
 export interface ServiceAddress {
@@ -99,12 +104,13 @@ const KNOWN_VARIABLES = [
 export function loadConfig(env: Environment = process.env, overrides: object = {}): Config {
   refuseUnknownVariables(env);
   const file = text(env, 'TALLYHOOK_CONFIG');
-  const merged = [
-    readYaml(DEFAULTS),
-    file ? readYaml(resolve(file)) : {},
-    fromEnvironment(env),
-    overrides,
-  ].reduce(merge);
+  const layers = [
+    ['default', readYaml(DEFAULTS)],
+    ['file', file ? readYaml(resolve(file)) : {}],
+    ['environment', fromEnvironment(env)],
+    ['command', overrides],
+  ] as const;
+  const merged = layers.map(([, tree]) => tree).reduce(merge);
   const settings = parseSettings(merged, env);
   const service = serviceOf(env);
   const databaseUrl = databaseUrlOf(env, 'DATABASE_URL');
@@ -114,15 +120,17 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
       'the address of the service; with NODE_ENV=production no sandbox is started',
     );
   }
+  const dataDir = resolve(text(env, 'DATA_DIR') ?? './data');
   return deepFreeze({
     ...settings,
-    dataDir: resolve(text(env, 'DATA_DIR') ?? './data'),
+    dataDir,
     databaseUrl,
     databaseOwnerUrl: databaseUrlOf(env, 'DATABASE_OWNER_URL'),
     service,
     adminKey: adminKeyOf(env),
     masterKey: masterKeyOf(env, 'MASTER_KEY'),
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
+    effective: effectiveSettings(settings, layers, (name) => text(env, name), dataDir),
   });
 }
 
@@ -270,25 +278,6 @@ export function namesOf(tree: object, prefix = ''): string[] {
   return Object.entries(tree).flatMap(([key, value]) =>
     isPlain(value) ? [prefix + key, ...namesOf(value, `${prefix}${key}.`)] : [prefix + key],
   );
-}
-
-function nearest(name: string, known: readonly string[]): string {
-  const sorted = [...known].sort((a, b) => distance(name, a) - distance(name, b));
-  return sorted[0] ?? '';
-}
-
-/** Levenshtein distance. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -86,9 +86,9 @@ function settingFacts(endpoint: Endpoint): [string, unknown][] {
     ['Signatures', endpoint.signing.join(' and ')],
     ['Public key', publicKey && html`<${Code} text=${publicKey} />`],
     ['Extra headers', headers.join(', ')],
-    ...ending.map(({ until }): [string, unknown] => [
-      'A former secret ends',
-      html`<${Time} at=${until} />`,
+    ...ending.map(({ scheme, until }): [string, unknown] => [
+      `Former ${scheme} key`,
+      html`signs too, ends <${Time} at=${until} />`,
     ]),
     ['Owner', endpoint.created_by],
     ['Created', html`<${Time} at=${endpoint.created_at} />`],
