@@ -11,7 +11,7 @@ import { IMPORT_MAP, shellOf } from './shell.ts';
 /** The first segments of the page's own paths; `web/app.ts` shows what belongs to each. */
 const PAGES = [
   ...['operations', 'drifts', 'wallets', 'tokens', 'ledger', 'periods', 'reports'],
-  ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine'],
+  ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine', 'audit'],
 ];
 
 /**

@@ -23,6 +23,11 @@ export const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
     () => import('./views/webhooks/delivery.ts'),
   ],
   events: [() => import('./views/webhooks/events.ts')],
+  watches: [() => import('./views/setup/watches.ts')],
+  keys: [() => import('./views/setup/keys.ts')],
+  quarantine: [() => import('./views/setup/quarantine.ts')],
+  settings: [() => import('./views/setup/settings.ts')],
+  audit: [() => import('./views/setup/audit.ts')],
 };
 
 type Link = readonly [href: string, text: string];
@@ -41,6 +46,16 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
       ['/endpoints', 'Endpoints'],
       ['/deliveries', 'Deliveries'],
       ['/events', 'Events'],
+    ],
+  ],
+  [
+    'Setup',
+    [
+      ['/watches', 'Watches'],
+      ['/keys', 'Keys'],
+      ['/quarantine', 'Quarantine'],
+      ['/settings', 'Settings'],
+      ['/audit', 'Audit trail'],
     ],
   ],
 ];

@@ -1,0 +1,179 @@
+/** API keys: who may do what, created, limited and revoked. */
+import { call, useList } from '../../kit/api.ts';
+import { type Field, Order, type Values } from '../../kit/dialog.ts';
+import { Card, Choice, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
+import { amountText, wordsOf } from '../../kit/format.ts';
+import { html, useState } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+interface Key {
+  id: string;
+  name: string;
+  owner: string;
+  scopes: string[];
+  limits: {
+    kinds?: string[];
+    operators?: string[];
+    amount_per_call?: string;
+    amount_per_day?: string;
+  } | null;
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  last_used_at: string | null;
+}
+
+const SCOPES: Record<string, string> = {
+  gateway: 'gateway: writes and reads of an app through the gateway',
+  read: 'read: everything that the console shows, but keys, settings and the audit trail',
+  manage: 'manage: endpoints, deliveries and watches',
+  decide: 'decide: propose and approve outcomes and ends of drifts',
+  admin: 'admin: all of it, keys, freeze and quarantine',
+};
+
+const FIELDS: readonly Field[] = [
+  { name: 'name', label: 'Name', hint: 'What uses it, such as shop backend' },
+  {
+    ...{ name: 'owner', label: 'Owner' },
+    hint: 'The person or team. Two approvals need two owners; idempotency keys belong to one',
+  },
+  ...Object.entries(SCOPES).map(
+    ([name, label]): Field => ({ name: `scope_${name}`, label, type: 'check' }),
+  ),
+  {
+    ...{ name: 'kinds', label: 'Only these kinds of write', optional: true },
+    hint: 'Such as give, transfer, mint; without it every kind',
+  },
+  {
+    ...{ name: 'operators', label: 'Only these operators', optional: true },
+    hint: 'Operator numbers that a give may use, such as 1, 2',
+  },
+  {
+    ...{ name: 'amount_per_call', label: 'Most per write', optional: true },
+    hint: 'In whole tokens, fee included',
+  },
+  { name: 'amount_per_day', label: 'Most within 24 hours', optional: true },
+  { name: 'expires', label: 'Expires', type: 'datetime-local', optional: true },
+];
+
+const listOf = (text: string | undefined) => text?.split(/[\s,]+/).filter(Boolean);
+
+function keyInput(values: Values) {
+  const limits = Object.fromEntries(
+    Object.entries({
+      kinds: listOf(values.kinds),
+      operators: listOf(values.operators),
+      amount_per_call: values.amount_per_call,
+      amount_per_day: values.amount_per_day,
+    }).filter(([, value]) => value !== undefined),
+  );
+  return {
+    ...{ name: values.name, owner: values.owner },
+    scopes: Object.keys(SCOPES).filter((scope) => values[`scope_${scope}`]),
+    ...(Object.keys(limits).length > 0 ? { limits } : {}),
+    ...(values.expires ? { expires_at: new Date(values.expires).toISOString() } : {}),
+  };
+}
+
+export default function Keys(_: ViewProps) {
+  const list = useList<Key>('/api/keys?limit=100');
+  const [secret, setSecret] = useState<string | undefined>(undefined);
+  const isAll = usePlace().query.get('show') === 'all';
+  const rows = list.rows?.filter((key) => isAll || stateOf(key) === 'valid');
+  const create = async (values: Values) => {
+    const made = await call<{ key: string }>('POST', '/api/keys', keyInput(values));
+    setSecret(made.key);
+  };
+  const actions = html`<${Order}
+    label="Create a key"
+    text="Give each app and each person a key of its own. It is shown once."
+    fields=${FIELDS}
+    order=${create}
+    done=${list.reload}
+  />`;
+  return html`<${View} title="Keys" lead="Who may call the API and the gateway." actions=${actions}>
+    ${secret && html`<${Secret} secret=${secret} done=${() => setSecret(undefined)} />`}
+    <${Card}>
+      <div class="filters">
+        <${Choice}
+          name="Show"
+          value=${isAll ? 'all' : ''}
+          options=${[['', 'valid keys'], ['all', 'also revoked and expired ones']]}
+          onChange=${(value: string) => setQuery({ show: value })}
+        />
+      </div>
+    <//>
+    <${Card}>
+      <${ListTable}
+        list=${{ ...list, rows }}
+        columns=${[...COLUMNS, revocation(list.reload)]}
+        keyOf=${({ id }: Key) => id}
+        empty="No valid key on this page of the list."
+      />
+    <//>
+  <//>`;
+}
+
+function Secret({ secret, done }: { secret: string; done: () => void }) {
+  const hide = html`<button type="button" class="quiet" onClick=${done}>I have stored it</button>`;
+  return html`<${Card} tone="good" title="The new key" aside=${hide}>
+    <p>It is shown this once. Only its hash is stored.</p>
+    <p><${Code} text=${secret} whole /></p>
+    <pre tabindex="0">curl -H 'authorization: Bearer …' ${location.origin}/api/status</pre>
+  <//>`;
+}
+
+function stateOf({ revoked_at: revoked, expires_at: expires }: Key): string {
+  if (revoked !== null) return 'revoked';
+  return expires !== null && Date.parse(expires) <= Date.now() ? 'expired' : 'valid';
+}
+
+/** Limits in words; none for a key without. */
+function limitsText({ limits }: Key): string {
+  if (!limits) return 'none';
+  const { kinds, operators, amount_per_call: call, amount_per_day: day } = limits;
+  return [
+    kinds && `only ${kinds.map(wordsOf).join(', ')}`,
+    operators && `operators ${operators.join(', ')}`,
+    call && `${amountText(call)} per write`,
+    day && `${amountText(day)} per day`,
+  ]
+    .filter(Boolean)
+    .join('; ');
+}
+
+const COLUMNS = [
+  {
+    head: 'Name',
+    of: (key: Key) => html`<span title=${key.id}>${key.name}</span>
+      ${stateOf(key) !== 'valid' && html` <${Pill}>${stateOf(key)}<//>`}`,
+  },
+  { head: 'Owner', of: ({ owner }: Key) => owner },
+  { head: 'Scopes', of: ({ scopes }: Key) => scopes.join(', ') },
+  { head: 'Limits', of: limitsText },
+  {
+    head: 'Expires',
+    of: ({ expires_at: at }: Key) => (at ? html`<${Time} at=${at} />` : 'never'),
+  },
+  {
+    head: 'Last used',
+    of: ({ last_used_at: at }: Key) => (at ? html`<${Time} at=${at} />` : 'never'),
+  },
+];
+
+function revocation(done: () => void) {
+  return {
+    head: 'Action',
+    of: (key: Key) =>
+      stateOf(key) === 'valid' &&
+      html`<${Order}
+        label="Revoke"
+        kind="danger"
+        text=${html`Every daemon refuses <b>${key.name}</b> of <b>${key.owner}</b> within one
+          second, and its queued writes are not sent. A revoked key cannot be used again.`}
+        order=${() => call('DELETE', `/api/keys/${key.id}`)}
+        done=${done}
+      />`,
+  };
+}

@@ -1,0 +1,95 @@
+/** The settings in effect on the daemon that answers, and where each comes from. */
+import { useData } from '../../kit/api.ts';
+import { Card, Choice, Failed, Loading, Pill, Table, View } from '../../kit/elements.ts';
+import { durationText } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+interface Setting {
+  name: string;
+  value: unknown;
+  source: string;
+  is_secret: boolean;
+  is_set: boolean;
+}
+
+const SOURCES: Record<string, string> = {
+  default: 'default',
+  file: 'file',
+  environment: 'environment',
+  command: 'command',
+};
+
+export default function Settings(_: ViewProps) {
+  const { data, problem, reload } = useData<{ data: Setting[] }>('/api/settings');
+  const { query } = usePlace();
+  const [show, text] = ['show', 'query'].map((name) => query.get(name) ?? '');
+  const shown = data?.data
+    .filter(({ source }) => show !== 'changed' || source !== 'default')
+    .filter(({ name }) => name.toLowerCase().includes((text ?? '').toLowerCase()));
+  const sections = Map.groupBy(shown ?? [], ({ name }) => sectionOf(name));
+  const type = (event: Event) => setQuery({ query: (event.target as HTMLInputElement).value });
+  return html`<${View}
+    title="Settings"
+    lead="In effect since this daemon started. Of a secret only whether it is set is known here."
+  >
+    <${Card}>
+      <div class="filters">
+        <${Choice}
+          name="Show"
+          value=${show}
+          options=${[
+            ['', 'all settings'],
+            ['changed', 'those that differ in source from the defaults'],
+          ]}
+          onChange=${(value: string) => setQuery({ show: value })}
+        />
+        <label class="field grow">
+          <span>Name</span>
+          <input type="search" value=${text} onInput=${type} spellcheck=${false} />
+        </label>
+      </div>
+    <//>
+    <${Failed} problem=${problem} retry=${reload} />
+    ${!data && !problem && html`<${Loading} />`}
+    ${shown?.length === 0 && html`<p class="empty">No setting fits.</p>`}
+    <div class="columns">
+      ${[...sections].map(
+        ([section, rows]) => html`<${Card} key=${section} title=${section}>
+          <${Table} columns=${COLUMNS} rows=${rows} empty="" keyOf=${({ name }: Setting) => name} />
+        <//>`,
+      )}
+    </div>
+  <//>`;
+}
+
+function sectionOf(name: string): string {
+  return /^[a-z]/.test(name) ? (name.split('.')[0] ?? '') : 'environment';
+}
+
+function textOf({ name, value, is_secret: isSecret, is_set: isSet }: Setting) {
+  if (!isSet) return html`<span class="muted">not set</span>`;
+  if (isSecret) return html`<span class="muted">set, hidden</span>`;
+  if (Array.isArray(value)) return value.length > 0 ? value.join(', ') : 'none';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'object') return 'none';
+  if (name.endsWith('_ms') && typeof value === 'number')
+    return html`<span title=${`${value} ms`}>${durationText(value)}</span>`;
+  return html`<span class="break">${String(value)}</span>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Name',
+    of: ({ name }: Setting) => html`<code class="break">${name.replace(/^[a-z]+\./, '')}</code>`,
+  },
+  { head: 'Value', of: textOf },
+  {
+    head: 'Source',
+    of: ({ source }: Setting) =>
+      source === 'default'
+        ? html`<span class="muted">default</span>`
+        : html`<${Pill} tone="good">${SOURCES[source] ?? source}<//>`,
+  },
+];

@@ -1,0 +1,88 @@
+/** What is polled on request: wallets, contracts and tokens, one by one or many at once. */
+import { call, Problem, useData, useList } from '../../kit/api.ts';
+import { Order, type Values } from '../../kit/dialog.ts';
+import { Card, Code, ListTable, Time, View } from '../../kit/elements.ts';
+import { durationText } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { BulkCard } from './bulk.ts';
+import { targetOf } from './targets.ts';
+
+interface Watch {
+  id: string;
+  kind: string;
+  addr: string | null;
+  contract_id: string | null;
+  token_id: string | null;
+  created_at: string;
+  created_by: string;
+}
+
+const FIELDS = [
+  {
+    ...{ name: 'target', label: 'Wallet, contract or token' },
+    hint: 'A wallet as 0x…, a contract as its number, a token as contract/token such as 12/34',
+  },
+];
+
+async function watch({ target = '' }: Values): Promise<void> {
+  const input = targetOf(target);
+  if (!input) throw new Problem(0, '', `${target} is no wallet 0x…, contract 12 or token 12/34`);
+  await call('POST', '/api/watches', input);
+}
+
+export default function Watches(_: ViewProps) {
+  const list = useList<Watch>('/api/watches?limit=50');
+  const age = useData<{ observation_age_max_ms: number }>('/api/watches?limit=1', 30_000);
+  const actions = html`<${Order}
+    label="Watch"
+    text="It is polled from now on. Its first observation opens it in the ledger."
+    fields=${FIELDS}
+    order=${watch}
+    done=${list.reload}
+  />`;
+  const maxMs = age.data?.observation_age_max_ms;
+  const lead =
+    maxMs === undefined
+      ? 'What is polled on request.'
+      : html`While the service answers, none of these goes without a poll for longer than
+          <b class="nowrap"> ${durationText(maxMs)}</b>. More targets make it longer.`;
+  return html`<${View} title="Watches" lead=${lead} actions=${actions}>
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${[...COLUMNS, removal(list.reload)]}
+        keyOf=${({ id }: Watch) => id}
+        empty="Nothing is watched. What writes through the gateway touch is polled anyway."
+      />
+    <//>
+    <${BulkCard} done=${list.reload} />
+  <//>`;
+}
+
+function targetText({ kind, addr, contract_id: contract, token_id: token }: Watch) {
+  if (addr !== null) return html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`;
+  if (kind === 'contract') return `contract ${contract}`;
+  return html`<a href=${`/tokens/${contract}/${token}`}>token ${contract}/${token}</a>`;
+}
+
+const COLUMNS = [
+  { head: 'Target', of: targetText },
+  { head: 'Kind', of: ({ kind }: Watch) => kind },
+  { head: 'Since', of: ({ created_at: at }: Watch) => html`<${Time} at=${at} />` },
+  { head: 'By', of: ({ created_by: owner }: Watch) => owner },
+];
+
+function removal(done: () => void) {
+  return {
+    head: 'Action',
+    of: ({ id, addr, contract_id: contract, token_id: token }: Watch) => html`<${Order}
+      label="Remove"
+      kind="quiet"
+      text=${html`<span class="break">${addr ?? [contract, token].filter(Boolean).join('/')}</span>
+        is polled only while an operation touches it. What was observed is kept.`}
+      order=${() => call('DELETE', `/api/watches/${id}`)}
+      done=${done}
+    />`,
+  };
+}
