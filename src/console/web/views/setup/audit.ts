@@ -69,11 +69,13 @@ const PAGES: Record<string, string> = {
   ...{ op: 'operations', ep: 'endpoints', dlv: 'deliveries', drf: 'drifts', rep: 'reports' },
 };
 
-function valueText(value: unknown) {
+function valueText(name: string, value: unknown): unknown {
+  if (/_at$/.test(name) && typeof value === 'number')
+    return html`<${Time} at=${new Date(value).toISOString()} exact />`;
   if (Array.isArray(value)) return value.join(', ');
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
-      .map(([name, of]) => `${wordsOf(name)} ${String(of)}`)
+      .map(([of, its]) => `${wordsOf(of)} ${[its].flat().join(', ')}`)
       .join(', ');
   const text = String(value);
   const page = PAGES[text.split('_')[0] ?? ''];
@@ -89,14 +91,16 @@ const COLUMNS = [
   },
   {
     head: 'Action',
-    of: ({ action }: Entry) => html`<span title=${action}>${ACTIONS[action] ?? action}</span>`,
+    of: ({ action }: Entry) =>
+      html`<span class="nowrap" title=${action}>${ACTIONS[action] ?? action}</span>`,
   },
   {
     head: 'What',
     of: ({ detail }: Entry) =>
       html`<span class="break">
         ${Object.entries(detail).map(
-          ([name, value]) => html`<span class="muted">${wordsOf(name)} </span>${valueText(value)} `,
+          ([name, value]) =>
+            html`<span class="muted">${wordsOf(name)} </span>${valueText(name, value)} `,
         )}
       </span>`,
   },

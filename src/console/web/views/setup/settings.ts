@@ -14,13 +14,6 @@ interface Setting {
   is_set: boolean;
 }
 
-const SOURCES: Record<string, string> = {
-  default: 'default',
-  file: 'file',
-  environment: 'environment',
-  command: 'command',
-};
-
 export default function Settings(_: ViewProps) {
   const { data, problem, reload } = useData<{ data: Setting[] }>('/api/settings');
   const { query } = usePlace();
@@ -39,10 +32,7 @@ export default function Settings(_: ViewProps) {
         <${Choice}
           name="Show"
           value=${show}
-          options=${[
-            ['', 'all settings'],
-            ['changed', 'those that differ in source from the defaults'],
-          ]}
+          options=${[['', 'all settings'], ['changed', 'only what is not a default']]}
           onChange=${(value: string) => setQuery({ show: value })}
         />
         <label class="field grow">
@@ -64,6 +54,11 @@ export default function Settings(_: ViewProps) {
   <//>`;
 }
 
+/** A long name may wrap after a part of it. */
+function breakable(name: string) {
+  return name.split(/(?<=[_.])/).map((part) => html`${part}<wbr />`);
+}
+
 function sectionOf(name: string): string {
   return /^[a-z]/.test(name) ? (name.split('.')[0] ?? '') : 'environment';
 }
@@ -82,7 +77,7 @@ function textOf({ name, value, is_secret: isSecret, is_set: isSet }: Setting) {
 const COLUMNS = [
   {
     head: 'Name',
-    of: ({ name }: Setting) => html`<code class="break">${name.replace(/^[a-z]+\./, '')}</code>`,
+    of: ({ name }: Setting) => html`<code>${breakable(name.replace(/^[a-z]+\./, ''))}</code>`,
   },
   { head: 'Value', of: textOf },
   {
@@ -90,6 +85,6 @@ const COLUMNS = [
     of: ({ source }: Setting) =>
       source === 'default'
         ? html`<span class="muted">default</span>`
-        : html`<${Pill} tone="good">${SOURCES[source] ?? source}<//>`,
+        : html`<${Pill} tone="good">${source}<//>`,
   },
 ];
