@@ -7,7 +7,8 @@ import { tryParseJson } from '../../kernel/json.ts';
 import { type Answer, htmlAnswer } from '../endpoints/call.ts';
 import type { Control } from './control.ts';
 import { controlDocument } from './document.ts';
-import { controlPage, PAGE_SCRIPT_SOURCE } from './page.ts';
+import { controlPage } from './page.ts';
+import { PAGE_SCRIPT_SOURCE } from './page-script.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
 export interface ControlSurface {

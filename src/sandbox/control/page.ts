@@ -1,42 +1,115 @@
-/** The console of the sandbox: the state of the world, and a form for the control surface. */
-import { createHash } from 'node:crypto';
+/**
+ * The page of the sandbox: the world as it is, buttons for faults and time, and a form for the
+ * whole control surface. It looks like the console, whose style sheet it includes.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { isoText } from '../../kernel/clock.ts';
 import { escapeHtml } from '../endpoints/call.ts';
 import { ROUTES } from '../endpoints/routes.ts';
 import type { Control } from './control.ts';
+import { PAGE_SCRIPT } from './page-script.ts';
 import { CONTROL_ROUTES, type ControlRoute } from './routes.ts';
 
-const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;
-padding:0 1rem}
-table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ccc;padding:.3rem;
-text-align:left;vertical-align:top}code{font-size:.9em;overflow-wrap:anywhere}
-select,input,textarea{font:inherit;display:block;width:100%;box-sizing:border-box;
-margin:.3rem 0}
-pre{white-space:pre-wrap;overflow-wrap:anywhere}`;
+type State = ReturnType<Control['state']>;
 
-/** Sends the form and shows the response, as text and never as HTML. */
-const SCRIPT = `const form = document.forms.act;
-const response = document.getElementById('response');
-const selected = () => form.route.selectedOptions[0].dataset;
-form.route.onchange = () => {
-  form.path.value = selected().path;
-  form.body.value = selected().body;
+const CONSOLE_STYLE = join(import.meta.dirname, '../../console/web/style.css');
+const OWN_STYLE = `main { margin: 0 auto; }
+#response:empty { display: none; }
+#response { white-space: pre-wrap; overflow-wrap: anywhere; }`;
+
+/** Faults by button; each is met by one request to the chosen endpoint. */
+const FAULTS: Record<string, object> = {
+  'Lose the answer': { kind: 'lost_answer' },
+  'Drop the request': { kind: 'dropped' },
+  'Apply it 5 s late': { kind: 'late', delay_ms: 5_000 },
+  'Answer 5 s late': { kind: 'delay', delay_ms: 5_000 },
+  'Answer 429': { kind: 'throttle', retry_after_s: 5 },
+  'Answer 500': { kind: 'status', status: 500 },
+  'Garble the answer': { kind: 'garbled' },
 };
-form.onsubmit = async (event) => {
-  event.preventDefault();
-  const method = selected().method;
-  const sent = method === 'POST' ? { body: form.body.value } : {};
-  const headers = { 'content-type': 'application/json' };
-  const answer = await fetch(form.path.value, { method, headers, ...sent });
-  response.textContent = answer.status + ' ' + (await answer.text());
-};
-form.route.onchange();`;
 
-const SCRIPT_HASH = createHash('sha256').update(SCRIPT).digest('base64');
-/** The content security policy source for the page's one script. */
-export const PAGE_SCRIPT_SOURCE = `'sha256-${SCRIPT_HASH}'`;
+const ORDERS: [label: string, method: string, path: string, body?: object][] = [
+  ['Delete all faults', 'DELETE', '/faults'],
+  ['Start maintenance', 'POST', '/maintenance', { state: 'on', message: 'Started by hand' }],
+  [
+    ...(['Announce maintenance in 1 min', 'POST', '/maintenance'] as const),
+    { state: 'announced', start_in_ms: 60_000, duration_ms: 600_000 },
+  ],
+  ['End maintenance', 'POST', '/maintenance', { state: 'off' }],
+  ['Fail the next chain write', 'POST', '/tokens/fail-next', { count: 1 }],
+  ['Clock 1 min on', 'POST', '/clock', { advance_ms: 60_000 }],
+  ['Clock 1 h on', 'POST', '/clock', { advance_ms: 3_600_000 }],
+];
 
-export function controlPage(state: ReturnType<Control['state']>): string {
+let style: string | undefined;
+
+export function controlPage(state: State): string {
+  style ??= `${readFileSync(CONSOLE_STYLE, 'utf8')}\n${OWN_STYLE}`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Sandbox</title>
+<style>${style}</style>
+</head>
+<body>
+<main class="view">
+<div class="view-head"><h1>Sandbox</h1><a href="/_sandbox/openapi.json">openapi.json</a></div>
+<p class="lead">A simulated service with seed ${state.seed}, for app ${state.app.app_no}
+(<code>${escapeHtml(state.app.client_id)}</code>). Break it here and see what Tallyhook makes of
+it.</p>
+${ordersCard()}
+${worldOf(state)}
+${referenceOf()}
+</main>
+<script>${PAGE_SCRIPT}</script>
+</body>
+</html>
+`;
+}
+
+function ordersCard(): string {
+  const names = ROUTES.map(({ name }) => `<option>${escapeHtml(name)}</option>`);
+  const faults = Object.entries(FAULTS).map(([label, fault]) =>
+    buttonOf(label, `data-fault="${escapeHtml(JSON.stringify(fault))}"`),
+  );
+  const orders = ORDERS.map(([label, method, path, body = {}]) => {
+    const json = escapeHtml(JSON.stringify(body));
+    const data = `data-method="${method}" data-path="/_sandbox${path}" data-body="${json}"`;
+    return buttonOf(label, data);
+  });
+  const actions = CONTROL_ROUTES.filter(({ method }) => method !== 'GET').map(optionOf);
+  return `<section class="card">
+<div id="orders">
+<div class="card-head"><h2>Faults</h2></div>
+<div class="form">
+<label class="field"><span>The next request to</span>
+<select id="endpoint"><option value="">any endpoint</option>${names.join('')}</select></label>
+<div class="actions">${faults.join('')}</div>
+</div>
+<h3>Service and time</h3>
+<p class="actions">${orders.join('')}</p>
+</div>
+<details><summary>Anything else</summary>
+<form name="act" class="form">
+<label class="field"><span>Action</span><select name="route">${actions.join('')}</select></label>
+<label class="field"><span>Path</span><input name="path"></label>
+<label class="field"><span>Body</span><textarea name="body" rows="3"></textarea></label>
+<div class="actions"><button>Send</button></div>
+</form></details>
+<pre id="response" role="status" tabindex="0"></pre>
+</section>`;
+}
+
+function buttonOf(label: string, data: string): string {
+  return `<button type="button" class="quiet" ${data}>${escapeHtml(label)}</button>`;
+}
+
+/** What the script replaces by a fresh one. */
+function worldOf(state: State): string {
   const members = new Map(state.members.map((member) => [member.addr, member.nickname]));
   const operators = new Map(
     state.operators.map(({ addr, operation_no }) => [addr, `operator ${operation_no}`]),
@@ -53,38 +126,59 @@ export function controlPage(state: ReturnType<Control['state']>): string {
     token.status,
     token.locked ? 'locked' : '',
   ]);
+  const faults = state.faults.map(({ fault, left, hits }) => [
+    fault.kind,
+    fault.endpoint ?? 'any endpoint',
+    left,
+    hits,
+  ]);
+  const { counts, maintenance } = state;
+  const service = !maintenance ? 'active' : maintenance.start > state.now ? 'announced' : 'down';
+  const tiles: [unknown, string][] = [
+    [service, 'service'],
+    [isoText(state.now).slice(0, 19).replace('T', ' '), 'its time, UTC'],
+    [counts.effects, 'writes applied'],
+    [counts.requests, 'requests received'],
+    [counts.wallets, 'wallets'],
+    [counts.tokens, 'tokens'],
+  ];
+  return `<div id="world" class="view">
+<div class="tiles">${tiles.map(tileOf).join('')}</div>
+${cardOf('Faults that wait or were met', ['kind', 'endpoint', 'left', 'met'], faults)}
+${cardOf('Wallets', ['owner', 'token_addr', 'amt_token', 'status'], wallets)}
+${cardOf('Tokens', ['token', 'owner', 'status', 'lock'], tokens)}
+</div>`;
+}
+
+function tileOf([value, name]: [unknown, string]): string {
+  return `<div class="tile"><b>${escapeHtml(String(value))}</b><span>${name}</span></div>`;
+}
+
+function referenceOf(): string {
   const control = CONTROL_ROUTES.map(({ method, path, summary }) => [
     method,
     `/_sandbox${path}`,
     summary,
   ]);
-  const actions = CONTROL_ROUTES.filter(({ method }) => method !== 'GET').map(optionOf);
   const service = ROUTES.map(({ method, path, name }) => [method, path, name]);
-  return `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Sandbox</title><style>${STYLE}</style></head>
-<body>
-<h1>Sandbox</h1>
-<p>Seed ${state.seed}, ${isoText(state.now)}, app ${state.app.app_no}
-(<code>${escapeHtml(state.app.client_id)}</code>).
-The control surface is described by <a href="/_sandbox/openapi.json">openapi.json</a>.</p>
-<form name="act"><select name="route" aria-label="Action">${actions.join('')}</select>
-<input name="path" aria-label="Path"><textarea name="body" rows="3" aria-label="Body"></textarea>
-<button>Send</button></form><pre id="response" role="status"></pre>
-<h2>Wallets</h2>${tableOf(['owner', 'token_addr', 'amt_token', 'status'], wallets)}
-<h2>Tokens</h2>${tableOf(['token', 'owner', 'status', 'lock'], tokens)}
-<h2>Control</h2>${tableOf(['method', 'path', 'description'], control)}
-<h2>Endpoints</h2>${tableOf(['method', 'path', 'name for faults'], service)}
-<script>${SCRIPT}</script>
-</body>
-</html>
-`;
+  return `<details class="card"><summary>Control surface and endpoints</summary>
+<h2>Control</h2>${tableOf('Control', ['method', 'path', 'description'], control)}
+<h2>Endpoints</h2>${tableOf('Endpoints', ['method', 'path', 'name for faults'], service)}
+</details>`;
 }
 
-function tableOf(head: string[], rows: unknown[][]): string {
-  const line = (cells: unknown[], tag: string) =>
-    `<tr>${cells.map((cell) => `<${tag}>${escapeHtml(String(cell))}</${tag}>`).join('')}</tr>`;
-  return `<table>${line(head, 'th')}${rows.map((row) => line(row, 'td')).join('\n')}</table>`;
+function cardOf(title: string, head: string[], rows: unknown[][]): string {
+  const table = rows.length > 0 ? tableOf(title, head, rows) : '<p class="empty">None.</p>';
+  return `<section class="card"><div class="card-head"><h2>${title}</h2></div>${table}</section>`;
+}
+
+function tableOf(title: string, head: string[], rows: unknown[][]): string {
+  const cellOf = (cell: unknown, n: number) =>
+    `<td data-head="${head[n]}">${escapeHtml(String(cell))}</td>`;
+  return `<div class="scroll" tabindex="0" role="region" aria-label="${title}"><table>
+<thead><tr>${head.map((name) => `<th scope="col">${name}</th>`).join('')}</tr></thead>
+<tbody>${rows.map((row) => `<tr>${row.map(cellOf).join('')}</tr>`).join('\n')}</tbody>
+</table></div>`;
 }
 
 function optionOf({ method, path, summary, example }: ControlRoute): string {

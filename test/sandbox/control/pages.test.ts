@@ -1,6 +1,7 @@
 /** The console and the login page in a real browser, where Chromium is installed. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findingsOf, SCREENS } from '../../console/browsing.ts';
 import { useBrowser } from '../../harness/browser.ts';
 import { type Caller, REDIRECT, startCaller, stopAll } from '../client.ts';
 
@@ -29,16 +30,45 @@ describe('The pages', () => {
 
   it('offer the control surface as a form', async () => {
     const page = await opened('/_sandbox');
-    await page.selectOption('select', { label: 'Starts, announces or ends maintenance' });
+    await page.getByText('Anything else').click();
+    await page.selectOption('form[name=act] select', {
+      label: 'Starts, announces or ends maintenance',
+    });
     await page.fill('textarea', '{"state":"on","message":"<b>New disks</b>"}');
-    await page.click('button');
+    await page.click('form[name=act] button');
     await page.locator('#response', { hasText: '200 {"maintenance"' }).waitFor();
     expect(await page.locator('#response b').count()).toBe(0);
     expect((await caller.send('GET', '/v1/system/maintenance')).at('data.status')).toBe('INACTIVE');
     await page.fill('textarea', '{"state":"off"}');
-    await page.click('button');
+    await page.click('form[name=act] button');
     await page.locator('#response', { hasText: 'null' }).waitFor();
     expect(fieldErrors).toEqual([]);
+  });
+
+  it('script faults by button and show the world as it changes', async () => {
+    const page = await opened('/_sandbox');
+    await page.selectOption('#endpoint', 'give');
+    await page.getByRole('button', { name: 'Lose the answer' }).click();
+    const faults = page.getByRole('region', { name: 'Faults that wait' });
+    expect(await faults.locator('tbody tr').innerText()).toMatch(/lost_answer\s+give\s+1\s+0/);
+    await page.getByRole('button', { name: 'Start maintenance' }).click();
+    await page.locator('.tile', { hasText: 'down' }).waitFor();
+    await page.getByRole('button', { name: 'End maintenance' }).click();
+    await page.locator('.tile', { hasText: 'active' }).waitFor();
+    await page.getByRole('button', { name: 'Delete all faults' }).click();
+    await faults.waitFor({ state: 'detached' });
+    expect(fieldErrors).toEqual([]);
+  });
+
+  it.each(SCREENS)('are accessible at $width px, $scheme', async ({ width, scheme }) => {
+    const context = await browser().newContext({
+      viewport: { width, height: 900 },
+      colorScheme: scheme,
+    });
+    const page = await context.newPage();
+    await page.goto(`${caller.sandbox.url}/_sandbox`);
+    await page.getByText('Control surface and endpoints').click();
+    expect(await findingsOf(page)).toEqual([]);
   });
 
   it('log a member in and redirect with code and state', async () => {
