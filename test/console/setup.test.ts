@@ -87,6 +87,23 @@ describe('The pages of the setup', () => {
     await check('changed settings');
   });
 
+  it('An operation with a repeated number is released from quarantine with a reason', async () => {
+    const { sandbox, ben } = rig.world;
+    await rig.app.give(ben, 31);
+    sandbox.control.setSwitches({ tx_log_no_base: -1n });
+    await rig.app.give(ben, 32);
+    sandbox.control.setSwitches({ tx_log_no_base: 0n });
+    const { page, open, check } = await signIn(browser(), rig.daemon.url, ADMIN_KEY);
+    await open('/quarantine');
+    await page.getByText('another operation has the same number').first().waitFor();
+    await check('a quarantined operation');
+    await page.getByRole('button', { name: 'Release' }).click();
+    await page.fill('dialog textarea', 'the service confirmed both');
+    await page.locator('dialog button[type=submit]').click();
+    await page.getByText('the service confirmed both').waitFor();
+    await page.getByText('Nothing is quarantined').waitFor();
+  });
+
   it('A key that may only read is told what it lacks', async () => {
     const made = await rig.app.call('POST', '/api/keys', {
       ...{ name: 'reader', owner: 'reader', scopes: ['read'] },

@@ -15,6 +15,7 @@ type State = ReturnType<Control['state']>;
 
 const CONSOLE_STYLE = join(import.meta.dirname, '../../console/web/style.css');
 const OWN_STYLE = `main { margin: 0 auto; }
+#orders .actions { justify-content: flex-start; }
 #response:empty { display: none; }
 #response { white-space: pre-wrap; overflow-wrap: anywhere; }`;
 
@@ -136,7 +137,7 @@ function worldOf(state: State): string {
   const service = !maintenance ? 'active' : maintenance.start > state.now ? 'announced' : 'down';
   const tiles: [unknown, string][] = [
     [service, 'service'],
-    [isoText(state.now).slice(0, 19).replace('T', ' '), 'its time, UTC'],
+    [isoText(state.now).slice(11, 19), `its clock, ${isoText(state.now).slice(0, 10)} UTC`],
     [counts.effects, 'writes applied'],
     [counts.requests, 'requests received'],
     [counts.wallets, 'wallets'],

@@ -129,6 +129,9 @@ function stateOf({ revoked_at: revoked, expires_at: expires }: Key): string {
   return expires !== null && Date.parse(expires) <= Date.now() ? 'expired' : 'valid';
 }
 
+/** An amount that no line breaks. */
+const wholeText = (amount: string) => amountText(amount).replaceAll(' ', '\u00a0');
+
 /** Limits in words; none for a key without. */
 function limitsText({ limits }: Key): string {
   if (!limits) return 'none';
@@ -136,8 +139,8 @@ function limitsText({ limits }: Key): string {
   return [
     kinds && `only ${kinds.map(wordsOf).join(', ')}`,
     operators && `operators ${operators.join(', ')}`,
-    call && `${amountText(call)} per write`,
-    day && `${amountText(day)} per day`,
+    call && `${wholeText(call)} per write`,
+    day && `${wholeText(day)} per day`,
   ]
     .filter(Boolean)
     .join('; ');

@@ -28,6 +28,13 @@ const KINDS: Record<string, string> = {
   observation: 'observation',
 };
 
+/** Reasons that are codes; others are sentences. */
+const REASONS: Record<string, string> = {
+  foreign_tx_app_no: 'the answer has the number of another app',
+  repeated_tx_log_no: 'another operation has the same number of the service',
+};
+const reasonText = (reason: string) => REASONS[reason] ?? reason;
+
 const REASON = [{ name: 'reason', label: 'Reason', type: 'area' as const }];
 
 export default function Quarantine(_: ViewProps) {
@@ -73,7 +80,7 @@ const kindColumn = { head: 'What', of: ({ kind }: Subject) => KINDS[kind] ?? kin
 const COLUMNS = [
   kindColumn,
   { head: 'Of', of: subjectOf },
-  { head: 'Why', of: ({ reason }: Quarantined) => reason },
+  { head: 'Why', of: ({ reason }: Quarantined) => reasonText(reason) },
   { head: 'Since', of: ({ since }: Quarantined) => html`<${Time} at=${since} />` },
   {
     ...{ head: 'Amount', number: true },
@@ -88,7 +95,7 @@ function release(done: () => void) {
       label="Release"
       kind="danger"
       text=${html`${kind === 'observation' ? 'It is processed' : 'The ledger posts it'} as it is,
-        although: ${reason}. What fails again is quarantined again.`}
+        although ${reasonText(reason)}. What fails again is quarantined again.`}
       fields=${REASON}
       order=${(values: object) => call('POST', '/api/quarantine/release', { kind, id, ...values })}
       done=${done}
@@ -99,7 +106,7 @@ function release(done: () => void) {
 const RELEASE_COLUMNS = [
   kindColumn,
   { head: 'Of', of: subjectOf },
-  { head: 'Was quarantined for', of: ({ problem }: Release) => problem },
+  { head: 'Was quarantined for', of: ({ problem }: Release) => reasonText(problem) },
   { head: 'Released', of: ({ released_at: at }: Release) => html`<${Time} at=${at} />` },
   { head: 'By', of: ({ released_by: owner }: Release) => owner },
   { head: 'Reason', of: ({ reason }: Release) => reason },

@@ -81,10 +81,15 @@ function DeliveryFacts({ delivery }: { delivery: Detail }) {
     ['Event', html`<${Code} text=${event} href=${`/deliveries?event_id=${event}`} />`],
     ['Delivery', html`<${Code} text=${id} />`],
     ['Created', html`<${Time} at=${delivery.created_at} exact />`],
-    ['Next attempt', delivery.due_at && html`<${Time} at=${delivery.due_at} />`],
+    ['Next attempt', delivery.due_at && dueText(delivery.due_at)],
     ['Ended', delivery.finished_at && html`<${Time} at=${delivery.finished_at} exact />`],
   ];
   return html`<${Facts} pairs=${pairs} />`;
+}
+
+/** Past its time it waits for its endpoint, or for a slot to be sent in. */
+function dueText(at: string) {
+  return Date.parse(at) < Date.now() ? 'due' : html`<${Time} at=${at} />`;
 }
 
 /** What every attempt sends. The signature is new each time, because it covers the time. */
