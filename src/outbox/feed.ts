@@ -25,8 +25,8 @@ const PAGE_BYTES_MAX = 4_194_304;
 export async function cursorBefore(db: Db, last: number): Promise<string> {
   const { oldest, newest } = await feedBounds(db);
   const first = (oldest ?? newest + 1n) - 1n;
-  const wanted = newest - BigInt(last);
-  return (wanted > first ? wanted : first).toString();
+  const before = newest - BigInt(last);
+  return (before > first ? before : first).toString();
 }
 
 /**

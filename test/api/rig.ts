@@ -172,8 +172,7 @@ export async function openApi(db: Db, change = (deps: ApiDeps) => deps) {
     ...{ migrations: await readMigrations(), nextEvent: notifier.wait },
     staleAfterMs: DEFAULT_LIMITS.staleMs,
     feedWaitMaxMs: 30_000,
-    bodyBytesMax: 1_048_576,
-    settings: [],
+    ...{ bodyBytesMax: 1_048_576, settings: [] },
   });
   const api = makeApi(deps);
   const secrets = new Map<string, { secret: string }>();

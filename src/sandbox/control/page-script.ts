@@ -1,4 +1,4 @@
-/** The one script of the sandbox's page: sends its buttons and its form, and keeps the world new. */
+/** The script of the sandbox's page: sends its buttons and its form, and keeps the world new. */
 import { createHash } from 'node:crypto';
 
 /** Shows responses as text and never as markup; the world is the one that the server rendered. */

@@ -45,6 +45,7 @@ export const HELD_CHOICES = ['release', 'skip'] as const;
 export type HeldChoice = (typeof HELD_CHOICES)[number];
 
 type EndpointWithHealth = Endpoint & { health: Health };
+type Page = { after: string; limit: number };
 
 const PUBLIC_KEYS_MAX = 1_000;
 
@@ -61,20 +62,7 @@ export function makeEndpoints(deps: EndpointsDeps) {
     createEndpoint: (input: EndpointInput, createdBy: string) => create(deps, input, createdBy),
 
     /** In order of creation, after the id `after`; from the first for the empty string. */
-    async listEndpoints({
-      after,
-      limit,
-    }: {
-      after: string;
-      limit: number;
-    }): Promise<EndpointWithHealth[]> {
-      const rows = await store.listEndpoints(db.orm, after, limit);
-      const healths = await store.findHealths(
-        db.orm,
-        rows.map(({ id }) => id),
-      );
-      return rows.map((row) => ({ ...toEndpoint(row), health: healths.get(row.id) ?? HEALTHY }));
-    },
+    listEndpoints: (page: Page) => list(deps, page),
 
     /** @throws Failure `not_found` */
     async getEndpoint(id: string): Promise<EndpointWithHealth> {
@@ -127,6 +115,20 @@ export function makeEndpoints(deps: EndpointsDeps) {
     /** The newest public key of each endpoint that signs with v1a. */
     publicKeys: () => store.listPublicKeys(db.orm, PUBLIC_KEYS_MAX),
   };
+}
+
+async function list(
+  { db, encryption, clock }: EndpointsDeps,
+  { after, limit }: Page,
+): Promise<EndpointWithHealth[]> {
+  const rows = await store.listEndpoints(db.orm, after, limit);
+  const ids = rows.map(({ id }) => id);
+  const healths = await store.findHealths(db.orm, ids);
+  const now = clock.now();
+  return rows.map((row) => ({
+    ...endpointOf(row, encryption, now),
+    health: healths.get(row.id) ?? HEALTHY,
+  }));
 }
 
 /** The schemas of all events are loaded here, so that the process of webhooks does without. */

@@ -136,3 +136,8 @@ export function useList<T>(path: string): List<T> {
 export function problemOf(error: unknown): Problem {
   return error instanceof Problem ? error : new Problem(0, 'fault', String(error));
 }
+
+/** Waits before something is tried again. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}

@@ -49,6 +49,11 @@ export function relativeText(at: string | number, now = Date.now()): string {
   return ms > 0 ? `${durationText(ms)} ago` : `in ${durationText(-ms)}`;
 }
 
+/** Whether an instant is over. */
+export function isPast(at: string): boolean {
+  return new Date(at).getTime() <= Date.now();
+}
+
 /** `not_executed` as `not executed`. */
 export function wordsOf(name: string): string {
   return name.replaceAll('_', ' ');

@@ -51,7 +51,8 @@ export function BulkCard({ done }: { done: () => void }) {
           disabled=${isRunning || targets.length === 0 || added === targets.length}
           onClick=${() => sent.start(parsed)}
         >
-          ${isRest ? 'Go on with' : 'Watch'} ${targets.length > 0 && countText(targets.length - added)}
+          ${isRest ? 'Go on with' : 'Watch'}
+          ${targets.length > 0 && html` ${countText(targets.length - added)}`}
         </button>
       </div>
     </div>

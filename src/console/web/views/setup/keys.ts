@@ -2,7 +2,7 @@
 import { call, useList } from '../../kit/api.ts';
 import { type Field, Order, type Values } from '../../kit/dialog.ts';
 import { Card, Choice, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
-import { amountText, wordsOf } from '../../kit/format.ts';
+import { amountText, isPast, wordsOf } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -126,7 +126,7 @@ function Secret({ secret, done }: { secret: string; done: () => void }) {
 
 function stateOf({ revoked_at: revoked, expires_at: expires }: Key): string {
   if (revoked !== null) return 'revoked';
-  return expires !== null && Date.parse(expires) <= Date.now() ? 'expired' : 'valid';
+  return expires !== null && isPast(expires) ? 'expired' : 'valid';
 }
 
 /** An amount that no line breaks. */

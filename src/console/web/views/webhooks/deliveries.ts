@@ -1,7 +1,7 @@
 /** Deliveries of events to endpoints; the filters are part of the address. */
 import { useData, useList, withQuery } from '../../kit/api.ts';
 import { Card, Choice, type Column, ListTable, State, Time, View } from '../../kit/elements.ts';
-import { shortText, wordsOf } from '../../kit/format.ts';
+import { isPast, shortText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -106,6 +106,6 @@ export const DELIVERY_COLUMNS: readonly Column<Delivery>[] = [
   {
     head: 'Ended or next',
     of: ({ due_at: due, finished_at: end }) =>
-      due && Date.parse(due) < Date.now() ? 'due' : html`<${Time} at=${end ?? due} />`,
+      due && isPast(due) ? 'due' : html`<${Time} at=${end ?? due} />`,
   },
 ];

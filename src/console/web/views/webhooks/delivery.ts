@@ -2,7 +2,7 @@
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Loading, State, Time, View } from '../../kit/elements.ts';
-import { durationText } from '../../kit/format.ts';
+import { durationText, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { type EventBody, EventFacts } from './body.ts';
@@ -89,7 +89,7 @@ function DeliveryFacts({ delivery }: { delivery: Detail }) {
 
 /** Past its time it waits for its endpoint, or for a slot to be sent in. */
 function dueText(at: string) {
-  return Date.parse(at) < Date.now() ? 'due' : html`<${Time} at=${at} />`;
+  return isPast(at) ? 'due' : html`<${Time} at=${at} />`;
 }
 
 /** What every attempt sends. The signature is new each time, because it covers the time. */
@@ -137,7 +137,9 @@ function AttemptCard({ attempt }: { attempt: Attempt }) {
     ${
       body
         ? html`<pre tabindex="0">${body}</pre>`
-        : html`<p class="empty">${status ? 'The response had no body.' : 'There was no response.'}</p>`
+        : html`<p class="empty">
+            ${status ? 'The response had no body.' : 'There was no response.'}
+          </p>`
     }
   </details>`;
 }

@@ -2,6 +2,7 @@
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
 import { Card, Code, Facts, Failed, Loading, Table, Time, View } from '../../kit/elements.ts';
+import { isPast } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -38,7 +39,9 @@ export default function EndpointView({ ids }: ViewProps) {
   >
     <${Failed} problem=${problem} retry=${reload} />
     ${made && html`<${SecretCard} made=${made} done=${() => setMade(undefined)} />`}
-    ${data.state === 'disabled' && html`<${HeldCard} endpoint=${data} path=${path} done=${again} />`}
+    ${
+      data.state === 'disabled' && html`<${HeldCard} endpoint=${data} path=${path} done=${again} />`
+    }
     <div class="columns">
       <${Card} title="Health" tone=${tone}>
         <${Facts} pairs=${healthFacts(data)} />
@@ -69,7 +72,7 @@ function healthFacts({ health, state, state_at: at }: Endpoint): [string, unknow
     [state === 'enabled' ? 'Enabled' : 'Disabled', html`<${Time} at=${at} />`],
     ['Failures in a row', String(failures)],
     ['Failing since', since && html`<${Time} at=${since} />`],
-    ['Next attempt', until && Date.parse(until) > Date.now() && html`<${Time} at=${until} />`],
+    ['Next attempt', until && !isPast(until) && html`<${Time} at=${until} />`],
     ['Last success', html`<${Time} at=${health.last_success_at} />`],
   ].map(([name, value]) => [String(name), value || null]);
 }

@@ -1,5 +1,5 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
-import { call, type Problem, problemOf, useData, withQuery } from '../../kit/api.ts';
+import { call, type Problem, pause, problemOf, useData, withQuery } from '../../kit/api.ts';
 import { Card, Choice, Failed, Pill, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
@@ -135,7 +135,7 @@ async function follow(
     } catch (error) {
       if (signal.aborted) return;
       act({ problem: problemOf(error) });
-      await new Promise((done) => setTimeout(done, RETRY_MS));
+      await pause(RETRY_MS);
     }
   }
 }

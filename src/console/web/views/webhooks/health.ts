@@ -1,6 +1,6 @@
 /** What the API says of an endpoint, and its health in words. */
 import { Pill, type Tone } from '../../kit/elements.ts';
-import { countText, relativeText, wordsOf } from '../../kit/format.ts';
+import { countText, isPast, relativeText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
 export interface Endpoint {
@@ -37,7 +37,7 @@ const DISABLED: Record<string, [Tone, string]> = {
 export function healthOf({ state, state_reason: reason, health }: Endpoint): [Tone, string] {
   const { consecutive_failures: failures, paused_until: until, last_success_at: last } = health;
   if (state === 'disabled') return DISABLED[reason ?? ''] ?? ['warn', 'disabled'];
-  const isPaused = until !== null && Date.parse(until) > Date.now();
+  const isPaused = until !== null && !isPast(until);
   const times = failures === 1 ? 'the last attempt failed' : `${countText(failures)} failures`;
   if (failures > 0) return ['bad', isPaused ? `${times}, next ${relativeText(until)}` : times];
   if (isPaused) return ['warn', `waits, next ${relativeText(until)}`];
