@@ -26,6 +26,7 @@ const ACTIONS: Record<string, string> = {
   'POST /api/quarantine/release': 'released from quarantine',
   'POST /api/watches': 'watched targets',
   'DELETE /api/watches/{id}': 'removed a watch',
+  'POST /api/watches/remove': 'removed watches',
   'POST /api/drifts/{id}/assign': 'assigned a drift',
   'POST /api/drifts/assign': 'assigned drifts',
   'POST /api/drifts/{id}/propose': 'proposed the end of a drift',

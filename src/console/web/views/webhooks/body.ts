@@ -63,6 +63,9 @@ export function summaryOf({ type, data }: EventBody): string {
     return join(text('previous') && `${text('previous')} →`, text('current'));
   if (group === 'report') return join(text('verdict'), text('period_from').slice(0, 10));
   if (group === 'period') return text('period_from').slice(0, 10);
+  if (group === 'alert')
+    return join(text('rule'), shortText(text('addr')), amountText(text('amount')));
+  if (group === 'observer') return join(text('targets') && `${text('targets')} targets`);
   return join(text('url'), wordsOf(text('reason')));
 }
 
