@@ -36,6 +36,18 @@ describe('A watch', () => {
     expect(await targets()).toEqual([{ name: `wallet:${ADDR_A.toLowerCase()}` }]);
   });
 
+  it('The list can be limited to the watch of one wallet, in any spelling', async () => {
+    const { body } = await post([
+      { kind: 'wallet', addr: ADDR_A },
+      { kind: 'contract', contract_id: '7' },
+    ]);
+    const found = await api.call(
+      'GET',
+      `/api/watches?addr=${ADDR_A.toUpperCase().replace('X', 'x')}`,
+    );
+    expect(found.body.data).toEqual([body.data[0]]);
+  });
+
   it('A repeated watch keeps its id', async () => {
     const first = await post({ kind: 'token', contract_id: '1', token_id: '90071992547409930001' });
     const again = await post({

@@ -3,9 +3,10 @@
  * so that concurrent changes of the same watch cannot deadlock.
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
-import { asc, eq, gt, sql } from '../../db/drizzle.ts';
+import { and, asc, eq, gt, sql } from '../../db/drizzle.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { watches } from '../tables.ts';
+import { targetName } from '../targets.ts';
 
 export interface Watch {
   id: string;
@@ -44,15 +45,25 @@ export async function insertWatches(tx: Tx, rows: readonly Watch[]): Promise<Wat
   );
 }
 
-/** In the order of creation, after that id. */
+/**
+ * In the order of creation, after that id.
+ * @param page `addr` only the watch of that wallet
+ */
 export async function listWatches(
   db: Queryable,
-  page: { after?: string | undefined; limit: number },
+  page: { after?: string | undefined; addr?: string | undefined; limit: number },
 ): Promise<Watch[]> {
+  const { after, addr } = page;
+  const ofWallet = addr === undefined ? undefined : targetName({ kind: 'wallet', addr });
   return db.orm
     .select(COLUMNS)
     .from(watches)
-    .where(page.after === undefined ? undefined : gt(watches.id, page.after))
+    .where(
+      and(
+        after === undefined ? undefined : gt(watches.id, after),
+        ofWallet === undefined ? undefined : eq(watches.target, ofWallet),
+      ),
+    )
     .orderBy(asc(watches.id))
     .limit(page.limit);
 }

@@ -11,7 +11,7 @@ import type { Caller } from '../../../keys/keys.ts';
 import { listWatches, type TargetRef, type Watch } from '../../../observer/observer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readJson } from '../../http/body.ts';
-import { decimal, idInput, instant, instantText } from '../../http/fields.ts';
+import { addressInput, decimal, idInput, instant, instantText } from '../../http/fields.ts';
 import { answerLines, batchesOf, NDJSON } from '../../http/line-stream.ts';
 import { idPosition, page, pageOf, paging, readCursor } from '../../http/pages.ts';
 import { errorsOf, invalidRequest, problemsOf } from '../../http/problems.ts';
@@ -92,12 +92,17 @@ function addList(router: Router, { db, observer }: Deps): void {
     scope: 'read',
     method: 'get',
     summary: 'List watches, oldest first',
-    request: z.object({ query: z.strictObject(paging) }),
+    request: z.object({
+      query: z.strictObject({
+        ...paging,
+        addr: addressInput.optional().openapi({ description: 'Only the watch of this wallet' }),
+      }),
+    }),
     response: 'A page of watches',
     schema: pageOf(watch).extend(observationAge),
-    async handle({ query: { limit, cursor } }) {
+    async handle({ query: { limit, cursor, addr } }) {
       const after = readCursor(cursor, idPosition('wat'));
-      const rows = await listWatches(db, { after, limit: limit + 1 });
+      const rows = await listWatches(db, { after, addr, limit: limit + 1 });
       return { ...page(rows, limit, watchOutput, ({ id }) => id), ...(await readAge(observer)) };
     },
   });
