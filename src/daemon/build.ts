@@ -23,7 +23,7 @@ import {
 } from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
 import { makeAlerts, makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
-import { makePeriods, makeReports } from '../reports/reports.ts';
+import { makePeriods, makeReports, PAGE_STYLE } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
 import type { Config } from './config/config.ts';
@@ -95,7 +95,7 @@ export async function build(config: Config, database: Database, service: Service
     bodyBytesMax: config.http.body_bytes_max,
     settings: config.effective,
   });
-  if (config.daemon.roles.includes('api')) api.route('/', makeConsole());
+  if (config.daemon.roles.includes('api')) api.route('/', makeConsole([PAGE_STYLE]));
   const { operations } = stages;
   return {
     ...{ daemon, delivery, identity, keys, upstream, operations },

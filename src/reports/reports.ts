@@ -31,6 +31,7 @@ export { PERIOD_STATES } from './periods/rule.ts';
 export { type ClosedPeriod, listPeriods, type Moment } from './periods/store.ts';
 export { csvCell } from './render/csv.ts';
 export { FORMATS, REPORT_FORMATS, type ReportFormat } from './render/formats.ts';
+export { PAGE_STYLE } from './render/style.ts';
 export type { Schedule } from './schedule.ts';
 export type { Report, ReportSummary } from './store.ts';
 export { listChainHeads, listSummaries } from './store.ts';

@@ -28,6 +28,12 @@ export const VIEWS: Record<string, readonly [list: Loader, one?: Loader]> = {
   quarantine: [() => import('./views/setup/quarantine.ts')],
   settings: [() => import('./views/setup/settings.ts')],
   audit: [() => import('./views/setup/audit.ts')],
+  drifts: [() => import('./views/ledger/drifts.ts'), () => import('./views/ledger/drift.ts')],
+  wallets: [() => import('./views/ledger/wallets.ts'), () => import('./views/ledger/wallet.ts')],
+  tokens: [() => import('./views/ledger/tokens.ts'), () => import('./views/ledger/token.ts')],
+  ledger: [() => import('./views/ledger/ledger.ts')],
+  reports: [() => import('./views/ledger/reports.ts'), () => import('./views/ledger/report.ts')],
+  periods: [() => import('./views/ledger/periods.ts')],
 };
 
 type Link = readonly [href: string, text: string];
@@ -38,6 +44,17 @@ export const NAVIGATION: readonly (readonly [group: string, links: readonly Link
     [
       ['/', 'Overview'],
       ['/operations', 'Operations'],
+    ],
+  ],
+  [
+    'Books',
+    [
+      ['/drifts', 'Drifts'],
+      ['/wallets', 'Wallets'],
+      ['/tokens', 'Tokens'],
+      ['/ledger', 'Ledger'],
+      ['/reports', 'Reports'],
+      ['/periods', 'Periods'],
     ],
   ],
   [

@@ -42,6 +42,11 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 86_400)} d${hours > 0 ? ` ${hours} h` : ''}`;
 }
 
+/** The time of the reader's machine, in epoch milliseconds. */
+export function readersNow(): number {
+  return Date.now();
+}
+
 /** Such as `3 min ago` or `in 5 s`. */
 export function relativeText(at: string | number, now = Date.now()): string {
   const ms = now - new Date(at).getTime();

@@ -81,7 +81,7 @@ function optionsOf(
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
       { ...axis, size: 24, values: (_, ticks) => ticks.map(tickText) },
-      { ...axis, size: 52, values: (_, ticks) => ticks.map((n) => `${n}${unit}`) },
+      { ...axis, size: 52, values: (_, ticks) => ticks.map((n) => valueText(n) + unit) },
     ],
     series: [
       {},
@@ -102,4 +102,10 @@ function optionsOf(
 function tickText(seconds: number): string {
   const text = instantText(seconds * 1_000);
   return text.endsWith(' 00:00:00') ? text.slice(5, 10) : text.slice(11, 16);
+}
+
+/** Such as `9500` and `1.2M`: the room beside a plot is small. */
+function valueText(n: number): string {
+  const compact = { notation: 'compact', maximumFractionDigits: 2 } as const;
+  return Math.abs(n) < 10_000 ? String(n) : n.toLocaleString('en', compact);
 }

@@ -1,0 +1,126 @@
+/** The close of the next period: first what prevents it, then each open item with its reason. */
+
+import { call } from '../../kit/api.ts';
+import { type Field, Form, type Values } from '../../kit/dialog.ts';
+import { Amount, Card, Pill, Table, Time } from '../../kit/elements.ts';
+import { readersNow, signedText, wordsOf } from '../../kit/format.ts';
+import { html, useState } from '../../kit/html.ts';
+import { periodText } from './reports.ts';
+
+interface Obstacle {
+  kind: string;
+  subject: string | null;
+  amount: string | null;
+  since: string | null;
+  next: string;
+}
+
+interface Trial {
+  period_from: string;
+  period_to: string;
+  verdict: string;
+  breaks: number;
+  obstacles: Obstacle[];
+}
+
+/** What a person can do about it in these pages; else the words of the API. */
+const ADVICE: Record<string, string> = {
+  drift_open: 'End the drift (one owner proposes, another approves), or sign it off',
+  outcome_undecided: 'Decide the operation, or sign it off',
+  outcome_unknown: 'Wait for polls, or sign it off',
+  observed_not_explained: 'A second observation confirms or clears it, or sign it off',
+  period_runs: 'The period still runs: choose an end that has passed',
+};
+const NOT_ITEMS = ['period_runs', 'breaks_not_listed', 'no_such_item'];
+
+/** A damaged ledger is never signed off: the API says to stop writes. */
+const canSignOff = ({ kind, subject, next }: Obstacle) =>
+  subject !== null && !NOT_ITEMS.includes(kind) && !next.includes('restore a backup');
+
+/** @param from where the last closed period ends; undefined before the first one */
+export function ClosePeriod({ from, done }: { from: string | undefined; done: () => void }) {
+  const [input, setInput] = useState<Values>({});
+  const [trial, setTrial] = useState<Trial | undefined>(undefined);
+  const find = async (values: Values) => {
+    const body = { ...momentsOf(values), dry_run: true };
+    setTrial(await call<Trial>('POST', '/api/periods/close', body));
+    setInput(values);
+  };
+  const tone = trial?.obstacles.length ? 'warn' : 'none';
+  return html`<${Card} title="Close the next period" tone=${tone}>
+    <p class="muted">
+      ${from ? html`It begins where the last one ends: <${Time} at=${from} exact />.` : ''} First
+      see what prevents the close; this changes nothing.
+    </p>
+    <${Form} fields=${endFields(from, input)} label="See what prevents it" order=${find} />
+    ${trial && html`<${Close} trial=${trial} input=${input} done=${done} />`}
+  <//>`;
+}
+
+const HINT = 'A day such as 2026-12-01 (its midnight in the zone of the reports), or an instant';
+
+/** With what was entered last. */
+function endFields(from: string | undefined, input: Values): Field[] {
+  const today = new Date(readersNow()).toISOString().slice(0, 10);
+  const end = { name: 'to', label: 'End, exclusive', value: input.to ?? today, hint: HINT };
+  const begin = { name: 'from', label: 'Begin', value: input.from ?? '', hint: HINT };
+  return from === undefined ? [begin, end] : [end];
+}
+
+const momentsOf = ({ from, to }: Values) => (from === undefined ? { to } : { from, to });
+
+function Close({ trial, input, done }: { trial: Trial; input: Values; done: () => void }) {
+  const { obstacles, period_from: from, period_to: to } = trial;
+  const items = obstacles.filter(canSignOff);
+  const mustEnd = obstacles.length > items.length;
+  const fields: Field[] = items.map(({ kind, subject, amount }) => ({
+    ...{ name: subject ?? '', optional: true },
+    label: ['Reason to sign off', wordsOf(kind), amount && signedText(amount), subject]
+      .filter(Boolean)
+      .join(' · '),
+  }));
+  const close = ({ ...reasons }: Values) => {
+    const signOffs = Object.entries(reasons).map(([subject, reason]) => ({ subject, reason }));
+    const body = { ...momentsOf(input), sign_offs: signOffs };
+    return call('POST', '/api/periods/close', body);
+  };
+  return html`<h3>${periodText(from, to)}</h3>
+    ${
+      obstacles.length === 0
+        ? html`<p class="notice good">Nothing prevents the close.</p>`
+        : html`<${Table} rows=${obstacles} columns=${COLUMNS} empty="" />`
+    }
+    ${
+      mustEnd
+        ? html`<p class="notice bad">It cannot be closed before what is marked is ended.</p>`
+        : html`<p class="muted">
+              Closing stores the report of this period as final, with the reasons that you give.
+              Another owner signs it.
+            </p>
+            <${Form} fields=${fields} label="Close the period" order=${close} done=${done} />`
+    }`;
+}
+
+/** An open item of a report, linked where it has a page. */
+export function subjectOf(subject: string): unknown {
+  if (subject.startsWith('drf_')) return html`<a href=${`/drifts/${subject}`}>the drift</a>`;
+  if (subject.startsWith('op_')) return html`<a href=${`/operations/${subject}`}>the operation</a>`;
+  if (!subject.startsWith('wallet:')) return subject;
+  return html`<a href=${`/wallets/${subject.slice('wallet:'.length)}`}>the wallet</a>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'What prevents it',
+    of: (row: Obstacle) =>
+      html`${wordsOf(row.kind)} ${!canSignOff(row) && html`<${Pill} tone="bad">must end<//>`}`,
+  },
+  { head: 'Of', of: ({ subject }: Obstacle) => subject && subjectOf(subject) },
+  {
+    head: 'Amount',
+    number: true,
+    of: ({ amount }: Obstacle) => amount && html`<${Amount} of=${amount} signed />`,
+  },
+  { head: 'Since', of: ({ since }: Obstacle) => since && html`<${Time} at=${since} />` },
+  { head: 'What to do', of: ({ kind, next }: Obstacle) => ADVICE[kind] ?? next },
+];

@@ -1,0 +1,189 @@
+/** Orders about drifts, of one or of many: assign, propose (which changes nothing), approve. */
+
+import { call, Problem, useList, withQuery } from '../../kit/api.ts';
+import { type Field, Order } from '../../kit/dialog.ts';
+import { Amount, Code, ListTable, State, Time } from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html, useState } from '../../kit/html.ts';
+import type { OperationRow } from '../operations/operations.ts';
+import { consequenceOf, type Drift, isUnclosed, type ProposalKind } from './drift-words.ts';
+
+interface Results {
+  data: { id: string; problem: { detail?: string; title: string } | null }[];
+}
+
+/** Carries an order out for each drift; refusals are shown together. */
+async function forEach(action: string, drifts: readonly Drift[], body: object) {
+  const ids = drifts.map(({ id }) => id);
+  const { data } = await call<Results>('POST', `/api/drifts/${action}`, { ids, ...body });
+  const refused = data.flatMap(({ problem }) => (problem ? [problem.detail ?? problem.title] : []));
+  if (refused.length === 0) return;
+  const done = data.length - refused.length;
+  const rest = data.length > 1 ? ` ${done} of ${data.length} are done.` : '';
+  throw new Problem(409, 'refused', `${[...new Set(refused)].slice(0, 3).join('. ')}.${rest}`);
+}
+
+interface OrderProps {
+  drifts: readonly Drift[];
+  done: () => void;
+}
+
+export function Assign({ drifts, done }: OrderProps) {
+  const [first] = drifts;
+  const fields: Field[] = [
+    {
+      ...{ name: 'assignee', label: 'Person', optional: true },
+      ...{ value: drifts.length === 1 ? (first?.assignee ?? '') : '' },
+      hint: 'The owner of a key. Empty: no one',
+    },
+  ];
+  return html`<${Order}
+    label="Assign"
+    kind="quiet"
+    text="Says who looks into it. The drift stays open."
+    disabled=${drifts.length === 0}
+    fields=${fields}
+    order=${({ assignee = null }: { assignee?: string | null }) =>
+      forEach('assign', drifts, { assignee })}
+    done=${done}
+  />`;
+}
+
+const REASON: Field = {
+  ...{ name: 'reason', label: 'Reason', type: 'area' },
+  hint: 'What happened, and where it can be verified',
+};
+
+const PROPOSE: Record<'book' | 'dismiss', [label: string, text: string]> = {
+  book: [
+    'Propose to book',
+    'Nothing is posted until another owner approves. Then the difference is moved to the ' +
+      'account external, so that ledger and service agree.',
+  ],
+  dismiss: [
+    'Propose to dismiss',
+    'Nothing changes until another owner approves. A dismissed drift posts nothing; if the ' +
+      'difference is still observed, it becomes a new drift.',
+  ],
+};
+
+/** Proposes for all of them, quietly. */
+export function Propose({ drifts, kind, done }: OrderProps & { kind: 'book' | 'dismiss' }) {
+  const [label, text] = PROPOSE[kind];
+  return html`<${Order}
+    label=${label}
+    kind="quiet"
+    text=${text}
+    disabled=${drifts.length === 0}
+    fields=${[REASON]}
+    order=${(values: object) => forEach('propose', drifts, { proposal: kind, ...values })}
+    done=${done}
+  />`;
+}
+
+/** The proposal that was made and waits for the approval of another owner. */
+export function waitingOf(drift: Drift) {
+  const { state, proposal } = drift;
+  if (!proposal || proposal.approved_by) return undefined;
+  const isLater = state === 'booked' && proposal.kind === 'link';
+  return isUnclosed(drift) || isLater ? proposal : undefined;
+}
+
+/** Approving posts to the ledger: the one dangerous button. */
+export function Approve({ drifts, done }: OrderProps) {
+  const waiting = drifts.filter((drift) => waitingOf(drift));
+  const [only] = waiting;
+  const kind = only?.proposal?.kind ?? 'book';
+  const isOne = waiting.length === 1 && only;
+  const text = isOne
+    ? consequenceOf(kind, only.amount)
+    : 'Each proposal is carried out: bookings and linked operations are posted to the ledger.';
+  const expected = isOne ? { n: only.proposal?.n, proposal: kind } : {};
+  return html`<${Order}
+    label=${isOne ? `Approve: ${kind}` : `Approve ${waiting.length} proposals`}
+    kind="danger"
+    text=${`${text} The owner who proposed it cannot approve it.`}
+    disabled=${waiting.length === 0}
+    order=${() => forEach('approve', waiting, expected)}
+    done=${done}
+  />`;
+}
+
+interface FoundOperation extends OperationRow {
+  answered_at: string | null;
+  settled_at: string | null;
+}
+
+/** A search for the operation that explains the drift; only one of exactly its effect is taken. */
+export function LinkSearch({ drift, done }: { drift: Drift; done: () => void }) {
+  const [text, setText] = useState('');
+  const filter = /^\d+$/.test(text) ? { tx_log_no: text } : { reference: text };
+  const list = useList<FoundOperation>(
+    withQuery('/api/operations', { limit: '5', addr: drift.addr, ...filter }),
+  );
+  const find = (event: Event) => {
+    event.preventDefault();
+    setText(String(new FormData(event.target as HTMLFormElement).get('text') ?? '').trim());
+  };
+  return html`<form class="filters" onSubmit=${find} role="search">
+      <label class="field grow">
+        <span>Reference or number of an operation of this wallet</span>
+        <input name="text" type="search" spellcheck=${false} />
+      </label>
+      <button type="submit" class="quiet">Find</button>
+    </form>
+    <${ListTable}
+      list=${list}
+      keyOf=${({ id }: OperationRow) => id}
+      empty="No operation of this wallet matches."
+      columns=${[...OPERATION_COLUMNS, linkColumn(drift, done)]}
+    />`;
+}
+
+const OPERATION_COLUMNS = [
+  {
+    head: 'Recorded',
+    of: ({ id, recorded_at: at }: OperationRow) =>
+      html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
+  },
+  { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
+  { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
+  {
+    head: 'Amount',
+    number: true,
+    of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
+  },
+  { head: 'Reference', of: ({ reference }: OperationRow) => reference },
+];
+
+/** The ledger had counted it when the drift was confirmed, so it cannot explain the drift. */
+function wasCounted(row: FoundOperation, { opened_at: opened }: Drift): boolean {
+  const known = [row.recorded_at, row.answered_at, row.settled_at].map((at) =>
+    Date.parse(at ?? ''),
+  );
+  return row.outcome === 'executed' && !known.some((at) => at >= Date.parse(opened));
+}
+
+function linkColumn(drift: Drift, done: () => void) {
+  const proposal: ProposalKind = 'link';
+  return {
+    head: 'Link',
+    of: (row: FoundOperation) =>
+      wasCounted(row, drift) ? html`<span class="muted">already counted</span>` : linkOrder(row),
+  };
+  function linkOrder({ id }: FoundOperation) {
+    return html`<${Order}
+      label="Propose to link"
+      kind="quiet"
+      text=${html`Nothing changes until another owner approves. Then
+        <${Code} text=${id} /> counts as executed and is posted. Its effect must equal the drift.`}
+      fields=${[REASON]}
+      order=${(values: object) =>
+        call('POST', `/api/drifts/${drift.id}/propose`, {
+          ...{ proposal, operation_id: id },
+          ...values,
+        })}
+      done=${done}
+    />`;
+  }
+}

@@ -1,0 +1,159 @@
+/** One drift: what happened, why it is believed, who looks into it, and how it ends. */
+
+import { call, useData } from '../../kit/api.ts';
+import { Order } from '../../kit/dialog.ts';
+import {
+  Amount,
+  Card,
+  Code,
+  Facts,
+  Failed,
+  Loading,
+  State,
+  Time,
+  View,
+} from '../../kit/elements.ts';
+import { instantText } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { Approve, Assign, LinkSearch, Propose, waitingOf } from './drift-orders.ts';
+import {
+  actionText,
+  CAUSES,
+  consequenceOf,
+  type Drift,
+  evidenceTexts,
+  isUnclosed,
+  proposalText,
+  Sentence,
+} from './drift-words.ts';
+
+interface DriftDetail extends Drift {
+  actions: { action: string; at: string; by: string; detail: unknown }[];
+}
+
+export default function DriftView({ ids }: ViewProps) {
+  const path = `/api/drifts/${encodeURIComponent(ids[0] ?? '')}`;
+  const { data, problem, reload } = useData<DriftDetail>(path, 10_000);
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  return html`<${View}
+    title=${html`Drift <${State} of=${data.state} />`}
+    lead=${html`<${Sentence} of=${data} />`}
+    actions=${isUnclosed(data) && html`<${Assign} drifts=${[data]} done=${reload} />`}
+  >
+    <${Failed} problem=${problem} retry=${reload} />
+    <${Decide} drift=${data} path=${path} done=${reload} />
+    <div class="columns">
+      <${Card} title="What is known"><${Facts} pairs=${factsOf(data)} /><//>
+      <${Card} title="Why it is a drift">
+        ${evidenceTexts(data).map((text) => html`<p>${text}</p>`)}
+        <details>
+          <summary>The evidence as stored</summary>
+          <pre>${JSON.stringify(data.evidence, null, 2)}</pre>
+        </details>
+      <//>
+    </div>
+    <${Card} title="What happened">
+      <ol class="timeline">
+        ${data.actions.map(
+          ({ action, at, by, detail }) => html`<li>
+            <${Time} at=${at} exact />
+            <span>
+              <b>${by === 'reconciler' ? 'Tallyhook' : by}</b> ${actionText(action, detail)}
+            </span>
+          </li>`,
+        )}
+      </ol>
+    <//>
+    ${
+      (isUnclosed(data) || data.state === 'booked') &&
+      html`<${Card} title="Link an operation">
+        <p class="muted">
+          If one of our operations made this change, propose to link it instead of booking.
+        </p>
+        <${LinkSearch} drift=${data} done=${reload} />
+      <//>`
+    }
+  <//>`;
+}
+
+function factsOf(drift: DriftDetail): [string, unknown][] {
+  const { amount, amount_min: min, amount_max: max } = drift;
+  return [
+    ['Wallet', html`<${Code} text=${drift.addr} href=${`/wallets/${drift.addr}`} whole />`],
+    [
+      'Difference',
+      amount === null
+        ? html`<${Amount} of=${min} signed /> to <${Amount} of=${max} signed />`
+        : html`<${Amount} of=${amount} signed />`,
+    ],
+    ['Happened after', drift.window_from && instantText(drift.window_from)],
+    ['Happened before', instantText(drift.window_to)],
+    ['Confirmed', html`<${Time} at=${drift.opened_at} exact />`],
+    ['Ended', drift.closed_at && html`<${Time} at=${drift.closed_at} exact />`],
+    ['Probable cause', CAUSES[drift.cause] ?? drift.cause],
+    ['Assigned to', drift.assignee ?? 'no one'],
+    ['Id', html`<${Code} text=${drift.id} />`],
+  ];
+}
+
+interface DecideProps {
+  drift: DriftDetail;
+  path: string;
+  done: () => void;
+}
+
+/** What a person can do now: propose, or approve what another owner proposed. */
+function Decide({ drift, path, done }: DecideProps) {
+  const waiting = waitingOf(drift);
+  if (waiting) {
+    const { kind, operation_id: operation, reason, proposed_by: by, proposed_at: at } = waiting;
+    const given = waiting.approvals.map(({ owner }) => owner);
+    return html`<${Card} tone="warn" title="A proposal waits for another owner">
+      <p>
+        <b>${by}</b> proposed <${Time} at=${at} /> to ${proposalText(kind, operation)}: “${reason}”
+      </p>
+      <p class="muted">${consequenceOf(kind, drift.amount)}</p>
+      ${
+        waiting.approvals_needed > 1 &&
+        html`<p class="muted">
+          It needs ${waiting.approvals_needed} approvals; given by: ${given.join(', ') || 'no one'}.
+        </p>`
+      }
+      <div class="actions">
+        <${Approve} drifts=${[drift]} done=${done} />
+        ${kind !== 'book' && html`<${Propose} drifts=${[drift]} kind="book" done=${done} />`}
+        ${kind !== 'dismiss' && html`<${Propose} drifts=${[drift]} kind="dismiss" done=${done} />`}
+      </div>
+    <//>`;
+  }
+  if (!isUnclosed(drift)) return null;
+  return html`<${Card} tone="bad" title="Propose how it ends">
+    <p>
+      A proposal changes nothing. The owner of another key approves it; then the ledger follows.
+    </p>
+    <div class="actions">
+      <${Prepared} drift=${drift} path=${path} done=${done} />
+      ${drift.amount !== null && html`<${Propose} drifts=${[drift]} kind="book" done=${done} />`}
+      <${Propose} drifts=${[drift]} kind="dismiss" done=${done} />
+    </div>
+  <//>`;
+}
+
+/** A proposal that fits the cause; that of booking has a button of its own. */
+function Prepared({ drift, path, done }: DecideProps) {
+  const { prepared } = drift;
+  if (prepared?.proposal !== 'link') return null;
+  const { operation_id: operation } = prepared;
+  const isOther = prepared.drift_id !== drift.id;
+  return html`<${Order}
+    label="Propose what fits the cause"
+    text=${html`Proposes to ${proposalText('link', operation)}${
+      isOther && ', for the earlier drift of this wallet that was booked'
+    }. Nothing changes until another owner approves.`}
+    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    order=${(values: object) => call('POST', `${path}/propose`, values)}
+    done=${done}
+  />`;
+}

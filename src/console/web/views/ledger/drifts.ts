@@ -1,0 +1,181 @@
+/** The inbox of drifts: how old they are, what caused them, and orders for many at once. */
+
+import { useData, useList, withQuery } from '../../kit/api.ts';
+import { Amount, Card, Choice, Failed, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { countText, durationText, wordsOf } from '../../kit/format.ts';
+import { html, useEffect, useState } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+import { Approve, Assign, Propose, waitingOf } from './drift-orders.ts';
+import { CAUSES, type Drift, isUnclosed, Sentence } from './drift-words.ts';
+
+interface Sums {
+  drifts: number;
+  findings: number;
+  up: string;
+  down: string;
+}
+interface Summary {
+  by_cause: (Sums & { cause: string })[];
+  by_age: (Sums & { bucket: string })[];
+  ended: { drifts: number; median_s: number | null };
+}
+
+const STATES = ['open', 'proposed', 'booked', 'linked', 'dismissed', 'returned', 'explained'];
+
+export default function Drifts(_: ViewProps) {
+  const { query } = usePlace();
+  const state = query.get('state') ?? 'unclosed';
+  const [cause, assignee, addr] = ['cause', 'assignee', 'addr'].map((of) => query.get(of) ?? '');
+  const filter = { state: state === 'all' ? '' : state, cause, assignee, addr };
+  const path = withQuery('/api/drifts', { limit: '50', ...filter });
+  const list = useList<Drift>(path);
+  const summary = useData<Summary>('/api/drifts/summary', 30_000);
+  const [chosen, setChosen] = useState<readonly string[]>([]);
+  useEffect(() => setChosen([]), [path]);
+  const done = () => {
+    setChosen([]);
+    list.reload();
+    summary.reload();
+  };
+  const rows = (list.rows ?? []).filter(({ id }) => chosen.includes(id));
+  return html`<${View}
+    title="Drifts"
+    lead="Differences between the service and the ledger that two polls confirmed and no operation
+      explains. One owner proposes how a drift ends, another approves."
+  >
+    <${Failed} problem=${summary.problem} retry=${summary.reload} />
+    ${summary.data && html`<${Sums} summary=${summary.data} />`}
+    <${Card}><${Filters} state=${state} cause=${cause} assignee=${assignee} addr=${addr} /><//>
+    <${Card}>
+      <div class="actions" role="group" aria-label="Orders for the chosen drifts">
+        <span class="muted">${countText(rows.length)} chosen</span>
+        <${Assign} drifts=${rows} done=${done} />
+        <${Propose} drifts=${rows} kind="book" done=${done} />
+        <${Propose} drifts=${rows} kind="dismiss" done=${done} />
+        ${rows.some((row) => waitingOf(row)) && html`<${Approve} drifts=${rows} done=${done} />`}
+      </div>
+      <${ListTable}
+        list=${list}
+        columns=${columnsOf(chosen, setChosen)}
+        keyOf=${({ id }: Drift) => id}
+        empty=${
+          state === 'unclosed'
+            ? 'No drift is open: every conclusive observation agrees with the ledger.'
+            : 'No drift matches.'
+        }
+      />
+    <//>
+  <//>`;
+}
+
+interface FilterProps {
+  state: string;
+  cause: string;
+  assignee: string;
+  addr: string;
+}
+
+function Filters({ state, cause, assignee, addr }: FilterProps) {
+  const find = (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.target as HTMLFormElement);
+    const text = (name: string) => String(given.get(name) ?? '').trim();
+    setQuery({ assignee: text('assignee'), addr: text('addr') });
+  };
+  const states = [
+    ['unclosed', 'open or proposed'],
+    ['all', 'any state'],
+  ].concat(STATES.map((name) => [name, wordsOf(name)]));
+  const causes = [['', 'any cause'], ...Object.entries(CAUSES)];
+  return html`<form class="filters" onSubmit=${find} role="search">
+    <${Choice}
+      name="State"
+      value=${state}
+      options=${states}
+      onChange=${(value: string) => setQuery({ state: value })}
+    />
+    <${Choice}
+      name="Probable cause"
+      value=${cause}
+      options=${causes}
+      onChange=${(value: string) => setQuery({ cause: value })}
+    />
+    <label class="field">
+      <span>Assigned to</span>
+      <input name="assignee" value=${assignee} spellcheck=${false} />
+    </label>
+    <label class="field grow">
+      <span>Wallet</span>
+      <input name="addr" type="search" value=${addr} placeholder="0x…" spellcheck=${false} />
+    </label>
+    <button type="submit">Find</button>
+  </form>`;
+}
+
+/** How many are open by age and by cause; a transfer made elsewhere is two drifts, one finding. */
+function Sums({ summary: { by_age: ages, by_cause: causes, ended } }: { summary: Summary }) {
+  const sums = ({ up, down }: Sums) =>
+    [up, down].filter((of) => of !== '0').map((of) => html` · <${Amount} of=${of} signed />`);
+  const isOld = (bucket: string) => bucket.endsWith(' d');
+  const ageTile = (age: Summary['by_age'][number]) =>
+    html`<div class=${`tile ${isOld(age.bucket) ? 'bad' : 'warn'}`}>
+      <b>${countText(age.drifts)}</b><span>aged ${age.bucket}${sums(age)}</span>
+    </div>`;
+  return html`<div class="tiles">
+    ${ages.map(ageTile)}
+    ${causes.map(
+      (one) => html`<a class="tile" href=${`/drifts?cause=${one.cause}`}>
+        <b>${countText(one.drifts)}</b><span>${CAUSES[one.cause] ?? wordsOf(one.cause)}</span>
+      </a>`,
+    )}
+    <a class="tile" href="/drifts?state=all">
+      <b>${countText(ended.drifts)}</b>
+      <span>
+        ended in 30 days${
+          ended.median_s !== null && `, after ${durationText(ended.median_s * 1_000)} (median)`
+        }
+      </span>
+    </a>
+  </div>`;
+}
+
+function columnsOf(chosen: readonly string[], setChosen: (ids: readonly string[]) => void) {
+  const toggle = (id: string) =>
+    setChosen(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
+  return [
+    {
+      head: 'Choose',
+      of: (drift: Drift) =>
+        isUnclosed(drift)
+          ? html`<input
+              type="checkbox"
+              aria-label=${`Choose the drift of ${drift.addr}`}
+              checked=${chosen.includes(drift.id)}
+              onChange=${() => toggle(drift.id)}
+            />`
+          : '',
+    },
+    {
+      head: 'Since',
+      of: ({ id, suspected_at: at }: Drift) =>
+        html`<a href=${`/drifts/${id}`}><${Time} at=${at} /></a>`,
+    },
+    { head: 'What happened', of: (drift: Drift) => html`<${Sentence} of=${drift} />` },
+    {
+      head: 'Difference',
+      number: true,
+      of: ({ amount }: Drift) => html`<${Amount} of=${amount} signed />`,
+    },
+    { head: 'Probable cause', of: ({ cause }: Drift) => CAUSES[cause] ?? wordsOf(cause) },
+    {
+      head: 'State',
+      of: ({ state, proposal }: Drift) =>
+        html`<span>
+          <${State} of=${state} />
+          ${state === 'proposed' && proposal && html` ${proposal.kind} by ${proposal.proposed_by}`}
+        </span>`,
+    },
+    { head: 'Assigned to', of: ({ assignee }: Drift) => assignee },
+  ];
+}

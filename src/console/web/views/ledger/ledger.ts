@@ -1,0 +1,217 @@
+/** The ledger: the trial balance at an instant, its accounts, and its transactions. */
+
+import { useData, useList, withQuery } from '../../kit/api.ts';
+import {
+  Amount,
+  Card,
+  Code,
+  Facts,
+  Failed,
+  ListTable,
+  State,
+  Tabs,
+  Time,
+  View,
+} from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+const TABS = [
+  ['trial-balance', 'Trial balance'],
+  ['accounts', 'Accounts'],
+  ['transactions', 'Transactions'],
+] as const;
+
+export default function Ledger(_: ViewProps) {
+  const { query } = usePlace();
+  const show = query.get('show') ?? 'trial-balance';
+  return html`<${View}
+    title="Ledger"
+    lead="Double entries in service tokens and NFTs. The entries of a transaction sum to zero, and
+      none is ever changed: a correction is a reversal."
+  >
+    <${Card}>
+      <${Tabs}
+        tabs=${TABS}
+        chosen=${show}
+        onChange=${(value: string) => setQuery({ show: value })}
+      />
+      ${
+        show === 'accounts'
+          ? html`<${Accounts} />`
+          : show === 'transactions'
+            ? html`<${Transactions} account=${query.get('account') ?? ''} />`
+            : html`<${TrialBalance} asOf=${query.get('as_of') ?? ''} />`
+      }
+    <//>
+  <//>`;
+}
+
+/** An account by its name, as a link to what made its balance. */
+function Account({ name }: { name: string }) {
+  const addr = name.startsWith('wallet:') ? name.slice('wallet:'.length) : undefined;
+  if (addr) return html`<span>wallet <${Code} text=${addr} href=${`/wallets/${addr}`} /></span>`;
+  const href = `/ledger?show=transactions&account=${encodeURIComponent(name)}`;
+  return html`<a href=${href}>${name}</a>`;
+}
+
+interface Line {
+  account: string;
+  asset: string;
+  debit: string;
+  credit: string;
+}
+
+function TrialBalance({ asOf }: { asOf: string }) {
+  const isTime = !Number.isNaN(Date.parse(asOf));
+  const at = isTime ? new Date(asOf).toISOString() : '';
+  const path = withQuery('/api/ledger/trial-balance', { limit: '100', as_of: at });
+  const list = useList<Line>(path);
+  const totals = useData<{ debit: string; credit: string }>(path);
+  const choose = (event: Event) => setQuery({ as_of: (event.target as HTMLInputElement).value });
+  return html`<div class="filters">
+      <label class="field">
+        <span>Before (empty: everything until now)</span>
+        <input type="datetime-local" value=${asOf} onChange=${choose} />
+      </label>
+    </div>
+    <${Failed} problem=${totals.problem} retry=${totals.reload} />
+    ${totals.data && html`<${Totals} of=${totals.data} />`}
+    <${ListTable}
+      list=${list}
+      columns=${TRIAL_COLUMNS}
+      keyOf=${({ account, asset }: Line) => `${account} ${asset}`}
+      empty="The ledger has no entry before this time."
+    />`;
+}
+
+function Totals({ of: { debit, credit } }: { of: { debit: string; credit: string } }) {
+  return html`<${Facts}
+    pairs=${[
+      ['All debits', html`<${Amount} of=${debit} />`],
+      ['All credits', html`<${Amount} of=${credit} />`],
+      ['They are', html`<${State} of=${debit === credit ? 'balanced' : 'unbalanced'} />`],
+    ]}
+  />`;
+}
+
+const amountOr = (of: string) => (of === '0' ? '' : html`<${Amount} of=${of} />`);
+
+const TRIAL_COLUMNS = [
+  { head: 'Account', of: ({ account }: Line) => html`<${Account} name=${account} />` },
+  { head: 'Asset', of: ({ asset }: Line) => wordsOf(asset) },
+  { head: 'Debit', number: true, of: ({ debit }: Line) => amountOr(debit) },
+  { head: 'Credit', number: true, of: ({ credit }: Line) => amountOr(credit) },
+];
+
+interface AccountRow {
+  account: string;
+  kind: string;
+  asset: string;
+  balance: string;
+  entries: string;
+  opened_at: string;
+}
+
+function Accounts() {
+  const list = useList<AccountRow>('/api/ledger/accounts?limit=100');
+  const columns = [
+    { head: 'Account', of: ({ account }: AccountRow) => html`<${Account} name=${account} />` },
+    { head: 'Kind', of: ({ kind }: AccountRow) => wordsOf(kind) },
+    { head: 'Asset', of: ({ asset }: AccountRow) => wordsOf(asset) },
+    {
+      ...{ head: 'Balance', number: true },
+      of: ({ balance }: AccountRow) => html`<${Amount} of=${balance} />`,
+    },
+    {
+      ...{ head: 'Entries', number: true },
+      of: ({ account, entries }: AccountRow) =>
+        html`<a href=${`/ledger?show=transactions&account=${encodeURIComponent(account)}`}>
+          <${Amount} of=${entries} />
+        </a>`,
+    },
+    { head: 'Opened', of: ({ opened_at: at }: AccountRow) => html`<${Time} at=${at} />` },
+  ];
+  return html`<${ListTable}
+    list=${list}
+    columns=${columns}
+    keyOf=${({ account, asset }: AccountRow) => `${account} ${asset}`}
+    empty="The ledger has no account yet."
+  />`;
+}
+
+interface Transaction {
+  id: string;
+  kind: string;
+  operation_id: string | null;
+  reverses: string | null;
+  reason_type: string | null;
+  reference: string | null;
+  requested_by: string | null;
+  effective_at: string;
+  recorded_at: string;
+  entries: { account: string; amount: string; balance_after: string }[];
+}
+
+function Transactions({ account }: { account: string }) {
+  const list = useList<Transaction>(
+    withQuery('/api/ledger/transactions', { limit: '50', account }),
+  );
+  const find = (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.target as HTMLFormElement).get('account');
+    setQuery({ account: String(given ?? '').trim() });
+  };
+  return html`<form class="filters" onSubmit=${find} role="search">
+      <label class="field grow">
+        <span>Account, such as wallet:0x…, operator:1, fees, external</span>
+        <input name="account" type="search" value=${account} spellcheck=${false} />
+      </label>
+      <button type="submit">Find</button>
+    </form>
+    <${ListTable}
+      list=${list}
+      columns=${TRANSACTION_COLUMNS}
+      keyOf=${({ id }: Transaction) => id}
+      empty="No transaction matches."
+    />`;
+}
+
+/** Openings are posted by the daemon itself. */
+const actorOf = (by: string | null) => (by === 'reconciler' ? 'Tallyhook' : by);
+
+const TRANSACTION_COLUMNS = [
+  { head: 'Number', number: true, of: ({ id }: Transaction) => id },
+  {
+    head: 'Took effect',
+    of: ({ effective_at: at }: Transaction) => html`<${Time} at=${at} exact />`,
+  },
+  {
+    head: 'Kind',
+    of: ({ kind, operation_id: id, reverses }: Transaction) =>
+      html`<span>
+        ${id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind)}
+        ${reverses && html` <span class="muted">of ${reverses}</span>`}
+      </span>`,
+  },
+  {
+    head: 'Entries',
+    of: ({ entries }: Transaction) =>
+      html`<div class="entries">
+        ${entries.map(
+          ({ account, amount }) => html`<div>
+            <${Amount} of=${amount} signed /> <${Account} name=${account} />
+          </div>`,
+        )}
+      </div>`,
+  },
+  {
+    head: 'By',
+    of: (row: Transaction) =>
+      [actorOf(row.requested_by), row.reason_type && wordsOf(row.reason_type), row.reference]
+        .filter(Boolean)
+        .join(', '),
+  },
+];

@@ -1,0 +1,124 @@
+/** Closed periods: who closed and signed each, with which report; and the close of the next one. */
+
+import { call, useList } from '../../kit/api.ts';
+import { Order } from '../../kit/dialog.ts';
+import { Card, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { ClosePeriod, subjectOf } from './close.ts';
+import { periodText } from './reports.ts';
+
+export interface Period {
+  id: string;
+  state: string;
+  period_from: string;
+  period_to: string;
+  report_id: string;
+  report_hash: string;
+  closed_by: string;
+  closed_at: string;
+  sign_offs: { kind: string; subject: string; reason: string }[];
+  signed_by: string | null;
+  signed_at: string | null;
+  reopened_by: string | null;
+  reopened_at: string | null;
+  reopen_reason: string | null;
+}
+
+export default function Periods(_: ViewProps) {
+  const list = useList<Period>('/api/periods?limit=50');
+  const inForce = list.rows?.find(({ state }) => state !== 'reopened');
+  return html`<${View}
+    title="Periods"
+    lead="One owner closes a period with its report, another signs it. From then on the report of
+      that period stays the same; what is recorded later is shown in later reports."
+  >
+    ${
+      list.rows &&
+      html`<${ClosePeriod}
+        key=${list.rows[0]?.id}
+        from=${inForce?.period_to}
+        done=${list.reload}
+      />`
+    }
+    <${Card} title="Closed periods">
+      <${ListTable}
+        list=${list}
+        columns=${columnsOf(inForce, list.reload)}
+        keyOf=${({ id }: Period) => id}
+        empty="No period is closed yet."
+      />
+    <//>
+  <//>`;
+}
+
+const byAt = (by: string | null, at: string | null) =>
+  by && html`<span>${by} <span class="muted"><${Time} at=${at} /></span></span>`;
+
+function columnsOf(newest: Period | undefined, done: () => void) {
+  return [
+    {
+      head: 'Period',
+      of: ({ report_id: report, period_from: from, period_to: to }: Period) =>
+        html`<a href=${`/reports/${report}`}>${periodText(from, to)}</a>`,
+    },
+    { head: 'State', of: ({ state }: Period) => html`<${State} of=${state} />` },
+    { head: 'Closed by', of: (row: Period) => byAt(row.closed_by, row.closed_at) },
+    {
+      head: 'Signed off',
+      of: ({ sign_offs: items }: Period) =>
+        items.length > 0 &&
+        html`<div>
+          ${items.map(
+            ({ kind, subject, reason }) => html`<div>
+              ${wordsOf(kind)} (${subjectOf(subject)}): ${reason}
+            </div>`,
+          )}
+        </div>`,
+    },
+    { head: 'Signed by', of: (row: Period) => byAt(row.signed_by, row.signed_at) },
+    {
+      head: 'Reopened',
+      of: (row: Period) =>
+        row.reopened_by &&
+        html`<div>${byAt(row.reopened_by, row.reopened_at)} <div>${row.reopen_reason}</div></div>`,
+    },
+    {
+      head: 'Orders',
+      of: (row: Period) =>
+        html`<span class="actions">
+          ${row.state === 'closed' && html`<${Sign} period=${row} done=${done} />`}
+          ${row.id === newest?.id && html`<${Reopen} period=${row} done=${done} />`}
+        </span>`,
+    },
+  ];
+}
+
+interface PeriodOrder {
+  period: Period;
+  done: () => void;
+}
+
+function Sign({ period, done }: PeriodOrder) {
+  const { id, period_from: from, period_to: to, closed_by: by } = period;
+  return html`<${Order}
+    label="Sign"
+    text=${`You confirm the report of ${periodText(from, to)} with what is signed off in it. The
+      owner who closed it (${by}) cannot sign it.`}
+    order=${() => call('POST', `/api/periods/${id}/sign`)}
+    done=${done}
+  />`;
+}
+
+function Reopen({ period: { id, period_from: from, period_to: to }, done }: PeriodOrder) {
+  return html`<${Order}
+    label="Reopen"
+    kind="quiet"
+    text=${`The close of ${periodText(from, to)} is no longer in force: the period has to be closed
+      and signed again, with a new report. The old report is kept.`}
+    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    order=${(values: object) => call('POST', `/api/periods/${id}/reopen`, values)}
+    done=${done}
+  />`;
+}

@@ -1,0 +1,91 @@
+/** One report, rendered in place as it is printed, and its files. */
+
+import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
+import { Card, Code, Facts, Failed, Loading, Time, View } from '../../kit/elements.ts';
+import { html, useEffect, useState } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { periodText, type Report, Verdict } from './reports.ts';
+
+const FORMATS = [
+  ['html', 'HTML', 'html'],
+  ['xlsx', 'XLSX', 'xlsx'],
+  ['csv', 'CSV', 'csv'],
+  ['csv-zip', 'CSV files', 'zip'],
+  ['json', 'JSON', 'json'],
+] as const;
+type Format = (typeof FORMATS)[number];
+
+export default function ReportView({ ids: [id = ''] }: ViewProps) {
+  const path = `/api/reports/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useData<Report>(path);
+  const files = useData<{ data: ReportFile[] }>(`${path}/files`).data?.data ?? [];
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  return html`<${View}
+    title=${html`Report <${Verdict} of=${data} />`}
+    lead=${periodText(data.period_from, data.period_to)}
+    actions=${html`<${Downloads} path=${path} id=${id} />`}
+  >
+    <${Rendered} path=${path} />
+    <${Card} title="Where it comes from">
+      <${Facts}
+        pairs=${[
+          ['Requested by', data.requested_by],
+          ['Made', html`<${Time} at=${data.created_at} exact />`],
+          ['Known until', html`<${Time} at=${data.known_at} exact />`],
+          ['SHA-256', html`<${Code} text=${data.hash} whole />`],
+          ['Files', files.length > 0 ? files.map(fileText) : null],
+          ['Id', html`<${Code} text=${data.id} whole />`],
+        ]}
+      />
+    <//>
+  <//>`;
+}
+
+/** A file of the report in the folder that the settings name. */
+interface ReportFile {
+  format: string;
+  path: string | null;
+  problem: string | null;
+}
+
+const fileText = ({ format, path, problem }: ReportFile) =>
+  html`<div>${path ?? `${format}: ${problem ?? 'not yet written'}`}</div>`;
+
+/** The document in a frame without scripts, forms or an origin of its own. */
+function Rendered({ path }: { path: string }) {
+  const [page, setPage] = useState<string | undefined>(undefined);
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const load = () => {
+    send('GET', `${path}?format=html`)
+      .then((answer) => answer.text())
+      .then(setPage, (error) => setProblem(problemOf(error)));
+  };
+  useEffect(load, [path]);
+  if (problem) return html`<${Failed} problem=${problem} retry=${load} />`;
+  if (page === undefined) return html`<${Loading} />`;
+  return html`<iframe class="report" sandbox="" srcdoc=${page} title="The report"></iframe>`;
+}
+
+/** Files are fetched with the key of this tab, which a link cannot send. */
+function Downloads({ path, id }: { path: string; id: string }) {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const save = async ([format, , extension]: Format) => {
+    try {
+      const answer = await send('GET', `${path}?format=${format}`);
+      const href = URL.createObjectURL(await answer.blob());
+      Object.assign(document.createElement('a'), { href, download: `${id}.${extension}` }).click();
+      URL.revokeObjectURL(href);
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+  };
+  return html`<${Failed} problem=${problem} />
+    <span class="muted">Download</span>
+    ${FORMATS.map(
+      (format) => html`<button type="button" class="quiet" onClick=${() => save(format)}>
+        ${format[1]}
+      </button>`,
+    )}`;
+}

@@ -1,0 +1,100 @@
+/** The list of reports, and the order to make one. */
+
+import { call, useList } from '../../kit/api.ts';
+import { type Field, Order } from '../../kit/dialog.ts';
+import { Card, Code, ListTable, Pill, State, Time, View } from '../../kit/elements.ts';
+import { countText, instantText, readersNow } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { go } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+export interface Report {
+  id: string;
+  kind: string;
+  period_from: string;
+  period_to: string;
+  known_at: string;
+  requested_by: string;
+  verdict: string;
+  breaks: number;
+  provisional: boolean;
+  hash: string;
+  created_at: string;
+}
+
+const MIDNIGHT = 'T00:00:00.000Z';
+
+/** Days where the period has whole ones in UTC, else instants in the reader's zone. */
+export function periodText(from: string, to: string): string {
+  if (from.endsWith(MIDNIGHT) && to.endsWith(MIDNIGHT))
+    return `${from.slice(0, 10)} to ${to.slice(0, 10)} (UTC)`;
+  const [first, end] = [instantText(from), instantText(to)];
+  const isOneDay = first.slice(0, 10) === end.slice(0, 10);
+  return `${first} to ${isOneDay ? end.slice(11) : end}`;
+}
+
+export function Verdict({ of: { verdict, breaks, provisional } }: { of: Report }) {
+  const count = `${countText(breaks)} ${breaks === 1 ? 'break' : 'breaks'}`;
+  return html`<span>
+    <${State} of=${verdict === 'breaks' ? 'unbalanced' : verdict} />
+    ${breaks > 0 && html` <span class="nowrap">${count}</span>`}
+    ${provisional && html` <${Pill} tone="warn">provisional<//>`}
+  </span>`;
+}
+
+/** A value of a field of local time as an instant. */
+const instantOf = (local = '') => new Date(local).toISOString();
+const localOf = (at: number) => instantText(at).slice(0, 16).replace(' ', 'T');
+const dayOf = (at: number) => new Date(at).setHours(0, 0, 0, 0);
+
+function fieldsNow(): Field[] {
+  const today = dayOf(readersNow());
+  const type = 'datetime-local';
+  const yesterday = localOf(dayOf(today - 1));
+  return [
+    { name: 'from', label: 'From', type, value: yesterday, hint: 'In your time zone' },
+    { name: 'to', label: 'To, exclusive', type, value: localOf(today) },
+  ];
+}
+
+async function makeReport({ from, to }: { from?: string; to?: string }) {
+  const period = { from: instantOf(from), to: instantOf(to) };
+  const { id } = await call<Report>('POST', '/api/reports', { kind: 'reconciliation', ...period });
+  go(`/reports/${id}`);
+}
+
+export default function Reports(_: ViewProps) {
+  const list = useList<Report>('/api/reports?limit=50');
+  return html`<${View}
+    title="Reports"
+    lead="Reconciliations of operations, ledger and observations over a period. A report is never
+      changed; that of a closed period is the one of its close."
+    actions=${html`<${Order}
+      label="Make a report"
+      text="Computes the reconciliation of the period from what is known now, and stores it."
+      fields=${fieldsNow()}
+      order=${makeReport}
+    />`}
+  >
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${COLUMNS}
+        keyOf=${({ id }: Report) => id}
+        empty="None yet: a report is made at the end of each day if a schedule is set, or here."
+      />
+    <//>
+  <//>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Period',
+    of: ({ id, period_from: from, period_to: to }: Report) =>
+      html`<a href=${`/reports/${id}`}>${periodText(from, to)}</a>`,
+  },
+  { head: 'Verdict', of: (report: Report) => html`<${Verdict} of=${report} />` },
+  { head: 'Requested by', of: ({ requested_by: by }: Report) => by },
+  { head: 'Made', of: ({ created_at: at }: Report) => html`<${Time} at=${at} />` },
+  { head: 'Hash', of: ({ hash }: Report) => html`<${Code} text=${hash} />` },
+];

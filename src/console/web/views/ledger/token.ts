@@ -1,0 +1,87 @@
+/** One token: who holds it, what the service says, and how it moved; or all of a contract. */
+
+import { useData, useList } from '../../kit/api.ts';
+import { Card, Code, Facts, Failed, ListTable, Loading, Time, View } from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import type { ViewProps } from '../../pages.ts';
+import { Contract, type Token, TokenState } from './tokens.ts';
+
+interface Movement {
+  seq: string;
+  kind: string;
+  from_addr: string | null;
+  to_addr: string | null;
+  tx_hash: string | null;
+  operation_id: string | null;
+  effective_at: string;
+}
+
+export default function TokenOrContract({ ids: [contract = '', token] }: ViewProps) {
+  return token === undefined
+    ? html`<${Contract} id=${contract} />`
+    : html`<${TokenView} contract=${contract} token=${token} />`;
+}
+
+function TokenView({ contract, token }: { contract: string; token: string }) {
+  const path = `/api/tokens/${encodeURIComponent(contract)}/${encodeURIComponent(token)}`;
+  const { data, problem, reload } = useData<Token>(path, 30_000);
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  return html`<${View}
+    title=${html`Token ${token} <${TokenState} of=${data} />`}
+    lead=${html`of <a href=${`/tokens/${contract}`}>contract ${contract}</a>`}
+  >
+    <${Failed} problem=${problem} retry=${reload} />
+    <${Card} title="As last observed"><${Facts} pairs=${factsOf(data)} /><//>
+    <${Card} title="How it moved"><${History} path=${`${path}/history`} /><//>
+  <//>`;
+}
+
+const wallet = (addr: string | null, whole = false) =>
+  addr && html`<${Code} text=${addr} href=${`/wallets/${addr}`} whole=${whole} />`;
+
+function factsOf(token: Token): [string, unknown][] {
+  const { absent_since: absent, last_tx_hash: hash } = token;
+  return [
+    ['Owner', wallet(token.owner, true)],
+    ['Creator', wallet(token.creator, true)],
+    ['Not found since', absent && html`<${Time} at=${absent} exact />`],
+    ['On a market', token.locked === null ? null : token.locked ? 'yes: it is locked' : 'no'],
+    ['URI', token.uri],
+    ['Metadata', token.metadata],
+    ['Extra data', token.extra_data],
+    ['Last transaction', hash && html`<${Code} text=${hash} whole />`],
+    ['Created', token.created_text && `${token.created_text} (text of the service)`],
+    ['Owned since', token.owned_text && `${token.owned_text} (text of the service)`],
+    ['Last observed', html`<${Time} at=${token.observed_at} />`],
+  ];
+}
+
+function History({ path }: { path: string }) {
+  const list = useList<Movement>(`${path}?limit=50`);
+  return html`<${ListTable}
+    list=${list}
+    columns=${COLUMNS}
+    keyOf=${({ seq }: Movement) => seq}
+    empty="The ledger has no movement of this token."
+  />`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Took effect',
+    of: ({ effective_at: at }: Movement) => html`<${Time} at=${at} exact />`,
+  },
+  {
+    head: 'Kind',
+    of: ({ kind, operation_id: id }: Movement) =>
+      id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind),
+  },
+  { head: 'From', of: ({ from_addr: from }: Movement) => wallet(from) },
+  { head: 'To', of: ({ to_addr: to }: Movement) => wallet(to) },
+  {
+    head: 'Hash',
+    of: ({ tx_hash: hash }: Movement) => hash && html`<${Code} text=${hash} />`,
+  },
+];

@@ -1,0 +1,105 @@
+/** Tokens of a contract as last observed, and the way to a contract. */
+
+import { type Page, useData, useList } from '../../kit/api.ts';
+import { Card, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
+import { html } from '../../kit/html.ts';
+import { go } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+export interface Token {
+  contract_id: string;
+  token_id: string;
+  owner: string | null;
+  creator: string | null;
+  uri: string | null;
+  metadata: string | null;
+  extra_data: string | null;
+  status: number | null;
+  locked: number | null;
+  last_tx_hash: string | null;
+  created_text: string | null;
+  owned_text: string | null;
+  observed_at: string;
+  presence: string;
+  absent_since: string | null;
+}
+
+const STATUSES = ['pending', 'complete', 'in progress', 'failed'];
+
+export function TokenState({ of: { presence, status } }: { of: Token }) {
+  if (presence === 'absent') return html`<${Pill} tone="bad">not found any more<//>`;
+  const text = STATUSES[status ?? -1] ?? 'present';
+  return html`<${Pill} tone=${text === 'failed' ? 'bad' : 'none'}>${text}<//>`;
+}
+
+/** Without a contract: asks for one. */
+export default function Tokens(_: ViewProps) {
+  const watches = useData<Page<{ contract_id: string | null }>>('/api/watches?limit=500');
+  const watched = (watches.data?.data ?? []).flatMap(({ contract_id: id }) => id ?? []);
+  const find = (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.target as HTMLFormElement);
+    const parts = ['contract', 'token'].map((name) => String(given.get(name) ?? '').trim());
+    go(`/tokens/${parts.filter(Boolean).map(encodeURIComponent).join('/')}`);
+  };
+  return html`<${View} title="Tokens" lead="Tokens are listed by their contract.">
+    <${Card}>
+      <form class="filters" onSubmit=${find} role="search">
+        <label class="field">
+          <span>Contract</span>
+          <input name="contract" inputmode="numeric" pattern="[0-9]+" required />
+        </label>
+        <label class="field">
+          <span>Token (optional)</span>
+          <input name="token" inputmode="numeric" pattern="[0-9]+" />
+        </label>
+        <button type="submit">Open</button>
+      </form>
+    <//>
+    ${
+      watched.length > 0 &&
+      html`<${Card} title="Watched contracts">
+        <div class="actions">
+          ${[...new Set(watched)].map(
+            (id) => html`<a class="button quiet" href=${`/tokens/${id}`}>contract ${id}</a>`,
+          )}
+        </div>
+      <//>`
+    }
+  <//>`;
+}
+
+export function Contract({ id }: { id: string }) {
+  const list = useList<Token>(`/api/tokens/${encodeURIComponent(id)}?limit=100`);
+  return html`<${View}
+    title=${`Tokens of contract ${id}`}
+    lead="As last observed, by token id."
+  >
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${COLUMNS}
+        keyOf=${({ token_id: token }: Token) => token}
+        empty="No token of this contract was observed. Watch the contract to scan all of them."
+      />
+    <//>
+  <//>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Token',
+    of: ({ contract_id: contract, token_id: token }: Token) =>
+      html`<a href=${`/tokens/${contract}/${token}`}>${contract}/${token}</a>`,
+  },
+  { head: 'State', of: (token: Token) => html`<${TokenState} of=${token} />` },
+  {
+    head: 'Owner',
+    of: ({ owner }: Token) => owner && html`<${Code} text=${owner} href=${`/wallets/${owner}`} />`,
+  },
+  {
+    head: 'Market',
+    of: ({ locked }: Token) => (locked ? 'locked' : undefined),
+  },
+  { head: 'Last observed', of: ({ observed_at: at }: Token) => html`<${Time} at=${at} />` },
+];

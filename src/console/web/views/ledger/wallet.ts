@@ -1,0 +1,257 @@
+/** One wallet: its balance now and over time, its entries, operations, observations and drifts. */
+
+import { type Page, useData, useList, withQuery } from '../../kit/api.ts';
+import {
+  Amount,
+  Card,
+  Code,
+  Facts,
+  Failed,
+  ListTable,
+  Loading,
+  State,
+  Tabs,
+  Time,
+  View,
+} from '../../kit/elements.ts';
+import { wordsOf } from '../../kit/format.ts';
+import { html } from '../../kit/html.ts';
+import { setQuery, usePlace } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+import type { OperationRow } from '../operations/operations.ts';
+import { BalancePlot } from './balance-plot.ts';
+import { type Drift, Sentence } from './drift-words.ts';
+import { type Wallet, WalletState } from './wallets.ts';
+
+export interface StatementLine {
+  transaction_id: string;
+  effective_at: string;
+  kind: string;
+  reason_type: string | null;
+  reference: string | null;
+  tx_log_no: string | null;
+  operation_id: string | null;
+  counterparty: string[];
+  amount: string;
+  balance_after: string;
+}
+
+export interface Observation {
+  id: string;
+  unchanged_since: string;
+  ended_at: string;
+  result: string;
+  cause: string | null;
+  balance: string | null;
+}
+
+interface Watch {
+  id: string;
+  created_at: string;
+  created_by: string;
+}
+
+export default function WalletView({ ids }: ViewProps) {
+  const addr = ids[0] ?? '';
+  const path = `/api/wallets/${encodeURIComponent(addr)}`;
+  const { data, problem, reload } = useData<Wallet>(path, 10_000);
+  if (!data)
+    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  return html`<${View}
+    title=${html`Wallet <${WalletState} of=${data} />`}
+    lead=${html`<${Code} text=${data.addr} whole />`}
+  >
+    <${Failed} problem=${problem} retry=${reload} />
+    <${Parts} wallet=${data} path=${path} />
+  <//>`;
+}
+
+function Parts({ wallet, path }: { wallet: Wallet; path: string }) {
+  const { addr } = wallet;
+  const chosen = usePlace().query.get('show') ?? 'statement';
+  const lines = useList<StatementLine>(`${path}/statement?limit=200`);
+  const observations = useList<Observation>(`${path}/observations?limit=200`);
+  const drifts = useList<Drift>(withQuery('/api/drifts', { limit: '50', addr }));
+  const shown = {
+    statement: html`<${Statement} list=${lines} />`,
+    operations: html`<${Operations} addr=${addr} />`,
+    observations: html`<${Observations} list=${observations} />`,
+    drifts: html`<${Drifts} list=${drifts} />`,
+  };
+  const tabs = [
+    ['statement', 'Statement'],
+    ['operations', 'Operations'],
+    ['observations', 'Observations'],
+    ['drifts', 'Drifts'],
+  ];
+  return html`<div class="columns">
+      <${Card} title="Balance now" tone=${wallet.drift === '0' ? 'none' : 'bad'}>
+        <${Balance} wallet=${wallet} />
+      <//>
+      <${Card} title="Over time">
+        <${BalancePlot}
+          balance=${wallet.ledger_balance}
+          lines=${lines.rows}
+          observations=${observations.rows}
+          drifts=${drifts.rows}
+        />
+      <//>
+    </div>
+    <${Card}>
+      <${Tabs}
+        tabs=${tabs}
+        chosen=${chosen}
+        onChange=${(show: string) => setQuery({ show })}
+      />
+      ${shown[chosen as keyof typeof shown] ?? shown.statement}
+    <//>`;
+}
+
+function Balance({ wallet }: { wallet: Wallet }) {
+  const { addr, ledger_balance: ledger, observed_balance: observed, drift } = wallet;
+  const watches = useData<Page<Watch>>(withQuery('/api/watches', { addr }));
+  const [watch] = watches.data?.data ?? [];
+  const amount = (of: string | null, signed = false) =>
+    html`<${Amount} of=${of} signed=${signed} />`;
+  const unless0 = (of: string, shown: unknown = amount(of, true)) => (of === '0' ? null : shown);
+  const difference = observed === null ? null : (BigInt(observed) - BigInt(ledger)).toString();
+  return html`<${Facts}
+    pairs=${[
+      ['Ledger', amount(ledger)],
+      [
+        'Observed',
+        html`${amount(observed)} <span class="muted"><${Time} at=${wallet.observed_at} /></span>`,
+      ],
+      ['Difference', amount(difference, true)],
+      ['Drift', unless0(drift, html`<a href=${`/drifts?addr=${addr}`}>${amount(drift, true)}</a>`)],
+      ['Not yet posted', unless0(wallet.unposted)],
+      [
+        'In flight',
+        html`<a href=${`/operations?query=${addr}`}>${amount(wallet.in_flight, true)}</a>`,
+      ],
+      ['Unknown', unless0(wallet.unknown)],
+      [
+        'At best and at worst',
+        wallet.best_case === wallet.worst_case
+          ? null
+          : html`${amount(wallet.best_case)} and ${amount(wallet.worst_case)}`,
+      ],
+      ['Inconclusive', wallet.cause && wordsOf(wallet.cause)],
+      ['In the ledger since', html`<${Time} at=${wallet.opened_at} exact />`],
+      [
+        'Watched by',
+        watches.data &&
+          (watch
+            ? html`${watch.created_by} since <${Time} at=${watch.created_at} exact />`
+            : 'no one: it is polled while operations touch it'),
+      ],
+    ]}
+  />`;
+}
+
+function Statement({ list }: { list: object }) {
+  return html`<${ListTable}
+    list=${list}
+    columns=${STATEMENT_COLUMNS}
+    empty="The ledger has no entry of this wallet."
+  />`;
+}
+
+/** Another account of the ledger; a wallet is linked. */
+function accountOf(name: string) {
+  const addr = name.startsWith('wallet:') ? name.slice('wallet:'.length) : undefined;
+  return addr ? html`<${Code} text=${addr} href=${`/wallets/${addr}`} />` : name;
+}
+
+const STATEMENT_COLUMNS = [
+  {
+    head: 'Took effect',
+    of: ({ effective_at: at }: StatementLine) => html`<${Time} at=${at} exact />`,
+  },
+  {
+    head: 'Kind',
+    of: ({ kind, operation_id: id }: StatementLine) =>
+      id ? html`<a href=${`/operations/${id}`}>${wordsOf(kind)}</a>` : wordsOf(kind),
+  },
+  {
+    head: 'With',
+    of: ({ counterparty }: StatementLine) =>
+      html`<div>${counterparty.map((name) => html`<div>${accountOf(name)}</div>`)}</div>`,
+  },
+  { head: 'Reason', of: ({ reason_type: reason }: StatementLine) => reason },
+  { head: 'Number', of: ({ tx_log_no: number }: StatementLine) => number },
+  { head: 'Reference', of: ({ reference }: StatementLine) => reference },
+  {
+    head: 'Amount',
+    number: true,
+    of: ({ amount }: StatementLine) => html`<${Amount} of=${amount} signed />`,
+  },
+  {
+    head: 'Balance after',
+    number: true,
+    of: ({ balance_after: of }: StatementLine) => html`<${Amount} of=${of} />`,
+  },
+];
+
+function Operations({ addr }: { addr: string }) {
+  const list = useList<OperationRow>(withQuery('/api/operations', { limit: '50', addr }));
+  const columns = [
+    {
+      head: 'Recorded',
+      of: ({ id, recorded_at: at }: OperationRow) =>
+        html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
+    },
+    { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
+    { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
+    {
+      head: 'Outcome',
+      of: ({ outcome }: OperationRow) => (outcome === 'open' ? 'in flight' : wordsOf(outcome)),
+    },
+    {
+      ...{ head: 'Amount', number: true },
+      of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
+    },
+  ];
+  return html`<${ListTable}
+    list=${list}
+    columns=${columns}
+    empty="No operation touches this wallet."
+  />`;
+}
+
+function Observations({ list }: { list: object }) {
+  const columns = [
+    {
+      head: 'From',
+      of: ({ unchanged_since: at }: Observation) => html`<${Time} at=${at} exact />`,
+    },
+    { head: 'Until', of: ({ ended_at: at }: Observation) => html`<${Time} at=${at} exact />` },
+    {
+      head: 'Result',
+      of: ({ result, cause }: Observation) =>
+        [result, cause && wordsOf(cause)].filter(Boolean).join(': '),
+    },
+    {
+      ...{ head: 'Balance', number: true },
+      of: ({ balance }: Observation) => html`<${Amount} of=${balance} />`,
+    },
+  ];
+  return html`<${ListTable} list=${list} columns=${columns} empty="Not observed yet." />`;
+}
+
+function Drifts({ list }: { list: object }) {
+  const columns = [
+    {
+      head: 'Since',
+      of: ({ id, suspected_at: at }: Drift) =>
+        html`<a href=${`/drifts/${id}`}><${Time} at=${at} exact /></a>`,
+    },
+    { head: 'What happened', of: (drift: Drift) => html`<${Sentence} of=${drift} />` },
+    { head: 'State', of: ({ state }: Drift) => html`<${State} of=${state} />` },
+  ];
+  return html`<${ListTable}
+    list=${list}
+    columns=${columns}
+    empty="This wallet never had a drift."
+  />`;
+}

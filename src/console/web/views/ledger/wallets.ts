@@ -1,0 +1,95 @@
+/** The list of observed wallets, and a way to one of them by its address. */
+
+import { useList } from '../../kit/api.ts';
+import { Amount, Card, Code, ListTable, Pill, State, Time, View } from '../../kit/elements.ts';
+import { html } from '../../kit/html.ts';
+import { go } from '../../kit/router.ts';
+import type { ViewProps } from '../../pages.ts';
+
+export interface Wallet {
+  addr: string;
+  status: number | null;
+  opened_at: string | null;
+  verdict: string;
+  cause: string | null;
+  ledger_balance: string;
+  unposted: string;
+  in_flight: string;
+  unknown: string;
+  best_case: string;
+  worst_case: string;
+  observed_balance: string | null;
+  observed_at: string | null;
+  ledger_at_observation: string | null;
+  drift: string;
+}
+
+/** An observation that agrees apart from open drifts is explained, but the wallet still drifts. */
+export function WalletState({ of: { verdict, drift } }: { of: Wallet }) {
+  return verdict === 'drifting' || drift !== '0'
+    ? html`<${Pill} tone="bad">drifting<//>`
+    : html`<${State} of=${verdict} />`;
+}
+
+export default function Wallets(_: ViewProps) {
+  const list = useList<Wallet>('/api/wallets?limit=100');
+  const find = (event: Event) => {
+    event.preventDefault();
+    const addr = String(new FormData(event.target as HTMLFormElement).get('addr') ?? '').trim();
+    if (addr) go(`/wallets/${encodeURIComponent(addr)}`);
+  };
+  return html`<${View}
+    title="Wallets"
+    lead="Every wallet that is polled: what the ledger says, and what the service showed last."
+  >
+    <${Card}>
+      <form class="filters" onSubmit=${find} role="search">
+        <label class="field grow">
+          <span>Address of a wallet</span>
+          <input name="addr" type="search" placeholder="0x…" spellcheck=${false} required />
+        </label>
+        <button type="submit">Open</button>
+      </form>
+    <//>
+    <${Card}>
+      <${ListTable}
+        list=${list}
+        columns=${COLUMNS}
+        keyOf=${({ addr }: Wallet) => addr}
+        empty="No wallet is observed yet. Watch one, or send a write that touches one."
+      />
+    <//>
+  <//>`;
+}
+
+const COLUMNS = [
+  {
+    head: 'Wallet',
+    of: ({ addr }: Wallet) => html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`,
+  },
+  { head: 'Verdict', of: (wallet: Wallet) => html`<${WalletState} of=${wallet} />` },
+  {
+    head: 'Ledger',
+    number: true,
+    of: ({ ledger_balance: of }: Wallet) => html`<${Amount} of=${of} />`,
+  },
+  {
+    head: 'Observed',
+    number: true,
+    of: ({ observed_balance: of }: Wallet) => html`<${Amount} of=${of} />`,
+  },
+  {
+    head: 'Drift',
+    number: true,
+    of: ({ addr, drift }: Wallet) =>
+      drift === '0'
+        ? html`<${Amount} of="0" />`
+        : html`<a href=${`/drifts?addr=${addr}`}><${Amount} of=${drift} signed /></a>`,
+  },
+  {
+    head: 'In flight',
+    number: true,
+    of: ({ in_flight: of }: Wallet) => html`<${Amount} of=${of} signed />`,
+  },
+  { head: 'Last observed', of: ({ observed_at: at }: Wallet) => html`<${Time} at=${at} />` },
+];
