@@ -15,11 +15,19 @@ export interface Screen {
   width: number;
   scheme: 'light' | 'dark';
 }
+/**
+ * Each width and each scheme once; with EVERY_SCREEN set, which `npm run screens` does, each width
+ * in each scheme.
+ */
 export const SCREENS: Screen[] = [
   { width: 1280, scheme: 'light' },
-  { width: 1280, scheme: 'dark' },
-  { width: 390, scheme: 'light' },
   { width: 390, scheme: 'dark' },
+  ...(process.env.EVERY_SCREEN === undefined
+    ? []
+    : ([
+        { width: 1280, scheme: 'dark' },
+        { width: 390, scheme: 'light' },
+      ] as const)),
 ];
 
 export interface Browsing {
