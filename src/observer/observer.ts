@@ -110,7 +110,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
   const deps = { ...observerDeps, pricing };
   // One passive observation of a target at a time; the others show the same.
   const reading = new Set<string>();
-  const scheduleOpen = openOperationSearch(db, settings.pendingMinMs);
+  const scheduleOpen = openOperationSearch(db, settings);
 
   const claim = claimsOf(deps);
 

@@ -15,20 +15,24 @@ const SEARCHES = [
 const PAGE = { everyMs: 1_000, operations: 2_000 };
 
 /** Schedules targets of open operations; returns when to call it again if nothing was due. */
-export function openOperationSearch(db: Db, gapMs: number): (now: Instant) => Promise<Instant> {
+export function openOperationSearch(
+  db: Db,
+  { pendingMinMs: gapMs, readLagMs }: { pendingMinMs: number; readLagMs: number },
+): (now: Instant) => Promise<Instant> {
+  const times = { gapMs, readLagMs };
   const searches = SEARCHES.map((search) => ({ ...search, last: Number.NEGATIVE_INFINITY }));
   let page = { after: 0, at: Number.NEGATIVE_INFINITY };
   return async (now) => {
     if (now < page.at || now >= page.at + PAGE.everyMs) {
       const { after } = page;
-      const next = await scheduleOpen(db, now, { after, limit: PAGE.operations }, gapMs);
+      const next = await scheduleOpen(db, now, { after, limit: PAGE.operations }, times);
       page = { after: next ?? 0, at: now };
     }
     const due = searches.findIndex(({ everyMs, last }) => now < last || now >= last + everyMs);
     const search = searches[due];
     if (!search) return Math.min(...searches.map(({ everyMs, last }) => last + everyMs));
     const last = Number.isFinite(search.last) ? search.last : now;
-    await scheduleOpen(db, now, { since: Math.min(now, last) - search.overlapMs }, gapMs);
+    await scheduleOpen(db, now, { since: Math.min(now, last) - search.overlapMs }, times);
     // A wider search includes the narrower ones.
     for (const narrower of searches.slice(due)) narrower.last = now;
     return Number.POSITIVE_INFINITY;

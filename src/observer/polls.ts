@@ -20,6 +20,8 @@ import * as store from './targets-store.ts';
 export interface ObserverSettings extends PollIntervals {
   /** The shortest interval between polls of a steady target. */
   minGapMs: number;
+  /** L: how long a write may take to show in reads, in milliseconds. */
+  readLagMs: number;
   /** The share of the budget reserved for steady polls; 0 to 1. */
   steadyShare: number;
   /** The interval between probes, normally and while the service is down. */

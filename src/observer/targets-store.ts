@@ -25,14 +25,15 @@ type OpenOperations = { since: Instant } | { after: Instant; limit: number };
 
 /**
  * Adds the wallets and tokens of open operations as targets, and makes a poll due for those whose
- * last observation started before the newest change of an operation, at most one per `gapMs`.
- * Returns the newest change that it considered, if the page was full.
+ * last poll began before the service had to show the newest change of an operation, at most one per
+ * `gapMs`. A poll that shows nothing new of a steady target is not evaluated, and asks for no other
+ * by itself. Returns the newest change that it considered, if the page was full.
  */
 export async function scheduleOpen(
   db: Queryable,
   now: Instant,
   which: OpenOperations,
-  gapMs: number,
+  { gapMs, readLagMs }: { gapMs: number; readLagMs: number },
 ): Promise<Instant | undefined> {
   const { sql } = db;
   const from = isoText('since' in which ? which.since : which.after);
@@ -72,7 +73,8 @@ export async function scheduleOpen(
         o.last_started_at + make_interval(secs => ${gapMs / 1000})) as at) d
       where o.name is null or (o.lease_until is null and o.failures = 0
         and (o.next_poll_at > d.at or not o.pending)
-        and (o.last_started_at is null or o.last_started_at <= l.changed_at))
+        and (o.last_started_at is null or o.last_started_at <=
+          l.changed_at + make_interval(secs => ${readLagMs / 1000})))
       order by l.name
       on conflict (name) do update set pending = true,
         next_poll_at = least(x.next_poll_at, excluded.next_poll_at)

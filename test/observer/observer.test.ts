@@ -13,7 +13,7 @@ import { type ManualClock, manualClock } from '../harness/manual-clock.ts';
 import { completeRecords } from '../harness/recorded-rows.ts';
 import { putOperations } from '../ledger/fixture.ts';
 import { closeAll, upstreamTo } from '../upstream/rig.ts';
-import { observerOf } from './rig.ts';
+import { observerOf, processAll } from './rig.ts';
 
 let database: TestDatabase;
 let sandbox: Sandbox;
@@ -174,6 +174,22 @@ describe('A target of an open operation', () => {
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 1 });
     clock.advance(5_000);
     expect(await observer.runOnce(clock.now())).toMatchObject({ observations: 0 });
+  });
+
+  it('is polled again when a poll began before the service had to show the change', async () => {
+    const { upstream } = await upstreamTo(sandbox.url, clock);
+    const observer = observerOf(database.db, clock, upstream, 1, { readLagMs: 1_000 });
+    await observer.add(database.db, [wallet]);
+    await record(give('accepted', -5));
+    const polls = async (afterMs: number) => {
+      clock.advance(afterMs);
+      const { observations } = await observer.runOnce(clock.now());
+      await processAll(database);
+      return observations;
+    };
+    expect([await polls(0), await polls(500), await polls(600), await polls(5_000)]).toEqual([
+      1, 0, 1, 0,
+    ]);
   });
 
   it('is polled as a steady one while the operation is undecided', async () => {

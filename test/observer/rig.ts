@@ -11,7 +11,7 @@ import { seededRandom } from '../harness/seeded-random.ts';
 
 const SETTINGS = {
   ...{ steadyMs: 60_000, minGapMs: 60_000, pendingMinMs: 1_000, pendingMaxMs: 30_000 },
-  ...{ steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
+  ...{ readLagMs: 0, steadyShare: 1, probeMs: 30_000, probeDownMs: 5_000, pollTimeoutMs: 5_000 },
 };
 
 export function observerOf(

@@ -51,10 +51,11 @@ function pollIntervals({ observer }: Config) {
 }
 
 export function observerSettings(config: Config): ObserverSettings {
-  const { observer, upstream } = config;
+  const { observer, upstream, reconciler } = config;
   return {
     ...pollIntervals(config),
     minGapMs: observer.min_gap_ms,
+    readLagMs: reconciler.read_lag_ms,
     steadyShare: upstream.steady_share,
     probeMs: observer.probe_interval_ms,
     probeDownMs: observer.probe_interval_down_ms,

@@ -215,8 +215,9 @@ export const READS: Record<string, Read> = {
     await countUnposted(tx, 1_000);
   }),
   'observer: the schedule': async (db) => {
-    await scheduleOpen(db, NOW, { since: NOW - DAY_MS }, 1_000);
-    await scheduleOpen(db, NOW, { after: 0, limit: 500 }, 1_000);
+    const times = { gapMs: 1_000, readLagMs: 1_000 };
+    await scheduleOpen(db, NOW, { since: NOW - DAY_MS }, times);
+    await scheduleOpen(db, NOW, { after: 0, limit: 500 }, times);
     await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: false });
     await claimDue(db, NOW, 10, { leaseMs: 10_000, steadyFirst: true });
   },
