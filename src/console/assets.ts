@@ -46,7 +46,7 @@ export function loadAssets(): Map<string, Asset> {
   ]);
 }
 
-/** Node says once that this function is new, which concerns nobody who starts a daemon. */
+/** Without the warning of Node that the function is experimental, which each start would print. */
 function withoutTypes(source: string): string {
   const emitWarning = process.emitWarning;
   process.emitWarning = () => {};

@@ -8,7 +8,7 @@ import { Hono } from 'hono';
 import { type Asset, loadAssets } from './assets.ts';
 import { IMPORT_MAP, shellOf } from './shell.ts';
 
-/** The first segments of the page's own paths; `web/app.ts` shows what belongs to each. */
+/** The first segments of the page's own paths; `web/pages.ts` shows what belongs to each. */
 const PAGES = [
   ...['operations', 'drifts', 'wallets', 'tokens', 'ledger', 'periods', 'reports'],
   ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine', 'audit'],

@@ -59,7 +59,7 @@ export async function insertFreeze(
   return must(rows[0], 'freeze row');
 }
 
-/** Releases the freeze that a person ordered. Returns it; undefined if there is none. */
+/** Releases the freeze with the cause `ordered`. Returns it; undefined if there is none. */
 export async function releaseFreeze(
   tx: Tx,
   order: FreezeOrder,

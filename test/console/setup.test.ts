@@ -50,9 +50,9 @@ describe('The pages of the setup', () => {
     await open('/watches');
     await page.getByText('Nothing is watched').waitFor();
     await page.getByRole('button', { name: 'Watch', exact: true }).first().click();
-    await page.fill('dialog input', 'somebody');
+    await page.fill('dialog input', 'no-address');
     await page.locator('dialog button[type=submit]').click();
-    await page.getByText('somebody is no wallet').waitFor();
+    await page.getByText('no-address is no wallet').waitFor();
     await page.fill('dialog input', rig.world.ada);
     await page.locator('dialog button[type=submit]').click();
     await page.locator('tbody tr').first().waitFor();

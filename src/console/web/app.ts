@@ -1,18 +1,28 @@
 /** The frame of the console: the key, the navigation, and the view that belongs to the address. */
 import { call, forgetKey, storedKey, storeKey, useData, whenKeyRefused } from './kit/api.ts';
-import { Form } from './kit/dialog.ts';
+import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { type ComponentType, html, render, useEffect, useState } from './kit/html.ts';
 import { followLinks, usePlace } from './kit/router.ts';
 import { type Loader, NAVIGATION, VIEWS, type ViewProps } from './pages.ts';
 
-const segmentsOf = (path: string) => path.split('/').filter(Boolean).map(decodeURIComponent);
-const isPage = (path: string) => path === '/' || (segmentsOf(path)[0] ?? '') in VIEWS;
+const segmentsOf = (path: string) => path.split('/').filter(Boolean).map(decoded);
+const isPage = (path: string) => path === '/' || Object.hasOwn(VIEWS, segmentsOf(path)[0] ?? '');
+
+/** A part of an address that a person has typed may be wrongly encoded. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 function App() {
   const [problem, setProblem] = useState<string | undefined>(storedKey() ? undefined : '');
   useEffect(() => {
-    whenKeyRefused(setProblem);
+    // At the form already, its own message is enough.
+    whenKeyRefused((why) => setProblem((old) => old ?? why));
     followLinks(isPage);
   }, []);
   if (problem !== undefined)
@@ -28,11 +38,14 @@ function KeyForm({ why, done }: { why: string; done: () => void }) {
     try {
       await call('GET', '/api/status');
     } catch (error) {
-      sessionStorage.clear();
+      forgetKey();
       throw error;
     }
   };
-  const fields = [{ name: 'key', label: 'A key with the scope read', hint: 'It begins with thk_' }];
+  const hint = 'It begins with thk_';
+  const fields: Field[] = [
+    { name: 'key', label: 'A key with the scope read', type: 'password', hint },
+  ];
   return html`<main class="gate">
     <h1>Tallyhook</h1>
     <p class="lead">
@@ -77,7 +90,7 @@ function Head() {
     <div class="head-state">
       ${data && html`<span class="muted">service</span> <${State} of=${data.service.state} />`}
       ${data?.freeze && html`<span class="pill bad">writes are frozen</span>`}
-      ${problem && html`<span class="pill bad">daemon does not respond</span>`}
+      ${problem?.status === 0 && html`<span class="pill bad">daemon does not respond</span>`}
       <button type="button" class="quiet" onClick=${() => forgetKey()}>Sign out</button>
     </div>
     <nav id="navigation" class=${open ? 'open' : ''} aria-label="Pages">
@@ -98,7 +111,7 @@ function Head() {
 function Routed() {
   const { path } = usePlace();
   const [first = '', ...ids] = segmentsOf(path);
-  const [list, one] = VIEWS[first] ?? [];
+  const [list, one] = (Object.hasOwn(VIEWS, first) && VIEWS[first]) || [];
   const loader = ids.length > 0 ? (one ?? list) : list;
   const [view, setView] = useState<{ of: Loader; shown: ComponentType<ViewProps> } | undefined>();
   const [failed, setFailed] = useState(false);

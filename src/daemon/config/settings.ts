@@ -16,126 +16,126 @@ const bytes = z.number().int().min(1_024).max(1_073_741_824);
 const days = z.number().int().min(1).max(36_500);
 const addr = z.string().length(42).nullable();
 
-export const settingsSchema = z
-  .strictObject({
-    http: z.strictObject({
-      host: z.string().min(1),
-      port: z.number().int().min(0).max(65_535),
-      body_bytes_max: bytes,
-      feed_wait_max_ms: ms,
+const sections = z.strictObject({
+  http: z.strictObject({
+    host: z.string().min(1),
+    port: z.number().int().min(0).max(65_535),
+    body_bytes_max: bytes,
+    feed_wait_max_ms: ms,
+  }),
+  daemon: z.strictObject({
+    roles: z.array(z.enum(ROLES)).min(1),
+    worker_interval_ms: ms,
+    worker_pass_timeout_ms: ms,
+    metrics_interval_ms: ms.min(100),
+    heartbeat_timeout_ms: ms.min(500),
+    drain_ms: ms,
+  }),
+  database: z.strictObject({
+    embedded_port: z.number().int().min(0).max(65_535),
+    connections: z.strictObject({
+      gateway: count.min(2).max(500),
+      workers: count.min(2).max(500),
+      people: count.max(500),
+      delivery: count.min(2).max(500),
     }),
-    daemon: z.strictObject({
-      roles: z.array(z.enum(ROLES)).min(1),
-      worker_interval_ms: ms,
-      worker_pass_timeout_ms: ms,
-      metrics_interval_ms: ms.min(100),
-      heartbeat_timeout_ms: ms.min(500),
-      drain_ms: ms,
+    // Postgres stores it in 32 bits.
+    statement_timeout_ms: ms.max(2_147_483_647),
+    people_statement_timeout_ms: ms.max(2_147_483_647),
+    start_wait_ms: z.number().int().min(0),
+    retention_days: z.strictObject({
+      events: days,
+      observations: days,
+      deliveries: days,
+      attempts: days,
+      audit: days.min(366),
     }),
-    database: z.strictObject({
-      embedded_port: z.number().int().min(0).max(65_535),
-      connections: z.strictObject({
-        gateway: count.min(2).max(500),
-        workers: count.min(2).max(500),
-        people: count.max(500),
-        delivery: count.min(2).max(500),
-      }),
-      // Postgres stores it in 32 bits.
-      statement_timeout_ms: ms.max(2_147_483_647),
-      people_statement_timeout_ms: ms.max(2_147_483_647),
-      start_wait_ms: z.number().int().min(0),
-      retention_days: z.strictObject({
-        events: days,
-        observations: days,
-        deliveries: days,
-        attempts: days,
-        audit: days.min(366),
-      }),
+  }),
+  upstream: z.strictObject({
+    budget_per_s: perS,
+    initial_rate_per_s: perS,
+    steady_share: share,
+    poll_concurrency_max: count,
+    poll_queue_max: count,
+    poll_queue_timeout_ms: ms,
+    app_concurrency_max: count,
+    connect_timeout_ms: ms,
+    read_timeout_ms: ms,
+    write_timeout_ms: ms,
+    body_bytes_max: bytes,
+  }),
+  gateway: z.strictObject({
+    concurrency_max: count,
+    unauthenticated_per_s: perS,
+    first_poll_wait_ms: z.number().int().min(0).max(60_000),
+    queue_ttl_ms: ms.max(7 * 86_400_000),
+  }),
+  operations: z.strictObject({
+    conflict_wait_ms: z.number().int().min(0).max(60_000),
+    refuse_conflicts: z.boolean(),
+    wait_queue_max: count,
+    request_queue_max: count,
+  }),
+  decisions: z.strictObject({
+    second_approver_above: z.union([z.int().min(0), z.string().regex(/^\d{1,100}$/)]).nullable(),
+  }),
+  observer: z.strictObject({
+    steady_interval_ms: ms,
+    min_gap_ms: ms,
+    pending_interval_min_ms: ms,
+    pending_interval_max_ms: ms,
+    poll_timeout_ms: ms,
+    probe_interval_ms: ms,
+    probe_interval_down_ms: ms,
+  }),
+  reconciler: z.strictObject({
+    read_lag_ms: z.number().int().min(0).max(3_600_000),
+    quiescence_ms: ms,
+    undecided_after_ms: ms,
+    bracket_max_ms: ms,
+    one_sided: z.enum(['resolve', 'people']),
+  }),
+  alerts: z.strictObject({
+    stuck_factor: z.number().min(1).max(1_000),
+    stuck_min_ms: ms,
+    rules: alertRules,
+  }),
+  ledger: z.strictObject({
+    fee_mode: z.enum(['on_top', 'deducted']),
+    operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),
+    fees_addr: addr,
+    collection_addr: addr,
+  }),
+  webhooks: z.strictObject({
+    allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),
+    allow_http: z.boolean(),
+    attempt_timeout_ms: ms,
+    concurrency_max: count,
+    in_flight_per_endpoint_max: count,
+  }),
+  reports: z.strictObject({
+    reconciliation: z.strictObject({
+      period: z.union([z.literal('day'), z.number().int().min(1).max(1_440)]),
+      time_zone: z.string().refine(isTimeZone, 'not a time zone'),
+      cron: z.string().min(9),
     }),
-    upstream: z.strictObject({
-      budget_per_s: perS,
-      initial_rate_per_s: perS,
-      steady_share: share,
-      poll_concurrency_max: count,
-      poll_queue_max: count,
-      poll_queue_timeout_ms: ms,
-      app_concurrency_max: count,
-      connect_timeout_ms: ms,
-      read_timeout_ms: ms,
-      write_timeout_ms: ms,
-      body_bytes_max: bytes,
+    stale_after_ms: ms,
+    delivery: z.strictObject({
+      folder: z.string().min(1).nullable(),
+      formats: z.array(z.enum(REPORT_FORMATS)).min(1),
     }),
-    gateway: z.strictObject({
-      concurrency_max: count,
-      unauthenticated_per_s: perS,
-      first_poll_wait_ms: z.number().int().min(0).max(60_000),
-      queue_ttl_ms: ms.max(7 * 86_400_000),
-    }),
-    operations: z.strictObject({
-      conflict_wait_ms: z.number().int().min(0).max(60_000),
-      refuse_conflicts: z.boolean(),
-      wait_queue_max: count,
-      request_queue_max: count,
-    }),
-    decisions: z.strictObject({
-      second_approver_above: z.union([z.int().min(0), z.string().regex(/^\d{1,100}$/)]).nullable(),
-    }),
-    observer: z.strictObject({
-      steady_interval_ms: ms,
-      min_gap_ms: ms,
-      pending_interval_min_ms: ms,
-      pending_interval_max_ms: ms,
-      poll_timeout_ms: ms,
-      probe_interval_ms: ms,
-      probe_interval_down_ms: ms,
-    }),
-    reconciler: z.strictObject({
-      read_lag_ms: z.number().int().min(0).max(3_600_000),
-      quiescence_ms: ms,
-      undecided_after_ms: ms,
-      bracket_max_ms: ms,
-      one_sided: z.enum(['resolve', 'people']),
-    }),
-    alerts: z.strictObject({
-      stuck_factor: z.number().min(1).max(1_000),
-      stuck_min_ms: ms,
-      rules: alertRules,
-    }),
-    ledger: z.strictObject({
-      fee_mode: z.enum(['on_top', 'deducted']),
-      operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),
-      fees_addr: addr,
-      collection_addr: addr,
-    }),
-    webhooks: z.strictObject({
-      allow_cidrs: z.array(z.union([z.cidrv4(), z.cidrv6()])),
-      allow_http: z.boolean(),
-      attempt_timeout_ms: ms,
-      concurrency_max: count,
-      in_flight_per_endpoint_max: count,
-    }),
-    reports: z.strictObject({
-      reconciliation: z.strictObject({
-        period: z.union([z.literal('day'), z.number().int().min(1).max(1_440)]),
-        time_zone: z.string().refine(isTimeZone, 'not a time zone'),
-        cron: z.string().min(9),
-      }),
-      stale_after_ms: ms,
-      delivery: z.strictObject({
-        folder: z.string().min(1).nullable(),
-        formats: z.array(z.enum(REPORT_FORMATS)).min(1),
-      }),
-    }),
-    sandbox: z.strictObject({
-      seed: z.number().int().min(0).max(4_294_967_295),
-      background_traffic: z.boolean(),
-      settle_ms: ms,
-    }),
-    log: z.strictObject({
-      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']),
-    }),
-  })
-  .superRefine(refuseUnknownOperators);
+  }),
+  sandbox: z.strictObject({
+    seed: z.number().int().min(0).max(4_294_967_295),
+    background_traffic: z.boolean(),
+    settle_ms: ms,
+  }),
+  log: z.strictObject({
+    level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']),
+  }),
+});
+
+export const settingsSchema = sections.superRefine(refuseUnknownOperators);
 
 export type Settings = z.output<typeof settingsSchema>;
 

@@ -56,7 +56,7 @@ export async function pollListing(deps: ListingDeps, target: DueTarget): Promise
     if (seen.result !== 'seen') {
       const cause = seen.result === 'inconclusive' ? seen.cause : 'refused';
       const pass = await ended({ walk }, cause);
-      // The budget is used up for now: the walk goes on with the next pass.
+      // Without budget the walk goes on with the next pass.
       return cause === 'budget' ? { ...pass, cause: null, more: true } : pass;
     }
     unprocessed += await recordTokens(deps, seen);

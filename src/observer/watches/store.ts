@@ -4,7 +4,7 @@
  */
 import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { and, asc, eq, gt, sql } from '../../db/drizzle.ts';
-import type { Instant } from '../../kernel/clock.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 import { watches } from '../tables.ts';
 import { targetName } from '../targets.ts';
 
@@ -74,18 +74,15 @@ export async function deleteWatch(tx: Tx, id: string): Promise<Watch | undefined
 }
 
 /** Inserts watches of different targets; returns the targets that were not watched before. */
-export async function insertNewWatches(
-  { sql }: Tx,
-  rows: readonly Watch[],
-  owner: string,
-  now: string,
-): Promise<Set<string>> {
+export async function insertNewWatches({ sql }: Tx, rows: readonly Watch[]): Promise<Set<string>> {
+  const input = rows.map((row) => ({ ...row, createdAt: isoText(row.createdAt) }));
   const added = await sql<{ target: string }[]>`
     insert into tallyhook.watches
       (id, kind, target, addr, contract_id, token_id, created_at, created_by)
-    select id, kind, target, addr, "contractId", "tokenId", ${now}, ${owner}
-    from jsonb_to_recordset(${asJson(rows)}::jsonb) as x(id text, kind text, target text,
-      addr text, "contractId" numeric, "tokenId" numeric)
+    select id, kind, target, addr, "contractId", "tokenId", "createdAt", "createdBy"
+    from jsonb_to_recordset(${asJson(input)}::jsonb) as x(id text, kind text, target text,
+      addr text, "contractId" numeric, "tokenId" numeric, "createdAt" timestamptz,
+      "createdBy" text)
     order by target
     on conflict (target) do nothing returning target`;
   return new Set(added.map(({ target }) => target));

@@ -1,6 +1,6 @@
 /** Watches: targets that people chose. A watch and its target are added in one transaction. */
 import type { Db } from '../../db/connect.ts';
-import { type Clock, isoText } from '../../kernel/clock.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { BudgetView } from '../../upstream/upstream.ts';
@@ -44,20 +44,15 @@ interface Deps {
 }
 
 export function makeWatches(deps: Deps): Watches {
-  const { db, clock, ids } = deps;
+  const { db, clock } = deps;
   return {
     watch(refs, owner) {
-      const now = clock.now();
-      const rows = new Map<string, store.Watch>();
-      for (const { name, ...target } of refs.map(toTarget)) {
-        if (rows.has(name)) continue;
-        const created = { createdAt: now, createdBy: owner };
-        rows.set(name, { id: ids.next('wat'), target: name, ...target, ...created });
-      }
-      const names = [...rows.keys()];
+      const targets = distinct(refs);
+      const rows = rowsOf(deps, targets, owner);
+      const names = targets.map(({ name }) => name);
       return db.begin(async (tx) => {
-        const watches = await store.insertWatches(tx, [...rows.values()]);
-        await addTargets(tx, refs.map(toTarget), now);
+        const watches = await store.insertWatches(tx, rows);
+        await addTargets(tx, targets, clock.now());
         return watches.sort((a, b) => names.indexOf(a.target) - names.indexOf(b.target));
       });
     },
@@ -82,19 +77,31 @@ export function makeWatches(deps: Deps): Watches {
   };
 }
 
+type Target = ReturnType<typeof toTarget>;
+
+/** Each target once; the first spelling of an address is kept. */
+function distinct(refs: readonly TargetRef[]): Target[] {
+  const targets = new Map<string, Target>();
+  for (const target of refs.map(toTarget))
+    if (!targets.has(target.name)) targets.set(target.name, target);
+  return [...targets.values()];
+}
+
+function rowsOf({ clock, ids }: Deps, targets: readonly Target[], owner: string): store.Watch[] {
+  const created = { createdAt: clock.now(), createdBy: owner };
+  return targets.map(({ name, ...target }) => {
+    return { id: ids.next('wat'), target: name, ...target, ...created };
+  });
+}
+
 async function watchMany(
-  { db, clock, ids, budget }: Deps,
+  deps: Deps,
   refs: readonly TargetRef[],
   owner: string,
   { dryRun, addedBefore }: ManyOptions,
 ): Promise<boolean[]> {
-  const now = clock.now();
-  const gapMs = 1000 / budget.steadyPerS();
+  const { db, clock, budget } = deps;
   const names = refs.map(targetName);
-  const places = new Map<string, number>();
-  for (const [n, name] of names.entries()) if (!places.has(name)) places.set(name, n);
-  // The first spelling of an address is kept.
-  const distinct = refs.filter((_, n) => places.get(names[n] ?? '') === n).map(toTarget);
   if (dryRun) {
     const watched = await store.findWatched(db, names);
     return names.map((name) => {
@@ -103,17 +110,14 @@ async function watchMany(
       return isNew;
     });
   }
-  const rows = distinct.map(({ name, ...target }) => {
-    const created = { createdAt: now, createdBy: owner };
-    return { id: ids.next('wat'), target: name, ...target, ...created };
-  });
-  const targets = distinct.map((target, n) => ({
+  const gapMs = 1000 / budget.steadyPerS();
+  const targets = distinct(refs).map((target, n) => ({
     ...target,
     firstPollAfterMs: Math.round((addedBefore + n) * gapMs),
   }));
   const added = await db.begin(async (tx) => {
-    const inserted = await store.insertNewWatches(tx, rows, owner, isoText(now));
-    await addTargets(tx, targets, now);
+    const inserted = await store.insertNewWatches(tx, rowsOf(deps, targets, owner));
+    await addTargets(tx, targets, clock.now());
     return inserted;
   });
   return names.map((name) => added.delete(name));

@@ -31,6 +31,8 @@ export type Obstacle = {
   since: string | null;
   /** What to do. */
   next: string;
+  /** Whether the closing owner may accept it with a reason; a damaged ledger never. */
+  can_sign_off: boolean;
 };
 
 /**
@@ -63,7 +65,7 @@ export function obstaclesOf(
 ): Obstacle[] {
   const named = new Set(signOffs.map(({ subject }) => subject));
   const general = (kind: Obstacle['kind'], subject: string | null, next: string): Obstacle => ({
-    ...{ kind, subject, amount: null, since: null, next },
+    ...{ kind, subject, amount: null, since: null, next, can_sign_off: false },
   });
   const found = new Set([...breaks.listed, ...open_items.listed].map(({ subject }) => subject));
   const hidden = breaks.total - breaks.listed.length;
@@ -73,7 +75,10 @@ export function obstaclesOf(
       : []),
     ...breaks.listed
       .filter(({ kind, subject }) => isDamage(kind) || !named.has(subject))
-      .map(({ kind, subject, amount, since, next }) => ({ kind, subject, amount, since, next })),
+      .map(({ kind, subject, amount, since, next }) => ({
+        ...{ kind, subject, amount, since, next },
+        can_sign_off: !isDamage(kind),
+      })),
     ...(hidden > 0
       ? [general('breaks_not_listed', null, `End some breaks: ${hidden} more are not listed`)]
       : []),

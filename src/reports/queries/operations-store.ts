@@ -150,9 +150,9 @@ export async function listReversalsThatDiffer(params: ReportParams): Promise<Fin
 }
 
 /**
- * Operations that the ledger has to hold and does not, and for which no posting is due. Without a
- * day end equal totals prove that there are none, unless postings are surplus. With one, operations
- * that were recorded in the period or since the newest day end are compared, one by one.
+ * Operations that the ledger has to hold and does not, and for which no posting is due. With a day
+ * end, each operation recorded in the period or since the newest day end is compared. Without one,
+ * all are, unless the totals are equal and no operation has a posting too many.
  */
 export async function listMissingPostings(
   params: ReportParams,

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { instant, instantText } from '../../http/fields.ts';
 import type { Router } from '../../http/router.ts';
 
-/** Length and step of each range, in milliseconds: 60, 96 and 120 steps. */
+/** Length and step of each range, in milliseconds. */
 const RANGES = {
   hour: { lengthMs: 3_600_000, stepMs: 60_000 },
   day: { lengthMs: 86_400_000, stepMs: 900_000 },
@@ -19,6 +19,7 @@ const activity = z
     step_s: z
       .int()
       .openapi({ description: 'Length of a step; a step without any row is left out' }),
+    steps: z.int().openapi({ description: 'From `since` until now' }),
     writes: z.array(
       z.object({
         at: instant,
@@ -64,6 +65,7 @@ export function addActivity(router: Router, { db, clock }: Pick<ApiDeps, 'db' | 
       return {
         since: instantText(since),
         step_s: stepMs / 1_000,
+        steps: lengthMs / stepMs,
         writes: writes.map((step) => ({
           ...{ at: instantText(step.at), writes: step.writes, open: step.open },
           ...{ not_executed: step.notExecuted, answer_p95_ms: step.answerP95Ms },

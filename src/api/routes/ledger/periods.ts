@@ -60,6 +60,7 @@ const closeResult = z
           amount: decimal.nullable(),
           since: instant.nullable(),
           next: z.string().openapi({ description: 'What to do' }),
+          can_sign_off: z.boolean().openapi({ description: 'With a reason, in `sign_offs`' }),
         }),
       )
       .openapi({ description: 'What prevents the close' }),

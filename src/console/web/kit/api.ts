@@ -38,7 +38,7 @@ export async function send(
   if (body !== undefined) headers['content-type'] = 'application/json';
   const text = body === undefined ? null : JSON.stringify(body);
   const answer = await fetch(path, { method, headers, body: text, signal }).catch(() => {
-    throw new Problem(0, 'no_answer', 'The daemon does not respond. It is tried again.');
+    throw new Problem(0, 'no_answer', 'The daemon does not respond.');
   });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
@@ -114,14 +114,20 @@ export interface List<T> {
 export function useList<T>(path: string): List<T> {
   type State = { path: string; rows?: T[]; cursor: string | null; problem?: Problem };
   const [state, setState] = useState<State>({ path, cursor: null });
+  const newest = useRef(0);
   const load = async (cursor: string | null, before: T[]) => {
+    newest.current += 1;
+    const n = newest.current;
     const join = path.includes('?') ? '&' : '?';
     const from = cursor === null ? path : `${path}${join}cursor=${encodeURIComponent(cursor)}`;
     try {
       const page = await call<Page<T>>('GET', from);
-      setState({ path, rows: [...before, ...page.data], cursor: page.next_cursor });
+      if (n === newest.current)
+        setState({ path, rows: [...before, ...page.data], cursor: page.next_cursor });
     } catch (error) {
-      setState((old) => ({ ...old, path, problem: problemOf(error) }));
+      const problem = problemOf(error);
+      if (n === newest.current)
+        setState((old) => ({ ...(old.path === path ? old : { cursor: null }), path, problem }));
     }
   };
   const reload = () => {

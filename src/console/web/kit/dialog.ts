@@ -6,7 +6,7 @@ export interface Field {
   name: string;
   label: string;
   /** `area` for several lines, `choice` for one of `options`, `check` for yes or no. */
-  type?: 'text' | 'area' | 'choice' | 'check' | 'number' | 'datetime-local';
+  type?: 'text' | 'password' | 'area' | 'choice' | 'check' | 'number' | 'datetime-local';
   options?: readonly (readonly [value: string, text: string])[];
   value?: string;
   hint?: string;
@@ -15,6 +15,20 @@ export interface Field {
 
 /** The values of the fields, trimmed; an empty optional one is left out. */
 export type Values = Record<string, string>;
+
+/** Why an order is given; the API stores it. */
+export const REASON: Field = { name: 'reason', label: 'Reason', type: 'area' };
+
+/** What a form holds that is submitted; the browser does nothing with it. */
+export function valuesOf(event: Event): Values {
+  event.preventDefault();
+  const values: Values = {};
+  for (const [name, value] of new FormData(event.target as HTMLFormElement)) {
+    const text = String(value).trim();
+    if (text) values[name] = text;
+  }
+  return values;
+}
 
 interface OrderProps {
   /** Text of the button, and of the button that confirms. */
@@ -85,13 +99,7 @@ export function Form({
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [running, setRunning] = useState(false);
   const submit = async (event: Event) => {
-    event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement);
-    const values: Values = {};
-    for (const [name, value] of given) {
-      const text = String(value).trim();
-      if (text) values[name] = text;
-    }
+    const values = valuesOf(event);
     setRunning(true);
     try {
       await order(values);

@@ -1,6 +1,14 @@
 /** The parts of which every view is made. */
 import type { List, Problem } from './api.ts';
-import { amountText, instantText, relativeText, shortText, signedText, wordsOf } from './format.ts';
+import {
+  amountText,
+  instantText,
+  readersNow,
+  relativeText,
+  shortText,
+  signedText,
+  wordsOf,
+} from './format.ts';
 import { type Children, html, useState } from './html.ts';
 
 /** good: as it should be; warn: look at it; bad: act; none: without a judgement. */
@@ -48,7 +56,7 @@ export function Facts({ pairs }: { pairs: readonly (readonly [string, unknown])[
 /** A time in the reader's zone, relative while it is near; the other form on hover and focus. */
 export function Time({ at, exact = false }: { at: string | null | undefined; exact?: boolean }) {
   if (!at) return html`<span class="muted">–</span>`;
-  const near = Math.abs(Date.now() - new Date(at).getTime()) < 86_400_000;
+  const near = Math.abs(readersNow() - new Date(at).getTime()) < 86_400_000;
   const [shown, other] =
     near && !exact ? [relativeText(at), instantText(at)] : [instantText(at), relativeText(at)];
   return html`<time class="nowrap" datetime=${at} title=${`${other} · ${at}`}>${shown}</time>`;
@@ -69,7 +77,7 @@ const COPY = html`<svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="t
   />
 </svg>`;
 
-/** An address, hash or id: short, whole when it has the focus, and copied by its button. */
+/** An address, hash or id: short unless `whole`; its button copies all of it. */
 export function Code({
   text,
   href,
@@ -99,6 +107,11 @@ export function Code({
   </span>`;
 }
 
+/** The address of a wallet, linked to its page. */
+export function WalletLink({ addr, whole = false }: { addr: string; whole?: boolean }) {
+  return html`<${Code} text=${addr} href=${`/wallets/${addr}`} whole=${whole} />`;
+}
+
 const TONES: Record<string, Tone> = {
   settled: 'good',
   executed: 'good',
@@ -122,7 +135,6 @@ const TONES: Record<string, Tone> = {
   rejected: 'bad',
   unreachable: 'bad',
   disabled: 'bad',
-  dead: 'bad',
   exhausted: 'bad',
   gone: 'bad',
   unbalanced: 'bad',
@@ -200,6 +212,11 @@ export function Failed({ problem, retry }: { problem: Problem | undefined; retry
     <span>${text}</span>
     ${retry && html`<button type="button" class="quiet" onClick=${retry}>Try again</button>`}
   </div>`;
+}
+
+/** Until the subject of a view is loaded: that it loads, or why it could not be. */
+export function Pending({ problem, retry }: { problem: Problem | undefined; retry: () => void }) {
+  return problem ? html`<${Failed} problem=${problem} retry=${retry} />` : html`<${Loading} />`;
 }
 
 /** A choice of a filter; the first option stands for no filter. */

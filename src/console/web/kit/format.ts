@@ -1,4 +1,4 @@
-/** Texts for people: times in the reader's zone, amounts with separators, short addresses. Pure. */
+/** Texts for people: times in the reader's zone, amounts with separators, short addresses. */
 
 /** Digits in groups of three; amounts are exact whole numbers of any size. */
 export function amountText(amount: string): string {
@@ -48,7 +48,7 @@ export function readersNow(): number {
 }
 
 /** Such as `3 min ago` or `in 5 s`. */
-export function relativeText(at: string | number, now = Date.now()): string {
+export function relativeText(at: string | number, now = readersNow()): string {
   const ms = now - new Date(at).getTime();
   if (Math.abs(ms) < 1_000) return 'now';
   return ms > 0 ? `${durationText(ms)} ago` : `in ${durationText(-ms)}`;
@@ -56,7 +56,7 @@ export function relativeText(at: string | number, now = Date.now()): string {
 
 /** Whether an instant is over. */
 export function isPast(at: string): boolean {
-  return new Date(at).getTime() <= Date.now();
+  return new Date(at).getTime() <= readersNow();
 }
 
 /** `not_executed` as `not executed`. */

@@ -8,6 +8,7 @@ import { setQuery, usePlace } from '../kit/router.ts';
 interface Activity {
   since: string;
   step_s: number;
+  steps: number;
   writes: {
     at: string;
     writes: number;
@@ -29,14 +30,13 @@ const STEP_NAMES: Record<number, string> = {
   900: 'a quarter of an hour',
   21600: 'six hours',
 };
-const STEPS = { hour: 60, day: 96, month: 120 };
 
 export function ActivityCard() {
   const { query } = usePlace();
   const range = (query.get('range') ?? 'hour') as keyof typeof REFRESH_MS;
   const path = `/api/activity?range=${range}`;
   const { data, problem, reload } = useData<Activity>(path, REFRESH_MS[range]);
-  const plots = useMemo(() => data && plotsOf(data, STEPS[range]), [data]);
+  const plots = useMemo(() => data && plotsOf(data), [data]);
   const choice = html`<${Tabs}
     tabs=${RANGES}
     chosen=${range}
@@ -51,7 +51,7 @@ export function ActivityCard() {
 }
 
 /** Steps without a row are zero, or without a latency. */
-function plotsOf({ since, step_s: stepS, writes, attempts }: Activity, length: number) {
+function plotsOf({ since, step_s: stepS, steps: length, writes, attempts }: Activity) {
   const first = Date.parse(since) / 1_000;
   const times = Array.from({ length }, (_, n) => first + n * stepS);
   const line = (label: string, colour: string, values: (number | null)[]) => ({

@@ -1,13 +1,14 @@
 /** What needs a person now, then how the installation does. */
 
 import { useData } from '../kit/api.ts';
-import { Card, Facts, Failed, Loading, State, Table, Time, type Tone } from '../kit/elements.ts';
+import { Card, Facts, Failed, Pending, State, Table, Time, type Tone } from '../kit/elements.ts';
 import { countText, durationText, wordsOf } from '../kit/format.ts';
 import { html } from '../kit/html.ts';
 import type { ViewProps } from '../pages.ts';
 import { ActivityCard } from './activity.ts';
 import { AlertsCard } from './alerts.ts';
 import { Freeze } from './freeze.ts';
+import { REPORT_COLUMNS, type Report } from './ledger/reports.ts';
 
 interface Status {
   now: string;
@@ -40,15 +41,6 @@ interface Status {
   targets: number;
   observation_age_max_ms: number;
   polling: { steady_per_s: number; interval_ms: number | null; oldest_poll_at: string | null };
-}
-
-interface Report {
-  id: string;
-  period_from: string;
-  period_to: string;
-  verdict: string;
-  breaks: number;
-  created_at: string;
 }
 
 /** One line of what a person has to do. */
@@ -86,8 +78,7 @@ function tasksOf({ open, quarantined, stale_wallets: stale }: Status): Task[] {
 export default function Overview(_: ViewProps) {
   const { data: status, problem, reload } = useData<Status>('/api/status', 5_000);
   const reports = useData<{ data: Report[] }>('/api/reports?limit=5');
-  if (!status)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!status) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<div class="view">
     <div class="view-head">
       <h1>Overview</h1>
@@ -118,20 +109,6 @@ export default function Overview(_: ViewProps) {
     </div>
   </div>`;
 }
-
-const REPORT_COLUMNS = [
-  {
-    head: 'Period',
-    of: ({ id, period_from: from, period_to: to }: Report) =>
-      html`<a href=${`/reports/${id}`}>${from.slice(0, 10)} to ${to.slice(0, 10)}</a>`,
-  },
-  {
-    head: 'Verdict',
-    of: ({ verdict, breaks }: Report) =>
-      html`<${State} of=${verdict} /> ${breaks > 0 && `${breaks} breaks`}`,
-  },
-  { head: 'Made', of: ({ created_at: at }: Report) => html`<${Time} at=${at} />` },
-];
 
 function ForPeople({ tasks }: { tasks: Task[] }) {
   if (tasks.length === 0) return html`<${Card} tone="good" title="Nothing waits for a person" />`;

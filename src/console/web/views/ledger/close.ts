@@ -13,6 +13,7 @@ interface Obstacle {
   amount: string | null;
   since: string | null;
   next: string;
+  can_sign_off: boolean;
 }
 
 interface Trial {
@@ -31,12 +32,6 @@ const ADVICE: Record<string, string> = {
   observed_not_explained: 'A second observation confirms or clears it, or sign it off',
   period_runs: 'The period still runs: choose an end that has passed',
 };
-const NOT_ITEMS = ['period_runs', 'breaks_not_listed', 'no_such_item'];
-
-/** A damaged ledger is never signed off: the API says to stop writes. */
-const canSignOff = ({ kind, subject, next }: Obstacle) =>
-  subject !== null && !NOT_ITEMS.includes(kind) && !next.includes('restore a backup');
-
 /** @param from where the last closed period ends; undefined before the first one */
 export function ClosePeriod({ from, done }: { from: string | undefined; done: () => void }) {
   const [input, setInput] = useState<Values>({});
@@ -71,7 +66,7 @@ const momentsOf = ({ from, to }: Values) => (from === undefined ? { to } : { fro
 
 function Close({ trial, input, done }: { trial: Trial; input: Values; done: () => void }) {
   const { obstacles, period_from: from, period_to: to } = trial;
-  const items = obstacles.filter(canSignOff);
+  const items = obstacles.filter(({ can_sign_off: can }) => can);
   const mustEnd = obstacles.length > items.length;
   const fields: Field[] = items.map(({ kind, subject, amount }) => ({
     ...{ name: subject ?? '', optional: true },
@@ -113,7 +108,7 @@ const COLUMNS = [
   {
     head: 'What prevents it',
     of: (row: Obstacle) =>
-      html`${wordsOf(row.kind)} ${!canSignOff(row) && html`<${Pill} tone="bad">must end<//>`}`,
+      html`${wordsOf(row.kind)} ${!row.can_sign_off && html`<${Pill} tone="bad">must end<//>`}`,
   },
   { head: 'Of', of: ({ subject }: Obstacle) => subject && subjectOf(subject) },
   {

@@ -1,11 +1,15 @@
 /** Orders about drifts, of one or of many: assign, propose (which changes nothing), approve. */
 
 import { call, Problem, useList, withQuery } from '../../kit/api.ts';
-import { type Field, Order } from '../../kit/dialog.ts';
-import { Amount, Code, ListTable, State, Time } from '../../kit/elements.ts';
-import { wordsOf } from '../../kit/format.ts';
+import { type Field, Order, REASON, valuesOf } from '../../kit/dialog.ts';
+import { Code, ListTable } from '../../kit/elements.ts';
 import { html, useState } from '../../kit/html.ts';
-import type { OperationRow } from '../operations/operations.ts';
+import {
+  AMOUNT_COLUMN,
+  type OperationRow,
+  REFERENCE_COLUMN,
+  WRITE_COLUMNS,
+} from '../operations/operations.ts';
 import { consequenceOf, type Drift, isUnclosed, type ProposalKind } from './drift-words.ts';
 
 interface Results {
@@ -49,10 +53,7 @@ export function Assign({ drifts, done }: OrderProps) {
   />`;
 }
 
-const REASON: Field = {
-  ...{ name: 'reason', label: 'Reason', type: 'area' },
-  hint: 'What happened, and where it can be verified',
-};
+const WHY: Field = { ...REASON, hint: 'What happened, and where it can be verified' };
 
 const PROPOSE: Record<'book' | 'dismiss', [label: string, text: string]> = {
   book: [
@@ -75,7 +76,7 @@ export function Propose({ drifts, kind, done }: OrderProps & { kind: 'book' | 'd
     kind="quiet"
     text=${text}
     disabled=${drifts.length === 0}
-    fields=${[REASON]}
+    fields=${[WHY]}
     order=${(values: object) => forEach('propose', drifts, { proposal: kind, ...values })}
     done=${done}
   />`;
@@ -121,10 +122,7 @@ export function LinkSearch({ drift, done }: { drift: Drift; done: () => void }) 
   const list = useList<FoundOperation>(
     withQuery('/api/operations', { limit: '5', addr: drift.addr, ...filter }),
   );
-  const find = (event: Event) => {
-    event.preventDefault();
-    setText(String(new FormData(event.target as HTMLFormElement).get('text') ?? '').trim());
-  };
+  const find = (event: Event) => setText(valuesOf(event).text ?? '');
   return html`<form class="filters" onSubmit=${find} role="search">
       <label class="field grow">
         <span>Reference or number of an operation of this wallet</span>
@@ -136,25 +134,9 @@ export function LinkSearch({ drift, done }: { drift: Drift; done: () => void }) 
       list=${list}
       keyOf=${({ id }: OperationRow) => id}
       empty="No operation of this wallet matches."
-      columns=${[...OPERATION_COLUMNS, linkColumn(drift, done)]}
+      columns=${[...WRITE_COLUMNS, AMOUNT_COLUMN, REFERENCE_COLUMN, linkColumn(drift, done)]}
     />`;
 }
-
-const OPERATION_COLUMNS = [
-  {
-    head: 'Recorded',
-    of: ({ id, recorded_at: at }: OperationRow) =>
-      html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
-  },
-  { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
-  { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
-  {
-    head: 'Amount',
-    number: true,
-    of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
-  },
-  { head: 'Reference', of: ({ reference }: OperationRow) => reference },
-];
 
 /** The ledger had counted it when the drift was confirmed, so it cannot explain the drift. */
 function wasCounted(row: FoundOperation, { opened_at: opened }: Drift): boolean {
@@ -177,7 +159,7 @@ function linkColumn(drift: Drift, done: () => void) {
       kind="quiet"
       text=${html`Nothing changes until another owner approves. Then
         <${Code} text=${id} /> counts as executed and is posted. Its effect must equal the drift.`}
-      fields=${[REASON]}
+      fields=${[WHY]}
       order=${(values: object) =>
         call('POST', `/api/drifts/${drift.id}/propose`, {
           ...{ proposal, operation_id: id },

@@ -1,6 +1,6 @@
 /** Drifts in words: what happened to the wallet, what may have caused it, and how it may end. */
 
-import { Code } from '../../kit/elements.ts';
+import { Code, WalletLink } from '../../kit/elements.ts';
 import { amountText, instantText, readersNow, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 
@@ -101,7 +101,7 @@ const ENDINGS: Record<string, string> = {
 export function Sentence({ of: drift }: { of: Drift }) {
   const ending = ENDINGS[drift.state] ?? 'none of our operations explains it';
   const text = `${windowText(drift)}; ${ending}.`;
-  const wallet = html`<${Code} text=${drift.addr} href=${`/wallets/${drift.addr}`} />`;
+  const wallet = html`<${WalletLink} addr=${drift.addr} />`;
   return html`<span class="sentence">${changeText(drift)} wallet ${wallet} ${text}</span>`;
 }
 

@@ -1,17 +1,18 @@
 /** One drift: what happened, why it is believed, who looks into it, and how it ends. */
 
 import { call, useData } from '../../kit/api.ts';
-import { Order } from '../../kit/dialog.ts';
+import { Order, REASON } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
   Code,
   Facts,
   Failed,
-  Loading,
+  Pending,
   State,
   Time,
   View,
+  WalletLink,
 } from '../../kit/elements.ts';
 import { instantText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -35,8 +36,7 @@ interface DriftDetail extends Drift {
 export default function DriftView({ ids }: ViewProps) {
   const path = `/api/drifts/${encodeURIComponent(ids[0] ?? '')}`;
   const { data, problem, reload } = useData<DriftDetail>(path, 10_000);
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
     title=${html`Drift <${State} of=${data.state} />`}
     lead=${html`<${Sentence} of=${data} />`}
@@ -81,7 +81,7 @@ export default function DriftView({ ids }: ViewProps) {
 function factsOf(drift: DriftDetail): [string, unknown][] {
   const { amount, amount_min: min, amount_max: max } = drift;
   return [
-    ['Wallet', html`<${Code} text=${drift.addr} href=${`/wallets/${drift.addr}`} whole />`],
+    ['Wallet', html`<${WalletLink} addr=${drift.addr} whole />`],
     [
       'Difference',
       amount === null
@@ -152,7 +152,7 @@ function Prepared({ drift, path, done }: DecideProps) {
     text=${html`Proposes to ${proposalText('link', operation)}${
       isOther && ', for the earlier drift of this wallet that was booked'
     }. Nothing changes until another owner approves.`}
-    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    fields=${[REASON]}
     order=${(values: object) => call('POST', `${path}/propose`, values)}
     done=${done}
   />`;

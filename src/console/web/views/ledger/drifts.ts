@@ -1,6 +1,7 @@
 /** The inbox of drifts: how old they are, what caused them, and orders for many at once. */
 
 import { useData, useList, withQuery } from '../../kit/api.ts';
+import { valuesOf } from '../../kit/dialog.ts';
 import { Amount, Card, Choice, Failed, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { countText, durationText, wordsOf } from '../../kit/format.ts';
 import { html, useEffect, useState } from '../../kit/html.ts';
@@ -78,10 +79,8 @@ interface FilterProps {
 
 function Filters({ state, cause, assignee, addr }: FilterProps) {
   const find = (event: Event) => {
-    event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement);
-    const text = (name: string) => String(given.get(name) ?? '').trim();
-    setQuery({ assignee: text('assignee'), addr: text('addr') });
+    const { assignee: to = '', addr: of = '' } = valuesOf(event);
+    setQuery({ assignee: to, addr: of });
   };
   const states = [
     ['unclosed', 'open or proposed'],

@@ -1,10 +1,10 @@
 /** The ledger: the trial balance at an instant, its accounts, and its transactions. */
 
 import { useData, useList, withQuery } from '../../kit/api.ts';
+import { valuesOf } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
-  Code,
   Facts,
   Failed,
   ListTable,
@@ -12,6 +12,7 @@ import {
   Tabs,
   Time,
   View,
+  WalletLink,
 } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -52,7 +53,7 @@ export default function Ledger(_: ViewProps) {
 /** An account by its name, as a link to what made its balance. */
 function Account({ name }: { name: string }) {
   const addr = name.startsWith('wallet:') ? name.slice('wallet:'.length) : undefined;
-  if (addr) return html`<span>wallet <${Code} text=${addr} href=${`/wallets/${addr}`} /></span>`;
+  if (addr) return html`<span>wallet <${WalletLink} addr=${addr} /></span>`;
   const href = `/ledger?show=transactions&account=${encodeURIComponent(name)}`;
   return html`<a href=${href}>${name}</a>`;
 }
@@ -160,9 +161,7 @@ function Transactions({ account }: { account: string }) {
     withQuery('/api/ledger/transactions', { limit: '50', account }),
   );
   const find = (event: Event) => {
-    event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement).get('account');
-    setQuery({ account: String(given ?? '').trim() });
+    setQuery({ account: valuesOf(event).account ?? '' });
   };
   return html`<form class="filters" onSubmit=${find} role="search">
       <label class="field grow">

@@ -1,7 +1,7 @@
 /** Closed periods: who closed and signed each, with which report; and the close of the next one. */
 
 import { call, useList } from '../../kit/api.ts';
-import { Order } from '../../kit/dialog.ts';
+import { Order, REASON } from '../../kit/dialog.ts';
 import { Card, ListTable, State, Time, View } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -117,7 +117,7 @@ function Reopen({ period: { id, period_from: from, period_to: to }, done }: Peri
     kind="quiet"
     text=${`The close of ${periodText(from, to)} is no longer in force: the period has to be closed
       and signed again, with a new report. The old report is kept.`}
-    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    fields=${[REASON]}
     order=${(values: object) => call('POST', `/api/periods/${id}/reopen`, values)}
     done=${done}
   />`;

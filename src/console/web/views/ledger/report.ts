@@ -1,7 +1,7 @@
 /** One report, rendered in place as it is printed, and its files. */
 
 import { type Problem, problemOf, send, useData } from '../../kit/api.ts';
-import { Card, Code, Facts, Failed, Loading, Time, View } from '../../kit/elements.ts';
+import { Card, Code, Facts, Failed, Loading, Pending, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useState } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 import { periodText, type Report, Verdict } from './reports.ts';
@@ -19,8 +19,7 @@ export default function ReportView({ ids: [id = ''] }: ViewProps) {
   const path = `/api/reports/${encodeURIComponent(id)}`;
   const { data, problem, reload } = useData<Report>(path);
   const files = useData<{ data: ReportFile[] }>(`${path}/files`).data?.data ?? [];
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
     title=${html`Report <${Verdict} of=${data} />`}
     lead=${periodText(data.period_from, data.period_to)}

@@ -87,14 +87,18 @@ export default function Reports(_: ViewProps) {
   <//>`;
 }
 
-const COLUMNS = [
+export const REPORT_COLUMNS = [
   {
     head: 'Period',
     of: ({ id, period_from: from, period_to: to }: Report) =>
       html`<a href=${`/reports/${id}`}>${periodText(from, to)}</a>`,
   },
   { head: 'Verdict', of: (report: Report) => html`<${Verdict} of=${report} />` },
-  { head: 'Requested by', of: ({ requested_by: by }: Report) => by },
   { head: 'Made', of: ({ created_at: at }: Report) => html`<${Time} at=${at} />` },
+];
+
+const COLUMNS = [
+  ...REPORT_COLUMNS,
+  { head: 'Requested by', of: ({ requested_by: by }: Report) => by },
   { head: 'Hash', of: ({ hash }: Report) => html`<${Code} text=${hash} />` },
 ];

@@ -1,7 +1,17 @@
 /** One token: who holds it, what the service says, and how it moved; or all of a contract. */
 
 import { useData, useList } from '../../kit/api.ts';
-import { Card, Code, Facts, Failed, ListTable, Loading, Time, View } from '../../kit/elements.ts';
+import {
+  Card,
+  Code,
+  Facts,
+  Failed,
+  ListTable,
+  Pending,
+  Time,
+  View,
+  WalletLink,
+} from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -26,8 +36,7 @@ export default function TokenOrContract({ ids: [contract = '', token] }: ViewPro
 function TokenView({ contract, token }: { contract: string; token: string }) {
   const path = `/api/tokens/${encodeURIComponent(contract)}/${encodeURIComponent(token)}`;
   const { data, problem, reload } = useData<Token>(path, 30_000);
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
     title=${html`Token ${token} <${TokenState} of=${data} />`}
     lead=${html`of <a href=${`/tokens/${contract}`}>contract ${contract}</a>`}
@@ -39,7 +48,7 @@ function TokenView({ contract, token }: { contract: string; token: string }) {
 }
 
 const wallet = (addr: string | null, whole = false) =>
-  addr && html`<${Code} text=${addr} href=${`/wallets/${addr}`} whole=${whole} />`;
+  addr && html`<${WalletLink} addr=${addr} whole=${whole} />`;
 
 function factsOf(token: Token): [string, unknown][] {
   const { absent_since: absent, last_tx_hash: hash } = token;

@@ -1,7 +1,8 @@
 /** Tokens of a contract as last observed, and the way to a contract. */
 
 import { type Page, useData, useList } from '../../kit/api.ts';
-import { Card, Code, ListTable, Pill, Time, View } from '../../kit/elements.ts';
+import { valuesOf } from '../../kit/dialog.ts';
+import { Card, ListTable, Pill, Time, View, WalletLink } from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -37,10 +38,8 @@ export default function Tokens(_: ViewProps) {
   const watches = useData<Page<{ contract_id: string | null }>>('/api/watches?limit=500');
   const watched = (watches.data?.data ?? []).flatMap(({ contract_id: id }) => id ?? []);
   const find = (event: Event) => {
-    event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement);
-    const parts = ['contract', 'token'].map((name) => String(given.get(name) ?? '').trim());
-    go(`/tokens/${parts.filter(Boolean).map(encodeURIComponent).join('/')}`);
+    const { contract = '', token = '' } = valuesOf(event);
+    go(`/tokens/${[contract, token].filter(Boolean).map(encodeURIComponent).join('/')}`);
   };
   return html`<${View} title="Tokens" lead="Tokens are listed by their contract.">
     <${Card}>
@@ -95,7 +94,7 @@ const COLUMNS = [
   { head: 'State', of: (token: Token) => html`<${TokenState} of=${token} />` },
   {
     head: 'Owner',
-    of: ({ owner }: Token) => owner && html`<${Code} text=${owner} href=${`/wallets/${owner}`} />`,
+    of: ({ owner }: Token) => owner && html`<${WalletLink} addr=${owner} />`,
   },
   {
     head: 'Market',

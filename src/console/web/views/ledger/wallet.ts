@@ -8,17 +8,18 @@ import {
   Facts,
   Failed,
   ListTable,
-  Loading,
+  Pending,
   State,
   Tabs,
   Time,
   View,
+  WalletLink,
 } from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
-import type { OperationRow } from '../operations/operations.ts';
+import { AMOUNT_COLUMN, type OperationRow, WRITE_COLUMNS } from '../operations/operations.ts';
 import { BalancePlot } from './balance-plot.ts';
 import { type Drift, Sentence } from './drift-words.ts';
 import { type Wallet, WalletState } from './wallets.ts';
@@ -55,8 +56,7 @@ export default function WalletView({ ids }: ViewProps) {
   const addr = ids[0] ?? '';
   const path = `/api/wallets/${encodeURIComponent(addr)}`;
   const { data, problem, reload } = useData<Wallet>(path, 10_000);
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   return html`<${View}
     title=${html`Wallet <${WalletState} of=${data} />`}
     lead=${html`<${Code} text=${data.addr} whole />`}
@@ -160,7 +160,7 @@ function Statement({ list }: { list: object }) {
 /** Another account of the ledger; a wallet is linked. */
 function accountOf(name: string) {
   const addr = name.startsWith('wallet:') ? name.slice('wallet:'.length) : undefined;
-  return addr ? html`<${Code} text=${addr} href=${`/wallets/${addr}`} />` : name;
+  return addr ? html`<${WalletLink} addr=${addr} />` : name;
 }
 
 const STATEMENT_COLUMNS = [
@@ -196,21 +196,12 @@ const STATEMENT_COLUMNS = [
 function Operations({ addr }: { addr: string }) {
   const list = useList<OperationRow>(withQuery('/api/operations', { limit: '50', addr }));
   const columns = [
-    {
-      head: 'Recorded',
-      of: ({ id, recorded_at: at }: OperationRow) =>
-        html`<a href=${`/operations/${id}`}><${Time} at=${at} /></a>`,
-    },
-    { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
-    { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
+    ...WRITE_COLUMNS,
     {
       head: 'Outcome',
       of: ({ outcome }: OperationRow) => (outcome === 'open' ? 'in flight' : wordsOf(outcome)),
     },
-    {
-      ...{ head: 'Amount', number: true },
-      of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
-    },
+    AMOUNT_COLUMN,
   ];
   return html`<${ListTable}
     list=${list}

@@ -1,7 +1,17 @@
 /** The list of observed wallets, and a way to one of them by its address. */
 
 import { useList } from '../../kit/api.ts';
-import { Amount, Card, Code, ListTable, Pill, State, Time, View } from '../../kit/elements.ts';
+import { valuesOf } from '../../kit/dialog.ts';
+import {
+  Amount,
+  Card,
+  ListTable,
+  Pill,
+  State,
+  Time,
+  View,
+  WalletLink,
+} from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -34,8 +44,7 @@ export function WalletState({ of: { verdict, drift } }: { of: Wallet }) {
 export default function Wallets(_: ViewProps) {
   const list = useList<Wallet>('/api/wallets?limit=100');
   const find = (event: Event) => {
-    event.preventDefault();
-    const addr = String(new FormData(event.target as HTMLFormElement).get('addr') ?? '').trim();
+    const { addr } = valuesOf(event);
     if (addr) go(`/wallets/${encodeURIComponent(addr)}`);
   };
   return html`<${View}
@@ -65,7 +74,7 @@ export default function Wallets(_: ViewProps) {
 const COLUMNS = [
   {
     head: 'Wallet',
-    of: ({ addr }: Wallet) => html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`,
+    of: ({ addr }: Wallet) => html`<${WalletLink} addr=${addr} />`,
   },
   { head: 'Verdict', of: (wallet: Wallet) => html`<${WalletState} of=${wallet} />` },
   {

@@ -1,17 +1,18 @@
 /** One operation as a story: what was asked, what happened, what it means, and what can be done. */
 
 import { call, useData } from '../../kit/api.ts';
-import { Order } from '../../kit/dialog.ts';
+import { Order, REASON } from '../../kit/dialog.ts';
 import {
   Amount,
   Card,
   Code,
   Facts,
   Failed,
-  Loading,
+  Pending,
   State,
   Time,
   View,
+  WalletLink,
 } from '../../kit/elements.ts';
 import { instantText, wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
@@ -51,8 +52,7 @@ interface Operation extends OperationRow {
 export default function OperationView({ ids }: ViewProps) {
   const path = `/api/operations/${encodeURIComponent(ids[0] ?? '')}`;
   const { data, problem, reload } = useData<Operation>(path, 10_000);
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   const title = html`${wordsOf(data.kind)} <${State} of=${data.state} />`;
   return html`<${View} title=${title} lead=${html`<${Code} text=${data.id} whole />`}>
     <${Failed} problem=${problem} retry=${reload} />
@@ -74,8 +74,7 @@ export default function OperationView({ ids }: ViewProps) {
 const storedText = ({ evidence, pre_image: before }: Operation) =>
   JSON.stringify({ evidence, before_the_send: before }, null, 2);
 
-const wallet = (addr: string | null) =>
-  addr && html`<${Code} text=${addr} href=${`/wallets/${addr}`} whole />`;
+const wallet = (addr: string | null) => addr && html`<${WalletLink} addr=${addr} whole />`;
 
 function factsOf(o: Operation): [string, unknown][] {
   const token = o.token_id === null ? null : `${o.contract_id}/${o.token_id}`;
@@ -129,8 +128,8 @@ function History({ operation }: { operation: Operation }) {
 function evidenceText({ state, evidence }: Operation): string[] {
   const found = (evidence ?? {}) as Record<string, unknown>;
   const lines: string[] = [];
-  if (typeof found.indicates === 'string')
-    lines.push(`What was observed indicates: ${wordsOf(found.indicates)}.`);
+  if (typeof found.indicated === 'string')
+    lines.push(`What was observed indicates: ${wordsOf(found.indicated)}.`);
   if (typeof found.explanations === 'string') lines.push(`${found.explanations}.`);
   if (lines.length === 0)
     lines.push(
@@ -175,7 +174,7 @@ function Actions({
     label=${`Propose: ${wordsOf(outcome)}`}
     kind="quiet"
     text="Nothing changes until another owner approves. Say where the outcome can be verified."
-    fields=${[{ name: 'reason', label: 'Reason', type: 'area' }]}
+    fields=${[REASON]}
     order=${(values: object) => call('POST', `${path}/decide`, { outcome, ...values })}
     done=${done}
   />`;

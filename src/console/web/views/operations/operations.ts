@@ -1,7 +1,18 @@
 /** The list of operations; search and filters are part of the address. */
 
 import { useList, withQuery } from '../../kit/api.ts';
-import { Amount, Card, Choice, Code, ListTable, State, Time, View } from '../../kit/elements.ts';
+import { valuesOf } from '../../kit/dialog.ts';
+import {
+  Amount,
+  Card,
+  Choice,
+  Code,
+  ListTable,
+  State,
+  Time,
+  View,
+  WalletLink,
+} from '../../kit/elements.ts';
 import { wordsOf } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import { go, setQuery, usePlace } from '../../kit/router.ts';
@@ -55,8 +66,7 @@ export default function Operations(_: ViewProps) {
     withQuery('/api/operations', { limit: '50', state, kind, ...filterOf(text ?? '') }),
   );
   const find = (event: Event) => {
-    event.preventDefault();
-    const given = String(new FormData(event.target as HTMLFormElement).get('query') ?? '').trim();
+    const { query: given = '' } = valuesOf(event);
     if (given.startsWith('op_')) go(`/operations/${encodeURIComponent(given)}`);
     else setQuery({ query: given });
   };
@@ -95,10 +105,8 @@ export default function Operations(_: ViewProps) {
   <//>`;
 }
 
-const wallet = (addr: string) => html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`;
-
 function partyOf({ from_addr: from, operation_no: operator }: OperationRow) {
-  if (from) return wallet(from);
+  if (from) return html`<${WalletLink} addr=${from} />`;
   return operator ? `operator ${operator}` : undefined;
 }
 
@@ -113,7 +121,8 @@ function whatOf(row: OperationRow) {
   return token === null ? name : html`<a href=${`/tokens/${name}`}>token ${name}</a>`;
 }
 
-const COLUMNS = [
+/** When, what and how far; the time leads to the operation. */
+export const WRITE_COLUMNS = [
   {
     head: 'Recorded',
     of: ({ id, recorded_at: at }: OperationRow) =>
@@ -121,9 +130,22 @@ const COLUMNS = [
   },
   { head: 'Kind', of: ({ kind }: OperationRow) => wordsOf(kind) },
   { head: 'State', of: ({ state }: OperationRow) => html`<${State} of=${state} />` },
+];
+export const AMOUNT_COLUMN = {
+  head: 'Amount',
+  number: true,
+  of: ({ amount }: OperationRow) => html`<${Amount} of=${amount} />`,
+};
+export const REFERENCE_COLUMN = {
+  head: 'Reference',
+  of: ({ reference }: OperationRow) => reference,
+};
+
+const COLUMNS = [
+  ...WRITE_COLUMNS,
   { head: 'From', of: partyOf },
-  { head: 'To', of: ({ to_addr: to }: OperationRow) => to && wallet(to) },
+  { head: 'To', of: ({ to_addr: to }: OperationRow) => to && html`<${WalletLink} addr=${to} />` },
   { head: 'Amount or token', number: true, of: whatOf },
   { head: 'Number or hash', of: numberOf },
-  { head: 'Reference', of: ({ reference }: OperationRow) => reference },
+  REFERENCE_COLUMN,
 ];

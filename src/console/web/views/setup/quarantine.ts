@@ -1,7 +1,7 @@
 /** What cannot be processed until a person releases it, and the releases so far. */
 import { call, useList } from '../../kit/api.ts';
-import { Order } from '../../kit/dialog.ts';
-import { Amount, Card, Code, ListTable, Time, View } from '../../kit/elements.ts';
+import { Order, REASON } from '../../kit/dialog.ts';
+import { Amount, Card, Code, ListTable, Time, View, WalletLink } from '../../kit/elements.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
 
@@ -34,8 +34,6 @@ const REASONS: Record<string, string> = {
   repeated_tx_log_no: 'another operation has the same number of the service',
 };
 const reasonText = (reason: string) => REASONS[reason] ?? reason;
-
-const REASON = [{ name: 'reason', label: 'Reason', type: 'area' as const }];
 
 export default function Quarantine(_: ViewProps) {
   const list = useList<Quarantined>('/api/quarantine?limit=50');
@@ -70,9 +68,7 @@ export default function Quarantine(_: ViewProps) {
 function subjectOf({ kind, id }: Subject) {
   if (kind === 'operation') return html`<${Code} text=${id} href=${`/operations/${id}`} />`;
   const addr = /^wallet:(0x.+)$/.exec(id)?.[1];
-  return addr
-    ? html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`
-    : html`<${Code} text=${id} />`;
+  return addr ? html`<${WalletLink} addr=${addr} />` : html`<${Code} text=${id} />`;
 }
 
 const kindColumn = { head: 'What', of: ({ kind }: Subject) => KINDS[kind] ?? kind };
@@ -96,7 +92,7 @@ function release(done: () => void) {
       kind="danger"
       text=${html`${kind === 'observation' ? 'It is processed' : 'The ledger posts it'} as it is,
         although ${reasonText(reason)}. What fails again is quarantined again.`}
-      fields=${REASON}
+      fields=${[REASON]}
       order=${(values: object) => call('POST', '/api/quarantine/release', { kind, id, ...values })}
       done=${done}
     />`,

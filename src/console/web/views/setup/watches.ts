@@ -1,7 +1,7 @@
 /** What is polled on request: wallets, contracts and tokens, one by one or many at once. */
 import { call, Problem, useData, useList } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
-import { Card, Code, ListTable, Time, View } from '../../kit/elements.ts';
+import { Card, ListTable, Time, View, WalletLink } from '../../kit/elements.ts';
 import { durationText } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -61,7 +61,7 @@ export default function Watches(_: ViewProps) {
 }
 
 function targetText({ kind, addr, contract_id: contract, token_id: token }: Watch) {
-  if (addr !== null) return html`<${Code} text=${addr} href=${`/wallets/${addr}`} />`;
+  if (addr !== null) return html`<${WalletLink} addr=${addr} />`;
   if (kind === 'contract') return `contract ${contract}`;
   return html`<a href=${`/tokens/${contract}/${token}`}>token ${contract}/${token}</a>`;
 }

@@ -1,7 +1,7 @@
 /** One delivery: the request that is sent, every attempt with its response, and the retry. */
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order } from '../../kit/dialog.ts';
-import { Card, Code, Facts, Failed, Loading, State, Time, View } from '../../kit/elements.ts';
+import { Card, Code, Facts, Failed, Pending, State, Time, View } from '../../kit/elements.ts';
 import { durationText, isPast } from '../../kit/format.ts';
 import { html } from '../../kit/html.ts';
 import type { ViewProps } from '../../pages.ts';
@@ -35,8 +35,7 @@ export default function DeliveryView({ ids }: ViewProps) {
     reload();
     attempts.reload();
   };
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   const retry = html`<${Order}
     label="Retry now"
     kind=${data.state === 'delivered' ? 'quiet' : 'plain'}

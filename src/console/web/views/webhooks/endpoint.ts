@@ -1,7 +1,7 @@
 /** One endpoint: its health, what it gets, its latest deliveries, and what can be done with it. */
 import { call, type Page, useData } from '../../kit/api.ts';
 import { Order, type Values } from '../../kit/dialog.ts';
-import { Card, Code, Facts, Failed, Loading, Table, Time, View } from '../../kit/elements.ts';
+import { Card, Code, Facts, Failed, Pending, Table, Time, View } from '../../kit/elements.ts';
 import { isPast } from '../../kit/format.ts';
 import { html, useState } from '../../kit/html.ts';
 import { go } from '../../kit/router.ts';
@@ -24,8 +24,7 @@ export default function EndpointView({ ids }: ViewProps) {
     EVERY_MS,
   );
   const [made, setMade] = useState<NewSecret | undefined>(undefined);
-  if (!data)
-    return problem ? html`<${Failed} problem=${problem} retry=${reload} />` : html`<${Loading} />`;
+  if (!data) return html`<${Pending} problem=${problem} retry=${reload} />`;
   const again = () => {
     reload();
     recent.reload();

@@ -1,5 +1,6 @@
 /** The feed of events as it grows, by long polls; filters are part of the address. */
 import { call, type Problem, pause, problemOf, useData, withQuery } from '../../kit/api.ts';
+import { valuesOf } from '../../kit/dialog.ts';
 import { Card, Choice, Failed, Pill, Time, View } from '../../kit/elements.ts';
 import { html, useEffect, useRef, useState } from '../../kit/html.ts';
 import { setQuery, usePlace } from '../../kit/router.ts';
@@ -52,9 +53,7 @@ function Filters({ types, subject }: { types: string; subject: string }) {
   const known = useData<{ data: { type: string }[] }>('/api/event-types').data?.data ?? [];
   const groups = [...new Set(known.map(({ type }) => `${type.split('.')[0]}.*`))];
   const find = (event: Event) => {
-    event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement).get('subject');
-    setQuery({ subject: String(given ?? '').trim() });
+    setQuery({ subject: valuesOf(event).subject ?? '' });
   };
   return html`<${Card}>
     <form class="filters" onSubmit=${find} role="search">

@@ -27,12 +27,12 @@ function verify(body, headers) {
   if (Math.abs(Date.now() / 1000 - Number(at)) > 300) return false;
   const key = Buffer.from(process.env.WEBHOOK_SECRET.slice('whsec_'.length), 'base64');
   const digest = createHmac('sha256', key).update(\`\${id}.\${at}.\${body}\`).digest('base64');
-  const wanted = Buffer.from(\`v1,\${digest}\`);
+  const expected = Buffer.from(\`v1,\${digest}\`);
   // One signature per key: several while a rotation overlaps.
   return headers['webhook-signature']
     .split(' ')
     .map((text) => Buffer.from(text))
-    .some((given) => given.length === wanted.length && timingSafeEqual(given, wanted));
+    .some((given) => given.length === expected.length && timingSafeEqual(given, expected));
 }`,
 };
 
