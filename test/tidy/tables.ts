@@ -20,7 +20,7 @@ const MAY_READ: Record<string, string> = {
   observer: 'operation_effects operations tokens wallets',
   reconciler:
     'accounts due_postings observations operation_effects operations posting_requests ' +
-    'transitions unprocessed_observations',
+    'targets transitions unprocessed_observations',
   reports:
     'batches chain day_balances decisions drifts due_postings entries installation ' +
     'nft_movements operation_effects operations ' +

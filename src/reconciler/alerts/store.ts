@@ -76,8 +76,9 @@ export interface Stuck {
 }
 
 /**
- * Executed operations that have not settled in the time of their kind, and of those called stuck
- * before all that still have not.
+ * Executed operations that have not settled in the time of their kind, although their wallets and
+ * tokens were polled after it, and of those called stuck before all that still have not. What waits
+ * for a poll is not stuck: the observer is late, which is an alarm of its own.
  * @param from no time counts that is before it
  */
 export async function listStuck(
@@ -94,11 +95,17 @@ export async function listStuck(
       on k.kind = o.kind
     cross join lateral (
       select max(t.at) as since from tallyhook.transitions t where t.operation_id = o.id) s
+    cross join lateral (
+      select greatest(s.since, ${isoText(from)}::timestamptz) + k.ms * interval '1 ms' as at) due
     where o.settled_at is null and o.state in ('accepted', 'executed')
       and coalesce(o.answered_at, o.sent_at, o.recorded_at) < ${isoText(now - least)}
-      and (greatest(s.since, ${isoText(from)}::timestamptz)
-          < ${isoText(now)}::timestamptz - k.ms * interval '1 ms'
-        or o.id = any(${before as string[]}::text[]))
+      and (o.id = any(${before as string[]}::text[])
+        or (due.at < ${isoText(now)}::timestamptz and not exists (
+          select from tallyhook.targets t
+          where t.name in (select lower(e.account) from tallyhook.operation_effects e
+              where e.operation_id = o.id
+              union all select 'token:' || o.contract_id || ':' || o.token_id)
+            and (t.last_started_at is null or t.last_started_at < due.at))))
     order by coalesce(o.answered_at, o.sent_at, o.recorded_at) limit ${limit}`;
 }
 

@@ -36,8 +36,9 @@ export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
         values ('upstream', ${state}, ${isoText(clock.now())}, ${isoText(clock.now())}, 0)
         on conflict (name) do update set state = excluded.state, since = excluded.since`;
     },
-    /** The last poll of all targets was now. */
-    async pollAll() {
+    /** Lets time pass, then polls all targets without a result to process. */
+    async polled(afterMs = 0) {
+      clock.advance(afterMs);
       await database.owner.sql`
         update tallyhook.targets set last_started_at = ${isoText(clock.now())}`;
     },

@@ -16,7 +16,7 @@ describe('A target that is not polled', () => {
     await rig.check(110_000);
     expect(await rig.events(LATE)).toEqual([]);
     const polledAt = rig.clock.now();
-    await rig.pollAll();
+    await rig.polled();
     await rig.check(121_000);
     await rig.check(60_000);
     expect(await rig.events(LATE)).toMatchObject([
@@ -29,7 +29,7 @@ describe('A target that is not polled', () => {
       },
     ]);
     const lateSince = new Date(rig.clock.now() - 60_000).toISOString();
-    await rig.pollAll();
+    await rig.polled();
     await rig.check(6_000);
     await rig.check(6_000);
     expect(await rig.events(LATE)).toMatchObject([
@@ -106,7 +106,8 @@ describe('An operation that does not settle', () => {
     await rig.serviceIs('active');
     const id = await rig.give(addr, 5n);
     await rig.accept(id);
-    await rig.check(601_000);
+    await rig.polled(601_000);
+    await rig.check(1_000);
     expect(await countAlerts(rig.db)).toContainEqual(
       expect.objectContaining({ rule: 'operation.stuck', count: 1 }),
     );
@@ -114,6 +115,20 @@ describe('An operation that does not settle', () => {
     await rig.check(1_000);
     expect((await rig.endOf(id)).types).toEqual(['accepted', 'stuck', 'settled']);
     expect((await countAlerts(rig.db)).map(({ rule }) => rule)).not.toContain('operation.stuck');
+  });
+
+  it('is not stuck while its wallet waits for a poll that could show it', async () => {
+    const rig = await openAlertRig();
+    const addr = await rig.opened(0n);
+    await rig.serviceIs('active');
+    const id = await rig.give(addr, 5n);
+    await rig.accept(id);
+    await rig.polled(599_000);
+    await rig.check(60_000);
+    expect((await rig.endOf(id)).types).toEqual(['accepted']);
+    await rig.polled(1_000);
+    await rig.check();
+    expect((await rig.endOf(id)).types).toEqual(['accepted', 'stuck']);
   });
 
   it('is stuck sooner when its kind was seen to settle sooner', async () => {
@@ -126,9 +141,11 @@ describe('An operation that does not settle', () => {
     }
     const id = await rig.give(freshAddr(), 5n);
     await rig.accept(id);
-    await rig.check(80_000);
+    await rig.polled(80_000);
+    await rig.check();
     expect((await rig.endOf(id)).types).toEqual(['accepted']);
-    await rig.check(12_000);
+    await rig.polled(12_000);
+    await rig.check();
     expect((await rig.endOf(id)).types).toEqual(['accepted', 'stuck']);
   });
 
