@@ -54,7 +54,8 @@ it('The image starts with its command, becomes healthy, and stops on its signal'
   expect(env).toMatchObject({ NODE_ENV: 'production', HOST: '0.0.0.0' });
   const [program = '', ...args] = command;
   const daemon = spawn(program, args, { cwd: app, env });
-  const port = await new Promise<string>((resolve) => {
+  const port = await new Promise<string>((resolve, reject) => {
+    daemon.once('exit', (code) => reject(new Error(`the daemon ended with ${code}`)));
     createInterface({ input: daemon.stdout }).on('line', (line) => {
       const ready = /ready at http:\/\/[^:]+:(\d+)/.exec(line);
       if (ready?.[1]) resolve(ready[1]);
@@ -91,8 +92,10 @@ it('Compose and Kubernetes name settings and paths that exist, and leave time to
 
 /** The variables that the image sets. */
 function variablesOf(lines: string[]): Record<string, string> {
-  const set = lines.flatMap((line) => /^ENV (.+)$/.exec(line)?.[1]?.split(' ') ?? []);
-  return Object.fromEntries(set.map((text) => text.split('=') as [string, string]));
+  const set = lines.flatMap((line) => /^ENV (.+)$/.exec(line)?.[1]?.split(/ +/) ?? []);
+  return Object.fromEntries(
+    set.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]),
+  );
 }
 
 function jsonOf(lines: string[], shape: RegExp): string[] {

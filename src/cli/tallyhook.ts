@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=4
 /**
  * The entry of the command line. A Failure is printed as one line on standard error, exit code 1.
  */

@@ -128,7 +128,7 @@ export async function spawnDaemon(
   const file = join(folder, 'settings.yaml');
   await writeFile(file, stringify(settings));
   const started = performance.now();
-  const child = spawn(process.execPath, ['src/main.ts'], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', 'src/main.ts'], {
     cwd: ROOT,
     env: { ...ENV, DATA_DIR: join(folder, 'data'), TALLYHOOK_CONFIG: file, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
