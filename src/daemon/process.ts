@@ -6,6 +6,7 @@ import { flushCompileCache } from 'node:module';
 import { Failure } from '../kernel/errors.ts';
 import { printLine } from '../kernel/log.ts';
 import { ROLES } from '../kernel/roles.ts';
+import { startTracing } from './config/tracing.ts';
 import type { RunningDaemon } from './lifecycle.ts';
 
 const NODE_MAJOR = 24;
@@ -32,7 +33,8 @@ export async function runDaemon(): Promise<number> {
     printLine(error.detail ?? error.code);
     return 1;
   }
-  const ended = untilStopped(daemon);
+  const stopTracing = await startTracing(daemon.log);
+  const ended = untilStopped(daemon).finally(stopTracing);
   printBanner(daemon);
   // Node writes the cache when a process exits, which a killed one never does.
   flushCompileCache();

@@ -8,6 +8,7 @@ import { isAway, isTooSlow, toDatabaseError } from '../db/sqlstate.ts';
 import { type Instant, monotonicMs } from '../kernel/clock.ts';
 import { type ErrorCode, Failure } from '../kernel/errors.ts';
 import type { Metrics } from '../kernel/metrics.ts';
+import { inSpan } from '../kernel/spans.ts';
 import { type AddressLimit, type Keys, makeAddressLimit, requireScope } from '../keys/keys.ts';
 import { authenticate, type Identity, serviceAuthorization } from './auth.ts';
 import {
@@ -193,15 +194,33 @@ async function write(
 ): Promise<Handled> {
   const { incoming } = call;
   // Invalid headers are refused before the body is read.
-  const options = {
+  const chosen = {
     idempotencyKey: idempotencyKeyOf(incoming),
     reference: boundedHeader(incoming, 'tallyhook-reference'),
     waitsUntil: waitOf(deps, incoming, identity),
   };
   const request = await requestOf(call, target, bodyLimits(deps));
   const fields = fieldsOf(request);
-  const input = { request, route: { ...route, fields }, ...identity, ...options };
-  return { response: await deps.slots.run(() => runWrite(deps, input)), kind: route.kind };
+  const input = { request, route: { ...route, fields }, ...identity, ...chosen };
+  const options = {
+    ...{ kind: 'server' as const, from: incoming.headers },
+    attributes: { 'http.request.method': request.method, 'url.path': request.path },
+  };
+  const response = await inSpan(`write ${route.kind}`, options, async (span) => {
+    const answer = await deps.slots.run(() => runWrite(deps, input));
+    span.setAttributes({ 'http.response.status_code': answer.status, ...operationOf(answer) });
+    return answer;
+  });
+  return { response, kind: route.kind };
+}
+
+/** The operation in the headers of an answer, as attributes of a span. */
+function operationOf({ headers }: GatewayResponse): Record<string, string> {
+  return Object.fromEntries(
+    headers
+      .filter(([name]) => name.startsWith('tallyhook-'))
+      .map(([name, value]) => [name.replace('-', '.'), value]),
+  );
 }
 
 /**

@@ -6,6 +6,7 @@
 
 import { type Clock, type Instant, pause, withDeadline } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
+import { inSpan, traceHeaders } from '../kernel/spans.ts';
 import type { Conclusion, Operation, Operations } from '../operations/operations.ts';
 import type { Forwarded, ForwardRequest, NotSentCause, Upstream } from '../upstream/upstream.ts';
 
@@ -44,6 +45,7 @@ const RESENDABLE: readonly NotSentCause[] = [
   'tls',
   'not_connected',
 ];
+const TRACE_HEADERS = ['traceparent', 'tracestate'];
 const RESENDS_MAX = 2;
 const RESEND_AFTER_MS = 100;
 /** How long a caller waits for its outcome to become durable while the database is unavailable. */
@@ -55,13 +57,9 @@ const RECORD_RETRY_MS = 600_000;
 export async function sendAndConclude(deps: SendDeps, write: Sendable): Promise<Sent> {
   const forwarded = await send(deps, write);
   const { answer, outcome, endedAt, appNo } = forwarded;
-  const operation = await conclude(deps, {
-    operationId: write.operationId,
-    outcome,
-    answer,
-    endedAt,
-    expectedAppNo: appNo,
-  });
+  const { operationId } = write;
+  const conclusion = { operationId, outcome, answer, endedAt, expectedAppNo: appNo };
+  const operation = await inSpan('conclude', {}, () => conclude(deps, conclusion));
   return { forwarded, operation };
 }
 
@@ -84,12 +82,27 @@ async function send(deps: SendDeps, write: Sendable): Promise<Forwarded> {
 function forwardOnce(deps: SendDeps, write: Sendable): Promise<Forwarded> {
   const { clock, operations, upstream, isAlive } = deps;
   const { operationId, deadlineAt, ...request } = write;
-  return upstream.forward({
-    ...request,
-    deadlineAt,
-    mayStillSend: () => isAlive() && clock.now() < deadlineAt,
-    beforeResend: (after) => operations.recordResend(operationId, after, deadlineAt),
+  const attributes = { 'http.request.method': request.method, 'tallyhook.operation': operationId };
+  return inSpan('send', { kind: 'client', attributes }, async (span) => {
+    const forwarded = await upstream.forward({
+      ...request,
+      headers: withTrace(request.headers),
+      deadlineAt,
+      mayStillSend: () => isAlive() && clock.now() < deadlineAt,
+      beforeResend: (after) => operations.recordResend(operationId, after, deadlineAt),
+    });
+    const { answer, outcome } = forwarded;
+    if (answer) span.setAttribute('http.response.status_code', answer.status);
+    span.setAttribute('tallyhook.outcome', outcome.class);
+    return forwarded;
   });
+}
+
+/** The app's headers; the service hears of our span instead of the app's, if there is one. */
+function withTrace(headers: Sendable['headers']): Sendable['headers'] {
+  const own = traceHeaders();
+  if (own.length === 0) return headers;
+  return [...headers.filter(([name]) => !TRACE_HEADERS.includes(name)), ...own];
 }
 
 /** False when the resend could not be recorded; then the write is not resent. */

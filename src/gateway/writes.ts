@@ -11,6 +11,7 @@
 import type { Instant } from '../kernel/clock.ts';
 import { Failure } from '../kernel/errors.ts';
 import type { Json } from '../kernel/json.ts';
+import { inSpan } from '../kernel/spans.ts';
 import { type Caller, dayLimitOf } from '../keys/keys.ts';
 import type { KeyedOperation, Operation, Recorded } from '../operations/operations.ts';
 import type { Forwarded } from '../upstream/upstream.ts';
@@ -58,7 +59,7 @@ export async function runWrite(deps: WriteDeps, write: WriteInput): Promise<Gate
   const fingerprint = fingerprintOf(request);
   let recorded: Recorded;
   try {
-    recorded = await record(deps, write, fingerprint);
+    recorded = await inSpan('record', {}, () => record(deps, write, fingerprint));
   } catch (error) {
     const held = await findRepeated(deps, write, error);
     if (!held) throw error;

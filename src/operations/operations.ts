@@ -58,6 +58,7 @@ export {
 } from './freeze-store.ts';
 export { listWriteActivity } from './intake/activity-store.ts';
 export type { NewWrite, Recorded } from './intake/record.ts';
+export { subsetsWithSum } from './intake/subset-sums.ts';
 export { pruneUsage } from './intake/usage-store.ts';
 export * from './operation.ts';
 export { listSends, type Send } from './queue/send-store.ts';

@@ -3,6 +3,7 @@
  * ends at once when the daemon is gone: what it was sending is then sent again, with the same id.
  */
 import { makeLog, printLine } from '../../kernel/log.ts';
+import { startTracing } from '../config/tracing.ts';
 import { untilStopped } from '../process.ts';
 import { type Delivery, openDelivery } from './delivery.ts';
 import type { FromDelivery, Start, ToDelivery } from './messages.ts';
@@ -22,6 +23,7 @@ export function runDelivery(): Promise<number> {
 async function deliver(): Promise<number> {
   const start = await new Promise<Start>((resolve) => process.once('message', resolve));
   const log = makeLog(start.config.log.level).child({ process: 'delivery' });
+  const stopTracing = await startTracing(log);
   let delivery: Delivery;
   try {
     delivery = await openDelivery(start, log);
@@ -33,7 +35,7 @@ async function deliver(): Promise<number> {
   process.on('message', (message: ToDelivery) => obey(delivery, message));
   const ended = untilStopped({ log, stop, recoversFrom });
   tell({ kind: 'ready' });
-  return ended;
+  return ended.finally(stopTracing);
 }
 
 function obey(delivery: Delivery, message: ToDelivery): void {

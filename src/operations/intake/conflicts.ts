@@ -11,7 +11,6 @@
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sha256Hex } from '../../kernel/json.ts';
-import { differencesOfSums } from '../../kernel/subset-sums.ts';
 import {
   type Effect,
   type EffectSettings,
@@ -20,6 +19,7 @@ import {
   walletEffectsOf,
 } from '../effects.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
+import { differencesOfSums } from './subset-sums.ts';
 
 /** The wallets and the token on which a write may conflict. */
 export interface ConflictScope {

@@ -9,7 +9,7 @@
  */
 import { sumOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { subsetsWithSum } from '../../kernel/subset-sums.ts';
+import { subsetsWithSum } from '../../operations/operations.ts';
 import { type Comparison, intersection, isExact, type Range } from './rule.ts';
 
 export interface Suspicion extends Range {

@@ -4,7 +4,7 @@
  * rest is a finding.
  */
 import { sumOf } from '../../kernel/amounts.ts';
-import { subsetsWithSum } from '../../kernel/subset-sums.ts';
+import { subsetsWithSum } from '../../operations/operations.ts';
 import type { InTransit, WalletStatement } from '../content.ts';
 import type { Findings } from '../findings.ts';
 import type { ReportParams } from '../params.ts';

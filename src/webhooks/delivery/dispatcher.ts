@@ -6,6 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import { type Instant, monotonicMs } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
+import { inSpan } from '../../kernel/spans.ts';
 import { endSkip } from '../endpoints/store.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { type ActiveEndpoint, type ActivePage, listActive, listActiveOf } from './active-store.ts';
@@ -212,7 +213,14 @@ export class Dispatcher {
     const { delivery, endpoint } = job;
     try {
       const event = { id: delivery.eventId, body: delivery.body ?? '' };
-      const response = await client.post(requests.build(endpoint, event, startedAt));
+      const request = requests.build(endpoint, event, startedAt);
+      const attributes = { 'tallyhook.endpoint': endpoint.endpointId, 'tallyhook.event': event.id };
+      const response = await inSpan('deliver', { kind: 'client', attributes }, async (span) => {
+        const ended = await client.post(request);
+        if (ended.status !== null) span.setAttribute('http.response.status_code', ended.status);
+        if (ended.error !== null) span.setAttribute('error.type', ended.error);
+        return ended;
+      });
       const redact = (text: string) => requests.redact(endpoint, text);
       const headers = Object.entries(response.headers ?? {});
       return {

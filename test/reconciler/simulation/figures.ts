@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import { addressKey } from '../../../src/kernel/addresses.ts';
 import { jsonText } from '../../../src/kernel/json.ts';
-import { subsetsWithSum } from '../../../src/kernel/subset-sums.ts';
 import { balancesOf } from '../../../src/ledger/ledger.ts';
 import {
   effectOn,
@@ -10,6 +9,7 @@ import {
   listTransitions,
   NFT_KINDS,
   type Operation,
+  subsetsWithSum,
 } from '../../../src/operations/operations.ts';
 import { listOpenDrifts } from '../../../src/reconciler/drifts/store.ts';
 import { findWallet } from '../../../src/reconciler/wallets/store.ts';
