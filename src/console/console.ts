@@ -7,6 +7,9 @@ import { createHash } from 'node:crypto';
 import { Hono } from 'hono';
 import { type Asset, loadAssets } from './assets.ts';
 import { IMPORT_MAP, shellOf } from './shell.ts';
+import { makeSignIn, type SignInDeps } from './sign-in.ts';
+
+export type { SignInSettings } from './sign-in.ts';
 
 /** The first segments of the page's own paths; `web/pages.ts` shows what belongs to each. */
 const PAGES = [
@@ -14,16 +17,22 @@ const PAGES = [
   ...['endpoints', 'deliveries', 'events', 'watches', 'keys', 'settings', 'quarantine', 'audit'],
 ];
 
-/**
- * Serves `/`, the paths of the pages and `/console/…`; mounted beside the API.
- * @param styles inline style sheets that documents shown in a frame have, such as reports
- */
-export function makeConsole(styles: readonly string[] = []): Hono {
+export interface ConsoleDeps {
+  /** Inline style sheets that documents shown in a frame have, such as reports. */
+  styles?: readonly string[];
+  /** Undefined: people sign in by a key. */
+  signIn?: Omit<SignInDeps, 'page' | 'headers'> | undefined;
+}
+
+/** Serves `/`, the paths of the pages, `/console/…` and `/sign-in`; mounted beside the API. */
+export function makeConsole({ styles = [], signIn }: ConsoleDeps = {}): Hono {
   const app = new Hono();
+  const issuer = signIn && new URL(signIn.settings.issuer).host;
+  const meta: Record<string, string> = issuer ? { 'sign-in': issuer } : {};
   let loaded: Loaded | undefined;
   // With the first request: a start need not wait for it.
   const load = () => {
-    loaded ??= loadShell();
+    loaded ??= loadShell(meta);
     return loaded;
   };
   const headers = {
@@ -33,6 +42,8 @@ export function makeConsole(styles: readonly string[] = []): Hono {
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
   };
+  const page = (values: Record<string, string>) => shellOf(load().first, { ...meta, ...values });
+  if (signIn) app.route('/', makeSignIn({ ...signIn, page, headers }));
   app.get('/', (c) => c.body(load().shell, 200, headers));
   for (const page of PAGES) {
     app.get(`/${page}`, (c) => c.body(load().shell, 200, headers));
@@ -48,13 +59,15 @@ export function makeConsole(styles: readonly string[] = []): Hono {
 
 interface Loaded {
   assets: Map<string, Asset>;
+  /** The modules that every view needs. */
+  first: string[];
   shell: string;
 }
 
-function loadShell(): Loaded {
+function loadShell(meta: Readonly<Record<string, string>>): Loaded {
   const assets = loadAssets();
-  const shell = shellOf([...assets.keys()].filter((path) => path.startsWith('kit/')));
-  return { assets, shell };
+  const first = [...assets.keys()].filter((path) => path.startsWith('kit/'));
+  return { assets, first, shell: shellOf(first, meta) };
 }
 
 /** Assets change with the program only: the browser asks whether one is still the same. */

@@ -19,19 +19,28 @@ export const IMPORT_MAP = JSON.stringify({
   ),
 });
 
-/** @param modules paths under `/console/` that every view needs: they are loaded at once */
-export function shellOf(modules: readonly string[]): string {
+/**
+ * @param modules paths under `/console/` that every view needs: they are loaded at once
+ * @param values values for the page, each a `<meta>`
+ */
+export function shellOf(
+  modules: readonly string[],
+  values: Readonly<Record<string, string>> = {},
+): string {
   const first = ['preact', 'preact/hooks', 'htm'].map(libraryPath);
   const preloads = [...first, ...modules]
     .map((path) => `<link rel="modulepreload" href="/console/${path}">`)
     .join('\n');
+  const meta = Object.entries(values)
+    .map(([name, value]) => `<meta name="tallyhook-${name}" content="${escaped(value)}">\n`)
+    .join('');
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Tallyhook</title>
+${meta}<title>Tallyhook</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/console/style.css">
 <script type="importmap">${IMPORT_MAP}</script>
@@ -45,4 +54,8 @@ ${preloads}
 </body>
 </html>
 `;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
 }

@@ -37,6 +37,7 @@ import {
   operationsSettings,
   reconcilerSettings,
   reportSettings,
+  signInSettings,
   webhookSettings,
 } from './config/stage-settings.ts';
 import { upstreamSettings } from './config/upstream-settings.ts';
@@ -82,10 +83,11 @@ export async function build(config: Config, database: Database, service: Service
     if (names.includes('webhooks')) delivery.wake();
   };
   const stopping = new AbortController();
+  const audit = makeAudit({ db: peopleDb, clock });
   const api = makeApi({
     ...stages,
     ...{ db: peopleDb, clock, log, metrics, keys, upstream, wake, delivery },
-    audit: makeAudit({ db: peopleDb, clock }),
+    audit,
     roles: config.daemon.roles,
     migrations: await readMigrations(),
     nextEvent: feed.wait,
@@ -95,7 +97,13 @@ export async function build(config: Config, database: Database, service: Service
     bodyBytesMax: config.http.body_bytes_max,
     settings: config.effective,
   });
-  if (config.daemon.roles.includes('api')) api.route('/', makeConsole([PAGE_STYLE]));
+  const signIn = signInSettings(config);
+  const { encryption } = base;
+  const page = makeConsole({
+    styles: [PAGE_STYLE],
+    signIn: signIn && { settings: signIn, keys, audit, clock, log, encryption },
+  });
+  if (config.daemon.roles.includes('api')) api.route('/', page);
   const { operations } = stages;
   return {
     ...{ daemon, delivery, identity, keys, upstream, operations },

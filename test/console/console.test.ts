@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { makeConsole } from '../../src/console/console.ts';
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-const app = makeConsole(['p { color: red }']);
+const app = makeConsole({ styles: ['p { color: red }'] });
 const get = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers });
 
 /** The text of the shell, and of everything that it and its modules load. */

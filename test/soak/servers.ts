@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { listen } from '../harness/listen.ts';
+import { freePort, listen } from '../harness/listen.ts';
 
 const run = promisify(execFile);
 
@@ -77,13 +77,6 @@ export async function openServers(bin: string, synchronous: boolean): Promise<Se
 }
 
 const AS_POSTGRES = ['--reuid=postgres', '--regid=postgres', '--clear-groups'];
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function openRelay(port: number) {
   let target = port;

@@ -1,5 +1,14 @@
 /** The frame of the console: the key, the navigation, and the view that belongs to the address. */
-import { call, forgetKey, storedKey, storeKey, useData, whenKeyRefused } from './kit/api.ts';
+import {
+  call,
+  forgetKey,
+  meta,
+  storedKey,
+  storeKey,
+  takeSignIn,
+  useData,
+  whenKeyRefused,
+} from './kit/api.ts';
 import { type Field, Form } from './kit/dialog.ts';
 import { Failed, Loading, State } from './kit/elements.ts';
 import { type ComponentType, html, render, useEffect, useState } from './kit/html.ts';
@@ -19,7 +28,9 @@ function decoded(part: string): string {
 }
 
 function App() {
-  const [problem, setProblem] = useState<string | undefined>(storedKey() ? undefined : '');
+  const [problem, setProblem] = useState<string | undefined>(
+    storedKey() ? undefined : (meta('problem') ?? ''),
+  );
   useEffect(() => {
     // At the form already, its own message is enough.
     whenKeyRefused((why) => setProblem((old) => old ?? why));
@@ -42,6 +53,8 @@ function KeyForm({ why, done }: { why: string; done: () => void }) {
       throw error;
     }
   };
+  const issuer = meta('sign-in');
+  const here = encodeURIComponent(location.pathname + location.search);
   const hint = 'It begins with thk_';
   const fields: Field[] = [
     { name: 'key', label: 'A key with the scope read', type: 'password', hint },
@@ -54,6 +67,13 @@ function KeyForm({ why, done }: { why: string; done: () => void }) {
     </p>
     <section class="card">
       ${why && html`<p class="notice bad" role="alert">${why}</p>`}
+      ${
+        issuer &&
+        html`<p>
+          <a class="button" href=${`/sign-in?to=${here}`}>Sign in with ${issuer}</a>
+        </p>
+        <p class="muted">Or with a key:</p>`
+      }
       <${Form} fields=${fields} label="Sign in" order=${order} done=${done} />
       <p class="muted">
         The key stays in this tab and is removed when the tab closes. Each person uses a key of
@@ -135,5 +155,6 @@ function Routed() {
   return html`<${view.shown} key=${path} ids=${ids} />`;
 }
 
+takeSignIn();
 const place = document.getElementById('app');
 if (place) render(html`<${App} />` as Parameters<typeof render>[0], place);

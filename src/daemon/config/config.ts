@@ -26,6 +26,8 @@ export interface Config extends Settings {
   masterKey: string | undefined;
   /** The former one, during a rotation. */
   masterKeyOld: string | undefined;
+  /** Of the sign-in by OpenID Connect; undefined for a public client. */
+  oidcClientSecret: string | undefined;
   /** What people are shown of all this. */
   effective: readonly EffectiveSetting[];
 }
@@ -130,6 +132,7 @@ export function loadConfig(env: Environment = process.env, overrides: object = {
     adminKey: adminKeyOf(env),
     masterKey: masterKeyOf(env, 'MASTER_KEY'),
     masterKeyOld: masterKeyOf(env, 'MASTER_KEY_OLD'),
+    oidcClientSecret: text(env, 'OIDC_CLIENT_SECRET'),
     effective: effectiveSettings(settings, layers, (name) => text(env, name), dataDir),
   });
 }

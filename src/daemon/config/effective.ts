@@ -10,7 +10,7 @@ type Lookup = (name: string) => string | undefined;
 /** Environment variables that are no settings of the file. */
 const SECRETS = [
   ...['DATABASE_URL', 'DATABASE_OWNER_URL', 'ADMIN_KEY', 'MASTER_KEY', 'MASTER_KEY_OLD'],
-  'UPSTREAM_CLIENT_SECRET',
+  ...['UPSTREAM_CLIENT_SECRET', 'OIDC_CLIENT_SECRET'],
 ];
 const URLS = ['UPSTREAM_BASE_URL', 'UPSTREAM_AUTH_URL', 'UPSTREAM_TX_URL'];
 const TEXTS = ['UPSTREAM_CLIENT_ID', 'TALLYHOOK_CONFIG', 'NODE_ENV'];

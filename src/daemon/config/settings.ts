@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ROLES } from '../../kernel/roles.ts';
 import { REPORT_FORMATS } from '../../reports/reports.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
+import { oidc } from './oidc.ts';
 
 const ms = z
   .number()
@@ -125,6 +126,7 @@ const sections = z.strictObject({
       formats: z.array(z.enum(REPORT_FORMATS)).min(1),
     }),
   }),
+  console: z.strictObject({ oidc: oidc.nullable() }),
   sandbox: z.strictObject({
     seed: z.number().int().min(0).max(4_294_967_295),
     background_traffic: z.boolean(),

@@ -1,5 +1,6 @@
 /** Maps the configuration to the settings of each stage. Pure. */
 import { resolve } from 'node:path';
+import type { SignInSettings } from '../../console/console.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import type { ObserverSettings } from '../../observer/observer.ts';
 import {
@@ -142,4 +143,21 @@ export function cronJobs({ reports }: Config): CronJob[] {
     { name: 'reports', cron, timeZone },
     { name: 'housekeeping', cron: '17 3 * * *', timeZone: 'UTC' },
   ];
+}
+
+/** Undefined when people sign in by keys only. */
+export function signInSettings({ console, oidcClientSecret }: Config): SignInSettings | undefined {
+  const { oidc } = console;
+  if (!oidc) return undefined;
+  return {
+    issuer: oidc.issuer,
+    clientId: oidc.client_id,
+    clientSecret: oidcClientSecret,
+    redirectUrl: oidc.redirect_url,
+    requested: oidc.requested,
+    ownerClaim: oidc.owner_claim,
+    groupsClaim: oidc.groups_claim,
+    groups: oidc.groups,
+    keyMs: oidc.key_hours * 3_600_000,
+  };
 }

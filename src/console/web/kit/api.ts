@@ -14,6 +14,19 @@ export class Problem extends Error {
   }
 }
 
+/** A value that the shell has for this page, such as the result of a sign-in; or undefined. */
+export function meta(name: string): string | undefined {
+  return document.querySelector<HTMLMetaElement>(`meta[name="tallyhook-${name}"]`)?.content;
+}
+
+/** Takes over how a sign-in ended; the address becomes the one that the person wanted. */
+export function takeSignIn(): void {
+  const key = meta('key');
+  if (key !== undefined) storeKey(key);
+  document.querySelector('meta[name="tallyhook-key"]')?.remove();
+  if (location.pathname.startsWith('/sign-in')) history.replaceState(null, '', meta('to') ?? '/');
+}
+
 export const storedKey = (): string | null => sessionStorage.getItem(KEY);
 export const storeKey = (key: string): void => sessionStorage.setItem(KEY, key);
 
