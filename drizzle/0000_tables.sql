@@ -285,6 +285,15 @@ CREATE TABLE "tallyhook"."freezes" (
 	"send_queued" boolean
 );
 --> statement-breakpoint
+CREATE TABLE "tallyhook"."fee_rules" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "tallyhook"."fee_rules_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"rules" text NOT NULL,
+	"set_at" timestamptz(3) NOT NULL,
+	"changed" bigint NOT NULL,
+	"reposted" bigint NOT NULL,
+	"applied_at" timestamptz(3)
+);
+--> statement-breakpoint
 CREATE TABLE "tallyhook"."key_usage" (
 	"key_id" text NOT NULL,
 	"hour" timestamptz(3) NOT NULL,
@@ -331,6 +340,7 @@ CREATE TABLE "tallyhook"."operations" (
 	"recorded_at" timestamptz(3) NOT NULL,
 	"expires_at" timestamptz(3),
 	"conflict_key" text,
+	"fee_mode" text,
 	"sent_at" timestamptz(3),
 	"send_deadline_at" timestamptz(3),
 	"retry_at" timestamptz(3),
@@ -687,6 +697,7 @@ CREATE INDEX "operations_open_token" ON "tallyhook"."operations" USING btree ("c
 CREATE INDEX "operations_open_conflict" ON "tallyhook"."operations" USING btree ("conflict_key") WHERE conflict_key is not null and state in ('sending', 'unknown');--> statement-breakpoint
 CREATE INDEX "operations_unnumbered" ON "tallyhook"."operations" USING btree ("recorded_at") WHERE tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled');--> statement-breakpoint
+CREATE INDEX "operations_by_fee_mode" ON "tallyhook"."operations" USING btree ("fee_mode",coalesce(sent_at, effective_at, recorded_at)) WHERE fee_mode is not null;--> statement-breakpoint
 CREATE INDEX "operations_news" ON "tallyhook"."operations" USING btree ((coalesce(answered_at, sent_at, recorded_at))) WHERE settled_at is null and state in
       ('recorded', 'sending', 'queued', 'accepted', 'unknown', 'executed');--> statement-breakpoint
 CREATE INDEX "transitions_by_operation" ON "tallyhook"."transitions" USING btree ("operation_id");--> statement-breakpoint

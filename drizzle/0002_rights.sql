@@ -11,7 +11,8 @@ grant insert, update on
   tallyhook.watches, tallyhook.targets, tallyhook.observations, tallyhook.quota, tallyhook.service_state,
   tallyhook.wallets, tallyhook.tokens, tallyhook.drifts, tallyhook.candidates, tallyhook.alerts,
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.deliveries,
-  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.report_files
+  tallyhook.unprocessed_observations, tallyhook.key_usage, tallyhook.due_postings, tallyhook.report_files,
+  tallyhook.fee_rules
   to tallyhook_writer;
 --> statement-breakpoint
 grant insert on
@@ -29,15 +30,15 @@ grant delete on tallyhook.daemons, tallyhook.leases, tallyhook.watches, tallyhoo
   tallyhook.endpoints, tallyhook.endpoint_health, tallyhook.unnumbered_events, tallyhook.candidates, tallyhook.unprocessed_observations, tallyhook.key_usage,
   tallyhook.due_postings, tallyhook.alerts to tallyhook_writer;
 --> statement-breakpoint
--- An update may only change what a transition sets; the request of an operation never changes.
+-- An update may only change what a transition or another fee rule sets; the request of an operation never changes.
 grant update (state, key_held, tx_app_no, tx_log_no, tx_hash, token_id, error_class, error_status, error_code,
   error_message, answer_status, answer_headers, answer_body, evidence, sent_at, send_deadline_at, retry_at, daemon_id,
-  answered_at, effective_at, effective_basis, settled_at, ambiguous)
+  answered_at, effective_at, effective_basis, settled_at, ambiguous, fee_mode)
   on tallyhook.operations to tallyhook_writer;
 --> statement-breakpoint
 grant update (result) on tallyhook.audit to tallyhook_writer;
 --> statement-breakpoint
-grant update (phase) on tallyhook.operation_effects to tallyhook_writer;
+grant update (phase, amount) on tallyhook.operation_effects to tallyhook_writer;
 --> statement-breakpoint
 grant update (released_at, released_by, release_reason, send_queued) on tallyhook.freezes to tallyhook_writer;
 --> statement-breakpoint

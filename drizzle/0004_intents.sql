@@ -35,7 +35,7 @@ begin
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, "feeMode" text, users text[],
       apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
     select i.n, i.id, i.users, i."conflictKey",
@@ -80,14 +80,14 @@ begin
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,
       key_held, reference, method, path, content_type, request_body, from_addr, to_addr, operation_no,
       contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data, extra_data, pre_image,
-      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous)
+      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous, fee_mode)
     select i.id, i.kind, d.result, 'gateway', i.owner, i."keyId", i."idempotencyKey", i.fingerprint,
       i."idempotencyKey" is not null, i.reference, i.method, i.path, i."contentType",
       decode(i.body, 'base64'), i."fromAddr", i."toAddr", i."operationNo", i."contractId", i."tokenId",
       i.amount, i."feeAmount", i."reasonType", i."tokenUri", i."metaData", i."extraData", i."preImage", at,
       case d.result when 'sending' then at end, case d.result when 'sending' then i."sendDeadlineAt" end,
       case d.result when 'sending' then by_daemon end, i."expiresAt", i."conflictKey",
-      d.result = 'sending' and i.ambiguous
+      d.result = 'sending' and i.ambiguous, i."feeMode"
     from intent i join decided d on d.n = i.n where d.result in ('sending', 'queued')
     on conflict (owner, idempotency_key) where key_held do nothing
     returning operations.id, operations.state, operations.send_deadline_at

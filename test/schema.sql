@@ -204,6 +204,14 @@ create table tallyhook.events (
   recorded_at timestamp(3) with time zone not null,
   body text not null
 ) partition by RANGE (recorded_at);
+create table tallyhook.fee_rules (
+  id bigint not null generated always as identity,
+  rules text not null,
+  set_at timestamp(3) with time zone not null,
+  changed bigint not null,
+  reposted bigint not null,
+  applied_at timestamp(3) with time zone
+);
 create table tallyhook.feed (
   name text not null,
   last_seq bigint not null
@@ -325,6 +333,7 @@ create table tallyhook.operations (
   recorded_at timestamp(3) with time zone not null,
   expires_at timestamp(3) with time zone,
   conflict_key text,
+  fee_mode text,
   sent_at timestamp(3) with time zone,
   send_deadline_at timestamp(3) with time zone,
   retry_at timestamp(3) with time zone,
@@ -635,6 +644,7 @@ alter table tallyhook.entries add constraint entries_move_something CHECK ((amou
 alter table tallyhook.entries add constraint entries_transaction_id_line_pk PRIMARY KEY (transaction_id, line);
 alter table tallyhook.entries add constraint entries_transaction_id_transactions_id_fk FOREIGN KEY (transaction_id) REFERENCES tallyhook.transactions(id);
 alter table tallyhook.events add constraint events_recorded_at_id_pk PRIMARY KEY (recorded_at, id);
+alter table tallyhook.fee_rules add constraint fee_rules_pkey PRIMARY KEY (id);
 alter table tallyhook.feed add constraint feed_pkey PRIMARY KEY (name);
 alter table tallyhook.freezes add constraint freezes_pkey PRIMARY KEY (id);
 alter table tallyhook.installation add constraint installation_pkey PRIMARY KEY (name);
@@ -732,6 +742,7 @@ CREATE INDEX nft_movements_by_token ON tallyhook.nft_movements USING btree (cont
 CREATE INDEX observations_by_target ON ONLY tallyhook.observations USING btree (target, started_at);
 CREATE INDEX operation_effects_by_account ON tallyhook.operation_effects USING btree (lower(account), unsettled, amount) WHERE (unsettled IS NOT NULL);
 CREATE INDEX operations_by_contract ON tallyhook.operations USING btree (contract_id, recorded_at) WHERE (contract_id IS NOT NULL);
+CREATE INDEX operations_by_fee_mode ON tallyhook.operations USING btree (fee_mode, COALESCE(sent_at, effective_at, recorded_at)) WHERE (fee_mode IS NOT NULL);
 CREATE INDEX operations_by_from ON tallyhook.operations USING btree (lower(from_addr), recorded_at) WHERE (from_addr IS NOT NULL);
 CREATE INDEX operations_by_hash ON tallyhook.operations USING btree (tx_hash) WHERE (tx_hash IS NOT NULL);
 CREATE INDEX operations_by_kind ON tallyhook.operations USING btree (kind, recorded_at);
@@ -1797,7 +1808,7 @@ begin
       "contentType" text, body text, "fromAddr" text, "toAddr" text, "operationNo" numeric,
       "contractId" numeric, "tokenId" numeric, amount numeric, "feeAmount" numeric, "reasonType" text,
       "tokenUri" text, "metaData" text, "extraData" text, "preImage" jsonb, "sendDeadlineAt" timestamptz,
-      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, users text[],
+      "expiresAt" timestamptz, ambiguous boolean, effects jsonb, "feeMode" text, users text[],
       apart text[], "conflictKey" text, known text[], "dayLimit" numeric, "dayMoved" numeric)
   ), checked as materialized (
     select i.n, i.id, i.users, i."conflictKey",
@@ -1842,14 +1853,14 @@ begin
     insert into tallyhook.operations (id, kind, state, source, owner, key_id, idempotency_key, fingerprint,
       key_held, reference, method, path, content_type, request_body, from_addr, to_addr, operation_no,
       contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data, extra_data, pre_image,
-      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous)
+      recorded_at, sent_at, send_deadline_at, daemon_id, expires_at, conflict_key, ambiguous, fee_mode)
     select i.id, i.kind, d.result, 'gateway', i.owner, i."keyId", i."idempotencyKey", i.fingerprint,
       i."idempotencyKey" is not null, i.reference, i.method, i.path, i."contentType",
       decode(i.body, 'base64'), i."fromAddr", i."toAddr", i."operationNo", i."contractId", i."tokenId",
       i.amount, i."feeAmount", i."reasonType", i."tokenUri", i."metaData", i."extraData", i."preImage", at,
       case d.result when 'sending' then at end, case d.result when 'sending' then i."sendDeadlineAt" end,
       case d.result when 'sending' then by_daemon end, i."expiresAt", i."conflictKey",
-      d.result = 'sending' and i.ambiguous
+      d.result = 'sending' and i.ambiguous, i."feeMode"
     from intent i join decided d on d.n = i.n where d.result in ('sending', 'queued')
     on conflict (owner, idempotency_key) where key_held do nothing
     returning operations.id, operations.state, operations.send_deadline_at
@@ -2246,6 +2257,7 @@ grant delete, insert, select, update on tallyhook.endpoint_health to tallyhook_w
 grant delete, insert, select, update on tallyhook.endpoints to tallyhook_writer;
 grant insert, select on tallyhook.entries to tallyhook_writer;
 grant insert, select on tallyhook.events to tallyhook_writer;
+grant insert, select, update on tallyhook.fee_rules to tallyhook_writer;
 grant insert, select, update on tallyhook.feed to tallyhook_writer;
 grant insert, select on tallyhook.freezes to tallyhook_writer;
 grant update on tallyhook.freezes.release_reason to tallyhook_writer;
@@ -2261,6 +2273,7 @@ grant insert, select on tallyhook.nft_movements to tallyhook_writer;
 grant insert, select on tallyhook.numbered_events to tallyhook_writer;
 grant insert, select, update on tallyhook.observations to tallyhook_writer;
 grant insert, select on tallyhook.operation_effects to tallyhook_writer;
+grant update on tallyhook.operation_effects.amount to tallyhook_writer;
 grant update on tallyhook.operation_effects.phase to tallyhook_writer;
 grant insert, select on tallyhook.operations to tallyhook_writer;
 grant update on tallyhook.operations.ambiguous to tallyhook_writer;
@@ -2276,6 +2289,7 @@ grant update on tallyhook.operations.error_code to tallyhook_writer;
 grant update on tallyhook.operations.error_message to tallyhook_writer;
 grant update on tallyhook.operations.error_status to tallyhook_writer;
 grant update on tallyhook.operations.evidence to tallyhook_writer;
+grant update on tallyhook.operations.fee_mode to tallyhook_writer;
 grant update on tallyhook.operations.key_held to tallyhook_writer;
 grant update on tallyhook.operations.retry_at to tallyhook_writer;
 grant update on tallyhook.operations.send_deadline_at to tallyhook_writer;

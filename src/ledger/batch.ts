@@ -7,7 +7,7 @@
 import type { Instant } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import { accountKey } from '../operations/operations.ts';
-import type { Draft, Movement, Plan } from './plan.ts';
+import type { Draft, Movement, Plan } from './plan/draft.ts';
 import { accountKind } from './posting.ts';
 
 interface TransactionRow extends Omit<Draft, 'effects'> {

@@ -11,22 +11,22 @@ import type { Clock, Instant } from '../kernel/clock.ts';
 import { assert, Failure } from '../kernel/errors.ts';
 import type { Log } from '../kernel/log.ts';
 import {
-  accountKey,
   accountOfWallet,
   type EffectSettings,
   type Operation,
   walletKeysOf,
 } from '../operations/operations.ts';
-import { makeBatch } from './batch.ts';
-import { isBackdated, isIncludedInOpenings, movesOf, type OpeningMove } from './opening-rule.ts';
+import { type AnnounceFeeRules, makeFeeRules } from './fee-rules/fee-rules.ts';
+import { isBackdated, isIncludedInOpenings } from './opening-rule.ts';
 import {
   listFirstEntries,
   listKnownTokens,
   listMissedEntries,
-  openingAmounts,
   openingsOf,
+  readOpenings,
 } from './opening-store.ts';
-import { type Problem, planWork, type Work } from './plan.ts';
+import type { Problem } from './plan/draft.ts';
+import { planWork, type Work } from './plan/plan.ts';
 import { accountKind, effectiveTimeOf } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 import * as store from './posting-store.ts';
@@ -45,7 +45,13 @@ export {
   verifyLedger,
 } from './chain/verify.ts';
 export { NotAnExport, verifyFile } from './chain/verify-file.ts';
-export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends.ts';
+export { type DayEnd, findDayEnd, keepDayEnd } from './day-ends/day-ends.ts';
+export {
+  type AnnounceFeeRules,
+  findFeeRules,
+  type SetFeeRules,
+  setFeeRules,
+} from './fee-rules/fee-rules.ts';
 export { type Opening, openingId } from './opening-rule.ts';
 export { openingsOf } from './opening-store.ts';
 export type { PostingRequest } from './posting-request.ts';
@@ -100,9 +106,12 @@ export function makeLedger(deps: {
   log: Log;
   /** Rows of one batch at most. */
   batchMax?: number;
+  /** Called when every write is under the fee rules that are set, once for each change of them. */
+  announceFeeRules?: AnnounceFeeRules;
 }): Ledger {
   const { db, daemon, clock, effectSettings, log, batchMax = BATCH_MAX } = deps;
   const lease = makeHeldLease(db, daemon, log);
+  const feeRules = makeFeeRules({ ...deps, lockLease: (tx, fence) => lockLease(tx, LEASE, fence) });
   // Halved after a refused batch until the bad row is alone, doubled after each success.
   let size = batchMax;
 
@@ -142,10 +151,14 @@ export function makeLedger(deps: {
   return {
     async runOnce(now, signal) {
       const { waiting } = await countUnposted(db, 1);
-      const fence = waiting > 0 ? await lease.take(now) : undefined;
+      const wrong = await feeRules.isDue();
+      const fence = waiting > 0 || wrong ? await lease.take(now) : undefined;
       if (fence === undefined) return IDLE;
       try {
-        return await postNext(fence, signal);
+        const pass = waiting > 0 ? await postNext(fence, signal) : IDLE;
+        if (!wrong || signal?.aborted) return pass;
+        const { reposted, more } = await feeRules.runOnce(fence);
+        return { ...pass, posted: pass.posted + reposted, more: pass.more || more };
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== 'lease_lost') throw error;
         lease.forget();
@@ -191,7 +204,12 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   const requests = await store.listDueRequests(tx, limit);
   const remaining = limit - requests.length;
   const operations = remaining > 0 ? await store.listDueOperations(tx, remaining) : [];
-  const originals = await store.listOriginals(tx, operations, requests);
+  const reversed = operations.filter(({ operation }) => !operation.inLedger);
+  const originals = await store.listOriginals(
+    tx,
+    reversed.map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting })),
+    requests,
+  );
   // Read last: an opening that is requested after this read finds these postings itself.
   const backdated = operations.filter((due) => isBackdated(due.operation, due.timesPosted));
   const entries = backdated.flatMap(({ operation, effects }) => {
@@ -200,20 +218,12 @@ async function readWork(tx: Tx, limit: number): Promise<Work> {
   });
   const opened = requests.flatMap(({ account, seen }) => (seen ? [account] : []));
   const touched = [...entries, ...originals.flatMap(({ effects }) => effects)];
-  const openings = await openingsOf(tx, [...touched.map(({ account }) => account), ...opened]);
-  const missedEntries = await listMissedEntries(tx, requests);
-  const moves = movesOf(openings, [...entries, ...(await listFirstEntries(tx, requests))]);
-  const amounts = await openingAmounts(
-    tx,
-    moves.map(({ account }) => account),
-  );
-  const withAmount = (move: OpeningMove) => ({
-    ...move,
-    amount: amounts.get(accountKey(move.account)) ?? 0n,
-  });
+  const accounts = [...touched.map(({ account }) => account), ...opened];
+  const first = await listFirstEntries(tx, requests);
   return {
-    ...{ requests, operations, originals, openings, missedEntries },
-    moves: moves.map(withAmount),
+    ...{ requests, operations, originals },
+    ...(await readOpenings(tx, accounts, [...entries, ...first])),
+    missedEntries: await listMissedEntries(tx, requests),
     tokens: await listKnownTokens(
       tx,
       operations.map(({ operation }) => operation),
@@ -247,15 +257,7 @@ export async function listIncludedInOpenings(
 
 async function postBatch(tx: Tx, work: Work, effectSettings: EffectSettings, clock: Clock) {
   const plan = planWork(work, effectSettings);
-  const head = await store.readHead(tx);
-  const recordedAt = Math.max(clock.now(), head.recordedAt + 1);
-  const batch = makeBatch(plan, head.transactionId);
-  if (batch.accounts.length + batch.movements.length > 0) {
-    await store.insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
-  }
-  await store.removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
-  await store.insertPostingRequests(tx, plan.ownRequests, recordedAt);
-  await store.markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
+  const recordedAt = await store.writePlan(tx, plan, clock.now());
   for (const problem of plan.problems) await quarantine(tx, problem, recordedAt);
   return {
     problems: plan.problems,

@@ -102,7 +102,18 @@ export function correctionsOf(
   effects: readonly Effect[],
   openings: ReadonlyMap<string, Opening>,
 ): PostingRequest[] {
-  if (!isBackdated(operation, timesPosted)) return [];
+  return isBackdated(operation, timesPosted)
+    ? lateCorrectionsOf(operation, timesPosted, effects, openings)
+    : [];
+}
+
+/** The same for a posting that no opening can have included. */
+export function lateCorrectionsOf(
+  operation: Operation,
+  timesPosted: number,
+  effects: readonly Effect[],
+  openings: ReadonlyMap<string, Opening>,
+): PostingRequest[] {
   const at = earliestEffectAt(operation);
   const posting = timesPosted + 1;
   return [...new Set(effects.map(({ account }) => accountKey(account)))].flatMap((key) => {

@@ -2,7 +2,13 @@
 import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { accountKey, NFT_KINDS, type Operation } from '../operations/operations.ts';
-import { BACKDATED_BASES, type MissedEntry, type Opening } from './opening-rule.ts';
+import {
+  BACKDATED_BASES,
+  type MissedEntry,
+  movesOf,
+  type Opening,
+  type OpeningMove,
+} from './opening-rule.ts';
 import { tokenKey } from './posting.ts';
 import type { PostingRequest } from './posting-request.ts';
 
@@ -24,11 +30,27 @@ export async function openingsOf(
   return new Map(rows.map((row) => [accountKey(row.account), row]));
 }
 
-/** The sums of the openings of these accounts with their corrections, by account key. */
-export async function openingAmounts(
+/**
+ * The openings of accounts by key, and those that have to stand earlier because of these entries,
+ * with their amounts.
+ */
+export async function readOpenings(
   tx: Tx,
   accounts: readonly string[],
-): Promise<Map<string, bigint>> {
+  entries: readonly { account: string; effectiveAt: Instant }[],
+): Promise<{ openings: Map<string, Opening>; moves: (OpeningMove & { amount: bigint })[] }> {
+  const openings = await openingsOf(tx, accounts);
+  const moves = movesOf(openings, entries);
+  const amounts = await openingAmounts(
+    tx,
+    moves.map(({ account }) => account),
+  );
+  const amountOf = ({ account }: OpeningMove) => amounts.get(accountKey(account)) ?? 0n;
+  return { openings, moves: moves.map((move) => ({ ...move, amount: amountOf(move) })) };
+}
+
+/** The sums of the openings of these accounts with their corrections, by account key. */
+async function openingAmounts(tx: Tx, accounts: readonly string[]): Promise<Map<string, bigint>> {
   if (accounts.length === 0) return new Map();
   const rows = await tx.sql<{ key: string; amount: bigint }[]>`
     select lower(account) as key, sum(amount) as amount from tallyhook.posting_requests

@@ -6,12 +6,13 @@ import { asJson, type Queryable, type Tx } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import { must } from '../kernel/errors.ts';
 import { type DuePosting, findOperations, listEffects } from '../operations/operations.ts';
-import type { Batch } from './batch.ts';
-import type { DueOperation, Original } from './plan.ts';
+import { type Batch, makeBatch } from './batch.ts';
+import type { Original, Plan } from './plan/draft.ts';
+import type { DueOperation } from './plan/plan.ts';
 import type { PostingRequest } from './posting-request.ts';
 
 /** The last batch and the last transaction, after which numbering continues. */
-export interface Head {
+interface Head {
   batchId: bigint;
   recordedAt: Instant;
   transactionId: bigint;
@@ -74,7 +75,7 @@ export async function timesPosted(
 }
 
 /** Removes due postings that were made. */
-export async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
+async function removeDue(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
     delete from tallyhook.due_postings where operation_id = any(${ids as string[]}::text[])`;
@@ -110,15 +111,15 @@ export async function listDueRequests(tx: Tx, limit: number): Promise<PostingReq
   }));
 }
 
-/** The transactions that the due reversals reverse, with their entries. */
+/**
+ * Posted transactions with their entries: of these postings of operations, and those that these
+ * requests reverse.
+ */
 export async function listOriginals(
   tx: Tx,
-  operations: readonly DueOperation[],
-  requests: readonly PostingRequest[],
+  postings: readonly { id: string; posting: number }[],
+  requests: readonly PostingRequest[] = [],
 ): Promise<Original[]> {
-  const postings = operations
-    .filter(({ operation }) => !operation.inLedger)
-    .map(({ operation, timesPosted: posting }) => ({ id: operation.id, posting }));
   const ids = requests.flatMap(({ reverses }) => reverses ?? []);
   if (postings.length + ids.length === 0) return [];
   const rows = await tx.sql<OriginalRow[]>`
@@ -161,8 +162,21 @@ function groupOriginals(rows: readonly OriginalRow[]): Original[] {
   return [...found.values()];
 }
 
+/** Writes the transactions of a plan as one batch, and what it did with them. */
+export async function writePlan(tx: Tx, plan: Plan, now: Instant): Promise<Instant> {
+  const head = await readHead(tx);
+  const recordedAt = Math.max(now, head.recordedAt + 1);
+  const batch = makeBatch(plan, head.transactionId);
+  if (batch.accounts.length + batch.movements.length > 0)
+    await insertBatch(tx, batch, { batchId: head.batchId + 1n, recordedAt });
+  await removeDue(tx, [...plan.operationIds, ...plan.unchangedIds]);
+  await insertPostingRequests(tx, plan.ownRequests, recordedAt);
+  await markRequestsPosted(tx, plan.postingRequestIds, recordedAt);
+  return recordedAt;
+}
+
 /** Writes one batch whole: its row, transactions, token movements, accounts and entries. */
-export async function insertBatch(
+async function insertBatch(
   tx: Tx,
   batch: Batch,
   head: { batchId: bigint; recordedAt: Instant },
@@ -217,11 +231,7 @@ function dated<T extends { effectiveAt: Instant }>(row: T) {
   return { ...row, effectiveAt: isoText(row.effectiveAt) };
 }
 
-export async function markRequestsPosted(
-  tx: Tx,
-  ids: readonly string[],
-  at: Instant,
-): Promise<void> {
+async function markRequestsPosted(tx: Tx, ids: readonly string[], at: Instant): Promise<void> {
   if (ids.length === 0) return;
   await tx.sql`
     update tallyhook.posting_requests set posted_at = ${isoText(at)}

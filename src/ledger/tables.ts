@@ -80,7 +80,7 @@ export const transactions = tallyhook.table(
   (t) => [
     uniqueIndex('transactions_by_operation').on(t.operationId, t.posting),
     index('transactions_by_effective').on(t.effectiveAt),
-    // Those that day balances of their time may lack; see day-ends.ts.
+    // Those that day balances of their time may lack; see day-ends/.
     index('transactions_late').on(t.id).where(sql`recorded_at - effective_at > interval '1 hour'`),
   ],
 );
@@ -109,7 +109,7 @@ export const entries = tallyhook.table(
 
 /**
  * Append-only: the ends of days whose balances are kept. Kept are the transactions up to
- * `last_transaction` that took effect before `at`; see day-ends.ts.
+ * `last_transaction` that took effect before `at`; see day-ends/.
  */
 export const dayEnds = tallyhook.table('day_ends', {
   at: instant().primaryKey(),
@@ -227,3 +227,19 @@ export const nftMovements = tallyhook.table(
     index('nft_movements_by_batch').on(t.batchId, t.id),
   ],
 );
+
+/**
+ * The fee rules that the setting ledger.fee_mode had, the newest last. Writes that were posted under
+ * another rule than the newest one says are reversed and posted again.
+ */
+export const feeRules = tallyhook.table('fee_rules', {
+  id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),
+  /** `FeeRules` of operations/, as JSON; instants in ms. */
+  rules: text().notNull(),
+  setAt: instant('set_at').notNull(),
+  /** Writes whose effects it changed, and those of them that were posted again. */
+  changed: bigint({ mode: 'bigint' }).notNull(),
+  reposted: bigint({ mode: 'bigint' }).notNull(),
+  /** When no write was left under another rule, and this was announced. */
+  appliedAt: instant('applied_at'),
+});

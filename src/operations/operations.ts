@@ -29,20 +29,9 @@ import * as store from './transition-store.ts';
 
 export type { Conclusion } from './conclusion.ts';
 export * from './decisions/decisions.ts';
-export {
-  accountKey,
-  accountOfWallet,
-  type Effect,
-  type EffectInput,
-  type EffectSettings,
-  effectOn,
-  effectsOf,
-  effectsOrNone,
-  ownWalletsOf,
-  Unpostable,
-  walletEffectsOf,
-  walletKeysOf,
-} from './effects.ts';
+export * from './effects/effects.ts';
+export * from './effects/fee-rule.ts';
+export { changeFees, listLines, lockWithFees, type WriteWithFee } from './effects/fee-store.ts';
 export { endedEvent, operationFields, resolvedEvent } from './events.ts';
 export {
   type Freeze,

@@ -1,5 +1,5 @@
 /** Settings of operations: limits of waiting and queueing, and the effects of writes. */
-import type { EffectSettings } from './effects.ts';
+import type { EffectSettings } from './effects/effects.ts';
 
 export interface OperationsSettings {
   /** The longest wait of a write for a conflicting one, ms. */

@@ -2,7 +2,7 @@
 import type { Queryable, Sql } from '../db/connect.ts';
 import { type Instant, isoText } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import type { Effect } from './effects.ts';
+import type { Effect } from './effects/effects.ts';
 import type { Operation } from './operation.ts';
 
 /** The columns of `Operation`, of `tallyhook.operations o`. */
@@ -59,7 +59,8 @@ export async function listEffects(
 ): Promise<Map<string, Effect[]>> {
   const rows = await db.sql<(Effect & { operationId: string })[]>`
     select operation_id, account, amount from tallyhook.operation_effects
-    where operation_id = any(${ids as string[]}::text[]) order by operation_id, line`;
+    where operation_id = any(${ids as string[]}::text[]) and amount <> 0
+    order by operation_id, line`;
   return Map.groupBy(rows, ({ operationId }) => operationId);
 }
 

@@ -55,6 +55,8 @@ export const operations = tallyhook.table(
     expiresAt: instant('expires_at'),
     /** See `ConflictScope`. */
     conflictKey: text('conflict_key'),
+    /** The fee rule of its effects; null without a fee. */
+    feeMode: text('fee_mode'),
 
     // Last what transitions change: an update logs a row from its first changed column.
     sentAt: instant('sent_at'),
@@ -143,6 +145,10 @@ export const operations = tallyhook.table(
       .on(t.recordedAt)
       .where(sql`tx_log_no is null and tx_hash is null and kind <> 'other'
         and state in ('undecided', 'executed', 'settled')`),
+    // By `feeInstantOf` of effects/fee-rule.ts.
+    index('operations_by_fee_mode')
+      .on(t.feeMode, sql`coalesce(sent_at, effective_at, recorded_at)`)
+      .where(sql`fee_mode is not null`),
     // By their latest change: those that the observer has not scheduled polls for.
     index('operations_news')
       .on(sql`(coalesce(answered_at, sent_at, recorded_at))`)
@@ -175,7 +181,7 @@ export const transitions = tallyhook.table(
  * The effects of token writes, computed by effects.ts when the write is recorded. `phase`: `queued`
  * while the write waits in the request queue, `open`, `executed` until an observation confirms it,
  * `settled`, `not_executed`, or `taken_back`: first executed, later found not executed. A write
- * that cannot be posted has no rows.
+ * that cannot be posted has no rows. See also `recordedEffectsOf`.
  */
 export const operationEffects = tallyhook.table(
   'operation_effects',
@@ -199,10 +205,7 @@ export const operationEffects = tallyhook.table(
   ],
 );
 
-/**
- * Amounts and fees of each key with a daily limit, by the hour in which the write was sent. Writes
- * in the request queue count under `infinity`.
- */
+/** Amounts and fees of keys with a daily limit, by hour of the send; `infinity` when queued. */
 export const keyUsage = tallyhook.table(
   'key_usage',
   {
@@ -247,10 +250,7 @@ export const freezes = tallyhook.table('freezes', {
   sendQueued: boolean('send_queued'),
 });
 
-/**
- * Idempotency keys and ids of operations that were used after the backup from which this database
- * was restored. They are not used again.
- */
+/** Keys and ids of operations that were used after the restored backup; not used again. */
 export const usedSinceBackup = tallyhook.table('used_since_backup', {
   name: text().primaryKey(),
   recordedAt: instant('recorded_at').notNull(),

@@ -5,8 +5,8 @@
 import { asJson, type Db } from '../../src/db/connect.ts';
 import {
   type EffectSettings,
-  effectsOrNone,
   findOperations,
+  recordedEffectsOf,
 } from '../../src/operations/operations.ts';
 
 export async function completeRecords(db: Db, settings: EffectSettings): Promise<void> {
@@ -17,11 +17,18 @@ export async function completeRecords(db: Db, settings: EffectSettings): Promise
     db,
     bare.map(({ id }) => id),
   );
-  const effects = [...operations.values()].flatMap((operation) =>
-    effectsOrNone(operation, settings).map((effect, i) => {
-      return { ...effect, id: operation.id, line: i + 1 };
-    }),
+  const recorded = [...operations.values()].map((operation) => {
+    return { id: operation.id, ...recordedEffectsOf(operation, settings) };
+  });
+  const effects = recorded.flatMap(({ id, effects: some }) =>
+    some.map((effect, i) => ({ ...effect, id, line: i + 1 })),
   );
+  const marked = recorded.filter(({ feeMode }) => feeMode !== null);
+  await db.sql`
+    update tallyhook.operations o set fee_mode = x."feeMode"
+    from jsonb_to_recordset(${asJson(marked.map(({ id, feeMode }) => ({ id, feeMode })))}::jsonb)
+      as x(id text, "feeMode" text)
+    where o.id = x.id`;
   await db.sql`
     insert into tallyhook.operation_effects (operation_id, line, account, amount, phase)
     select id, line, account, amount, 'open' from jsonb_to_recordset(${asJson(effects)}::jsonb)

@@ -4,7 +4,7 @@
  */
 import type { Db, Tx } from '../../db/connect.ts';
 import { type Json, parseJson } from '../../kernel/json.ts';
-import { listDayEndsOff } from '../day-ends-store.ts';
+import { listDayEndsOff } from '../day-ends/store.ts';
 import { journalEntry, journalHead } from './hledger.ts';
 import { listAccountsOff, readLinks, setReadOnly } from './lines-store.ts';
 import { type Anchor, type ChainRow, type Verdict, Walk } from './walk.ts';

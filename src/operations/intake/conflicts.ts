@@ -12,12 +12,12 @@ import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { sha256Hex } from '../../kernel/json.ts';
 import {
-  type Effect,
   type EffectSettings,
-  effectsOrNone,
   ownWalletsOf,
+  type RecordedEffects,
+  recordedEffectsOf,
   walletEffectsOf,
-} from '../effects.ts';
+} from '../effects/effects.ts';
 import { type Kind, NFT_KINDS, type WriteFields } from '../operation.ts';
 import { differencesOfSums } from './subset-sums.ts';
 
@@ -98,23 +98,27 @@ export function usefulWaitMs(
 }
 
 /** Where a write may conflict, and its effects. */
-export interface WriteImpact {
+export interface WriteImpact extends RecordedEffects {
   scope: ConflictScope;
-  effects: Effect[];
 }
 
 /**
  * Own wallets (operators, fees, collection) are no part of the scope: too many writes share them.
+ * @param at the send, or the present before it
  */
-export function impactOf(kind: Kind, fields: WriteFields, settings: EffectSettings): WriteImpact {
+export function impactOf(
+  { kind, fields, at }: { kind: Kind; fields: WriteFields; at: Instant },
+  settings: EffectSettings,
+): WriteImpact {
   const none = { fromAddr: null, toAddr: null, operationNo: null, amount: null, feeAmount: null };
-  const write = { ...none, ...fields, kind };
+  const times = { sentAt: at, effectiveAt: null, recordedAt: at };
+  const write = { ...none, ...fields, ...times, kind };
   const own = new Set(ownWalletsOf(settings).map(addressKey));
   const wallets = walletEffectsOf(write, settings);
   const users = new Map([...wallets].filter(([key]) => !own.has(key)));
   return {
     scope: { effects: users, conflictKey: conflictKeyOf(kind, fields) },
-    effects: effectsOrNone(write, settings),
+    ...recordedEffectsOf(write, settings),
   };
 }
 

@@ -9,7 +9,7 @@ import { wholeOf } from '../../kernel/amounts.ts';
 import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure } from '../../kernel/errors.ts';
 import type { Json } from '../../kernel/json.ts';
-import { accountOfWallet } from '../effects.ts';
+import { accountOfWallet } from '../effects/effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 import type { OperationsSettings } from '../settings.ts';
 import {
@@ -184,6 +184,7 @@ function attemptsOf(
       sendDeadlineAt: candidate.sendDeadlineAt,
       ambiguous: known === undefined,
       effects: candidate.effects,
+      feeMode: candidate.feeMode,
       users: [...scope.effects.keys()].map(accountOfWallet),
       apart: allOpen ? walletsApart(scope, allOpen).map(accountOfWallet) : [],
       conflictKey: scope.conflictKey ?? null,
@@ -244,10 +245,10 @@ function openOf(rows: Json, settings: OperationsSettings): SentWrite[] {
       metaData: text(members.metaData),
       extraData: text(members.extraData),
     };
+    const sentAt = Number(members.sentAt);
     return {
-      ...impactOf(kind as Kind, fields, settings.effects).scope,
-      ...{ id: String(id), ambiguous: members.ambiguous === true },
-      sentAt: Number(members.sentAt),
+      ...impactOf({ kind: kind as Kind, fields, at: sentAt }, settings.effects).scope,
+      ...{ id: String(id), ambiguous: members.ambiguous === true, sentAt },
     };
   });
 }

@@ -114,7 +114,7 @@ export function makeIntentRecorder(deps: Deps) {
     /** See `Operations.record`. */
     record({ sendWithinMs, queue, ...write }: NewWrite): Promise<Recorded> {
       const intent = { ...write, id: ids.next('op') };
-      const impact = impactOf(write.kind, write.fields, settings.effects);
+      const impact = impactOf({ ...write, at: clock.now() }, settings.effects);
       const state = queue && write.expiresAt !== null ? 'queued' : 'sending';
       const names = lockNamesOf(write.kind, write.fields, impact.scope);
       const untried = { known: [], rechecks: 0, at: 0, sendDeadlineAt: 0, arrival: arrival++ };

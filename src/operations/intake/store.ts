@@ -5,7 +5,7 @@
 import { asJson, type Queryable } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import type { Effect } from '../effects.ts';
+import type { RecordedEffects } from '../effects/effects.ts';
 import type { Kind, WriteFields } from '../operation.ts';
 
 export interface Intent {
@@ -28,13 +28,12 @@ export interface Intent {
   dayLimit: bigint | null;
 }
 
-export interface Attempt {
+export interface Attempt extends RecordedEffects {
   intent: Intent;
   /** `queued` records it into the request queue. */
   state: 'sending' | 'queued';
   sendDeadlineAt: Instant;
   ambiguous: boolean;
-  effects: readonly Effect[];
   /** Accounts of users' wallets (lower case). */
   users: readonly string[];
   /**

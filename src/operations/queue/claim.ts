@@ -4,7 +4,7 @@
  */
 import type { Tx } from '../../db/connect.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import { accountOfWallet } from '../effects.ts';
+import { accountOfWallet } from '../effects/effects.ts';
 import { findFreeze } from '../freeze-store.ts';
 import {
   type ConflictScope,
@@ -64,6 +64,11 @@ export async function claim(
   return claims.length === 0 ? [] : store.sendQueued(tx, claims, { at: now, deadlineAt, ...input });
 }
 
+/** A write that is sent, or is about to be. */
+function writeOf(operation: Operation, now: Instant) {
+  return { kind: operation.kind, fields: operation, at: operation.sentAt ?? now };
+}
+
 /** The heads that may be sent now, given the open writes. */
 async function listSendable(
   tx: Tx,
@@ -81,7 +86,7 @@ async function listSendable(
   const open = await store.listOpenOn(tx, { users, contracts }, OPEN_MAX);
   const byName = new Map<string, OpenOperation[]>();
   for (const operation of open) {
-    const { scope } = impactOf(operation.kind, operation, settings.effects);
+    const { scope } = impactOf(writeOf(operation, now), settings.effects);
     const entry = { operation, write: { id: operation.id, ...scope } };
     for (const name of lockNamesOf(operation.kind, operation, scope))
       byName.set(name, [...(byName.get(name) ?? []), entry]);
@@ -97,7 +102,7 @@ function headsOf(queue: readonly Operation[], settings: OperationsSettings, now:
   const taken = new Set<string>();
   const heads: Head[] = [];
   for (const operation of queue) {
-    const { scope } = impactOf(operation.kind, operation, settings.effects);
+    const { scope } = impactOf(writeOf(operation, now), settings.effects);
     const names = lockNamesOf(operation.kind, operation, scope);
     const isBehind = names.some((name) => taken.has(name));
     for (const name of names) taken.add(name);

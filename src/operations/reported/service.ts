@@ -7,7 +7,7 @@ import type { Clock, Instant } from '../../kernel/clock.ts';
 import { Failure, must } from '../../kernel/errors.ts';
 import type { Ids } from '../../kernel/ids.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
-import { type EffectSettings, effectsOrNone } from '../effects.ts';
+import { type EffectSettings, recordedEffectsOf } from '../effects/effects.ts';
 import { resolvedEvent } from '../events.ts';
 import { lockNames, txNumberLock } from '../intake/lock-store.ts';
 import type { Operation } from '../operation.ts';
@@ -178,7 +178,7 @@ async function insertNew(deps: Deps, tx: Tx, plan: ReportPlan, by: Reporter) {
       n,
       body,
       keyId: by.keyId,
-      effects: effectsOrNone(operation, deps.effectSettings),
+      ...recordedEffectsOf(operation, deps.effectSettings),
       operation: included.has(operation.id) ? settled : operation,
     };
   });

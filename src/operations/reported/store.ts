@@ -6,7 +6,7 @@ import { asJson, type Queryable, type Tx } from '../../db/connect.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import { type Json, sha256Hex } from '../../kernel/json.ts';
 import { FOREIGN_ANSWER } from '../conclusion.ts';
-import { accountOfWallet, type Effect } from '../effects.ts';
+import { accountOfWallet, type RecordedEffects } from '../effects/effects.ts';
 import type { Operation } from '../operation.ts';
 import { operationColumns } from '../store.ts';
 import { type Report, transactionKey, WINDOW_SLACK_MS } from './rule.ts';
@@ -126,11 +126,10 @@ export async function listAlike(
 }
 
 /** A reported operation to insert. */
-export interface Recording {
+export interface Recording extends RecordedEffects {
   operation: Operation;
   keyId: string;
   body: string;
-  effects: readonly Effect[];
 }
 
 /**
@@ -142,10 +141,11 @@ export async function insertReported(
   recordings: readonly Recording[],
 ): Promise<Set<string>> {
   if (recordings.length === 0) return new Set();
-  const rows = recordings.map(({ operation: o, keyId, body, effects }) => ({
+  const rows = recordings.map(({ operation: o, keyId, body, effects, feeMode }) => ({
     ...o,
     keyId,
     effects,
+    feeMode,
     fingerprint: sha256Hex(body),
     body: Buffer.from(body).toString('base64'),
     recordedAt: isoText(o.recordedAt),
@@ -160,18 +160,18 @@ export async function insertReported(
         amount numeric, "feeAmount" numeric, "reasonType" text, "tokenUri" text, "metaData" text,
         "extraData" text, "txAppNo" numeric, "txLogNo" numeric, "txHash" text, evidence jsonb,
         "recordedAt" timestamptz, "effectiveAt" timestamptz, "effectiveBasis" text,
-        "settledAt" timestamptz, effects jsonb)
+        "settledAt" timestamptz, "feeMode" text, effects jsonb)
     ), o as (
       insert into tallyhook.operations (id, kind, state, source, owner, key_id, fingerprint,
         key_held, reference, method, path, content_type, request_body, from_addr, to_addr,
         operation_no, contract_id, token_id, amount, fee_amount, reason_type, token_uri, meta_data,
         extra_data, tx_app_no, tx_log_no, tx_hash, evidence, recorded_at, effective_at,
-        effective_basis, settled_at)
+        effective_basis, settled_at, fee_mode)
       select id, kind, state, 'report', owner, "keyId", fingerprint, false, reference, 'POST',
         '/api/operations', 'application/json', decode(body, 'base64'), "fromAddr", "toAddr",
         "operationNo", "contractId", "tokenId", amount, "feeAmount", "reasonType", "tokenUri",
         "metaData", "extraData", "txAppNo", "txLogNo", "txHash", evidence, "recordedAt",
-        "effectiveAt", "effectiveBasis", "settledAt"
+        "effectiveAt", "effectiveBasis", "settledAt", "feeMode"
       from x order by id
       on conflict do nothing
       returning id

@@ -9,6 +9,7 @@ import {
   accountOfWallet,
   effectOn,
   findOperations,
+  otherFeeRules,
 } from '../../operations/operations.ts';
 import type { Deps } from '../deps.ts';
 import { listExecutedBetween } from '../wallets/expected-store.ts';
@@ -82,11 +83,9 @@ async function otherFeeRule(
   const ids = await listExecutedBetween(tx, walletKey, windowFrom ?? 0, windowTo);
   const operations = await findOperations(tx, ids);
   const account = accountOfWallet(walletKey);
-  const feeMode = effectSettings.feeMode === 'on_top' ? 'deducted' : 'on_top';
+  const other = { ...effectSettings, ...otherFeeRules(effectSettings) };
   return [...operations.values()].flatMap((operation) => {
-    const more =
-      effectOn(operation, account, { ...effectSettings, feeMode }) -
-      effectOn(operation, account, effectSettings);
+    const more = effectOn(operation, account, other) - effectOn(operation, account, effectSettings);
     return more === 0n ? [] : [more];
   });
 }

@@ -50,6 +50,7 @@ export const ENDS: Record<string, Line> = {
   },
   entries: { grows: 'two or more a transaction', end: 'kept' },
   events: { grows: 'a change', end: 'month' },
+  fee_rules: { grows: 'a change of the setting ledger.fee_mode', end: 'kept' },
   feed: { grows: 'the feed and each reader of ours', end: 'bounded' },
   freezes: { grows: 'a freeze', end: 'kept' },
   installation: { grows: 'a stored setting', end: 'bounded' },

@@ -4,11 +4,11 @@
  * far as it was recorded when it was made. What is recorded later and took effect before is read
  * beside it. Kept rows never change; `verify` proves them from the entries.
  */
-import type { Db } from '../db/connect.ts';
-import type { Instant } from '../kernel/clock.ts';
-import { findDayEnd, findDueDayEnd, insertDayEnd, lockDayEnds } from './day-ends-store.ts';
+import type { Db } from '../../db/connect.ts';
+import type { Instant } from '../../kernel/clock.ts';
+import { findDayEnd, findDueDayEnd, insertDayEnd, lockDayEnds } from './store.ts';
 
-export { type DayEnd, findDayEnd } from './day-ends-store.ts';
+export { type DayEnd, findDayEnd } from './store.ts';
 
 /** A day of a large installation has some ten million entries. */
 const DEADLINE_MS = 600_000;

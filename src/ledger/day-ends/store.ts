@@ -1,6 +1,6 @@
 /** SQL of day ends: which one is due, its balances, and their proof from the entries. */
-import type { Queryable, Tx } from '../db/connect.ts';
-import { type Instant, isoText } from '../kernel/clock.ts';
+import type { Queryable, Tx } from '../../db/connect.ts';
+import { type Instant, isoText } from '../../kernel/clock.ts';
 
 /** How far the postings went when a day end was made. */
 export interface DayEnd {

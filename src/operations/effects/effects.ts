@@ -2,15 +2,14 @@
  * The effects of token writes on accounts: who pays, who receives, and where the fee goes. The rows
  * of `operation_effects` are made here; every other stage reads those rows. Pure.
  */
-import { addressKey, isAddress } from '../kernel/addresses.ts';
-import { sumOf } from '../kernel/amounts.ts';
-import { unreachable } from '../kernel/errors.ts';
-import type { Kind, WriteFields } from './operation.ts';
+import { addressKey, isAddress } from '../../kernel/addresses.ts';
+import { sumOf } from '../../kernel/amounts.ts';
+import { unreachable } from '../../kernel/errors.ts';
+import type { Kind, WriteFields } from '../operation.ts';
+import { type FeeMode, type FeeRules, type FeeTimes, feeInstantOf, feeModeAt } from './fee-rule.ts';
 
 /** How fees are paid, and the wallets of operators, fees and collection. */
-export interface EffectSettings {
-  /** Whether a fee is paid on top of the amount or deducted from it. */
-  feeMode: 'on_top' | 'deducted';
+export interface EffectSettings extends FeeRules {
   /** Wallet address by operator number (decimal text). */
   operators: ReadonlyMap<string, string>;
   feesAddr?: string | undefined;
@@ -27,7 +26,11 @@ export interface Effect {
 export type EffectInput = { kind: Kind } & Pick<
   Required<WriteFields>,
   'fromAddr' | 'toAddr' | 'operationNo' | 'amount' | 'feeAmount'
->;
+> &
+  FeeTimes;
+
+/** Why a write cannot be posted under the rule `deducted`, but under the other one. */
+export const FEE_EXCEEDS = 'the fee exceeds the amount it is deducted from';
 
 /** A write that cannot be posted; the message is the reason. */
 export class Unpostable extends Error {
@@ -50,6 +53,11 @@ export function accountKey(name: string): string {
  * @throws Unpostable when a party or an amount is missing or impossible
  */
 export function effectsOf(write: EffectInput, settings: EffectSettings): Effect[] {
+  return linesOf(write, settings).filter(({ amount }) => amount !== 0n);
+}
+
+/** One line per account, zeros included. */
+function linesOf(write: EffectInput, settings: EffectSettings): Effect[] {
   const effects = allEffects(write, settings);
   const merged = new Map<string, Effect>();
   for (const { account, amount } of effects) {
@@ -57,14 +65,87 @@ export function effectsOf(write: EffectInput, settings: EffectSettings): Effect[
     const sum = merged.get(key) ?? { account, amount: 0n };
     merged.set(key, { account: sum.account, amount: sum.amount + amount });
   }
-  const changing = [...merged.values()].filter(({ amount }) => amount !== 0n);
-  return changing.length > 0 ? changing : effects.filter(({ amount }) => amount !== 0n);
+  const lines = [...merged.values()];
+  return lines.some(({ amount }) => amount !== 0n) ? lines : effects;
+}
+
+/** What is stored with a write: its effects, and the rule by which they were computed. */
+export interface RecordedEffects {
+  effects: Effect[];
+  /** Null if no rule changes them: the write has no fee. */
+  feeMode: FeeMode | null;
+}
+
+/**
+ * What is stored with a write. One with a fee has the same lines under both fee rules, zeros
+ * included, so that another rule changes only amounts; a rule under which it cannot be posted makes
+ * all of them zero.
+ */
+export function recordedEffectsOf(write: EffectInput, settings: EffectSettings): RecordedEffects {
+  const feeMode = feeModeOf(write, settings);
+  if (feeMode === null) return { effects: effectsOrNone(write, settings), feeMode };
+  return { effects: linesUnder(write, settings, feeMode), feeMode };
+}
+
+/** The rule that a write falls under; null for a write without a fee. */
+export function feeModeOf(write: EffectInput, settings: EffectSettings): FeeMode | null {
+  const mayHave = write.kind === 'receive_from' || write.kind === 'transfer';
+  const hasFee = mayHave && write.feeAmount !== null && write.feeAmount > 0n;
+  return hasFee ? feeModeAt(settings, feeInstantOf(write)) : null;
+}
+
+function linesUnder(write: EffectInput, settings: EffectSettings, feeMode: FeeMode): Effect[] {
+  const under = (mode: FeeMode) =>
+    orNone(() => linesOf(write, { ...settings, feeMode: mode, feeChanges: [] }));
+  const lines = under(feeMode);
+  return lines.length > 0 ? lines : under('on_top').map((line) => ({ ...line, amount: 0n }));
+}
+
+/**
+ * What is stored with a write once its rule is another one. The accounts stay as they are recorded,
+ * also if the settings name others by now; undefined if they are not those of the write.
+ * @param stored its lines, in their order
+ */
+export function effectsUnder(
+  write: EffectInput,
+  stored: readonly Effect[],
+  { from, to }: { from: FeeMode; to: FeeMode },
+): Effect[] | undefined {
+  if (stored.length === 0) return [];
+  const names = stored.map(({ account }) => account);
+  const before = namedAlike(names, 'collection').flatMap((collection) =>
+    namedAlike(names, 'fees').map(({ feesAddr }) => ({ ...collection, feesAddr })),
+  );
+  const settings = before.find((one) => isEqual(linesUnder(write, one, from), stored));
+  return settings && linesUnder(write, settings, to);
+}
+
+const NO_WALLETS: EffectSettings = { feeMode: 'on_top', operators: new Map() };
+
+/** Settings under which an account of our own is one of these, the last one first. */
+function namedAlike(names: readonly string[], own: 'collection' | 'fees'): EffectSettings[] {
+  const member = own === 'fees' ? 'feesAddr' : 'collectionAddr';
+  return names.toReversed().flatMap((name) => {
+    if (name === own) return [NO_WALLETS];
+    if (!name.startsWith('wallet:')) return [];
+    return [{ ...NO_WALLETS, [member]: name.slice('wallet:'.length) }];
+  });
+}
+
+function isEqual(some: readonly Effect[], others: readonly Effect[]): boolean {
+  const keys = (effects: readonly Effect[]) =>
+    effects.map(({ account, amount }) => `${accountKey(account)} ${amount}`).join();
+  return keys(some) === keys(others);
 }
 
 /** See `effectsOf`; empty when the write cannot be posted. */
 export function effectsOrNone(write: EffectInput, settings: EffectSettings): Effect[] {
+  return orNone(() => effectsOf(write, settings));
+}
+
+function orNone(effects: () => Effect[]): Effect[] {
   try {
-    return effectsOf(write, settings);
+    return effects();
   } catch (error) {
     if (error instanceof Unpostable) return [];
     throw error;
@@ -104,8 +185,9 @@ function allEffects(write: EffectInput, settings: EffectSettings): Effect[] {
   const { kind } = write;
   if (kind !== 'give' && kind !== 'receive_from' && kind !== 'transfer') return [];
   const amount = positive(write.amount);
-  const fee = feeOf(write, settings, amount);
-  const paid = settings.feeMode === 'on_top' ? amount + fee : amount;
+  const feeMode = feeModeAt(settings, feeInstantOf(write));
+  const fee = feeOf(write, feeMode, amount);
+  const paid = feeMode === 'on_top' ? amount + fee : amount;
   const received = paid - fee;
   const from = () => wallet(write.fromAddr, 'sender');
   const to = () => wallet(write.toAddr, 'receiver');
@@ -138,12 +220,11 @@ function positive(amount: bigint | null): bigint {
   return amount;
 }
 
-function feeOf({ kind, feeAmount }: EffectInput, settings: EffectSettings, amount: bigint): bigint {
+function feeOf({ kind, feeAmount }: EffectInput, feeMode: FeeMode, amount: bigint): bigint {
   const fee = feeAmount ?? 0n;
   if (fee < 0n) throw new Unpostable('the fee is negative');
   if (kind === 'give' && fee !== 0n) throw new Unpostable('a give has no fee');
-  if (settings.feeMode === 'deducted' && fee > amount)
-    throw new Unpostable('the fee exceeds the amount it is deducted from');
+  if (feeMode === 'deducted' && fee > amount) throw new Unpostable(FEE_EXCEEDS);
   return fee;
 }
 

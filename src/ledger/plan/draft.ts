@@ -1,0 +1,175 @@
+/**
+ * A plan of transactions and what it is made of: requests, postings and reversals of operations,
+ * and the corrections of openings that these need. Pure.
+ */
+import type { Instant } from '../../kernel/clock.ts';
+import { type Effect, type Operation, Unpostable } from '../../operations/operations.ts';
+import { correctionsOf, type Opening } from '../opening-rule.ts';
+import { accountKind, effectiveTimeOf, type TokenMove } from '../posting.ts';
+import type { PostingRequest } from '../posting-request.ts';
+
+/** A posted transaction that a due reversal reverses. */
+export interface Original {
+  transactionId: bigint;
+  operationId: string | null;
+  postingRequestId: string | null;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  effects: Effect[];
+}
+
+/** A transaction without its number. */
+export interface Draft {
+  kind: string;
+  operationId: string | null;
+  posting: number | null;
+  postingRequestId: string | null;
+  reverses: bigint | null;
+  reasonType: string | null;
+  reference: string | null;
+  txAppNo: bigint | null;
+  txLogNo: bigint | null;
+  requestedBy: string;
+  effectiveAt: Instant;
+  effectiveBasis: string;
+  effects: readonly Effect[];
+}
+
+/** An NFT movement to be recorded; an opening is not of an operation. */
+export interface Movement extends TokenMove {
+  operationId: string | null;
+  posting: number | null;
+  txHash: string | null;
+  effectiveAt: Instant;
+}
+
+export interface Problem {
+  of: 'operation' | 'posting_request';
+  id: string;
+  problem: string;
+}
+
+export interface Plan {
+  drafts: Draft[];
+  movements: Movement[];
+  /** Accounts that are opened without an entry. */
+  opened: string[];
+  operationIds: string[];
+  /** Due operations that are posted or reversed already. */
+  unchangedIds: string[];
+  postingRequestIds: string[];
+  /** Requests of the ledger itself, posted in the same batch. */
+  ownRequests: PostingRequest[];
+  problems: Problem[];
+}
+
+export function emptyPlan(): Plan {
+  return {
+    ...{ drafts: [], movements: [], opened: [], operationIds: [], unchangedIds: [] },
+    ...{ postingRequestIds: [], ownRequests: [], problems: [] },
+  };
+}
+
+/** Plans what a request asks for. @throws Unpostable */
+export function planRequest(
+  request: PostingRequest,
+  originals: readonly Original[],
+  plan: Plan,
+): void {
+  const { kind, account, counter, amount } = request;
+  for (const name of [account, counter]) accountKind(name);
+  if (amount === 0n) {
+    if (kind !== 'opening') throw new Unpostable('the amount is zero');
+    plan.opened.push(account);
+    return;
+  }
+  const original = request.reverses
+    ? originals.find(({ postingRequestId }) => postingRequestId === request.reverses)
+    : undefined;
+  if (request.reverses && !original) throw new Unpostable('what it reverses is not in the ledger');
+  plan.drafts.push({
+    kind,
+    operationId: null,
+    posting: null,
+    postingRequestId: request.id,
+    reverses: original?.transactionId ?? null,
+    reasonType: null,
+    reference: null,
+    txAppNo: null,
+    txLogNo: null,
+    requestedBy: request.requestedBy,
+    effectiveAt: request.effectiveAt,
+    effectiveBasis: request.effectiveBasis,
+    effects: [
+      { account, amount },
+      { account: counter, amount: -amount },
+    ],
+  });
+}
+
+/** Posts a request of the ledger itself. */
+export function postOwn(request: PostingRequest, plan: Plan): void {
+  planRequest(request, [], plan);
+  plan.ownRequests.push(request);
+  plan.postingRequestIds.push(request.id);
+}
+
+interface Before {
+  /** How often the operation was posted or reversed. */
+  timesPosted: number;
+  /** The openings of its accounts by key. */
+  openings: ReadonlyMap<string, Opening>;
+}
+
+/** Plans the posting of these effects, and the corrections of openings that it needs. */
+export function planPosting(
+  operation: Operation,
+  effects: readonly Effect[],
+  { timesPosted, openings }: Before,
+  plan: Plan,
+  time = effectiveTimeOf(operation),
+): void {
+  const { kind } = operation;
+  const posting = timesPosted + 1;
+  plan.drafts.push({ ...draftOf(operation), kind, posting, effects, ...time });
+  correctOpenings(operation, timesPosted, effects, openings, plan);
+}
+
+/** Plans the reversal of a posted transaction; it takes effect at the same time as that. */
+export function planReversal(
+  operation: Operation,
+  { transactionId, effectiveAt, effectiveBasis, effects: posted }: Original,
+  { timesPosted, openings }: Before,
+  plan: Plan,
+): void {
+  const effects = posted.map(({ account, amount }) => ({ account, amount: -amount }));
+  plan.drafts.push({
+    ...{ ...draftOf(operation), kind: 'reversal', posting: timesPosted + 1 },
+    ...{ reverses: transactionId, effectiveAt, effectiveBasis, effects },
+  });
+  correctOpenings(operation, timesPosted, effects, openings, plan);
+}
+
+function correctOpenings(
+  operation: Operation,
+  timesPosted: number,
+  effects: readonly Effect[],
+  openings: ReadonlyMap<string, Opening>,
+  plan: Plan,
+): void {
+  for (const correction of correctionsOf(operation, timesPosted, effects, openings))
+    postOwn(correction, plan);
+}
+
+function draftOf(operation: Operation) {
+  return {
+    operationId: operation.id,
+    postingRequestId: null,
+    reverses: null,
+    reasonType: operation.reasonType,
+    reference: operation.reference,
+    txAppNo: operation.txAppNo,
+    txLogNo: operation.txLogNo,
+    requestedBy: operation.owner,
+  };
+}
