@@ -22,7 +22,12 @@ import {
   makeReportedOperations,
 } from '../operations/operations.ts';
 import { makeOutbox } from '../outbox/outbox.ts';
-import { makeAlerts, makeDrifts, makeReconciler } from '../reconciler/reconciler.ts';
+import {
+  feeRuleAnnouncement,
+  makeAlerts,
+  makeDrifts,
+  makeReconciler,
+} from '../reconciler/reconciler.ts';
 import { makePeriods, makeReports, PAGE_STYLE } from '../reports/reports.ts';
 import { openUpstream } from '../upstream/upstream.ts';
 import { makeWebhooks, type Webhooks } from '../webhooks/webhooks.ts';
@@ -182,7 +187,10 @@ function makeStages(config: Config, base: Base, service: Service) {
       listIncludedInOpenings(tx, reported, effectSettings, before),
     observe: addWallets,
   });
-  const ledger = makeLedger({ db: workersDb, daemon, clock, effectSettings, log });
+  const ledger = makeLedger({
+    ...{ db: workersDb, daemon, clock, effectSettings, log },
+    announceFeeRules: feeRuleAnnouncement(outbox),
+  });
   const observer = makeObserver({
     ...{ db: workersDb, clock, random, ids, upstream, outbox, metrics },
     settings: observerSettings(config),

@@ -11,6 +11,7 @@ import { Failure } from '../kernel/errors.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { systemRandom } from '../kernel/random.ts';
 import type { Role } from '../kernel/roles.ts';
+import { setFeeRules } from '../ledger/ledger.ts';
 import { LEDGER_SETTING, ledgerSetting, STALE_AFTER_SETTING } from '../reports/reports.ts';
 import { type Built, build } from './build.ts';
 import type { Config } from './config/config.ts';
@@ -54,7 +55,7 @@ export async function startDaemon(
     const service = await openService(config, { clock, random: systemRandom, log });
     undo.push(service.close);
     await checkService(database.db, service, clock);
-    await storeViewSettings(database, config);
+    await storeSettings(database, config);
     const built = await build(config, database, service, log);
     undo.push(() => built.upstream.close());
     await built.identity.check();
@@ -92,15 +93,12 @@ export async function startDaemon(
   }
 }
 
-/** Stores the settings that the views of finance_v1 read. */
-async function storeViewSettings({ db, clock }: Database, config: Config): Promise<void> {
+/** Stores the settings that the views of finance_v1 read, and the fee rules. */
+async function storeSettings({ db, clock }: Database, config: Config): Promise<void> {
   const staleAfterMs = String(config.reports.stale_after_ms);
-  await setInstallationSetting(
-    db,
-    LEDGER_SETTING,
-    ledgerSetting(ledgerSettings(config)),
-    clock.now(),
-  );
+  const ledger = ledgerSettings(config);
+  await setFeeRules(db, ledger, clock.now());
+  await setInstallationSetting(db, LEDGER_SETTING, ledgerSetting(ledger), clock.now());
   await setInstallationSetting(db, STALE_AFTER_SETTING, staleAfterMs, clock.now());
 }
 

@@ -229,8 +229,8 @@ export const nftMovements = tallyhook.table(
 );
 
 /**
- * The fee rules that the setting ledger.fee_mode had, the newest last. Writes that were posted under
- * another rule than the newest one says are reversed and posted again.
+ * The fee rules that the setting ledger.fee_mode had, the newest last. Writes that were posted
+ * under another rule than the newest one says are reversed and posted again.
  */
 export const feeRules = tallyhook.table('fee_rules', {
   id: bigint({ mode: 'bigint' }).generatedAlwaysAsIdentity().primaryKey(),

@@ -190,6 +190,16 @@ export const EVENTS = {
     'The booking of a drift was reversed, because it was linked to an operation.',
     drift.extend({ operation_id: z.string() }),
   ),
+  'ledger.fee_rule_applied': row(
+    'Another fee rule was set, and no write is posted under the former one any more.',
+    z.object({
+      rules: z.array(z.object({ from: instantText.nullable(), mode: z.string() })),
+      set_at: instantText,
+      changed: z.number().int().describe('Writes whose effects changed'),
+      reposted: z.number().int().describe('Those of them that were reversed and posted again'),
+      drifts: z.array(z.string()).describe('Open drifts that it probably explains, 100 at most'),
+    }),
+  ),
   'service.maintenance_announced': row('The service announced maintenance.', service),
   'service.maintenance_started': row('The service started maintenance.', service),
   'service.maintenance_ended': row('The service ended maintenance.', service),

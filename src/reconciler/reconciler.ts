@@ -34,6 +34,7 @@ export { type AlertCount, countAlerts, listAlerts } from './alerts/store.ts';
 export { LATE, STUCK } from './alerts/watchdog.ts';
 export type { ReconcilerSettings } from './deps.ts';
 export { CAUSES, type Cause } from './drifts/cause.ts';
+export { feeRuleAnnouncement } from './drifts/fee-rule.ts';
 export {
   type DriftResult,
   type Drifts,

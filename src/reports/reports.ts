@@ -90,6 +90,7 @@ export const STALE_AFTER_SETTING = 'stale_after_ms';
 export function ledgerSetting(settings: EffectSettings): string {
   return jsonText({
     fee_mode: settings.feeMode,
+    fee_changes: settings.feeChanges,
     operators: Object.fromEntries(settings.operators),
     fees: settings.feesAddr,
     collection: settings.collectionAddr,

@@ -243,6 +243,16 @@ describe('An invalid configuration is refused with one line', () => {
       /^alerts\.rules is invalid: two rules have one name$/,
     ],
     ['ledger: { fee_mode: split }', /^ledger\.fee_mode is invalid: /],
+    ['ledger: { fee_mode: [] }', /^ledger\.fee_mode(?:\.0)? is invalid: /],
+    [
+      'ledger: { fee_mode: [{ mode: on_top }, { mode: deducted }] }',
+      /^ledger\.fee_mode(?:\.1\.from)? is invalid: /,
+    ],
+    [
+      `ledger: { fee_mode: [{ mode: on_top }, { from: "2026-02-01T00:00:00Z", mode: deducted },
+        { from: "2026-02-01T00:00:00Z", mode: on_top }] }`,
+      /^ledger\.fee_mode is invalid: each rule must have a later from than the one before it$/,
+    ],
     ['ledger: { operators: { a: "x" } }', /^ledger\.operators\.?a? is invalid: /],
     ['reports: { reconciliation: { time_zone: Mars/Base } }', /invalid: not a time zone$/],
     [

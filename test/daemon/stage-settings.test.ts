@@ -94,6 +94,14 @@ describe('The settings of a stage', () => {
     });
   });
 
+  it('of the ledger have the fee rules with the instants from which they are in force', () => {
+    const fee_mode = [{ mode: 'on_top' }, { from: '2026-03-01T01:00:00+01:00', mode: 'deducted' }];
+    expect(ledgerSettings(config({ ledger: { fee_mode } }))).toMatchObject({
+      feeMode: 'on_top',
+      feeChanges: [{ from: Date.UTC(2026, 2, 1), mode: 'deducted' }],
+    });
+  });
+
   it('of webhooks allow loopback addresses only with the sandbox', () => {
     const settings = config({ webhooks: { allow_cidrs: ['10.0.0.0/8'] } });
     expect(webhookSettings(settings, false).allowCidrs).toEqual(['10.0.0.0/8']);

@@ -11,7 +11,10 @@ export function naiveEffects(write: EffectInput, settings: EffectSettings): Map<
   const named = (addr: string | null | undefined, name = '') => (addr ? `wallet:${addr}` : name);
   const { kind, fromAddr, toAddr, operationNo } = write;
   const [amount, fee] = [write.amount ?? 0n, write.feeAmount ?? 0n];
-  const feeOnTop = settings.feeMode === 'on_top' ? fee : 0n;
+  const sentAt = write.sentAt ?? write.effectiveAt ?? write.recordedAt;
+  let mode = settings.feeMode;
+  for (const change of settings.feeChanges ?? []) if (change.from <= sentAt) mode = change.mode;
+  const feeOnTop = mode === 'on_top' ? fee : 0n;
   const collection = named(settings.collectionAddr, 'collection');
   switch (kind) {
     case 'give':

@@ -9,6 +9,7 @@ import { isoText } from '../../src/kernel/clock.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { makeMetrics } from '../../src/kernel/metrics.ts';
 import {
+  type AnnounceFeeRules,
   balancesOf,
   type Ledger,
   makeLedger,
@@ -85,14 +86,19 @@ interface LedgerInput {
   daemonId?: string;
   books?: EffectSettings;
   batchMax?: number;
+  announceFeeRules?: AnnounceFeeRules;
 }
 
 /** The ledger of one daemon; its log is silent. */
 export async function openLedger(deps: LedgerInput): Promise<Ledger> {
-  const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200 } = deps;
+  const { db, clock, daemonId = 'dmn_1', books = PLAIN, batchMax = 200, announceFeeRules } = deps;
   const daemon = await registerDaemon(db, daemonId, clock.now(), 15_000);
   const silent = { log: makeLog('silent'), metrics: makeMetrics() };
-  return makeLedger({ db, clock, daemon, effectSettings: books, batchMax, ...silent });
+  const announcing = announceFeeRules ? { announceFeeRules } : {};
+  return makeLedger({
+    ...{ db, clock, daemon, effectSettings: books, batchMax, ...silent },
+    ...announcing,
+  });
 }
 
 /** The same over operations that a test inserts. */

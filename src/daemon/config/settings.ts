@@ -1,6 +1,7 @@
 /** The schema of config/default.yaml: every setting with its bounds. Pure. */
 import { z } from 'zod';
 import { ROLES } from '../../kernel/roles.ts';
+import { FEE_MODES } from '../../operations/operations.ts';
 import { REPORT_FORMATS } from '../../reports/reports.ts';
 import { alertRules, refuseUnknownOperators } from './alert-rules.ts';
 import { oidc } from './oidc.ts';
@@ -16,6 +17,18 @@ const share = z.number().min(0).max(1);
 const bytes = z.number().int().min(1_024).max(1_073_741_824);
 const days = z.number().int().min(1).max(36_500);
 const addr = z.string().length(42).nullable();
+
+const feeMode = z.enum(FEE_MODES);
+/** The first rule without an instant, the others each later than the one before. */
+const feeRules = z
+  .tuple(
+    [z.strictObject({ mode: feeMode })],
+    z.strictObject({ from: z.iso.datetime({ offset: true }), mode: feeMode }),
+  )
+  .refine(([, ...changes]) => {
+    const times = changes.map(({ from }) => Date.parse(from));
+    return times.every((time, i) => i === 0 || time > (times[i - 1] ?? time));
+  }, 'each rule must have a later from than the one before it');
 
 const sections = z.strictObject({
   http: z.strictObject({
@@ -102,7 +115,7 @@ const sections = z.strictObject({
     rules: alertRules,
   }),
   ledger: z.strictObject({
-    fee_mode: z.enum(['on_top', 'deducted']),
+    fee_mode: z.union([feeMode, feeRules]),
     operators: z.record(z.string().regex(/^\d+$/), z.string().length(42)),
     fees_addr: addr,
     collection_addr: addr,

@@ -15,8 +15,12 @@ import type { CronJob } from '../workers/cron.ts';
 import type { Config } from './config.ts';
 
 export function ledgerSettings({ ledger }: Config): EffectSettings {
+  const modes = ledger.fee_mode;
+  const [first, ...changes] = typeof modes === 'string' ? [{ mode: modes }] : modes;
+  const feeChanges = changes.map(({ from, mode }) => ({ from: Date.parse(from), mode }));
   return {
-    feeMode: ledger.fee_mode,
+    feeMode: first.mode,
+    ...(feeChanges.length > 0 ? { feeChanges } : {}),
     operators: new Map(Object.entries(ledger.operators)),
     feesAddr: ledger.fees_addr ?? undefined,
     collectionAddr: ledger.collection_addr ?? undefined,

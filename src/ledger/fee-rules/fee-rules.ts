@@ -5,14 +5,13 @@
  * one commit, so no observation is compared with a part of it.
  */
 import type { Db, Tx } from '../../db/connect.ts';
-import type { Clock } from '../../kernel/clock.ts';
+import type { Clock, Instant } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import {
   changeFees,
   type EffectSettings,
   effectsUnder,
   FEE_EXCEEDS,
-  type FeeRules,
   feeInstantOf,
   feeModeAt,
   listLines,
@@ -35,7 +34,7 @@ import {
 export { findFeeRules, type SetFeeRules, setFeeRules } from './store.ts';
 
 /** Announces inside the transaction that the rules are applied everywhere. */
-export type AnnounceFeeRules = (tx: Tx, applied: SetFeeRules) => Promise<void>;
+export type AnnounceFeeRules = (tx: Tx, applied: SetFeeRules, now: Instant) => Promise<void>;
 
 interface Deps {
   db: Db;
@@ -60,12 +59,13 @@ export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) 
     const rules = set?.rules ?? effectSettings;
     const ids = await listUnderWrongRule(tx, rules, BATCH_MAX);
     if (ids.length > 0) {
-      const changed = await change(tx, rules, ids, clock);
+      const changed = await change(tx, { ...effectSettings, ...rules }, ids, clock);
       if (set) await countFeeChanges(tx, set.id, changed);
       return { ...changed, more: true };
     }
-    if (set && (await markFeeRulesApplied(tx, set.id, clock.now())) && set.changed > 0n)
-      await announceFeeRules?.(tx, set);
+    const now = clock.now();
+    if (set && (await markFeeRulesApplied(tx, set.id, now)) && set.changed > 0n)
+      await announceFeeRules?.(tx, set, now);
     return { changed: 0, reposted: 0, more: false };
   }
 
@@ -86,7 +86,7 @@ export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) 
 }
 
 /** Changes the effects of these writes to the right rule, and what they posted. */
-async function change(tx: Tx, rules: FeeRules, ids: readonly string[], clock: Clock) {
+async function change(tx: Tx, settings: EffectSettings, ids: readonly string[], clock: Clock) {
   const writes = await lockWithFees(tx, ids);
   const [lines, due, times] = [
     await listLines(tx, ids),
@@ -94,12 +94,12 @@ async function change(tx: Tx, rules: FeeRules, ids: readonly string[], clock: Cl
     await timesPosted(tx, ids),
   ];
   const found = writes.flatMap((write) => {
-    const to = feeModeAt(rules, feeInstantOf(write));
+    const to = feeModeAt(settings, feeInstantOf(write));
     const dueReason = due.get(write.id);
     const isDue = due.has(write.id) && dueReason !== FEE_EXCEEDS;
     if (to === write.feeMode || isDue) return [];
     const stored = lines.get(write.id) ?? [];
-    const under = effectsUnder(write, stored, { from: write.feeMode, to }) ?? stored;
+    const under = effectsUnder(write, stored, { from: write.feeMode, to, settings }) ?? stored;
     return [{ write, to, under, dueReason: dueReason ?? undefined }];
   });
   await changeFees(

@@ -1,7 +1,8 @@
 /**
  * Plans what another fee rule changes in the ledger: a posted operation is reversed and posted
- * again, at the time of the first posting, in one batch. Its openings are corrected as for any late
- * posting, so that the balances become those of a ledger that had the rule from the beginning. Pure.
+ * again, at the time of the first posting, in one batch. Its openings are corrected as for any
+ * late posting, so that the balances become those of a ledger that had the rule from the beginning.
+ * Pure.
  */
 import {
   accountKey,

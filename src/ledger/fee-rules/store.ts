@@ -90,7 +90,7 @@ export async function listUnderWrongRule(
   return rows.map(({ id }) => id);
 }
 
-/** Why the postings of these operations wait, by operation id; null for those about to be posted. */
+/** Why the postings of these operations wait, by operation id; null: they are about to be made. */
 export async function listDueReasons(
   db: Queryable,
   ids: readonly string[],

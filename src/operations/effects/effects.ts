@@ -56,17 +56,20 @@ export function effectsOf(write: EffectInput, settings: EffectSettings): Effect[
   return linesOf(write, settings).filter(({ amount }) => amount !== 0n);
 }
 
-/** One line per account, zeros included. */
+/** One line per account, zeros included; all lines of a write that would move nothing then. */
 function linesOf(write: EffectInput, settings: EffectSettings): Effect[] {
-  const effects = allEffects(write, settings);
+  const hasFee = feeModeOf(write, settings) !== null;
+  const effects = allEffects(write, settings).filter(({ amount }) => hasFee || amount !== 0n);
   const merged = new Map<string, Effect>();
   for (const { account, amount } of effects) {
     const key = accountKey(account);
     const sum = merged.get(key) ?? { account, amount: 0n };
     merged.set(key, { account: sum.account, amount: sum.amount + amount });
   }
-  const lines = [...merged.values()];
-  return lines.some(({ amount }) => amount !== 0n) ? lines : effects;
+  const [from, , fees] = effects.map(({ account }) => accountKey(account));
+  // Under one of the rules nothing else would be left of it.
+  const isVoid = from !== undefined && from === fees && write.amount === write.feeAmount;
+  return merged.size === 1 || isVoid ? effects : [...merged.values()];
 }
 
 /** What is stored with a write: its effects, and the rule by which they were computed. */
@@ -109,15 +112,15 @@ function linesUnder(write: EffectInput, settings: EffectSettings, feeMode: FeeMo
 export function effectsUnder(
   write: EffectInput,
   stored: readonly Effect[],
-  { from, to }: { from: FeeMode; to: FeeMode },
+  { from, to, settings }: { from: FeeMode; to: FeeMode; settings: EffectSettings },
 ): Effect[] | undefined {
   if (stored.length === 0) return [];
   const names = stored.map(({ account }) => account);
-  const before = namedAlike(names, 'collection').flatMap((collection) =>
+  const others = namedAlike(names, 'collection').flatMap((collection) =>
     namedAlike(names, 'fees').map(({ feesAddr }) => ({ ...collection, feesAddr })),
   );
-  const settings = before.find((one) => isEqual(linesUnder(write, one, from), stored));
-  return settings && linesUnder(write, settings, to);
+  const before = [settings, ...others].find((one) => isEqual(linesUnder(write, one, from), stored));
+  return before && linesUnder(write, before, to);
 }
 
 const NO_WALLETS: EffectSettings = { feeMode: 'on_top', operators: new Map() };

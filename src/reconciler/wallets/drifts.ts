@@ -3,6 +3,7 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
+import { findFeeRules } from '../../ledger/ledger.ts';
 import { listObservations } from '../../observer/observer.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -32,6 +33,12 @@ interface Input {
   /** The observation that was evaluated before. */
   previousId: string | null;
   now: Instant;
+}
+
+/** What explains a drift that closes: an operation, or fee rules by when they were set. */
+interface By {
+  operationId: string | undefined;
+  feeRule?: string | undefined;
 }
 
 /** Applies the comparison to the drifts of a wallet; changes `wallet`, which the caller stores. */
@@ -183,25 +190,34 @@ async function closeReturned(
     const { amount } = drift;
     const operationId =
       amount === null ? undefined : await findKnownLater(tx, { ...drift, amount });
-    events.push(...(await close(tx, wallet, drift, { ...input, operationId })));
+    const feeRule = operationId === undefined ? await feeRuleSince(tx, drift) : undefined;
+    events.push(...(await close(tx, wallet, drift, { ...input, operationId, feeRule })));
   }
   return events;
 }
 
-/** Closes a drift, which is explained if an operation is named; keeps the observation with it. */
+/** The fee rules that were applied since a drift opened that they explain. */
+async function feeRuleSince(tx: Tx, { cause, openedAt }: Drift): Promise<string | undefined> {
+  const set = cause === 'fee_rule' ? await findFeeRules(tx) : undefined;
+  const isLater = set !== undefined && set.changed > 0n && set.setAt >= openedAt;
+  return isLater ? isoText(set.setAt) : undefined;
+}
+
+/** Closes a drift, explained if an operation or rule is named; keeps the observation with it. */
 async function close(
   tx: Tx,
   wallet: Wallet,
   drift: Drift,
-  { observation, now, operationId }: Input & { operationId: string | undefined },
+  { observation, now, operationId, feeRule }: Input & By,
 ): Promise<EventDraft[]> {
-  const how = operationId === undefined ? 'returned' : 'explained';
+  const how = operationId === undefined && feeRule === undefined ? 'returned' : 'explained';
   const closedBy: { [key: string]: Json } = {
     observation: observation.id,
     observed_at: isoText(observation.startedAt),
     addr: wallet.addr,
     observed_balance: decimalText(wallet.observedBalance),
     ...(operationId === undefined ? {} : { operation_id: operationId }),
+    ...(feeRule === undefined ? {} : { fee_rule_set_at: feeRule }),
   };
   if (!(await closeDrift(tx, drift.id, { state: how, closedBy }, now))) return [];
   await addAction(tx, drift, how, now, closedBy);

@@ -145,6 +145,13 @@ const DATA: { [T in EventType]: EventData<T> } = {
     },
   },
   'wallet.drift_reversed': { ...drift, operation_id: `op_${UUID}` },
+  'ledger.fee_rule_applied': {
+    rules: [
+      { from: null, mode: 'on_top' },
+      { from: AT, mode: 'deducted' },
+    ],
+    ...{ set_at: AT, changed: 310, reposted: 305, drifts: [`drf_${UUID}`] },
+  },
   'service.maintenance_announced': { ...service, current: 'announced' },
   'service.maintenance_started': service,
   'service.maintenance_ended': { ...service, previous: 'maintenance', current: 'active' },
