@@ -200,6 +200,17 @@ export const EVENTS = {
       drifts: z.array(z.string()).describe('Open drifts that it probably explains, 100 at most'),
     }),
   ),
+  'ledger.fee_rule_contradicted': row(
+    'Observed balances show the other fee rule: change the setting.',
+    z.object({
+      setting: z.string(),
+      set: z.string().describe('The mode of the rule that is set'),
+      observed: z.string().describe('The mode that explains the observed balances'),
+      votes_against: z.number().int().describe('Writes whose payer drifts by what it changes'),
+      votes_for: z.number().int().describe('Other writes with a fee that settled since the first'),
+      operation_id: z.string().describe('The first of those that contradict'),
+    }),
+  ),
   'service.maintenance_announced': row('The service announced maintenance.', service),
   'service.maintenance_started': row('The service started maintenance.', service),
   'service.maintenance_ended': row('The service ended maintenance.', service),

@@ -12,6 +12,7 @@ import type { Log } from '../../kernel/log.ts';
 import { addWallets, availableSince, type Observer } from '../../observer/observer.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import { begunEvent, endedEvents } from './events.ts';
+import { CONTRADICTED, checkFeeRule } from './fee-votes.ts';
 import { type Condition, changesOf, type StuckSettings } from './rule.ts';
 import { type AlertRule, checkRules } from './rule-checks.ts';
 import * as store from './store.ts';
@@ -63,13 +64,14 @@ export function makeAlerts(deps: Deps): Alerts {
       const findings = [...found.values()];
       const checked = (rule: string) => {
         if (rule === LATE) return late !== undefined;
-        if (rule === STUCK) return isUp;
+        if (rule === STUCK || rule === CONTRADICTED) return isUp;
         // What a rule raised that was removed ends.
         return found.has(rule) || !settings.rules.some(({ name }) => name === rule);
       };
       const holding: Condition[] = [
         ...(late ? [late] : []),
         ...(isUp ? await stuckCheck(tx, now, from, raised) : []),
+        ...(isUp ? await checkFeeRule(tx) : []),
         ...findings.flatMap(({ holding: some }) => some),
       ];
       const { begun, ended, updated } = changesOf(

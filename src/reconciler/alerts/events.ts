@@ -1,20 +1,22 @@
 /** The events of alerts that begin and end. Pure. */
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { EventDraft } from '../../outbox/events.ts';
+import { CONTRADICTED } from './fee-votes.ts';
 import type { Alert } from './rule.ts';
 import { LATE, STUCK } from './watchdog.ts';
 
 export function begunEvent(alert: Alert): EventDraft {
   const { id, rule, subject, detail, raisedAt } = alert;
   if (rule === STUCK) return draft(STUCK, `operation:${subject}`, raisedAt, detail);
+  if (rule === CONTRADICTED) return draft(CONTRADICTED, 'ledger:fee_rule', raisedAt, detail);
   if (rule === LATE) return draft(LATE, 'observer:targets', raisedAt, detail);
   return draft('alert.raised', `alert:${id}`, raisedAt, alertData(alert));
 }
 
-/** None for a stuck operation: that it settles is an event. */
+/** None for a stuck operation, nor for a fee rule: what ends it is an event. */
 export function endedEvents(alert: Alert, at: Instant): EventDraft[] {
   const { id, rule, detail, raisedAt } = alert;
-  if (rule === STUCK) return [];
+  if (rule === STUCK || rule === CONTRADICTED) return [];
   if (rule !== LATE) {
     const cleared = draft('alert.cleared', `alert:${id}`, at, alertData(alert));
     return [{ ...cleared, last: true }];

@@ -1,6 +1,7 @@
 /** Drifts that another fee rule explains. */
 import { expect, it } from 'vitest';
 import { listTransactions, setFeeRules } from '../../../src/ledger/ledger.ts';
+import { checkFeeRule, isContradicted } from '../../../src/reconciler/alerts/fee-votes.ts';
 import { feeRuleAnnouncement } from '../../../src/reconciler/reconciler.ts';
 import { openLedger, runDry } from '../../ledger/fixture.ts';
 import { openRig } from '../rig.ts';
@@ -20,6 +21,14 @@ it('The drifts that another fee rule explains close, with one event for all of t
   expect(await rig.drifts(a)).toMatchObject([{ amount: 3n }, { amount: 5n }]);
   const drifts = [...(await rig.drifts(a)), ...(await rig.drifts(b))];
   expect(new Set(drifts.map(({ cause }) => cause))).toEqual(new Set(['fee_rule']));
+  const contradiction = {
+    rule: 'ledger.fee_rule_contradicted',
+    detail: {
+      ...{ setting: 'ledger.fee_mode', set: 'on_top', observed: 'deducted' },
+      ...{ votes_against: 2, votes_for: 0, operation_id: first },
+    },
+  };
+  expect(await checkFeeRule(database.db)).toMatchObject([contradiction]);
 
   await setFeeRules(database.db, { feeMode: 'deducted' }, clock.now());
   const ledgers = await Promise.all(
@@ -48,9 +57,19 @@ it('The drifts that another fee rule explains close, with one event for all of t
 
   await rig.observeAll([a, 700n], [b, 1_292n], [a, 700n], [b, 1_292n]);
   for (const addr of [a, b]) expect(await rig.drifts(addr)).toEqual([]);
+  expect(await checkFeeRule(database.db)).toEqual([]);
   const closed = await database.owner.sql<{ state: string; by: string | null }[]>`
     select state, closed_by ->> 'fee_rule_set_at' as by from tallyhook.drifts`;
   expect(closed.map(({ state, by }) => [state, by !== null])).toEqual(
     drifts.map(() => ['explained', true]),
   );
+});
+
+it.each([
+  ['one vote may be a coincidence', 1, 0, false],
+  ['two votes that nothing opposes decide', 2, 2, true],
+  ['as many votes for the rule as against it keep it', 2, 4, false],
+])('Of the fee rule, %s', (_, against, settled, expected) => {
+  const votes = { against, settled, operationId: 'op_1', mode: 'on_top' as const };
+  expect(isContradicted(votes)).toBe(expected);
 });

@@ -152,6 +152,10 @@ const DATA: { [T in EventType]: EventData<T> } = {
     ],
     ...{ set_at: AT, changed: 310, reposted: 305, drifts: [`drf_${UUID}`] },
   },
+  'ledger.fee_rule_contradicted': {
+    ...{ setting: 'ledger.fee_mode', set: 'on_top', observed: 'deducted' },
+    ...{ votes_against: 3, votes_for: 0, operation_id: `op_${UUID}` },
+  },
   'service.maintenance_announced': { ...service, current: 'announced' },
   'service.maintenance_started': service,
   'service.maintenance_ended': { ...service, previous: 'maintenance', current: 'active' },
