@@ -1,6 +1,11 @@
 /** The regular reads of the stages and of the API, each as one call on stored history. */
 import type { Db, Tx } from '../../../src/db/connect.ts';
 import { pruneAudit } from '../../../src/keys/audit-store.ts';
+import {
+  findFeeRules,
+  listDueReasons,
+  listUnderWrongRule,
+} from '../../../src/ledger/fee-rules/store.ts';
 import { openingsOf } from '../../../src/ledger/opening-store.ts';
 import {
   listDueOperations,
@@ -40,6 +45,7 @@ import { findAppNo, listAlike, listSameNumber } from '../../../src/operations/re
 import * as operations from '../../../src/operations/store.ts';
 import { applyTransitions } from '../../../src/operations/transition-store.ts';
 import { countUnnumbered, readFeed, sequence } from '../../../src/outbox/outbox.ts';
+import { feeVotes } from '../../../src/reconciler/alerts/fee-votes-store.ts';
 import { dropResolvedCandidates } from '../../../src/reconciler/store.ts';
 import {
   burnedUnseen,
@@ -214,6 +220,13 @@ export const READS: Record<string, Read> = {
     await listOriginals(tx, [], []);
     await countUnposted(tx, 1_000);
   }),
+  'ledger: writes under another fee rule': async (db, { id }) => {
+    await findFeeRules(db);
+    const feeChanges = [{ from: NOW - DAY_MS, mode: 'deducted' as const }];
+    await listUnderWrongRule(db, { feeMode: 'on_top', feeChanges }, 200);
+    await listDueReasons(db, [id]);
+  },
+  'reconciler: votes on the fee rule': (db) => feeVotes(db),
   'observer: the schedule': async (db) => {
     const times = { gapMs: 1_000, readLagMs: 1_000 };
     await scheduleOpen(db, NOW, { since: NOW - DAY_MS }, times);

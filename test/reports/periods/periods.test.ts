@@ -1,6 +1,7 @@
 /** Closed periods answer the same, and what arrives late is a prior-period line. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isoText } from '../../../src/kernel/clock.ts';
+import { setFeeRules } from '../../../src/ledger/ledger.ts';
 import { renderHtml } from '../../../src/reports/render/html.ts';
 import { renderJson } from '../../../src/reports/render/json.ts';
 import { makePeriods, makeReports, type Periods } from '../../../src/reports/reports.ts';
@@ -101,6 +102,29 @@ describe('A fact that arrives late', () => {
     expect(renderHtml(next)).toContain('<h2>Prior-period lines</h2>');
     const later = await reportOf(END + DAY, END + 2 * DAY);
     expect(later.content.prior_period.total).toBe(2);
+  });
+
+  it('may be another fee rule: the closed period stays, its corrections are lines', async () => {
+    const fee = { kind: 'transfer', from_addr: addr(7), to_addr: addr(8), amount: 50 };
+    const id = await world.operation({ ...fee, fee_amount: 3 });
+    await world.post();
+    const { content: closedDay } = await close(START, END);
+    const [json, balances] = [renderJson(await reportOf(START, END)), await balancesKnown()];
+    await setFeeRules(world.db, { feeMode: 'deducted' }, world.clock.now());
+    await world.post();
+    expect(renderJson(await reportOf(START, END))).toBe(json);
+    expect(await balancesKnown()).toEqual(balances);
+    const next = (await reportOf(END, END + DAY)).content;
+    expect(next.prior_period.listed.map((line) => [line.kind, line.operation_id])).toEqual(
+      ['reversal', 'reversal', 'reversal', 'transfer', 'transfer', 'transfer'].map((kind) => {
+        return [kind, id];
+      }),
+    );
+    for (const { name, opening, prior_period } of next.roll_forward) {
+      const before = closedDay.roll_forward.find((row) => row.name === name)?.closing ?? 0;
+      expect([name, BigInt(opening) - BigInt(prior_period)]).toEqual([name, BigInt(before)]);
+    }
+    expect(next.breaks.by_kind.map(({ kind }) => kind)).not.toContain('posted_differently');
   });
 
   it('is a line only until the next close, which knows it', async () => {

@@ -10,7 +10,8 @@ const alert = z
   .object({
     id: z.string(),
     rule: z.string().openapi({
-      description: 'The name of a rule of alerts.rules, observer.late, operation.stuck or ' +
+      description:
+        'The name of a rule of alerts.rules, observer.late, operation.stuck or ' +
         'ledger.fee_rule_contradicted',
     }),
     raised_at: instant,

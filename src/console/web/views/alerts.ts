@@ -37,6 +37,9 @@ function sentenceOf({ rule, detail }: Alert): unknown {
       return 'Wallets or tokens are not polled as often as promised.';
     case 'operation.stuck':
       return html`${operation} was executed and does not settle.`;
+    case 'ledger.fee_rule_contradicted':
+      return html`Balances show that fees are ${text('observed').replace('_', ' ')}, first with
+        ${' '}${operation}: change the setting ledger.fee_mode.`;
     case 'unknown_older':
       return html`${operation} has had an unknown outcome for too long (${rule}).`;
     default:
