@@ -150,8 +150,7 @@ export function makeLedger(deps: {
 
   return {
     async runOnce(now, signal) {
-      const { waiting } = await countUnposted(db, 1);
-      const wrong = await feeRules.isDue();
+      const [{ waiting }, wrong] = await Promise.all([countUnposted(db, 1), feeRules.isDue()]);
       const fence = waiting > 0 || wrong ? await lease.take(now) : undefined;
       if (fence === undefined) return IDLE;
       try {

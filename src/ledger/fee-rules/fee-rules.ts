@@ -59,9 +59,10 @@ export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) 
     const rules = set?.rules ?? effectSettings;
     const ids = await listUnderWrongRule(tx, rules, BATCH_MAX);
     if (ids.length > 0) {
-      const changed = await change(tx, { ...effectSettings, ...rules }, ids, clock);
+      const settings = { ...effectSettings, ...rules };
+      const changed = await change(tx, { clock, log, settings }, ids);
       if (set) await countFeeChanges(tx, set.id, changed);
-      return { ...changed, more: true };
+      return { ...changed, more: changed.changed > 0 };
     }
     const now = clock.now();
     if (set && (await markFeeRulesApplied(tx, set.id, now)) && set.changed > 0n)
@@ -86,7 +87,11 @@ export function makeFeeRules({ db, clock, log, effectSettings, ...deps }: Deps) 
 }
 
 /** Changes the effects of these writes to the right rule, and what they posted. */
-async function change(tx: Tx, settings: EffectSettings, ids: readonly string[], clock: Clock) {
+async function change(
+  tx: Tx,
+  { clock, log, settings }: Pick<Deps, 'clock' | 'log'> & { settings: EffectSettings },
+  ids: readonly string[],
+) {
   const writes = await lockWithFees(tx, ids);
   const [lines, due, times] = [
     await listLines(tx, ids),
@@ -99,8 +104,9 @@ async function change(tx: Tx, settings: EffectSettings, ids: readonly string[], 
     const isDue = due.has(write.id) && dueReason !== FEE_EXCEEDS;
     if (to === write.feeMode || isDue) return [];
     const stored = lines.get(write.id) ?? [];
-    const under = effectsUnder(write, stored, { from: write.feeMode, to, settings }) ?? stored;
-    return [{ write, to, under, dueReason: dueReason ?? undefined }];
+    const under = effectsUnder(write, stored, { from: write.feeMode, to, settings });
+    if (!under) log.error({ operation: write.id }, 'its effects are not those of its fields');
+    return under ? [{ write, to, under, dueReason: dueReason ?? undefined }] : [];
   });
   await changeFees(
     tx,

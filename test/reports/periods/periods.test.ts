@@ -115,11 +115,10 @@ describe('A fact that arrives late', () => {
     expect(renderJson(await reportOf(START, END))).toBe(json);
     expect(await balancesKnown()).toEqual(balances);
     const next = (await reportOf(END, END + DAY)).content;
-    expect(next.prior_period.listed.map((line) => [line.kind, line.operation_id])).toEqual(
-      ['reversal', 'reversal', 'reversal', 'transfer', 'transfer', 'transfer'].map((kind) => {
-        return [kind, id];
-      }),
-    );
+    const lines = next.prior_period.listed.filter((line) => line.operation_id === id);
+    expect(lines.map(({ kind }) => kind)).toEqual([
+      ...['reversal', 'reversal', 'reversal', 'transfer', 'transfer', 'transfer'],
+    ]);
     for (const { name, opening, prior_period } of next.roll_forward) {
       const before = closedDay.roll_forward.find((row) => row.name === name)?.closing ?? 0;
       expect([name, BigInt(opening) - BigInt(prior_period)]).toEqual([name, BigInt(before)]);
