@@ -196,6 +196,8 @@ CREATE TABLE "tallyhook"."service_state" (
 	"name" text PRIMARY KEY NOT NULL,
 	"state" text NOT NULL,
 	"since" timestamptz(3) NOT NULL,
+	"down_from" timestamptz(3),
+	"down_until" timestamptz(3),
 	"announced" jsonb,
 	"next_probe_at" timestamptz(3) NOT NULL,
 	"failures" integer NOT NULL
@@ -235,6 +237,12 @@ CREATE TABLE "tallyhook"."unprocessed_observations" (
 	"process_at" timestamptz(3) NOT NULL,
 	"failures" integer DEFAULT 0 NOT NULL,
 	"problem" text
+);
+--> statement-breakpoint
+CREATE TABLE "tallyhook"."waits" (
+	"name" text PRIMARY KEY NOT NULL,
+	"counts" jsonb NOT NULL,
+	"learned_at" timestamptz(3) NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "tallyhook"."watches" (

@@ -462,6 +462,8 @@ create table tallyhook.service_state (
   name text not null,
   state text not null,
   since timestamp(3) with time zone not null,
+  down_from timestamp(3) with time zone,
+  down_until timestamp(3) with time zone,
   announced jsonb,
   next_probe_at timestamp(3) with time zone not null,
   failures integer not null
@@ -556,6 +558,11 @@ create table tallyhook.unprocessed_observations (
 create table tallyhook.used_since_backup (
   name text not null,
   recorded_at timestamp(3) with time zone not null
+);
+create table tallyhook.waits (
+  name text not null,
+  counts jsonb not null,
+  learned_at timestamp(3) with time zone not null
 );
 create table tallyhook.wallets (
   key text not null,
@@ -710,6 +717,7 @@ alter table tallyhook.transactions add constraint transactions_tx_log_no_whole C
 alter table tallyhook.unnumbered_events add constraint unnumbered_events_pkey PRIMARY KEY (id);
 alter table tallyhook.unprocessed_observations add constraint unprocessed_observations_pkey PRIMARY KEY (target);
 alter table tallyhook.used_since_backup add constraint used_since_backup_pkey PRIMARY KEY (name);
+alter table tallyhook.waits add constraint waits_pkey PRIMARY KEY (name);
 alter table tallyhook.wallets add constraint wallets_ledger_at_observation_whole CHECK ((scale(ledger_at_observation) = 0));
 alter table tallyhook.wallets add constraint wallets_observed_balance_whole CHECK ((scale(observed_balance) = 0));
 alter table tallyhook.wallets add constraint wallets_pkey PRIMARY KEY (key);
@@ -2318,5 +2326,6 @@ grant insert, select on tallyhook.transitions to tallyhook_writer;
 grant delete, insert, select on tallyhook.unnumbered_events to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.unprocessed_observations to tallyhook_writer;
 grant insert, select on tallyhook.used_since_backup to tallyhook_writer;
+grant delete, insert, select, update on tallyhook.waits to tallyhook_writer;
 grant insert, select, update on tallyhook.wallets to tallyhook_writer;
 grant delete, insert, select, update on tallyhook.watches to tallyhook_writer;

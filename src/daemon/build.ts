@@ -205,6 +205,7 @@ function makeStages(config: Config, base: Base, service: Service) {
     operations,
     effectSettings,
     settings: reconcilerSettings(config),
+    pendingPolls: observer.pendingPolls,
   });
   const alerts = makeAlerts({
     ...{ db: workersDb, clock, ids, daemon, log, outbox, observer },

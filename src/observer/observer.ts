@@ -10,6 +10,7 @@ import type { QuotaStore } from '../upstream/upstream.ts';
 import * as observations from './observations-store.ts';
 import { openOperationSearch } from './open-operations.ts';
 import { claimsOf, type PollDeps, pollDue, recordPoll, type TargetObservation } from './polls.ts';
+import { makePendingPolls, type PendingPolls } from './schedule/pending.ts';
 import { makePricing, type Pricing } from './schedule/pricing.ts';
 import { probeOnce } from './service/probe.ts';
 import { mayPoll } from './service/state.ts';
@@ -34,7 +35,8 @@ export {
 export type { ObserverSettings } from './polls.ts';
 export { requestScan, type ScanRecord } from './scans/scans.ts';
 export { findListedAt } from './scans/store.ts';
-export { type PollIntervals, pendingIntervalMs } from './schedule/intervals.ts';
+export type { PollIntervals } from './schedule/intervals.ts';
+export type { PendingPolls, Wait } from './schedule/pending.ts';
 export type { Pricing } from './schedule/pricing.ts';
 export type { ServiceState } from './service/state.ts';
 export { findService } from './service/store.ts';
@@ -65,6 +67,8 @@ export interface Observer extends Watches {
    * unlike `pricing`: takes half a second for a million.
    */
   maximumAgeMs(added: number): Promise<number>;
+  /** When pending targets are polled next, now; what they teach is stored some seconds later. */
+  pendingPolls(): Promise<PendingPolls>;
   /** Records a passive observation, if the target is polled. */
   noteRead(ref: TargetRef, observation: TargetObservation): Promise<void>;
 }
@@ -76,7 +80,8 @@ export interface Observer extends Watches {
 export async function availableSince(db: Queryable): Promise<Instant> {
   const service = await findService(db);
   if (!service) return 0;
-  return mayPoll(service.state) ? service.since : Number.POSITIVE_INFINITY;
+  // An announcement, or its withdrawal, interrupts nothing.
+  return mayPoll(service.state) ? (service.downUntil ?? 0) : Number.POSITIVE_INFINITY;
 }
 
 /** Adds wallets as targets, without a watch. */
@@ -118,6 +123,7 @@ export function makeObserver(observerDeps: ObserverDeps): Observer {
     ...makeWatches({ ...deps, budget: upstream.budget }),
     pricing,
     maximumAgeMs: pricing.maximumAgeMs,
+    pendingPolls: makePendingPolls(deps),
     async runOnce(now, signal, onUnprocessed = () => {}) {
       const service = await findService(db);
       // Polls resume after a probe has found the service available.

@@ -124,11 +124,23 @@ export const quota = tallyhook.table('quota', {
   clearedAt: instant('cleared_at'),
 });
 
+/** How long writes take to show; a row per kind of operation, and per kind and contract. */
+export const waits = tallyhook.table('waits', {
+  /** `<kind>:` or `<kind>:<contract>`. */
+  name: text().primaryKey(),
+  /** How many waits ended in each bucket; see schedule/hazard.ts. */
+  counts: json().notNull(),
+  learnedAt: instant('learned_at').notNull(),
+});
+
 /** One row: the maintenance state of the service. */
 export const serviceState = tallyhook.table('service_state', {
   name: text().primaryKey(),
   state: text().notNull(),
   since: instant().notNull(),
+  /** The last time it was down; without an end while it is. */
+  downFrom: instant('down_from'),
+  downUntil: instant('down_until'),
   announced: json(),
   nextProbeAt: instant('next_probe_at').notNull(),
   /** Consecutive probes without an answer. */

@@ -175,8 +175,11 @@ export async function deleteFinished(
  */
 const BACKLOG_MS = 500;
 
+/** Of so many steady targets due longest, the latest in proportion to its interval is next. */
+const RANKED_MAX = 64;
+
 /**
- * Claims due targets, earliest first: pending ones before steady ones, or the reverse; no steady
+ * Claims due targets: pending ones, earliest first, before steady ones, or the reverse; no steady
  * ones while the reconciler is behind. A claimed target whose poll is never recorded is due again
  * after its lease.
  */
@@ -190,7 +193,14 @@ export async function claimDue(
   const at = isoText(now);
   const behind = isoText(now - BACKLOG_MS);
   const dueTargets = (pending: boolean) => sql`
-    select name, ${pending !== options.steadyFirst ? 0 : 1} as place, next_poll_at
+    select name, ${pending !== options.steadyFirst ? 0 : 1} as place,
+      extract(epoch from ${at}::timestamptz - next_poll_at)::float8 as late,
+      ${
+        pending
+          ? sql`1`
+          : sql`greatest(1, extract(epoch from
+        next_poll_at - coalesce(last_started_at, added_at))::float8)`
+      } as gap
     from tallyhook.targets
     where next_poll_at <= ${at} and (lease_until is null or lease_until < ${at})
       and ${
@@ -199,13 +209,13 @@ export async function claimDue(
           : sql`not pending and not exists (select from tallyhook.unprocessed_observations
               where problem is null and process_at < ${behind})`
       }
-    order by next_poll_at limit ${limit} for update skip locked`;
+    order by next_poll_at limit ${RANKED_MAX} for update skip locked`;
   return sql<DueTarget[]>`
     with pending as (${dueTargets(true)}), steady as (${dueTargets(false)}), picked as (
       select name from (
-        select name, place, next_poll_at from pending
-        union all select name, place, next_poll_at from steady) d
-      order by place, next_poll_at limit ${limit}
+        select name, place, late, gap from pending
+        union all select name, place, late, gap from steady) d
+      order by place, late / gap desc limit ${limit}
     )
     update tallyhook.targets o set lease_until = ${isoText(now + options.leaseMs)}
     from picked where o.name = picked.name

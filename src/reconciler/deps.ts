@@ -1,7 +1,7 @@
 /** The reconciler's settings, and what every evaluation is given to work with. */
 import type { Instant } from '../kernel/clock.ts';
 import type { Ids } from '../kernel/ids.ts';
-import type { PollIntervals } from '../observer/observer.ts';
+import type { PendingPolls, PollIntervals } from '../observer/observer.ts';
 import type { EffectSettings, Operations } from '../operations/operations.ts';
 
 export interface ReconcilerSettings extends PollIntervals {
@@ -22,6 +22,8 @@ export interface Deps {
   operations: Operations;
   effectSettings: EffectSettings;
   settings: ReconcilerSettings;
+  /** When targets are polled next that something waits for. */
+  polls: PendingPolls;
   /** Since when the service has been available, as far as known; infinite while it is down. */
   availableSince: Instant;
   /** When the database was last restored or failed over; writes from before may be unknown. */

@@ -16,6 +16,7 @@ import {
   deferObservation,
   listUnprocessed,
   markProcessed,
+  type Observer,
   type UnprocessedObservation,
 } from '../observer/observer.ts';
 import { findLastRestore, ownWalletsOf } from '../operations/operations.ts';
@@ -94,7 +95,8 @@ const RETRY_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
 
 /** The reconciler of one daemon. */
-interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt'> {
+interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt' | 'polls'> {
+  pendingPolls: Observer['pendingPolls'];
   db: Db;
   daemon: Daemon;
   outbox: Outbox;
@@ -103,7 +105,7 @@ interface ReconcilerDeps extends Omit<Deps, 'availableSince' | 'restoredAt'> {
 }
 
 export function makeReconciler(deps: ReconcilerDeps): Reconciler {
-  const { db, outbox, ids, operations, effectSettings, settings } = deps;
+  const { db, outbox, ids, operations, effectSettings, settings, pendingPolls } = deps;
   const acquire = makeLease(db, { ...deps, name: LEASE, ttlMs: LEASE_MS });
   const unknownWork = makeUnknownWork(db);
   let ownWalletsObserved = false;
@@ -130,10 +132,11 @@ export function makeReconciler(deps: ReconcilerDeps): Reconciler {
     // Wallets of the ledger's own accounts are observed without a watch.
     if (!ownWalletsObserved) await addWallets(db, ownWalletsOf(effectSettings), now);
     ownWalletsObserved = true;
+    const polls = await pendingPolls();
     const [available, restoredAt] = await Promise.all([availableSince(db), findLastRestore(db)]);
     const evaluation = {
       ...{ ids, operations, effectSettings, settings },
-      ...{ availableSince: available, restoredAt },
+      ...{ availableSince: available, restoredAt, polls },
     };
     const observations = await listUnprocessed(db, now, OBSERVATIONS_MAX);
     for (const [processed, observation] of observations.entries()) {

@@ -6,7 +6,8 @@
 import type { Tx } from '../db/connect.ts';
 import type { Instant } from '../kernel/clock.ts';
 import type { Json } from '../kernel/json.ts';
-import { type Operation, operationFields } from '../operations/operations.ts';
+import type { Wait } from '../observer/observer.ts';
+import { NFT_KINDS, type Operation, operationFields } from '../operations/operations.ts';
 import type { EventDraft } from '../outbox/events.ts';
 import type { Deps } from './deps.ts';
 import { type Candidate, dropCandidate, findCandidate, saveCandidate } from './store.ts';
@@ -52,6 +53,30 @@ export function isQuiescent(
   deps: Pick<Deps, 'settings' | 'availableSince'>,
 ): boolean {
   return startedAt >= quiescentAt(operation, deps);
+}
+
+/**
+ * When a target of an open operation is polled next: where it most likely shows, and not later than
+ * the end of quiescence, from which on two polls may show that nothing happened.
+ */
+export function nextPollOf(
+  operation: Operation,
+  deps: Pick<Deps, 'settings' | 'availableSince' | 'polls'>,
+  poll: { polledAt: Instant; now: Instant },
+): Instant {
+  const { outcome } = operation;
+  const expectedAt = deps.polls.nextAt(waitFor(operation), poll);
+  if (outcome !== 'open') return expectedAt;
+  const quiescent = quiescentAt(operation, deps);
+  if (poll.now < quiescent) return Math.min(expectedAt, quiescent + 1);
+  return deps.polls.nextAt({ kind: 'confirmation', since: quiescent }, poll);
+}
+
+/** What polls of a target of an operation wait for. */
+export function waitFor(operation: Operation): Wait {
+  const { kind, contractId, answeredAt, sentAt, recordedAt } = operation;
+  const since = answeredAt ?? sentAt ?? recordedAt;
+  return NFT_KINDS.includes(kind) ? { kind, contractId, since } : { kind: 'balance', since };
 }
 
 /** How long an operation waits for an observation after quiescence, before people decide. */

@@ -90,9 +90,9 @@ async function openAllStages(db: Db) {
     quota: makeQuotaStore(db),
     settings: UPSTREAM,
   });
+  const observer = makeObserver({ ...stages, upstream, settings: OBSERVER });
   return {
-    ...{ ...stages, clock, lines, webhooks, upstream },
-    observer: makeObserver({ ...stages, upstream, settings: OBSERVER }),
+    ...{ ...stages, clock, lines, webhooks, upstream, observer },
     decisions: makeDecisions({ ...people, addDuePostings }),
     drifts: makeDrifts({ ...people, ...stages, effectSettings }),
     reportedOperations: makeReportedOperations({
@@ -101,7 +101,7 @@ async function openAllStages(db: Db) {
         listIncludedInOpenings(tx, written, effectSettings, at),
       observe: addWallets,
     }),
-    reconciler: makeReconciler({ ...stages, effectSettings, settings: RECONCILER }),
+    reconciler: makeReconciler({ ...stages, ...observer, effectSettings, settings: RECONCILER }),
     reports: makeReports({ ...people, ids, settings: REPORTS }),
     periods: makePeriods({ ...people, ids, settings: REPORTS }),
     keys: makeKeys({ db, clock, random, ids }),

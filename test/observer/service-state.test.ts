@@ -14,6 +14,8 @@ const service = (state: Service['state'], given: Partial<Service> = {}): Service
   since: 1_000,
   announced: null,
   failures: 0,
+  downFrom: null,
+  downUntil: null,
   ...given,
 });
 const probed = (status: 'READY' | 'ACTIVE' | 'INACTIVE', announced = NONE): ProbeResult => ({

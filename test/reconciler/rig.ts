@@ -12,6 +12,7 @@ import { type Json, parseJson } from '../../src/kernel/json.ts';
 import { makeLog } from '../../src/kernel/log.ts';
 import { addDuePostings, balancesOf } from '../../src/ledger/ledger.ts';
 import { plannedAt, recordObservation } from '../../src/observer/observations-store.ts';
+import { makePendingPolls } from '../../src/observer/schedule/pending.ts';
 import { type TargetRef, targetName, toTarget } from '../../src/observer/targets.ts';
 import { addTargets } from '../../src/observer/targets-store.ts';
 import {
@@ -71,9 +72,13 @@ export async function openRig({
     settings: { ...operationsDefaults, conflictWaitMs: 0, effects: books },
   });
   const ledger = await openLedger({ db, clock, books, daemonId: `${name}_ledger` });
+  const pendingPolls = makePendingPolls({
+    ...{ db, clock, settings: SETTINGS },
+    pricing: async () => ({ price: 1 }),
+  });
   const reconcilerOf = async (id: string, emitting = outbox) =>
     makeReconciler({
-      ...{ random: seededRandom(1), log: makeLog('silent') },
+      ...{ random: seededRandom(1), log: makeLog('silent'), pendingPolls },
       ...{
         db,
         ids,

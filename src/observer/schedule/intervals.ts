@@ -1,10 +1,9 @@
 /** Bounds of the intervals between polls. Pure. */
-import type { Instant } from '../../kernel/clock.ts';
 
 export interface PollIntervals {
   /** The guaranteed maximum age of an observation, if the budget allows. */
   steadyMs: number;
-  /** The first and the longest interval of a pending target. */
+  /** The shortest and the longest interval of a pending target. */
   pendingMinMs: number;
   pendingMaxMs: number;
 }
@@ -20,14 +19,4 @@ export function maximumAgeMs(
 ): number {
   const roundMs = steadyPerS > 0 ? (targets / steadyPerS) * 1000 : 0;
   return Math.max(steadyMs, minGapMs, roundMs);
-}
-
-/** The interval is at least this part of the age, so that an old operation costs little. */
-const AGE_SHARE = 1 / 120;
-
-/** A quarter of the time since the target became pending, within bounds. */
-export function pendingIntervalMs(intervals: PollIntervals, since: Instant, now: Instant): number {
-  const age = now - since;
-  const interval = Math.min(intervals.pendingMaxMs, Math.max(intervals.pendingMinMs, age / 4));
-  return Math.max(interval, age * AGE_SHARE);
 }

@@ -21,9 +21,16 @@ export interface IntervalBounds {
   maxMs: number;
 }
 
+/** A second in which a change of a pending target is not seen counts as much as so many others. */
+export const PENDING_WEIGHT = 20;
+
 const STEPS = 40;
-/** More than the budget, because polls do not come due evenly: then hardly any of it is left. */
-const OVERSUBSCRIPTION = 1.03;
+/**
+ * More than the budget, because polls do not come due evenly: some are always due, so hardly any of
+ * it is left unused, and the latest in proportion to its interval is next. In simulations 1.03 left
+ * 4 % unused and was 3 % slower.
+ */
+const OVERSUBSCRIPTION = 1.15;
 
 /** ±5 %, so that targets added together are not polled together for ever. */
 const JITTER = 0.05;

@@ -48,7 +48,10 @@ async function saveProbe(
   now: Instant,
 ): Promise<Instant> {
   const found = await store.findService(tx);
-  const before: Service = found ?? { state: 'active', since: now, announced: null, failures: 0 };
+  const before: Service = found ?? {
+    ...{ state: 'active', since: now, announced: null, failures: 0 },
+    ...{ downFrom: null, downUntil: null },
+  };
   const { service, events } = afterProbe(before, probe, now);
   const down = !mayPoll(service.state);
   const nextProbeAt =

@@ -8,6 +8,22 @@ import type { EventType } from '../../outbox/events.ts';
 
 export type ServiceState = 'active' | 'announced' | 'maintenance' | 'unreachable';
 
+/** The last time the service was down; it still is while the end is null. */
+export interface Outage {
+  downFrom: Instant | null;
+  downUntil: Instant | null;
+}
+
+/**
+ * The time between two instants at which the service ran: clocks that wait for its effects stand
+ * still while it is down. Outages before the last one are not known any more.
+ */
+export function runningMs(outage: Outage | undefined, from: Instant, to: Instant): number {
+  const { downFrom, downUntil } = outage ?? { downFrom: null, downUntil: null };
+  const downMs = downFrom === null ? 0 : Math.min(to, downUntil ?? to) - Math.max(from, downFrom);
+  return Math.max(0, to - from - Math.max(0, downMs));
+}
+
 /** The texts of the service's announcement. */
 export interface Announced {
   start: string | null;
@@ -15,7 +31,7 @@ export interface Announced {
   message: string | null;
 }
 
-export interface Service {
+export interface Service extends Outage {
   state: ServiceState;
   since: Instant;
   announced: Announced | null;
@@ -50,14 +66,18 @@ export function afterProbe(
       return { service: { ...service, failures }, events: [] };
     }
     return {
-      service: { ...service, state: 'unreachable', since: at, failures },
+      service: { ...service, state: 'unreachable', since: at, failures, ...downSince(service, at) },
       events: ['service.unreachable'],
     };
   }
   const state = ({ READY: 'announced', ACTIVE: 'active', INACTIVE: 'maintenance' } as const)[
     probe.status
   ];
+  const outage = mayPoll(state)
+    ? { downFrom: service.downFrom, downUntil: service.downFrom && (service.downUntil ?? at) }
+    : downSince(service, at);
   const next = {
+    ...outage,
     state,
     since: state === service.state ? service.since : at,
     announced: state === 'active' ? null : probe.announced,
@@ -73,6 +93,11 @@ export function afterProbe(
     events.push('service.maintenance_announced');
   }
   return { service: next, events };
+}
+
+/** The outage that began at once, or goes on. */
+function downSince({ state, downFrom, downUntil }: Service, at: Instant): Outage {
+  return mayPoll(state) ? { downFrom: at, downUntil: null } : { downFrom, downUntil };
 }
 
 export function mayPoll(state: ServiceState): boolean {

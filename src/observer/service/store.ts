@@ -4,6 +4,8 @@ import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { QuotaState } from '../../upstream/upstream.ts';
 import type { Service } from './state.ts';
 
+const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
+
 export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
   return db.sql<QuotaState[]>`
     select name, blocked_until, rate, rises_from, cleared_at from tallyhook.quota`;
@@ -15,7 +17,6 @@ export async function loadQuota(db: Queryable): Promise<QuotaState[]> {
  */
 export async function saveQuota(db: Queryable, state: QuotaState): Promise<void> {
   const { name, blockedUntil, rate, risesFrom, clearedAt } = state;
-  const at = (instant: Instant | null) => (instant === null ? null : isoText(instant));
   await db.sql`
     insert into tallyhook.quota as q (name, blocked_until, rate, rises_from, cleared_at)
     values (${name}, ${at(blockedUntil)}, ${rate}, ${at(risesFrom)}, ${at(clearedAt)})
@@ -49,19 +50,21 @@ export async function findService(
   db: Queryable,
 ): Promise<(Service & { nextProbeAt: Instant }) | undefined> {
   const rows = await db.sql<(Service & { nextProbeAt: Instant })[]>`
-    select state, since, announced, failures, next_probe_at from tallyhook.service_state
-    where name = 'upstream'`;
+    select state, since, down_from, down_until, announced, failures, next_probe_at
+    from tallyhook.service_state where name = 'upstream'`;
   return rows[0];
 }
 
 export async function saveService(tx: Tx, service: Service, nextProbeAt: Instant): Promise<void> {
   await tx.sql`
     insert into tallyhook.service_state
-      (name, state, since, announced, failures, next_probe_at)
-    values ('upstream', ${service.state}, ${isoText(service.since)},
+      (name, state, since, down_from, down_until, announced, failures, next_probe_at)
+    values ('upstream', ${service.state}, ${isoText(service.since)}, ${at(service.downFrom)},
+      ${at(service.downUntil)},
       ${asJson(service.announced)}::jsonb,
       ${service.failures}, ${isoText(nextProbeAt)})
     on conflict (name) do update set state = excluded.state, since = excluded.since,
+      down_from = excluded.down_from, down_until = excluded.down_until,
       announced = excluded.announced, failures = excluded.failures,
       next_probe_at = excluded.next_probe_at`;
 }

@@ -6,12 +6,7 @@
 import type { Tx } from '../../db/connect.ts';
 import { decimalText } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
-import {
-  expedite,
-  findListedAt,
-  pendingIntervalMs,
-  type UnprocessedObservation,
-} from '../../observer/observer.ts';
+import { expedite, findListedAt, type UnprocessedObservation } from '../../observer/observer.ts';
 import {
   endedEvent,
   listForToken,
@@ -21,6 +16,7 @@ import {
 } from '../../operations/operations.ts';
 import type { EventDraft, EventType } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
+import { nextPollOf, waitFor } from '../resolution.ts';
 import { findToken, saveToken, type Token } from '../store.ts';
 import { hasOpenMint } from '../unknown/mint-store.ts';
 import { evaluateNftWrites } from '../unknown/nft-writes.ts';
@@ -73,7 +69,9 @@ export async function evaluateToken(
       sameToken,
     };
     const lastHash = before?.lastTxHash ?? null;
-    events.push(...(await endOperations(tx, deps, operations, { state, observed, lastHash, now })));
+    const notAt = before?.observedAt ?? null;
+    const input = { state, observed, notAt, lastHash, now };
+    events.push(...(await endOperations(tx, deps, operations, input)));
   }
   const input = { operations, held: before, seen: state, observation, now };
   events.push(...(await evaluateNftWrites(tx, deps, input)));
@@ -88,21 +86,23 @@ export async function evaluateToken(
  */
 async function pollAgain(
   tx: Tx,
-  { settings }: Deps,
+  deps: Deps,
   observation: UnprocessedObservation,
   input: { token: Token; gone: boolean; operations: readonly Operation[]; now: Instant },
 ): Promise<void> {
   const { token, gone, operations, now } = input;
   const unsure = token.absentSince !== null && !gone;
-  const newest = operations.find(
-    ({ state, settledAt }) => settledAt === null && PENDING_STATES.has(state),
-  );
-  let since: Instant;
-  if (unsure) since = now;
-  else if (newest) since = newest.recordedAt;
-  else if (token.presence === 'present' && isMoving(token)) since = observation.unchangedSince;
-  else return;
-  await expedite(tx, observation.target, now + pendingIntervalMs(settings, since, now));
+  const poll = { polledAt: observation.startedAt, now };
+  const times = operations
+    .filter(({ state, settledAt }) => settledAt === null && PENDING_STATES.has(state))
+    .map((operation) => nextPollOf(operation, deps, poll));
+  if (unsure) times.push(deps.polls.nextAt({ kind: 'confirmation', since: now }, poll));
+  else if (times.length === 0 && token.presence === 'present' && isMoving(token)) {
+    const { contractId } = token;
+    const wait = { kind: 'chain', contractId, since: observation.unchangedSince };
+    times.push(deps.polls.nextAt(wait, poll));
+  }
+  if (times.length > 0) await expedite(tx, observation.target, Math.min(...times));
 }
 
 function tokenOf(target: string): { contractId: bigint; tokenId: bigint } {
@@ -234,16 +234,19 @@ function shown(token: TokenState) {
 /** Settles and fails the operations that the observation ends. */
 async function endOperations(
   tx: Tx,
-  { operations }: Deps,
+  { operations, polls }: Deps,
   pending: readonly Operation[],
   input: {
     state: TokenState | 'absent';
     observed: ObservationContext;
+    /** When the token was polled before. */
+    notAt: Instant | null;
     lastHash: string | null;
     now: Instant;
   },
 ): Promise<EventDraft[]> {
-  const { state, observed, lastHash, now } = input;
+  const { state, observed, notAt, lastHash, now } = input;
+  const shownAt = observed.startedAt;
   const waiting = pending.filter((o) => SETTLING_STATES.has(o.state));
   const burns = waiting.filter(({ kind }) => kind === 'burn');
   const taker = state === 'absent' ? takerOf(burns, lastHash) : undefined;
@@ -257,5 +260,6 @@ async function endOperations(
       : [{ ...ended, ...ending }];
   });
   const moved = await operations.move(tx, moves);
+  for (const operation of moved) polls.learn(waitFor(operation), { notAt, shownAt });
   return moved.map((operation) => endedEvent(operation, now));
 }

@@ -6,12 +6,7 @@ import type { Queryable, Tx } from '../../db/connect.ts';
 import { wholeOf } from '../../kernel/amounts.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import {
-  newestScan,
-  pendingIntervalMs,
-  requestScan,
-  type StoredObservation,
-} from '../../observer/observer.ts';
+import { newestScan, requestScan, type StoredObservation } from '../../observer/observer.ts';
 import { findOperation, type Operation } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -28,6 +23,8 @@ import { burnedUnseen, HELD_MAX, knownOf, listHeld, listUnnumbered } from './min
 
 const MINTS_MAX = 500;
 const CANDIDATES_MAX = 20;
+/** Tokens of a page of a scan. */
+const PAGE_TOKENS = 100;
 
 /** Evaluates every unknown mint that the scan was made for. */
 export async function evaluateScan(
@@ -72,7 +69,6 @@ export async function requestScans(
   mints: readonly Operation[],
   now: Instant,
 ): Promise<void> {
-  const { settings } = deps;
   const soonest = new Map<bigint, Instant>();
   for (const operation of mints) {
     const { contractId } = operation;
@@ -80,8 +76,11 @@ export async function requestScans(
     const quiescent = quiescentAt(operation, deps);
     if (!Number.isFinite(quiescent)) continue;
     const newest = await newestScan(db, contractId, quiescent);
+    const wait = { kind: 'confirmation', since: quiescent };
+    // A scan reads the whole list.
+    const requests = 1 + Number(newest ? (scanOf(newest)?.total ?? 0) : 0) / PAGE_TOKENS;
     const at = newest
-      ? newest.endedAt + pendingIntervalMs(settings, quiescent, newest.endedAt)
+      ? deps.polls.nextAt(wait, { polledAt: newest.endedAt, now: newest.endedAt, requests })
       : Math.max(quiescent, now);
     soonest.set(contractId, Math.min(at, soonest.get(contractId) ?? at));
   }

@@ -10,7 +10,7 @@ import type { Tx } from '../../db/connect.ts';
 import { decimalText, sumOf, wholeOf } from '../../kernel/amounts.ts';
 import { type Instant, isoText } from '../../kernel/clock.ts';
 import type { Json } from '../../kernel/json.ts';
-import { expedite, pendingIntervalMs } from '../../observer/observer.ts';
+import { expedite } from '../../observer/observer.ts';
 import { type Operation, walletEffectsOf, walletKeysOf } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
@@ -21,6 +21,7 @@ import {
   isOverdue,
   isQuiescent,
   markUndecided,
+  nextPollOf,
   quiescenceEnd,
 } from '../resolution.ts';
 import { findCandidate } from '../store.ts';
@@ -172,16 +173,16 @@ function atExtreme(
   };
 }
 
-/** Schedules a poll of a wallet with unknown writes at a gap that grows with their age. */
+/** Schedules a poll of a wallet where unknown writes most likely show, or after quiescence. */
 async function pollSoon(
   tx: Tx,
-  { settings }: Deps,
+  deps: Deps,
   key: string,
   operations: readonly Operation[],
   now: Instant,
 ): Promise<void> {
-  const since = Math.max(...operations.map((o) => o.sendDeadlineAt ?? o.recordedAt));
-  const at = Math.max(now, since) + pendingIntervalMs(settings, since, now);
+  const poll = { polledAt: now, now };
+  const at = Math.min(...operations.map((operation) => nextPollOf(operation, deps, poll)));
   await expedite(tx, `wallet:${key}`, at);
 }
 

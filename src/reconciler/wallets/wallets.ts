@@ -7,15 +7,12 @@ import type { Tx } from '../../db/connect.ts';
 import { addressKey } from '../../kernel/addresses.ts';
 import type { Instant } from '../../kernel/clock.ts';
 import { must } from '../../kernel/errors.ts';
-import {
-  expedite,
-  pendingIntervalMs,
-  type UnprocessedObservation,
-} from '../../observer/observer.ts';
+import { expedite, type UnprocessedObservation } from '../../observer/observer.ts';
 import { endedEvent } from '../../operations/operations.ts';
 import type { EventDraft } from '../../outbox/events.ts';
 import type { Deps } from '../deps.ts';
 import { listOpenDrifts } from '../drifts/store.ts';
+import { waitFor } from '../resolution.ts';
 import { totalOf } from './drift-rule.ts';
 import { stepDrifts } from './drifts.ts';
 import { observedEvents } from './events.ts';
@@ -125,7 +122,7 @@ function markExplained(
 /** Settles the operations that observations of all their wallets confirm. */
 async function settle(
   tx: Tx,
-  { operations, settings }: Deps,
+  { operations, polls, settings }: Deps,
   wallet: Wallet,
   now: Instant,
 ): Promise<EventDraft[]> {
@@ -137,29 +134,33 @@ async function settle(
     tx,
     ids.map((id) => ({ id, to: 'settled', at: now, cause, settledAt: now })),
   );
+  const shownAt = must(wallet.consistentAt, 'consistent');
+  // An earlier poll may have shown it as well: only the longest possible wait is known.
+  for (const operation of moved) polls.learn(waitFor(operation), { notAt: null, shownAt });
   return moved.map((operation) => endedEvent(operation, now));
 }
 
 /**
  * Schedules the next poll while something is undetermined: when the last executed operation must
- * show, at once after a first suspicion, and at growing intervals while an outcome is open or the
+ * show, at once after a first suspicion, and where it buys most while an outcome is open or the
  * balance keeps changing.
  */
 async function pollAgain(
   tx: Tx,
-  { settings }: Deps,
+  { polls, settings }: Deps,
   input: { before: Wallet | undefined; wallet: Wallet; expected: Expected; now: Instant },
 ): Promise<void> {
   const { before, wallet, expected, now } = input;
   const { executedUntil, openSince, waiting } = expected;
+  const poll = { polledAt: wallet.observedAt ?? now, now };
   const soon = now + settings.pendingMinMs;
   const times: Instant[] = [];
   if (executedUntil !== null) times.push(Math.max(soon, executedUntil + settings.readLagMs + 1));
-  if (openSince !== null) times.push(now + pendingIntervalMs(settings, openSince, now));
+  if (openSince !== null) times.push(polls.nextAt({ kind: 'balance', since: openSince }, poll));
   if (waiting > 0) times.push(soon);
   if (wallet.suspectedAt !== null) {
     const since = before?.suspectedAt == null ? now : (wallet.consistentAt ?? now);
-    times.push(now + pendingIntervalMs(settings, since, now));
+    times.push(polls.nextAt({ kind: 'confirmation', since }, poll));
   }
   if (times.length > 0) await expedite(tx, `wallet:${wallet.key}`, Math.min(...times));
 }

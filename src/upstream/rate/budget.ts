@@ -44,6 +44,12 @@ export interface BudgetView {
   learnedPerS(): number;
 }
 
+/**
+ * Urgent polls are averaged over this time. They are few, and the price of a poll follows them:
+ * with five seconds it was so noisy that polls were 5 % later.
+ */
+export const URGENT_SPAN_MS = 60_000;
+
 interface Waiter {
   priority: Priority;
   settle: (release: (() => void) | undefined) => void;
@@ -68,7 +74,7 @@ export class Budget implements BudgetView {
     const { clock, metrics, quota } = deps;
     this.#bucket = makeTokenBucket(() => this.#ownPerS(), settings.steadyShare, clock.now());
     this.#queue = makePriorityQueue<Waiter>(settings.steadyShare, settings.waitingMax);
-    this.#urgent = makeMeter(clock.now());
+    this.#urgent = makeMeter(clock.now(), URGENT_SPAN_MS);
     metrics.upstreamRate.set(quota.ratePerS());
   }
 

@@ -9,7 +9,7 @@ export const BURST = 2;
 /** The largest debt that app traffic can leave, in seconds of the rate. */
 const DEBT_SECONDS = 10;
 /** The time constant of a meter, in milliseconds. */
-const SPAN_MS = 5000;
+const SPAN_MS = 5_000;
 /** Tolerates the rounding of floating point. */
 const WHOLE_TOKEN = 1 - 1e-9;
 
@@ -68,11 +68,11 @@ export function makeTokenBucket(perS: () => number, share: number, start: Instan
 }
 
 /** Events per second, averaged with exponential decay. */
-export function makeMeter(start: Instant) {
+export function makeMeter(start: Instant, spanMs = SPAN_MS) {
   let weight = 0;
   let at = start;
   const decay = (now: Instant) => {
-    weight *= Math.exp(-Math.max(0, now - at) / SPAN_MS);
+    weight *= Math.exp(-Math.max(0, now - at) / spanMs);
     at = Math.max(at, now);
   };
   return {
@@ -82,7 +82,7 @@ export function makeMeter(start: Instant) {
     },
     perS(now: Instant): number {
       decay(now);
-      return weight / (SPAN_MS / 1000);
+      return weight / (spanMs / 1000);
     },
   };
 }

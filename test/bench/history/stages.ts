@@ -7,6 +7,7 @@ import { monotonicMs } from '../../../src/kernel/clock.ts';
 import type { Random } from '../../../src/kernel/random.ts';
 import { balancesOf } from '../../../src/ledger/ledger.ts';
 import { plannedAt, recordObservation } from '../../../src/observer/observations-store.ts';
+import { makePendingPolls } from '../../../src/observer/schedule/pending.ts';
 import { toTarget } from '../../../src/observer/targets.ts';
 import { addTargets } from '../../../src/observer/targets-store.ts';
 import { accountOfWallet, type EffectSettings } from '../../../src/operations/operations.ts';
@@ -54,9 +55,13 @@ export async function openHistoryStages(url: string) {
     ...{ clock, random, aliveMs: 1e12, settings: { effects: EFFECTS } },
   });
   const { ids, daemon, outbox, operations, log } = stages;
+  const pendingPolls = makePendingPolls({
+    ...{ db, clock, settings: SETTINGS },
+    pricing: async () => ({ price: 1 }),
+  });
   const reconciler = makeReconciler({
     ...{ db, ids, random, log, daemon, outbox, operations },
-    ...{ effectSettings: EFFECTS, settings: SETTINGS },
+    ...{ effectSettings: EFFECTS, settings: SETTINGS, pendingPolls },
   });
   const measured = { ...stages, random, clock, reconciler };
   return {

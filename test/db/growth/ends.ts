@@ -94,6 +94,12 @@ export const ENDS: Record<string, Line> = {
     by: 'the reconciler',
   },
   used_since_backup: { grows: 'a key that a person names after a restore', end: 'kept' },
+  waits: {
+    grows: 'a kind of operation on a contract that settles',
+    end: 'deleted',
+    by: 'what settled since, beyond 500 rows',
+    churns: true,
+  },
   wallets: { grows: 'a wallet', end: 'kept', churns: true },
   watches: { grows: 'a watch', end: 'deleted', by: 'the person who ends it' },
 };

@@ -1,6 +1,7 @@
 /**
  * Promise 9 in virtual time: how long changes remain undetected, against the theoretical bound, for
- * 200 targets of skewed change rates. It prints η = bound / measured.
+ * 200 targets of skewed change rates, alone and with operations that show after a while. It prints
+ * η = bound / measured.
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import { printLine } from '../../../src/kernel/log.ts';
@@ -10,13 +11,21 @@ const HOUR_S = 3_600;
 const figures: string[] = [];
 afterAll(() => printLine(figures.join('\n')));
 
-/** η of changes in the hours 8 to 14. */
-function eta(policy: Policy, perS: number, seed: number): number {
-  const hours = { warmUpS: 8 * HOUR_S, endS: 14 * HOUR_S };
-  const { delayS, boundS } = simulate(policy, { seed, targets: 200, perS, ...hours });
+/** η of changes in the hours 8 to `endH`. */
+function eta(
+  policy: Policy,
+  { perS, seed, operationsPerS = 0 }: { perS: number; seed: number; operationsPerS?: number },
+  endH = 14,
+): number {
+  const hours = { warmUpS: 8 * HOUR_S, endS: endH * HOUR_S };
+  const { delayS, boundS } = simulate(policy, {
+    ...{ seed, targets: 200, perS, operationsPerS },
+    ...hours,
+  });
   const [mean, least] = [delayS.toFixed(1), boundS.toFixed(1)];
   const value = boundS / delayS;
-  figures.push(`${policy}, ${perS}/s: ${mean} s, bound ${least} s, eta ${value.toFixed(3)}`);
+  const load = operationsPerS > 0 ? `, ${(operationsPerS * 60).toFixed(0)} operations/min` : '';
+  figures.push(`${policy}, ${perS}/s${load}: ${mean} s, bound ${least} s, eta ${value.toFixed(3)}`);
   return value;
 }
 
@@ -26,10 +35,26 @@ describe.each([
   [5, 4],
 ])('With a budget of %i/s and the seed %i', (perS, seed) => {
   it('the mean detection delay is near the bound with known and with learned rates, unlike uniform polls', () => {
-    const uniform = eta('uniform', perS, seed);
-    expect(eta('known', perS, seed)).toBeGreaterThanOrEqual(0.95);
-    const learned = eta('learned', perS, seed);
+    const uniform = eta('uniform', { perS, seed });
+    expect(eta('known', { perS, seed })).toBeGreaterThanOrEqual(0.95);
+    const learned = eta('learned', { perS, seed });
     expect(learned).toBeGreaterThanOrEqual(0.9);
     expect(learned).toBeGreaterThan(uniform * 1.3);
+  });
+});
+
+describe.each([
+  // The bound is out of reach with so few polls per operation as a budget of 1/s allows.
+  [1, 3, 0.93],
+  [2, 2, 0.95],
+  [5, 3, 0.95],
+  [5, 4, 0.95],
+])('With four operations a minute, a budget of %i/s and the seed %i', (perS, seed, least) => {
+  it('the mean detection delay is near the bound, unlike uniform polls and exponential back-off', () => {
+    const scenario = { perS, seed, operationsPerS: 1 / 15 };
+    const learned = eta('learned', scenario, 24);
+    expect(learned).toBeGreaterThanOrEqual(least);
+    expect(learned).toBeGreaterThan(eta('back-off', scenario) * 1.5);
+    expect(learned).toBeGreaterThan(eta('uniform', scenario) * 3);
   });
 });

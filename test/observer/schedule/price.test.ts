@@ -35,8 +35,8 @@ const boundsOf = (classes: readonly RateClass[], perS: number) => {
 
 describe('The interval of targets that change equally often', () => {
   it.each([
-    ['Three wallets share a budget of 5 polls per second', 3, 5, 600],
-    ['A hundred wallets are polled in turn, each every 20 seconds', 100, 5, 20_000],
+    ['Three wallets ask for 15 % more than a budget of 5 polls per second', 3, 5, 600 / 1.15],
+    ['So do a hundred wallets, so that some are always due', 100, 5, 20_000 / 1.15],
     ['One wallet is polled at the shortest gap', 1, 5, 500],
     ['The longest interval bounds it where the budget does not suffice', 1_000, 5, 60_000],
   ])('%s', (_title, targets, perS, gap) => {
@@ -46,8 +46,8 @@ describe('The interval of targets that change equally often', () => {
 
   it('A million wallets get an interval of days', () => {
     const days = intervalOf(1e6, 5, { minMs: 500, maxMs: 1e9 }) / 86_400_000;
-    expect(days).toBeGreaterThan(2.2);
-    expect(days).toBeLessThan(2.35);
+    expect(days).toBeGreaterThan(1.9);
+    expect(days).toBeLessThan(2.1);
   });
 
   it('Without targets the price is zero', () => {
@@ -72,7 +72,7 @@ describe('The price', () => {
       fc.property(someClasses, somePerS, (classes, perS) => {
         const bounds = boundsOf(classes, perS);
         const needed = pollsPerS(classes, priceOf(classes, perS, bounds), bounds);
-        expect(needed).toBeLessThanOrEqual(perS * 1.031);
+        expect(needed).toBeLessThanOrEqual(perS * 1.151);
         const most = pollsPerS(classes, 0, bounds);
         expect(needed).toBeGreaterThanOrEqual(Math.min(most, perS) * 0.999);
       }),

@@ -32,9 +32,12 @@ export async function openAlertRig(settings: Partial<AlertSettings> = {}) {
     },
     async serviceIs(state: string) {
       await database.owner.sql`
-        insert into tallyhook.service_state (name, state, since, next_probe_at, failures)
-        values ('upstream', ${state}, ${isoText(clock.now())}, ${isoText(clock.now())}, 0)
-        on conflict (name) do update set state = excluded.state, since = excluded.since`;
+        insert into tallyhook.service_state (name, state, since, down_from, next_probe_at,
+          failures)
+        values ('upstream', ${state}, ${isoText(clock.now())}, ${isoText(clock.now())},
+          ${isoText(clock.now())}, 0)
+        on conflict (name) do update set state = excluded.state, since = excluded.since,
+          down_until = excluded.since`;
     },
     /** Lets time pass, then polls all targets without a result to process. */
     async polled(afterMs = 0) {

@@ -219,6 +219,7 @@ export async function openDaemon(world: World): Promise<SimDaemon> {
       effectSettings: books,
       outbox,
       settings,
+      pendingPolls: observer.pendingPolls,
     }),
     write: {
       ...{ operations, upstream, clock, log, isAlive: () => true, onConcluded: () => {} },

@@ -219,9 +219,10 @@ describe('An unknown give of an operator without a readable wallet', () => {
 describe('A service that is down', () => {
   const setState = (state: string) => rig.database.owner.sql`
     insert into tallyhook.service_state
-      (name, state, since, next_probe_at, failures)
-    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()}, 0)
-    on conflict (name) do update set state = excluded.state, since = excluded.since`;
+      (name, state, since, down_from, next_probe_at, failures)
+    values ('upstream', ${state}, ${rig.clock.now()}, ${rig.clock.now()}, ${rig.clock.now()}, 0)
+    on conflict (name) do update set state = excluded.state, since = excluded.since,
+      down_until = excluded.since`;
 
   it('Maintenance stops resolutions and deadlines, and quiescence begins anew after it', async () => {
     const [a, b] = [await rig.opened(100n), await rig.opened(0n)];
